@@ -1,0 +1,133 @@
+// numemu sweep: a grid of recipes over one network, resumed where it stopped, ending in a report.
+#include "experiments/engine/sweep.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "cli/report_files.hpp"
+#include "policies/recipe/json_reader.hpp"
+
+namespace numemu::cli {
+namespace {
+
+struct Options {
+  std::string config, out, shard = "0/1";
+  bool resume = false, fresh = false, keep_old = false, dry_run = false, quiet = false,
+       json = false;
+};
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string role_text(const std::optional<policies::RolePolicy>& role) {
+  return role ? role->describe() : "float32";
+}
+
+std::string point_text(const experiments::Point& point) {
+  const policies::LayerRecipe layer = point.recipe.layer("");
+  return fmt::format("W {} A {} {}", role_text(layer.weight), role_text(layer.activation),
+                     layer.fprop_unit);
+}
+
+int dry_run(const experiments::SweepConfig& config, experiments::Workbench& bench,
+            const experiments::Shard& shard) {
+  std::size_t listed = 0;
+  for (std::size_t i = shard.index; i < config.points.size(); i += shard.count, ++listed) {
+    fmt::print("{:4}  {}\n", i, point_text(config.points[i]));
+  }
+  const auto estimate = experiments::estimate_seconds(config, bench, shard, seconds);
+  fmt::print("{} points, about {:.0f} seconds on this machine\n", listed, estimate.value_or(0));
+  return kFine;
+}
+
+int run(const Options& options) {
+  const experiments::Folders folders{data_folder(), cache_folder()};
+  const std::string path =
+      options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
+  const experiments::SweepConfig config = experiments::parse_sweep(policies::read_text(path), path);
+  const experiments::Shard shard = experiments::parse_shard(options.shard);
+  const std::string out =
+      options.out.empty() ? "out/" + std::filesystem::path(path).stem().string() : options.out;
+  if (config.repeated > 0)
+    fmt::print(stderr, "{}: {} points repeat earlier ones and are run once\n", path,
+               config.repeated);
+
+  if (!options.quiet)
+    fmt::print(stderr, "loading {} on {}: data, float32 baseline, noise gains\n", config.net,
+               config.data);
+  const double start = seconds();
+  experiments::Workbench bench(config.net, config.data, config.eval_images, folders);
+  if (options.dry_run) return dry_run(config, bench, shard);
+
+  const auto existing = options.fresh      ? experiments::Existing::fresh
+                        : options.keep_old ? experiments::Existing::keep_old
+                                           : experiments::Existing::resume;
+  Progress progress("sweep",
+                    static_cast<std::int64_t>(
+                        (config.points.size() + shard.count - 1 - shard.index) / shard.count),
+                    "points", options.quiet);
+  experiments::SweepHooks hooks;
+  hooks.seconds = seconds;
+  hooks.host = host_name();
+  hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t,
+                       const experiments::Point& point) {
+    progress.show(static_cast<std::int64_t>(done), point_text(point),
+                  static_cast<std::int64_t>(std::min(done, kept)));
+  };
+  const experiments::SweepSummary summary =
+      experiments::run_sweep(config, bench, out, shard, existing, hooks);
+  if (!options.quiet) {
+    fmt::print(stderr, "\n{} points: {} computed, {} already there, {:.1f} s\n", summary.points,
+               summary.computed, summary.kept, seconds() - start);
+  }
+  if (shard.count > 1) {
+    fmt::print("{}\n", summary.rows_path);
+    if (!options.quiet) fmt::print(stderr, "when all shards are done: numemu report {}\n", out);
+    return kFine;
+  }
+  const ReportPaths paths = default_paths(out);
+  const auto rows = write_report(out, paths);
+  if (options.json) {
+    for (const auto& row : rows) fmt::print("{}\n", row.dump());
+  } else {
+    if (!options.quiet) fmt::print("{}\n", summary_table(rows));
+    fmt::print("{}\n", paths.html);
+  }
+  return kFine;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "Run a sweep (without CONFIG the shipped one) and write its report");
+  auto options = std::make_shared<Options>();
+  command->add_option("config", options->config, "Sweep file")->type_name("CONFIG.json");
+  command
+      ->add_option("--out", options->out,
+                   "Folder for rows and report (default out/<name of the sweep>)")
+      ->type_name("DIR");
+  command->add_option("--shard", options->shard, "Run only the points i, i+n, i+2n, ...")
+      ->type_name("i/n");
+  CLI::Option* resume =
+      command->add_flag("--resume", options->resume, "Keep rows that are there (the default)");
+  CLI::Option* fresh =
+      command->add_flag("--fresh", options->fresh, "Drop rows that are there")->excludes(resume);
+  command
+      ->add_flag("--keep-old", options->keep_old,
+                 "Keep rows of other numerics versions beside the new ones")
+      ->excludes(fresh);
+  command->add_flag("--dry-run", options->dry_run, "List the points and the time they will take");
+  command->add_flag("--json", options->json, "Print the rows instead of the table");
+  command->add_flag("--quiet", options->quiet, "Print only the path of the report");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

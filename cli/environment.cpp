@@ -1,0 +1,48 @@
+// What the program takes from its surroundings: folders, clock, threads.
+#include <omp.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::cli {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+void add_threads(CLI::App& command) {
+  command
+      .add_option_function<int>(
+          "--threads", [](int threads) { omp_set_num_threads(threads); },
+          "Number of threads (the results do not depend on it)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("T");
+}
+
+std::string data_folder() {
+  const std::string chosen = variable("NUMEMU_DATA");
+  return chosen.empty() ? NUMEMU_DATA_DIR : chosen;
+}
+
+std::string cache_folder() {
+  const std::string chosen = variable("NUMEMU_CACHE"), xdg = variable("XDG_CACHE_HOME"),
+                    home = variable("HOME");
+  if (!chosen.empty()) return chosen;
+  if (!xdg.empty()) return xdg + "/numemu";
+  if (!home.empty()) return home + "/.cache/numemu";
+  throw Error("no cache folder: set NUMEMU_CACHE, XDG_CACHE_HOME or HOME");
+}
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace numemu::cli

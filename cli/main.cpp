@@ -1,0 +1,88 @@
+// The program numemu: finds the command, runs it, turns mistakes into one line and exit code 2.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "cli/command.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+#include "formats/version.hpp"
+
+namespace {
+
+using namespace numemu::cli;
+
+int complain(const std::string& text) {
+  fmt::print(stderr, "numemu: {}\n", text);
+  return kBadUsage;
+}
+
+/// CLI11 lists every unmatched word; one line with the nearest known word says more.
+int complain_about(const CLI::App& app, const CLI::ParseError& error) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    const std::vector<std::string> rest = command->remaining();
+    if (rest.empty()) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+    return complain(fmt::format("{}: {}", command->get_name(),
+                                numemu::unknown_name("option", rest.front(), known)));
+  }
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return complain(chosen.empty() ? text : chosen.front()->get_name() + ": " + text);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "numemu: what happens to my numbers, and to my network, if the machine computes like this?",
+      "numemu");
+  app.set_version_flag("--version", fmt::format("numemu {} (numerics {})", NUMEMU_VERSION,
+                                                numemu::kNumericsVersion));
+  app.require_subcommand(1);
+  Action action;
+  add_formats(app, action);
+  add_units(app, action);
+  add_train(app, action);
+  add_eval(app, action);
+  add_sweep(app, action);
+  add_report(app, action);
+  add_config(app, action);
+  std::vector<std::string> names;
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    command->allow_extras(false);
+    names.push_back(command->get_name());
+  }
+
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    return complain(numemu::unknown_name("command", argv[1], names));
+  }
+  if (argc == 1) {
+    fmt::print(stderr, "{}", app.help());
+    return kBadUsage;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return complain_about(app, error);
+  }
+  try {
+    return action();
+  } catch (const numemu::Error& error) {
+    return complain(error.what());
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory");
+  } catch (const std::exception& error) {
+    return complain(error.what());
+  }
+}

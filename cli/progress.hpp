@@ -1,0 +1,26 @@
+// How long work shows itself: a bar on a terminal, one line per 5 % elsewhere, nothing with
+// --quiet.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace numemu::cli {
+
+class Progress {
+ public:
+  /// `unit` names what is counted ("points", "steps").
+  Progress(std::string title, std::int64_t total, std::string unit, bool quiet);
+  ~Progress();
+  /// `done` of the total are behind us, `free` of them cost nothing (they were there already);
+  /// `note` stands at the end.
+  void show(std::int64_t done, const std::string& note = "", std::int64_t free = 0);
+
+ private:
+  std::string title_, unit_;
+  std::int64_t total_;
+  bool quiet_, terminal_, drawn_ = false;
+  double start_, last_draw_ = -1;
+  std::int64_t last_percent_ = 0;
+};
+
+}  // namespace numemu::cli

@@ -1,0 +1,17 @@
+// What the backward pass of a graph will compute, and which values it must see again.
+#pragma once
+#include <vector>
+
+#include "emu/net/graph.hpp"
+
+namespace numemu::net {
+
+struct BackwardPlan {
+  std::vector<bool> gradient;      ///< per value: a parameter before it learns from its gradient
+  std::vector<bool> kept;          ///< per value: an operator's backward reads it
+  std::vector<int> last_reader;    ///< per kept value: the node whose backward reads it last (the lowest)
+};
+
+BackwardPlan plan_backward(const Graph&);
+
+}  // namespace numemu::net

@@ -1,0 +1,32 @@
+// Checkpoints as safetensors: 8-byte header length, JSON header, raw little-endian tensors.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+
+namespace numemu::net {
+
+enum class StorageType { f32, f16, bf16 };
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+};
+
+struct Checkpoint {
+  std::vector<NamedTensor> tensors;                            ///< in file order
+  std::vector<std::pair<std::string, std::string>> metadata;   ///< the header's __metadata__, sorted by key
+};
+
+/// Writes atomically (a temporary file renamed). f16 and bf16 round to nearest even; a value beyond their range is an Error.
+void write_safetensors(const std::string& path, const Checkpoint&, StorageType = StorageType::f32);
+/// Reads F32, F16 and BF16 tensors. Hostile input: sizes are checked before allocating; throws Error naming file and offset.
+Checkpoint read_safetensors(const std::string& path);
+
+/// Copies tensors into the graph's parameters by name; missing, unknown or misshapen ones are an Error naming the file.
+void load_parameters(Graph&, const Checkpoint&, const std::string& path);
+Checkpoint parameters_of(const Graph&);
+
+}  // namespace numemu::net

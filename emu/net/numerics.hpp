@@ -1,0 +1,108 @@
+// Where network meets numerics: the moments at which a network asks how to compute, each answered in float32 by default.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "emu/net/tensor.hpp"
+#include "emu/unit/gather.hpp"
+
+namespace numemu::net {
+
+enum class Role : std::uint8_t { weight, activation, gradient };
+enum class GemmKind : std::uint8_t { fprop, dgrad, wgrad, qk, pv };
+enum class Phase : std::uint8_t { inference, training };
+
+std::string_view to_string(Role);
+std::string_view to_string(GemmKind);
+
+/// One training or evaluation step, as told to begin_step and end_step.
+struct Step {
+  Phase phase = Phase::inference;
+  std::int64_t index = 0;                       ///< optimizer step, or batch of an evaluation
+  const std::vector<std::int64_t>* samples = nullptr;  ///< ids of the samples in the batch, may be null
+};
+
+/// One side of a product: the unpadded source tensor and the rule that reads the operand from it.
+struct ProductSide {
+  const Tensor* source = nullptr;
+  const unit::Gather* gather = nullptr;
+  Role role = Role::activation;
+  int reduction_axis = -1;        ///< axis of the source along which the product reduces
+};
+
+/// The identity of a GEMM and its operands: D (m x n, row-major) = A (m x k) x B^T (n x k).
+/// fprop: A activations, B weights. dgrad: A output gradients, B weights. wgrad: A output gradients, B activations.
+struct Product {
+  std::string_view layer;
+  GemmKind kind = GemmKind::fprop;
+  std::int64_t m = 0, n = 0, k = 0;
+  ProductSide a, b;
+  float* d = nullptr;
+};
+
+/// A tensor between two operators, forward or backward; handed over once.
+struct Edge {
+  std::string_view layer;  ///< the operator that produced it
+  bool backward = false;
+};
+
+/// A tensor an operator keeps for its backward pass. The default keeps it as it is.
+struct Saved {
+  Tensor tensor;
+  std::vector<std::uint8_t> packed;  ///< for numerics that store it in another form
+};
+
+/// A parameter at the moment of its update.
+struct Update {
+  std::string_view parameter;
+  Tensor* value = nullptr;
+  const Tensor* gradient = nullptr;
+  const std::vector<float>* delta = nullptr;  ///< what the optimizer adds, element by element
+};
+
+/// How a batch normalisation computes its statistics (the moment of Range, Shift and Ghost BN).
+struct NormRule {
+  enum class Statistic : std::uint8_t { variance, range } statistic = Statistic::variance;
+  std::int64_t ghost_batch = 0;  ///< samples per statistic, 0 = the whole batch
+};
+
+/// The moments. Every default is float32: the network never knows a policy. Implementations used by concurrent
+/// evaluation must answer product, edge and vector_result from several threads at once.
+class Numerics {
+ public:
+  virtual ~Numerics() = default;
+
+  virtual void begin_step(const Step&) {}
+  virtual void end_step(const Step&) {}
+
+  /// A product. Default: unit f32.sequential on the float32 operands.
+  virtual void product(const Product&);
+  /// A tensor between operators; may be rewritten in place. Default: untouched.
+  virtual void edge(const Edge&, Tensor&) {}
+  /// Saving for backward, and giving back. Default: the tensor itself.
+  virtual Saved save(std::string_view /*layer*/, Tensor tensor) { return {std::move(tensor), {}}; }
+  virtual Tensor restore(std::string_view /*layer*/, Saved saved) { return std::move(saved.tensor); }
+  /// The result of an operator that is not a GEMM; may be rewritten in place. Default: untouched.
+  virtual void vector_result(std::string_view /*layer*/, std::string_view /*op*/, Tensor&) {}
+  /// Statistics of a normalisation layer. Default: variance over the whole batch.
+  virtual NormRule norm(std::string_view /*layer*/) { return {}; }
+  /// A penalty on a parameter: returns its loss and adds its derivative to `gradient`. Default: none.
+  virtual double penalty(std::string_view /*parameter*/, const Tensor& /*value*/, Tensor& /*gradient*/) { return 0; }
+  /// Applies an update. Default: value += delta in float32.
+  virtual void update(const Update&);
+  /// The factor on the loss before backward (gradients are divided by it before the update). Default: 1.
+  virtual float loss_scale() { return 1; }
+  /// Whether the step's gradients are usable (dynamic loss scaling skips overflows). Default: yes.
+  virtual bool accept_gradients(const std::vector<Tensor>& /*gradients*/) { return true; }
+  /// One gradient per simulated worker to one gradient: [worker][parameter] -> [parameter]. Default: their float32 mean in
+  /// worker order.
+  virtual std::vector<Tensor> exchange(std::vector<std::vector<Tensor>> gradients);
+  /// All state that must survive a restart, as named byte strings. Default: none.
+  virtual void save_state(std::vector<std::pair<std::string, std::string>>& /*state*/) const {}
+  virtual void load_state(const std::vector<std::pair<std::string, std::string>>& /*state*/) {}
+};
+
+}  // namespace numemu::net

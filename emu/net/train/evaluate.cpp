@@ -1,0 +1,84 @@
+// Evaluation: fixed batches of 64 on OpenMP threads, losses summed by a fixed tree, so threads change no bit.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <numeric>
+
+#include "formats/float_guard.hpp"
+#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/pairwise.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kBatch = 64;
+
+struct SplitRow {
+  Split split;
+  const char* name;
+  std::int64_t (*count)(const Dataset&);
+  Tensor (Dataset::*batch)(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
+};
+
+const SplitRow& find_split(Split split) {
+  static constexpr SplitRow kRows[] = {
+      {Split::validation, "validation", [](const Dataset& d) { return d.validation_count(); },
+       &Dataset::validation_batch},
+      {Split::calibration, "calibration",
+       [](const Dataset& d) { return std::min(Dataset::kCalibration, d.train_count()); }, &Dataset::calibration_batch},
+      {Split::test, "test", [](const Dataset& d) { return d.test_count(); }, &Dataset::test_batch}};
+  for (const SplitRow& row : kRows) {
+    if (row.split == split) return row;
+  }
+  throw Error("evaluation of the training split is not offered; use validation, calibration or test");
+}
+
+}  // namespace
+
+Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count, Numerics& numerics) {
+  const SplitRow& row = find_split(split);
+  const std::int64_t available = row.count(data);
+  if (count < 0 || count > available) {
+    throw Error("evaluation: " + std::to_string(count) + " images asked, the " + row.name + " split of " +
+                data.name() + " has " + std::to_string(available));
+  }
+  Evaluation result;
+  result.n = count == 0 ? available : count;
+  result.right.resize(static_cast<std::size_t>(result.n));
+  std::vector<double> losses(result.right.size());
+  const std::int64_t batches = (result.n + kBatch - 1) / kBatch;
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
+  std::atomic<bool> failed = false;
+
+  const Step step{Phase::inference, 0, nullptr};
+  numerics.begin_step(step);
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t b = 0; b < batches; ++b) {
+    if (failed) continue;
+    try {
+      const FloatGuard guard;
+      const std::int64_t first = b * kBatch;
+      std::vector<std::uint8_t> labels;
+      const Tensor x = (data.*row.batch)(first, std::min(kBatch, result.n - first), labels);
+      const Classified seen = cross_entropy(forward(graph, x, numerics), labels);
+      std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first);
+      std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first);
+    } catch (...) {
+      failures[b] = std::current_exception();
+      failed = true;
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  numerics.end_step(step);
+  result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
+  if (result.n > 0) {
+    result.loss = stats::pairwise_sum(result.n, [&](std::int64_t i) { return losses[i]; }) / static_cast<double>(result.n);
+  }
+  return result;
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,43 @@
+// The schedules: one row each.
+#include "emu/net/train/schedule.hpp"
+
+#include "emu/net/math.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::net {
+namespace {
+
+// From 1 to 0 along half a cosine over all steps (Loshchilov and Hutter 2017, without restarts).
+double cosine(const Progress& p) {
+  return 0.5 * (1 + cos_pi(static_cast<double>(p.step) / static_cast<double>(p.steps)));
+}
+
+// 1, then 0.1 from half of the epochs on, then 0.01 from three quarters on.
+double step(const Progress& p) {
+  if (4 * p.epoch >= 3 * p.epochs) return 0.01;
+  return 2 * p.epoch >= p.epochs ? 0.1 : 1;
+}
+
+struct Row {
+  std::string_view name;
+  Schedule schedule;
+};
+constexpr Row kRows[] = {{"cosine", cosine}, {"step", step}};
+
+}  // namespace
+
+Schedule find_schedule(std::string_view name) {
+  for (const Row& row : kRows) {
+    if (row.name == name) return row.schedule;
+  }
+  throw Error(unknown_name("schedule", name, schedule_names()));
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  return names;
+}
+
+}  // namespace numemu::net

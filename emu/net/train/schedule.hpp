@@ -1,0 +1,22 @@
+// Learning-rate schedules by name: a factor as a function of the step.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace numemu::net {
+
+/// Where a run stands: optimizer step `step` of `steps`, in epoch `epoch` of `epochs` (all from 0).
+struct Progress {
+  std::int64_t step = 0, steps = 1, epoch = 0, epochs = 1;
+};
+
+/// The factor on the learning rate.
+using Schedule = double (*)(const Progress&);
+
+/// Throws Error with the nearest known name.
+Schedule find_schedule(std::string_view name);
+std::vector<std::string> schedule_names();
+
+}  // namespace numemu::net

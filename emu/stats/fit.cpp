@@ -1,0 +1,147 @@
+// Maximum-likelihood fits of four families, with a mass at zero and truncation, ordered by their
+// distance.
+#include "emu/stats/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "emu/stats/kolmogorov.hpp"
+#include "emu/stats/pairwise.hpp"
+
+namespace numemu::stats {
+namespace {
+
+constexpr double kZeroShare = 0.05;  // from here on exact zeros are a point mass
+constexpr double kInverseGolden = 0.6180339887498949;
+
+using Candidate = std::unique_ptr<Density>;
+
+/// The whole of a small sample, kFitSample values of a large one: element i * step mod n, with a
+/// step near n / phi that shares no factor with n. Such a walk is even over the tensor and, unlike
+/// a fixed stride, over its channels too.
+std::vector<float> subsample(const float* x, std::int64_t n) {
+  if (n <= kFitSample) return {x, x + n};
+  auto step = static_cast<std::int64_t>(static_cast<double>(n) * kInverseGolden);
+  while (std::gcd(step, n) != 1) ++step;
+  std::vector<float> out(kFitSample);
+  std::int64_t at = 0;
+  for (float& value : out) {
+    value = x[at];
+    at += step;
+    if (at >= n) at -= n;
+  }
+  return out;
+}
+
+/// What is fitted: ascending values, without the zeros if they are a point mass.
+struct Sample {
+  std::vector<float> values;
+  bool one_signed = false;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(values.size()); }
+  /// Mean of term(value).
+  template <class Term>
+  double mean(Term&& term) const {
+    return pairwise_sum(size(), [&](std::int64_t i) { return term(double{values[i]}); }) /
+           static_cast<double>(size());
+  }
+  double median() const {
+    const std::size_t middle = values.size() / 2;
+    if (values.size() % 2 != 0) return values[middle];
+    return (double{values[middle - 1]} + values[middle]) / 2;
+  }
+};
+
+Candidate fit_normal(const Sample& s) {
+  const double mean = s.mean([](double x) { return x; });
+  const double variance = s.mean([&](double x) { return (x - mean) * (x - mean); });
+  return variance > 0 ? normal_density(mean, std::sqrt(variance)) : nullptr;
+}
+
+Candidate fit_laplace(const Sample& s) {
+  const double median = s.median();
+  const double spread = s.mean([&](double x) { return std::abs(x - median); });
+  return spread > 0 ? laplace_density(median, spread) : nullptr;
+}
+
+Candidate fit_half_normal(const Sample& s) {
+  const double square = s.mean([](double x) { return x * x; });
+  return s.one_signed && square > 0 ? normal_density(0, std::sqrt(square)) : nullptr;
+}
+
+Candidate fit_exponential(const Sample& s) {
+  const double mean = s.mean([](double x) { return std::abs(x); });
+  return s.one_signed && mean > 0 ? laplace_density(0, mean) : nullptr;
+}
+
+Candidate fit_lognormal(const Sample& s) {
+  const auto n = static_cast<double>(s.size());
+  const double nonzero = n * s.mean([](double x) { return x != 0 ? 1.0 : 0.0; });
+  const double positive = n * s.mean([](double x) { return x > 0 ? 1.0 : 0.0; });
+  const auto log_of = [](double x) { return x != 0 ? std::log(std::abs(x)) : 0.0; };
+  const double mu = n * s.mean(log_of) / nonzero;
+  const double variance = n * s.mean([&](double x) {
+    return x != 0 ? (log_of(x) - mu) * (log_of(x) - mu) : 0.0;
+  }) / nonzero;
+  return variance > 0 ? lognormal_density(mu, std::sqrt(variance), positive / nonzero) : nullptr;
+}
+
+Candidate fit_uniform(const Sample& s) {
+  const double low = s.values.front(), high = s.values.back();
+  return high > low ? uniform_density(low, high) : nullptr;
+}
+
+struct Family {
+  const char* name;
+  Candidate (*fit)(const Sample&);
+};
+constexpr Family kFamilies[] = {{"normal", fit_normal},       {"normal", fit_half_normal},
+                                {"laplace", fit_laplace},     {"laplace", fit_exponential},
+                                {"lognormal", fit_lognormal}, {"uniform", fit_uniform}};
+
+}  // namespace
+
+std::vector<Fit> fit_all(const float* x, std::int64_t n) {
+  if (n < 2 || !std::all_of(x, x + n, [](float v) { return std::isfinite(v); })) return {};
+  const auto [lowest, largest] = std::minmax_element(x, x + n);
+  const double low = *lowest, high = *largest;
+
+  std::vector<float> sorted = subsample(x, n);
+  std::sort(sorted.begin(), sorted.end());
+  const auto size = static_cast<std::int64_t>(sorted.size());
+  const auto zeros = std::equal_range(sorted.begin(), sorted.end(), 0.0F);
+  const double zero_share =
+      static_cast<double>(zeros.second - zeros.first) / static_cast<double>(size);
+  const double zero_mass = zero_share > kZeroShare ? zero_share : 0;
+  Sample sample{sorted, low >= 0 || high <= 0};
+  if (zero_mass > 0) {
+    sample.values.erase(sample.values.begin() + (zeros.first - sorted.begin()),
+                        sample.values.begin() + (zeros.second - sorted.begin()));
+  }
+  if (sample.values.empty() || sample.values.front() == sample.values.back()) return {};
+
+  std::vector<Fit> fits;
+  for (const Family& family : kFamilies) {
+    Candidate density = family.fit(sample);
+    if (!density) continue;
+    density = truncated(std::move(density), low, high);
+    if (zero_mass > 0) density = with_zero_mass(std::move(density), zero_mass);
+    Fit fit{family.name, std::move(density), 1, ks_threshold(size), size};
+    fit.ks_distance = ks_distance(sorted, *fit.density);
+    if (fits.empty() || fits.back().family != fit.family) {
+      fits.push_back(std::move(fit));
+    } else if (fit.ks_distance < fits.back().ks_distance) {
+      fits.back() = std::move(fit);
+    }
+  }
+  std::stable_sort(fits.begin(), fits.end(),
+                   [](const Fit& a, const Fit& b) { return a.ks_distance < b.ks_distance; });
+  return fits;
+}
+
+}  // namespace numemu::stats

@@ -1,0 +1,58 @@
+// The core host.eigen.f32: Eigen's float product on decoded operands, for comparison; its bits depend on the CPU.
+#include <Eigen/Core>
+#include <limits>
+#include <vector>
+
+#include "emu/unit/core.hpp"
+#include "emu/unit/operand.hpp"
+#include "emu/unit/tiles.hpp"
+
+namespace numemu::unit {
+namespace {
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Rows of A gathered at a time, so that a convolution never stands in memory as a whole matrix.
+constexpr TileShape kSlab{.rows = 512, .lanes = std::numeric_limits<std::int64_t>::max() / 2};
+
+Matrix gathered(const Source<float>& source, std::int64_t first, std::int64_t rows, std::int64_t k) {
+  Matrix matrix(rows, k);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* values = source.values + source.row[first + r];
+    for (std::int64_t j = 0; j < k; ++j) matrix(r, j) = values[source.depth[j]];
+  }
+  return matrix;
+}
+
+class HostEigenF32 final : public FloatCore {
+ public:
+  using FloatCore::FloatCore;
+
+ protected:
+  void compute(const Gemm& g) const override {
+    const Source<float> a = decode_floats(g.a, g.m, g.k), b = decode_floats(g.b, g.n, g.k);
+    const Matrix whole_b = gathered(b, 0, g.n, g.k);
+    const auto* c = static_cast<const float*>(g.c);
+    auto* d = static_cast<float*>(g.d);
+    // A tile is whole rows of D: the driver's rows are the rows of A here, its lanes one.
+    for_each_tile(g.m, 1, g.n * g.k, kSlab, [&](const Tile& tile) {
+      const std::int64_t rows = tile.row_end - tile.row_begin;
+      Eigen::Map<Matrix> out(d + tile.row_begin * g.n, rows, g.n);
+      out.noalias() = gathered(a, tile.row_begin, rows, g.k) * whole_b.transpose();
+      if (c != nullptr) out += Eigen::Map<const Matrix>(c + tile.row_begin * g.n, rows, g.n);
+    });
+  }
+
+  /// No specification exists: the definition it should come near.
+  void compute_reference(const Gemm& g) const override {
+    find_unit("neutral.f32.sequential").multiply_reference(g);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Unit> make_host_eigen_f32(UnitRow row) {
+  return std::make_unique<HostEigenF32>(std::move(row));
+}
+
+}  // namespace numemu::unit

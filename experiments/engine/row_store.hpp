@@ -1,0 +1,64 @@
+// Rows on disk: appended in point order, one JSON line each; a file cut anywhere resumes to the
+// same bytes.
+#pragma once
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace numemu::experiments {
+
+/// Shard `index` of `count`: the points whose number is index modulo count.
+struct Shard {
+  int index = 0, count = 1;
+  /// "rows.jsonl", or "rows.<i>.jsonl" when there are several.
+  std::string rows_file() const;
+};
+/// "0/2"; throws Error.
+Shard parse_shard(const std::string& text);
+
+/// What to do with rows that are already there.
+enum class Existing { resume, fresh, keep_old };
+
+class FileLock;
+
+class RowStore {
+ public:
+  /// Opens `folder`/rows file for the points with these keys, in order. Complete lines that are
+  /// among the keys are kept (and put in point order), a half-written last line is dropped. Throws
+  /// Error for rows of another numerics version (unless keep_old), of another sweep, damaged in the
+  /// middle, or when another process holds the file.
+  RowStore(const std::string& folder, const Shard&, std::vector<std::string> keys, Existing);
+  ~RowStore();
+  RowStore(const RowStore&) = delete;
+  RowStore& operator=(const RowStore&) = delete;
+
+  bool has(const std::string& key) const { return lines_.contains(key); }
+  std::size_t kept() const { return kept_; }
+  /// Adds the row of the next missing key, durably, at its place in point order.
+  void append(const std::string& key, const std::string& line);
+  const std::string& path() const { return path_; }
+
+ private:
+  void read_existing(Existing);
+  std::string in_point_order() const;
+  std::string path_;
+  std::vector<std::string> keys_;
+  std::map<std::string, std::string> lines_;
+  std::vector<std::string> old_lines_;  ///< rows of other numerics versions, kept in front
+  std::size_t kept_ = 0;
+  bool prefix_ =
+      true;  ///< known rows are the first points, so that a new one can simply be appended
+  std::unique_ptr<FileLock> lock_;
+};
+
+/// Every row of a folder, shards merged in point order; duplicates that differ, damaged lines and a
+/// folder without rows are Errors naming file and line. A half-written last line is ignored.
+std::vector<nlohmann::ordered_json> merge_rows(const std::string& folder);
+
+/// Writes `text` to `path` so that a killed program leaves the old file or the new one (temporary
+/// file, fsync, rename).
+void write_atomically(const std::string& path, const std::string& text);
+
+}  // namespace numemu::experiments

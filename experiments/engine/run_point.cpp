@@ -1,0 +1,130 @@
+// One point of a sweep: accuracy on the test images, noise measured and predicted, as a row.
+#include "experiments/engine/run_point.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/interval.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "formats/version.hpp"
+#include "policies/recipe/bits.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDigits = 6;        // of metrics and decibels
+constexpr int kErrorDigits = 12;  // of mean squared errors, which are compared to 1e-9
+
+/// null for infinities: float32 has no noise.
+Json number(double value, int digits = kDigits) {
+  if (!std::isfinite(value)) return nullptr;
+  return policies::significant(value, digits);
+}
+
+Json interval_json(const stats::Interval& interval) {
+  return {number(interval.low), number(interval.high)};
+}
+
+Json tensor_json(const TensorNoise& noise) {
+  Json fitted = nullptr;
+  if (noise.fitted) {
+    const double mse = noise.fitted->moments.mse;
+    fitted = {{"family", noise.fitted->family},
+              {"ks", number(noise.fitted->ks_distance)},
+              {"threshold", number(noise.fitted->threshold)},
+              {"accepted", noise.fitted->accepted},
+              {"db", number(mse > 0 ? 10 * std::log10(noise.empirical.signal / mse) : HUGE_VAL)},
+              {"verdict", noise.fitted_verdict()}};
+  }
+  return {{"layer", noise.layer},
+          {"role", net::to_string(noise.role)},
+          {"format", noise.policy.format->name},
+          {"n", noise.n},
+          {"measured_mse", number(noise.measured_mse, kErrorDigits)},
+          {"measured_db", number(noise.measured_db())},
+          {"empirical_mse", number(noise.empirical.mse, kErrorDigits)},
+          {"empirical_db", number(noise.empirical.sqnr_db())},
+          {"verdict", noise.empirical_verdict()},
+          {"fitted", fitted}};
+}
+
+/// Paired counts: images only one of the two classifies rightly.
+stats::Interval paired(const net::Evaluation& a, const net::Evaluation& b) {
+  std::int64_t only_a = 0, only_b = 0;
+  for (std::int64_t i = 0; i < a.n; ++i) {
+    only_a += a.right[i] && !b.right[i];
+    only_b += b.right[i] && !a.right[i];
+  }
+  return stats::paired_difference(only_a, only_b, a.n);
+}
+
+Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& baseline) {
+  const double n = static_cast<double>(evaluation.n);
+  return {{"top1", number(evaluation.correct / n)},
+          {"n", evaluation.n},
+          {"ci95", interval_json(stats::wilson(evaluation.correct, evaluation.n))},
+          {"loss", number(evaluation.loss)},
+          {"baseline_top1", number(baseline.correct / n)},
+          {"difference", number((evaluation.correct - baseline.correct) / n)},
+          {"difference_ci95", interval_json(paired(evaluation, baseline))}};
+}
+
+}  // namespace
+
+Json identify(const Point& point, const Workbench& bench) {
+  Json json = point.json;
+  json["eval_images"] = bench.eval_images;
+  json["weights"] = bench.trained.digest;
+  return json;
+}
+
+Json run_point(const Point& point, Workbench& bench) {
+  const net::Graph& graph = bench.trained.graph;
+  policies::RecipeNumerics numerics(point.recipe, graph, point.where);
+  const std::vector<TensorNoise> tensors =
+      tensor_noises(point.recipe, graph, bench.reference, bench.fits);
+  const LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
+  numerics.freeze(graph, bench.reference);
+  const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
+  numerics.reset_counts();
+  const net::Evaluation evaluation =
+      net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images, numerics);
+
+  Json row;
+  row["point"] = identify(point, bench);
+  row["key"] = row_key(row["point"]);
+  const policies::EffectiveBits bits =
+      policies::effective_bits(point.recipe, graph, bench.reference);
+  row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
+  row["metrics"] = metrics_json(evaluation, bench.baseline);
+  row["metrics"]["sqnr_db"] = number(measured.output_db);
+  row["predicted"] = {{"sqnr_db", number(predicted.output_db)},
+                      {"verdict", layer_verdict(predicted.output_db, measured.output_db)},
+                      {"tensors", Json::array()}};
+  for (const TensorNoise& noise : tensors)
+    row["predicted"]["tensors"].push_back(tensor_json(noise));
+  row["layers"] = Json::array();
+  for (const std::string& name : net::gemm_layers(graph)) {
+    const policies::RecipeNumerics::Layer& layer = numerics.layer(name);
+    const double elements = static_cast<double>(std::max<std::int64_t>(1, layer.counts.elements));
+    const double layer_predicted = predicted.db.at(name), layer_measured = measured.db.at(name);
+    row["layers"].push_back({{"name", name},
+                             {"gemm", "fprop"},
+                             {"unit", layer.recipe.fprop_unit},
+                             {"sqnr_db", number(layer_measured)},
+                             {"predicted_db", number(layer_predicted)},
+                             {"verdict", layer_verdict(layer_predicted, layer_measured)},
+                             {"overflow", number(layer.counts.overflow / elements)},
+                             {"underflow", number(layer.counts.underflow / elements)}});
+  }
+  row["version"] = kNumericsVersion;
+  return row;
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,17 @@
+// One point of a sweep: accuracy on the test images, noise measured and predicted, as a row.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "experiments/engine/sweep_config.hpp"
+#include "experiments/engine/workbench.hpp"
+
+namespace numemu::experiments {
+
+/// The point of the row: what the configuration says and the digest of the weights.
+nlohmann::ordered_json identify(const Point&, const Workbench&);
+
+/// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
+/// no thread count.
+nlohmann::ordered_json run_point(const Point&, Workbench&);
+
+}  // namespace numemu::experiments

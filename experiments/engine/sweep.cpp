@@ -1,0 +1,126 @@
+// Running a sweep: points in order, rows stored as they come, everything else told through hooks.
+#include "experiments/engine/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "emu/net/gemm_layers.hpp"
+#include "experiments/engine/run_point.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/scale_rule.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kHistogramBins = 128;
+constexpr std::size_t kPilotPoints = 6;
+
+std::vector<const Point*> shard_points(const SweepConfig& config, const Shard& shard) {
+  std::vector<const Point*> points;
+  for (std::size_t i = shard.index; i < config.points.size(); i += shard.count)
+    points.push_back(&config.points[i]);
+  return points;
+}
+
+void append_time(const std::string& path, const std::string& key, double seconds,
+                 const std::string& host) {
+  std::ofstream file(path, std::ios::app);
+  file << Json{{"key", key}, {"seconds", policies::significant(seconds, 4)}, {"host", host}}.dump()
+       << "\n";
+  if (!file) throw Error(path + ": cannot be written");
+}
+
+Json histogram(const std::string& layer, net::Role role, const net::Tensor& x) {
+  const auto [low, high] = std::minmax_element(x.data.begin(), x.data.end());
+  const double absmax = policies::largest_magnitude(x.data.data(), x.size());
+  const bool one_sided = x.size() == 0 || *low >= 0;
+  const double from = one_sided ? 0 : -absmax, width = (absmax - from) / kHistogramBins;
+  std::vector<std::int64_t> counts(kHistogramBins);
+  for (const float value : x.data) {
+    const double bin = width > 0 ? (value - from) / width : 0;
+    if (std::isfinite(bin))
+      ++counts[std::clamp<std::int64_t>(static_cast<std::int64_t>(bin), 0, kHistogramBins - 1)];
+  }
+  return {{"layer", layer},
+          {"role", net::to_string(role)},
+          {"n", x.size()},
+          {"min", x.size() ? *low : 0.f},
+          {"max", x.size() ? *high : 0.f},
+          {"low", from},
+          {"high", absmax},
+          {"counts", counts},
+          {"absmax", absmax}};
+}
+
+}  // namespace
+
+Json tensor_histograms(const Workbench& bench) {
+  Json tensors = Json::array();
+  for (const std::string& name : net::gemm_layers(bench.trained.graph)) {
+    tensors.push_back(
+        histogram(name, net::Role::weight, net::weight_of(bench.trained.graph, name)));
+    tensors.push_back(histogram(name, net::Role::activation, bench.reference.inputs.at(name)));
+  }
+  return {{"tensors", tensors}};
+}
+
+SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::string& folder,
+                       const Shard& shard, Existing existing, const SweepHooks& hooks) {
+  const std::vector<const Point*> points = shard_points(config, shard);
+  std::vector<std::string> keys;
+  for (const Point* point : points) {
+    policies::RecipeNumerics(point->recipe, bench.trained.graph,
+                             point->where);  // every mistake before the first hour of work
+    keys.push_back(row_key(identify(*point, bench)));
+  }
+  RowStore store(folder, shard, keys, existing);
+  const std::string times = folder + "/times.jsonl";
+  if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
+  write_atomically(folder + "/sweep.json", policies::canonical_json(config.json) + "\n");
+  write_atomically(folder + "/tensors.json", tensor_histograms(bench).dump() + "\n");
+
+  SweepSummary summary{points.size(), 0, store.kept(), store.path()};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!store.has(keys[i])) {
+      const double start = hooks.seconds();
+      store.append(keys[i], run_point(*points[i], bench).dump());
+      append_time(times, keys[i], hooks.seconds() - start, hooks.host);
+      ++summary.computed;
+    }
+    if (hooks.on_point) hooks.on_point(i + 1, summary.kept, points.size(), *points[i]);
+  }
+  return summary;
+}
+
+std::optional<double> estimate_seconds(const SweepConfig& config, Workbench& bench,
+                                       const Shard& shard, const std::function<double()>& seconds) {
+  const std::vector<const Point*> points = shard_points(config, shard);
+  if (points.empty()) return std::nullopt;
+  run_point(*points.front(), bench);  // fits and tables are made once, not per point
+  const auto unit_of = [](const Point& point) {
+    return point.recipe.json()["gemms"]["fprop"]["unit"].get<std::string>();
+  };
+  std::map<std::string, std::vector<const Point*>> by_unit;
+  for (const Point* point : points) by_unit[unit_of(*point)].push_back(point);
+  double total = 0;
+  for (const auto& [unit, group] : by_unit) {
+    const std::size_t pilots =
+        std::min(group.size(), std::max<std::size_t>(1, kPilotPoints / by_unit.size()));
+    const double start = seconds();
+    for (std::size_t i = 0; i < pilots; ++i)
+      run_point(*group[(2 * i + 1) * group.size() / (2 * pilots)], bench);
+    total += (seconds() - start) / static_cast<double>(pilots) * static_cast<double>(group.size());
+  }
+  return total;
+}
+
+}  // namespace numemu::experiments

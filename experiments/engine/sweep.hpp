@@ -1,0 +1,39 @@
+// Running a sweep: points in order, rows stored as they come, everything else told through hooks.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "experiments/engine/row_store.hpp"
+#include "experiments/engine/sweep_config.hpp"
+#include "experiments/engine/workbench.hpp"
+
+namespace numemu::experiments {
+
+/// What a sweep says while it runs. The engine neither prints nor reads the clock.
+struct SweepHooks {
+  std::function<double()> seconds = [] { return 0.0; };  ///< a clock, for times.jsonl only
+  std::function<void(std::size_t done, std::size_t kept, std::size_t total, const Point&)> on_point;
+  std::string host;  ///< written to times.jsonl
+};
+
+struct SweepSummary {
+  std::size_t points = 0, computed = 0, kept = 0;
+  std::string rows_path;
+};
+
+/// Runs the shard's missing points and writes rows, times.jsonl, sweep.json and tensors.json into
+/// `folder`.
+SweepSummary run_sweep(const SweepConfig&, Workbench&, const std::string& folder, const Shard&,
+                       Existing, const SweepHooks&);
+
+/// Seconds that the missing points of the shard will take: points evenly spread over the sweep are
+/// run (and thrown away), one per distinct unit at least; nullopt when nothing is missing.
+std::optional<double> estimate_seconds(const SweepConfig&, Workbench&, const Shard&,
+                                       const std::function<double()>& seconds);
+
+/// Histograms of the float32 tensors: {"tensors": [{layer, role, n, min, max, low, high, counts,
+/// absmax}]}.
+nlohmann::ordered_json tensor_histograms(const Workbench&);
+
+}  // namespace numemu::experiments

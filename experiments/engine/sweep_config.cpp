@@ -1,0 +1,248 @@
+// A sweep: a grid of recipes over one network and one data set, and its expansion into points.
+#include "experiments/engine/sweep_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+#include "formats/version.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/json_reader.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using policies::Json;
+using policies::JsonReader;
+
+constexpr std::int64_t kMostPoints = 1000000;
+constexpr std::int64_t kMostImages = 100000000;
+const std::vector<std::string> kKeys = {"numemu_sweep", "net",  "data",   "eval_images", "seeds",
+                                        "base",         "grid", "points", "tie"};
+
+/// Settings of one point: dotted path -> value, in the order they are applied.
+using Settings = std::vector<std::pair<std::string, Json>>;
+
+std::vector<std::string> split(const std::string& path) {
+  std::vector<std::string> parts(1);
+  for (const char c : path) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// Sets a dotted path in a canonical recipe. `*` stands for every key of an object. Missing objects
+/// are made only below a role, so that a misspelt path is refused.
+void set_path(Json& node, const std::vector<std::string>& parts, std::size_t at, const Json& value,
+              const std::string& where) {
+  if (at == parts.size()) {
+    node = value;
+    return;
+  }
+  if (node.is_null()) node = Json::object();  // a role that was float32
+  if (node.is_array()) {
+    const std::string& index = parts[at];
+    const bool digits = !index.empty() && std::all_of(index.begin(), index.end(),
+                                                      [](char c) { return c >= '0' && c <= '9'; });
+    if (!digits || index.size() > 6 || std::stoul(index) >= node.size())
+      throw Error(
+          fmt::format("{}: expected an index below {}, not '{}'", where, node.size(), index));
+    return set_path(node[std::stoul(index)], parts, at + 1, value, where);
+  }
+  if (!node.is_object())
+    throw Error(fmt::format("{}: '{}' is not an object", where, parts[at - 1]));
+  if (parts[at] == "*") {
+    for (auto& item : node.items()) set_path(item.value(), parts, at + 1, value, where);
+    return;
+  }
+  if (!node.contains(parts[at]) && !(at > 0 && parts[0] == "roles")) {
+    std::vector<std::string> known;
+    for (const auto& item : node.items()) known.push_back(item.key());
+    throw Error(fmt::format("{}: {}", where, unknown_name("key", parts[at], known)));
+  }
+  set_path(node[parts[at]], parts, at + 1, value, where);
+}
+
+/// A role set to a bare format ("roles.weight": "int8") is an error of the recipe reader, which
+/// names the key.
+Point make_point(const SweepConfig& config, const Json& base, const Settings& settings,
+                 std::uint64_t seed, const std::string& where) {
+  Json recipe = base;
+  recipe["seed"] = seed;
+  for (const auto& [path, value] : settings)
+    set_path(recipe, split(path), 0, value, where + ": " + path);
+  // A role left without a format by float32 settings ("roles.weight.format": null) is a float32
+  // role.
+  for (auto& item : recipe["roles"].items()) {
+    if (item.value().is_object() && item.value().contains("format") &&
+        item.value()["format"].is_null())
+      item.value() = nullptr;
+  }
+  Point point;
+  point.recipe = policies::Recipe::parse(recipe, where);
+  point.net = config.net;
+  point.data = config.data;
+  point.eval_images = config.eval_images;
+  point.where = where;
+  point.json = {{"net", config.net},
+                {"data", config.data},
+                {"eval_images", config.eval_images},
+                {"recipe", point.recipe.json()}};
+  return point;
+}
+
+/// One axis of the grid: settings that move together.
+using Axis = std::vector<Settings>;
+
+std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
+  std::vector<std::pair<std::string, Json>> lists;
+  if (!grid.is_null()) {
+    if (!grid.value().is_object()) grid.fail("an object of lists");
+    for (const auto& item : grid.value().items()) {
+      if (!item.value().is_array() || item.value().empty())
+        grid.member(item.key()).fail("a list of at least one value");
+      lists.emplace_back(item.key(), item.value());
+    }
+  }
+  const auto list = [&](const std::string& key) {
+    return std::find_if(lists.begin(), lists.end(),
+                        [&](const auto& entry) { return entry.first == key; });
+  };
+  std::map<std::string, std::vector<std::string>> followers;  // grid key -> tied keys
+  std::set<std::string> led;
+  if (!ties.is_null()) {
+    if (!ties.value().is_array()) ties.fail("a list of lists of keys");
+    for (const Json& tie : ties.value()) {
+      std::vector<std::string> keys;
+      for (const Json& key : tie.is_array() ? tie : Json::array()) {
+        if (key.is_string()) keys.push_back(key);
+      }
+      if (keys.size() < 2 || keys.size() != tie.size()) ties.fail("lists of at least two keys");
+      const auto leader = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) {
+        return list(key) != lists.end();
+      });
+      if (leader == keys.end())
+        throw Error(fmt::format("{}: none of '{}' is a key of the grid", ties.where(),
+                                fmt::join(keys, "', '")));
+      for (const std::string& key : keys) {
+        if (key == *leader) continue;
+        if (!led.insert(key).second)
+          throw Error(fmt::format("{}: '{}' is tied twice", ties.where(), key));
+        if (list(key) != lists.end() && list(key)->second.size() != list(*leader)->second.size()) {
+          throw Error(fmt::format("{}: '{}' and '{}' have lists of different lengths", ties.where(),
+                                  *leader, key));
+        }
+        followers[*leader].push_back(key);
+      }
+    }
+  }
+  std::vector<Axis> axes;
+  for (const auto& [key, values] : lists) {
+    if (led.contains(key)) continue;
+    Axis axis;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Settings settings = {{key, values[i]}};
+      for (const std::string& tied : followers[key]) {
+        settings.emplace_back(tied, list(tied) == lists.end() ? values[i] : list(tied)->second[i]);
+      }
+      axis.push_back(std::move(settings));
+    }
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+/// Cartesian product, the last axis fastest.
+std::vector<Settings> cells_of(const std::vector<Axis>& axes, const std::string& where) {
+  std::vector<Settings> cells = {{}};
+  for (const Axis& axis : axes) {
+    std::vector<Settings> next;
+    if (static_cast<std::int64_t>(cells.size() * axis.size()) > kMostPoints)
+      throw Error(where + ": expected at most a million points");
+    for (const Settings& cell : cells) {
+      for (const Settings& settings : axis) {
+        next.push_back(cell);
+        next.back().insert(next.back().end(), settings.begin(), settings.end());
+      }
+    }
+    cells = std::move(next);
+  }
+  return cells;
+}
+
+}  // namespace
+
+std::string row_key(const Json& point) {
+  return sha256_hex(policies::canonical_json(point) + kNumericsVersion);
+}
+
+SweepConfig parse_sweep(const std::string& text, const std::string& where) {
+  const Json json = policies::parse_json(text, where);
+  const JsonReader root(json, where);
+  root.require_keys(kKeys);
+  if (!root.has("numemu_sweep")) root.fail("a key 'numemu_sweep' with the schema version 1");
+  root.member("numemu_sweep").integer(1, 1, 1);
+
+  SweepConfig config;
+  config.net = root.member("net").text("lenet");
+  config.data = root.member("data").text("glyphs");
+  config.eval_images = root.member("eval_images").integer(10000, 1, kMostImages);
+  const Json base_text =
+      root.has("base") ? root.member("base").value() : Json{{"numemu_recipe", 1}};
+  const Json base = policies::Recipe::parse(base_text, where + ": base").json();
+
+  std::vector<std::uint64_t> seeds;
+  const JsonReader seed_list = root.member("seeds");
+  if (!seed_list.is_null() && !seed_list.value().is_array()) seed_list.fail("a list of seeds");
+  for (const Json& seed : seed_list.is_null() ? Json::array({base["seed"]}) : seed_list.value()) {
+    seeds.push_back(JsonReader(seed, seed_list.where()).integer(0, 0, std::int64_t{1} << 53));
+  }
+  if (seeds.empty()) seed_list.fail("at least one seed");
+
+  const JsonReader grid = root.member("grid"), points = root.member("points"),
+                   ties = root.member("tie");
+  std::vector<Settings> cells;
+  if (!grid.is_null() || points.is_null()) cells = cells_of(axes_of(grid, ties), where);
+  if (!points.is_null()) {
+    if (!points.value().is_array()) points.fail("a list of objects");
+    for (const Json& single : points.value()) {
+      if (!single.is_object()) points.fail("a list of objects of recipe keys");
+      Settings settings;
+      for (const auto& item : single.items()) settings.emplace_back(item.key(), item.value());
+      cells.push_back(std::move(settings));
+    }
+  }
+  std::set<std::string> seen;
+  for (const std::uint64_t seed : seeds) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      Point point = make_point(config, base, cells[i], seed, fmt::format("{}: point {}", where, i));
+      if (seen.insert(policies::canonical_json(point.json)).second) {
+        config.points.push_back(std::move(point));
+      } else {
+        ++config.repeated;
+      }
+    }
+  }
+  config.json = {{"numemu_sweep", 1},
+                 {"net", config.net},
+                 {"data", config.data},
+                 {"eval_images", config.eval_images},
+                 {"seeds", seeds},
+                 {"base", base},
+                 {"grid", grid.is_null() ? Json::object() : grid.value()},
+                 {"points", points.is_null() ? Json::array() : points.value()},
+                 {"tie", ties.is_null() ? Json::array() : ties.value()}};
+  return config;
+}
+
+}  // namespace numemu::experiments

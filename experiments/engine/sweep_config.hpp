@@ -1,0 +1,37 @@
+// A sweep: a grid of recipes over one network and one data set, and its expansion into points.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::experiments {
+
+/// One cell of a sweep. `json` is the point of the row schema, without what only the network's file
+/// can tell.
+struct Point {
+  std::string net, data;
+  std::int64_t eval_images = 0;
+  policies::Recipe recipe;
+  nlohmann::ordered_json json;
+  std::string where;  ///< "sweep.json: point 7", for errors
+};
+
+struct SweepConfig {
+  nlohmann::ordered_json json;  ///< canonical: every key present
+  std::string net, data;
+  std::int64_t eval_images = 10000;
+  std::vector<Point> points;  ///< in order; repeated points are kept once
+  std::int64_t repeated = 0;  ///< how many grid cells repeated an earlier point
+};
+
+/// Parses and expands. Grid keys are dotted paths into the recipe ("roles.weight.format",
+/// "gemms.*.unit"); `tie` moves keys together, key by key; seeds multiply everything. Throws Error
+/// naming the key.
+SweepConfig parse_sweep(const std::string& text, const std::string& where);
+
+/// The row's key: SHA-256 of the canonical JSON of the point and the numerics version.
+std::string row_key(const nlohmann::ordered_json& point);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,98 @@
+// Everything the points of one sweep share: the trained network, the data, the float32 truth and
+// the noise gains.
+#include "experiments/engine/workbench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "emu/net/model/safetensors.hpp"
+#include "emu/net/nets.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr int kDigestDigits = 16;
+
+std::string metadata_of(const net::Checkpoint& checkpoint, const std::string& key) {
+  for (const auto& [name, value] : checkpoint.metadata) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+std::string digest_of(const net::Graph& graph) {
+  std::string bytes;
+  for (const net::Parameter* parameter : graph.parameters()) {
+    bytes += parameter->name + '\0';
+    bytes.append(reinterpret_cast<const char*>(parameter->value.data.data()),
+                 parameter->value.data.size() * sizeof(float));
+  }
+  return sha256_hex(bytes).substr(0, kDigestDigits);
+}
+
+net::Tensor calibration_images(const net::Dataset& dataset) {
+  std::vector<std::uint8_t> labels;
+  return dataset.calibration_batch(0, std::min(net::Dataset::kCalibration, dataset.train_count()),
+                                   labels);
+}
+
+net::Evaluation float32_baseline(const TrainedNet& trained, const net::Dataset& dataset,
+                                 std::int64_t images) {
+  net::Numerics float32;
+  return net::evaluate(trained.graph, dataset, net::Split::test, images, float32);
+}
+
+}  // namespace
+
+TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset,
+                            const Folders& folders) {
+  std::string path = name, architecture;
+  if (!name.ends_with(".safetensors")) {
+    const std::vector<std::string> known = net::net_names();
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw Error(unknown_name("network", name, known) + "; or give a .safetensors file");
+    }
+    path = fmt::format("{}/{}-{}.safetensors", folders.data, name, dataset.name());
+    if (!std::filesystem::exists(path)) {
+      throw Error(
+          fmt::format("no trained {} for {} is shipped; train one with `numemu train --net {} "
+                      "--data ... --out DIR` and "
+                      "give its .safetensors file as the network",
+                      name, dataset.name(), name));
+    }
+    architecture = name;
+  }
+  const net::Checkpoint checkpoint = net::read_safetensors(path);
+  if (architecture.empty()) architecture = metadata_of(checkpoint, "net");
+  if (architecture.empty())
+    throw Error(path +
+                ": expected metadata 'net' with the network's name, as `numemu train` writes it");
+  TrainedNet trained{net::build_net(architecture, dataset.input_shape(), dataset.classes()), path,
+                     ""};
+  net::load_parameters(trained.graph, checkpoint, path);
+  trained.digest = digest_of(trained.graph);
+  return trained;
+}
+
+Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images)
+    : dataset(std::move(set)),
+      trained(std::move(net)),
+      eval_images(std::min(images, dataset.test_count())),
+      reference(policies::float_reference(trained.graph, calibration_images(dataset))),
+      gains(trained.graph, reference),
+      baseline(float32_baseline(trained, dataset, eval_images)) {}
+
+Workbench::Workbench(const std::string& net, const std::string& data, std::int64_t images,
+                     const Folders& folders)
+    : Workbench(net::load_dataset(data, folders.cache), net, images, folders) {}
+
+Workbench::Workbench(net::Dataset set, const std::string& net, std::int64_t images,
+                     const Folders& folders)
+    : Workbench(set, load_trained_net(net, set, folders), images) {}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,53 @@
+// Everything the points of one sweep share: the trained network, the data, the float32 truth and
+// the noise gains.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
+#include "emu/net/train/train.hpp"
+#include "experiments/predict/gains.hpp"
+#include "experiments/predict/tensor_noise.hpp"
+#include "policies/calibrate/reference.hpp"
+
+namespace numemu::experiments {
+
+/// Where the program finds what it ships and keeps what it generates.
+struct Folders {
+  std::string data;   ///< shipped checkpoints and sweeps
+  std::string cache;  ///< generated data sets
+};
+
+/// A network with its trained weights.
+struct TrainedNet {
+  net::Graph graph;
+  std::string path;    ///< of the checkpoint
+  std::string digest;  ///< first 16 hexadecimal digits of the SHA-256 of its parameters' bits
+};
+
+/// `name` is a reference network (then the checkpoint shipped for that data set is used) or a
+/// .safetensors file written by `numemu train`. Throws Error that says how to train one where none
+/// is shipped.
+TrainedNet load_trained_net(const std::string& name, const net::Dataset&, const Folders&);
+
+/// The shared float32 side of a sweep.
+struct Workbench {
+  Workbench(net::Dataset, TrainedNet, std::int64_t eval_images);
+  /// Loads both by name first.
+  Workbench(const std::string& net, const std::string& data, std::int64_t eval_images,
+            const Folders&);
+
+  net::Dataset dataset;
+  TrainedNet trained;
+  std::int64_t eval_images;            ///< at most the size of the test split
+  policies::FloatReference reference;  ///< on the calibration images
+  NoiseGains gains;
+  net::Evaluation baseline;  ///< float32 on the test images
+  FitCache fits;
+
+ private:
+  Workbench(net::Dataset, const std::string& net, std::int64_t eval_images, const Folders&);
+};
+
+}  // namespace numemu::experiments

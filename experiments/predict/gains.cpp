@@ -1,0 +1,112 @@
+// How much noise on one tensor the float32 network passes on to every layer's output, probed at
+// random.
+#include "experiments/predict/gains.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/pairwise.hpp"
+#include "formats/digest.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+double mean_square(const net::Tensor& x) {
+  if (x.size() == 0) return 0;
+  return stats::pairwise_sum(x.size(),
+                             [&](std::int64_t i) { return double{x.data[i]} * x.data[i]; }) /
+         x.size();
+}
+
+double mean_square_difference(const net::Tensor& x, const net::Tensor& y) {
+  return stats::pairwise_sum(x.size(),
+                             [&](std::int64_t i) {
+                               const double difference = double{x.data[i]} - y.data[i];
+                               return difference * difference;
+                             }) /
+         x.size();
+}
+
+/// x plus noise of random sign whose mean square is exactly `power`, shaped as asked.
+net::Tensor disturbed(const net::Tensor& x, NoiseShape shape, double power,
+                      const RandomSource& random) {
+  const double profile = shape == NoiseShape::proportional
+                             ? mean_square(x)
+                             : stats::pairwise_sum(x.size(), [&](std::int64_t i) {
+                                 return x.data[i] != 0 ? 1.0 : 0.0;
+                               }) / x.size();
+  const float size = static_cast<float>(std::sqrt(power / profile));
+  net::Tensor out = x;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const float weight =
+        shape == NoiseShape::proportional ? x.data[i] : (x.data[i] != 0 ? 1.0f : 0.0f);
+    out.data[i] += random.bits(i, 1) ? size * weight : -size * weight;
+  }
+  return out;
+}
+
+/// Float32 numerics with one operand of one layer's forward product replaced.
+class Probe : public net::Numerics {
+ public:
+  Probe(std::string layer, net::Role role, const net::Tensor& operand)
+      : layer_(std::move(layer)), role_(role), operand_(operand) {}
+  void product(const net::Product& product) override {
+    net::Product changed = product;
+    if (product.layer == layer_)
+      (role_ == net::Role::weight ? changed.b : changed.a).source = &operand_;
+    net::Numerics::product(changed);
+  }
+
+ private:
+  std::string layer_;
+  net::Role role_;
+  const net::Tensor& operand_;
+};
+
+}  // namespace
+
+NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& whole,
+                       std::uint64_t seed) {
+  const policies::FloatReference reference =
+      policies::float_reference(graph, policies::first_samples(whole.images, kProbeImages));
+  layers_ = net::gemm_layers(graph);
+  for (const std::string& layer : layers_) {
+    for (const net::Role role : {net::Role::weight, net::Role::activation}) {
+      const net::Tensor& x =
+          role == net::Role::weight ? net::weight_of(graph, layer) : reference.inputs.at(layer);
+      const double power = mean_square(x) * kProbeSize * kProbeSize;
+      if (power == 0) continue;
+      for (const NoiseShape shape : {NoiseShape::flat, NoiseShape::proportional}) {
+        for (int probe = 0; probe < kProbes; ++probe) {
+          RandomSource random;
+          random.seed = seed;
+          random.stream = Stream::probe;
+          random.tensor =
+              tensor_word(fmt::format("{}/{}/{}/{}", layer, net::to_string(role), probe,
+                                      shape == NoiseShape::flat ? "flat" : "proportional"));
+          const net::Tensor operand = disturbed(x, shape, power, random);
+          Probe numerics(layer, role, operand);
+          const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+            const auto clean = reference.outputs.find(node.name);
+            if (clean == reference.outputs.end()) return;
+            gains_[{layer, role}][node.name][static_cast<int>(shape)] +=
+                mean_square_difference(output, clean->second) / power / kProbes;
+          };
+          net::forward(graph, reference.images, numerics, &observe);
+        }
+      }
+    }
+  }
+}
+
+double NoiseGains::gain(const Source& source, NoiseShape shape, const std::string& layer) const {
+  const auto found = gains_.find(source);
+  if (found == gains_.end()) return 0;
+  const auto at = found->second.find(layer);
+  return at == found->second.end() ? 0 : at->second[static_cast<int>(shape)];
+}
+
+}  // namespace numemu::experiments

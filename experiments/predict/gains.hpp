@@ -1,0 +1,45 @@
+// How much noise on one tensor the float32 network passes on to every layer's output, probed at
+// random.
+#pragma once
+#include <array>
+#include <compare>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "policies/calibrate/reference.hpp"
+
+namespace numemu::experiments {
+
+/// The shape of a tensor's noise: the same variance on every non-zero element (integers,
+/// subnormals), or one proportional to the element's square (normal numbers of a float).
+enum class NoiseShape { flat, proportional };
+
+/// gain(source, shape, layer): noise power at the output of `layer` per unit of mean noise power on
+/// the source tensor.
+class NoiseGains {
+ public:
+  struct Source {
+    std::string layer;
+    net::Role role;
+    friend auto operator<=>(const Source&, const Source&) = default;
+  };
+  /// Mean over kProbes random probes on the first kProbeImages images of the reference.
+  NoiseGains(const net::Graph&, const policies::FloatReference&, std::uint64_t seed = 0);
+
+  double gain(const Source&, NoiseShape, const std::string& layer) const;
+  const std::vector<std::string>& layers() const { return layers_; }
+
+  static constexpr int kProbes = 16;
+  static constexpr std::int64_t kProbeImages = 128;
+  /// Relative size of a probe: small enough that ReLU and pooling hardly switch, large against
+  /// float32 rounding (2^-24).
+  static constexpr float kProbeSize = 0x1p-9f;
+
+ private:
+  std::vector<std::string> layers_;
+  std::map<Source, std::map<std::string, std::array<double, 2>>> gains_;
+};
+
+}  // namespace numemu::experiments

@@ -1,0 +1,97 @@
+// The SQNR at the output of every layer: predicted from the tensors' noise and the float32 gains,
+// and measured.
+#include "experiments/predict/layer_noise.hpp"
+
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/pairwise.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+double power(const net::Tensor& x) {
+  return stats::pairwise_sum(x.size(),
+                             [&](std::int64_t i) { return double{x.data[i]} * x.data[i]; }) /
+         x.size();
+}
+
+double decibels(double signal, double noise) {
+  return noise > 0 ? 10 * std::log10(signal / noise) : HUGE_VAL;
+}
+
+double measured_db(const net::Tensor& clean, const net::Tensor& quantized) {
+  const double noise = stats::pairwise_sum(clean.size(),
+                                           [&](std::int64_t i) {
+                                             const double error =
+                                                 double{quantized.data[i]} - clean.data[i];
+                                             return error * error;
+                                           }) /
+                       clean.size();
+  return decibels(power(clean), noise);
+}
+
+}  // namespace
+
+std::string layer_verdict(double predicted_db, double measured) {
+  if (std::isinf(predicted_db) && std::isinf(measured)) return "holds";
+  const double distance = std::fabs(predicted_db - measured);
+  return distance <= kLayerHolds ? "holds" : distance <= kLayerFails ? "undecided" : "fails";
+}
+
+std::vector<TensorNoise> tensor_noises(const policies::Recipe& recipe, const net::Graph& graph,
+                                       const policies::FloatReference& reference, FitCache& fits) {
+  std::vector<TensorNoise> noises;
+  for (const std::string& name : net::gemm_layers(graph)) {
+    const policies::LayerRecipe layer = recipe.layer(name);
+    const auto add = [&](net::Role role, const policies::RolePolicy& policy, const net::Tensor& x,
+                         const net::Tensor& calibration) {
+      const std::vector<float> scales = policies::choose_scales(policy, calibration);
+      noises.push_back(predict_noise(name, role, policy, x, scales, fits));
+      noises.back().measured_mse = measure_noise(policy, x, scales, recipe.seed(), name, role);
+    };
+    if (layer.weight) {
+      const net::Tensor& weight = net::weight_of(graph, name);
+      add(net::Role::weight, *layer.weight, weight, weight);
+    }
+    if (layer.activation) {
+      const net::Tensor& x = reference.inputs.at(name);
+      add(net::Role::activation, *layer.activation, x,
+          policies::first_samples(x, recipe.calibration_samples()));
+    }
+  }
+  return noises;
+}
+
+LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const NoiseGains& gains,
+                               const policies::FloatReference& reference) {
+  LayerPrediction prediction;
+  for (const std::string& layer : gains.layers()) {
+    double noise = 0;
+    for (const TensorNoise& source : noises) {
+      const NoiseGains::Source from{source.layer, source.role};
+      const double proportional = source.empirical.mse_normal;
+      noise += proportional * gains.gain(from, NoiseShape::proportional, layer) +
+               (source.empirical.mse - proportional) * gains.gain(from, NoiseShape::flat, layer);
+    }
+    prediction.db[layer] = decibels(power(reference.outputs.at(layer)), noise);
+  }
+  if (!gains.layers().empty()) prediction.output_db = prediction.db.at(gains.layers().back());
+  return prediction;
+}
+
+LayerMeasurement measure_layers(const net::Graph& graph, policies::RecipeNumerics& numerics,
+                                const policies::FloatReference& reference) {
+  LayerMeasurement measurement;
+  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+    const auto clean = reference.outputs.find(node.name);
+    if (clean != reference.outputs.end())
+      measurement.db[node.name] = measured_db(clean->second, output);
+  };
+  numerics.begin_step({});
+  const net::Tensor logits = net::forward(graph, reference.images, numerics, &observe);
+  measurement.output_db = measured_db(reference.logits, logits);
+  return measurement;
+}
+
+}  // namespace numemu::experiments

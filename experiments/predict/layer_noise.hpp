@@ -1,0 +1,39 @@
+// The SQNR at the output of every layer: predicted from the tensors' noise and the float32 gains,
+// and measured.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/predict/gains.hpp"
+#include "experiments/predict/tensor_noise.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::experiments {
+
+/// The linear model of independent noises is meant to be this near, in decibels; beyond kLayerFails
+/// it has failed.
+inline constexpr double kLayerHolds = 1, kLayerFails = 3;
+/// "holds", "undecided", "fails"; "holds" when both are infinite (no quantization).
+std::string layer_verdict(double predicted_db, double measured_db);
+
+/// Noise of every quantized tensor of the recipe, predicted and measured on the float32 tensors.
+std::vector<TensorNoise> tensor_noises(const policies::Recipe&, const net::Graph&,
+                                       const policies::FloatReference&, FitCache&);
+
+struct LayerPrediction {
+  std::map<std::string, double> db;  ///< by layer; +inf where nothing upstream is quantized
+  double output_db = 0;              ///< at the network's last multiplying layer
+};
+LayerPrediction predict_layers(const std::vector<TensorNoise>&, const NoiseGains&,
+                               const policies::FloatReference&);
+
+struct LayerMeasurement {
+  std::map<std::string, double> db;
+  double output_db = 0;  ///< at the network's output
+};
+/// Runs the quantized network on the reference's images beside the float32 outputs.
+LayerMeasurement measure_layers(const net::Graph&, policies::RecipeNumerics&,
+                                const policies::FloatReference&);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,67 @@
+// The table of columns: a new column is one line.
+#include "experiments/report/columns.hpp"
+
+#include <fmt/format.h>
+
+namespace numemu::experiments {
+
+Cell number_cell(const std::optional<double>& number) { return number ? Cell(*number) : Cell(); }
+
+Cell text_cell(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
+
+std::string cell_text(const Cell& cell) {
+  if (const double* number = std::get_if<double>(&cell)) return fmt::format("{}", *number);
+  if (const std::string* text = std::get_if<std::string>(&cell)) return *text;
+  return "";
+}
+
+const std::vector<Column>& record_columns() {
+#define NUMEMU_TEXT(name, field) \
+  Column { name, true, [](const Record& r) { return text_cell(r.field); } }
+#define NUMEMU_NUMBER(name, field) \
+  Column { name, false, [](const Record& r) { return number_cell(r.field); } }
+  static const std::vector<Column> columns = {
+      NUMEMU_TEXT("key", key),
+      NUMEMU_TEXT("net", net),
+      NUMEMU_TEXT("data", data),
+      NUMEMU_NUMBER("eval_images", eval_images),
+      NUMEMU_NUMBER("seed", seed),
+      NUMEMU_TEXT("weight_format", weight.format),
+      NUMEMU_TEXT("weight_rounding", weight.rounding),
+      NUMEMU_TEXT("weight_overflow", weight.overflow),
+      NUMEMU_TEXT("weight_scale", weight.scale),
+      NUMEMU_TEXT("weight_granularity", weight.granularity),
+      NUMEMU_TEXT("weight_axis", weight.axis),
+      NUMEMU_TEXT("weight_mask", weight.mask),
+      NUMEMU_TEXT("activation_format", activation.format),
+      NUMEMU_TEXT("activation_rounding", activation.rounding),
+      NUMEMU_TEXT("activation_overflow", activation.overflow),
+      NUMEMU_TEXT("activation_scale", activation.scale),
+      NUMEMU_TEXT("activation_granularity", activation.granularity),
+      NUMEMU_TEXT("activation_axis", activation.axis),
+      NUMEMU_TEXT("activation_mask", activation.mask),
+      NUMEMU_TEXT("unit", unit),
+      NUMEMU_TEXT("dgrad_unit", dgrad_unit),
+      NUMEMU_TEXT("wgrad_unit", wgrad_unit),
+      NUMEMU_TEXT("other", other),
+      NUMEMU_NUMBER("bits_weight", bits_weight),
+      NUMEMU_NUMBER("bits_activation", bits_activation),
+      NUMEMU_NUMBER("top1", top1),
+      NUMEMU_NUMBER("n", images),
+      NUMEMU_NUMBER("ci95_low", ci_low),
+      NUMEMU_NUMBER("ci95_high", ci_high),
+      NUMEMU_NUMBER("loss", loss),
+      NUMEMU_NUMBER("baseline_top1", baseline_top1),
+      NUMEMU_NUMBER("difference", difference),
+      NUMEMU_NUMBER("difference_ci95_low", difference_low),
+      NUMEMU_NUMBER("difference_ci95_high", difference_high),
+      NUMEMU_NUMBER("sqnr_db", sqnr_db),
+      NUMEMU_NUMBER("predicted_sqnr_db", predicted_sqnr_db),
+      NUMEMU_TEXT("version", version),
+  };
+#undef NUMEMU_TEXT
+#undef NUMEMU_NUMBER
+  return columns;
+}
+
+}  // namespace numemu::experiments

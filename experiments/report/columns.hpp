@@ -1,0 +1,30 @@
+// The columns of an exported row, declared once; CSV and SQLite derive from them.
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "experiments/report/record.hpp"
+
+namespace numemu::experiments {
+
+/// Empty, a number, or a text.
+using Cell = std::variant<std::monostate, double, std::string>;
+
+struct Column {
+  const char* name;
+  bool is_text;
+  Cell (*value)(const Record&);
+};
+
+/// One column per field of a record, in a fixed order; names are identifiers.
+const std::vector<Column>& record_columns();
+
+/// A cell as text: the shortest decimal that reads back as the same double; empty for an empty cell.
+std::string cell_text(const Cell&);
+Cell number_cell(const std::optional<double>&);
+/// Empty texts become empty cells.
+Cell text_cell(const std::string&);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,28 @@
+// The rows as RFC 4180 CSV: the content of the report's table, with keys and every metric.
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/atomic_file.hpp"
+#include "experiments/report/columns.hpp"
+#include "experiments/report/escape.hpp"
+#include "experiments/report/report.hpp"
+
+namespace numemu::experiments {
+
+void write_csv(const ReportInput& input, const std::string& path) {
+  std::string out;
+  for (const Column& column : record_columns()) out += (out.empty() ? "" : ",") + csv_field(column.name);
+  out += "\r\n";
+  for (const Record& record : read_records(*input.rows)) {
+    std::string line;
+    bool first = true;
+    for (const Column& column : record_columns()) {
+      if (!first) line += ',';
+      first = false;
+      line += csv_field(cell_text(column.value(record)));
+    }
+    out += line + "\r\n";
+  }
+  write_atomically(path, out);
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,159 @@
+// Builds the charts' tables of points, layers and predictions from the records.
+#include "experiments/report/datasets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/grids.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json optional_json(const std::optional<double>& x, double factor = 1) {
+  return x ? Json(*x * factor) : Json();
+}
+
+Json optional_json(const std::optional<int>& x) { return x ? Json(*x) : Json(); }
+
+/// Width of a stored element; formats without a table row use their effective bits.
+Json element_bits(const RoleRecord& role, const std::optional<double>& effective) {
+  if (role.bits) return *role.bits;
+  return effective ? Json(std::lround(*effective)) : Json();
+}
+
+Json point_json(const Record& r) {
+  const bool same = r.weight == r.activation;
+  const auto negated = [](const std::optional<double>& x) { return optional_json(x, -100); };
+  return {{"i", r.position},
+          {"label", r.label()},
+          {"family", r.family()},
+          {"pairing", r.weight.format == r.activation.format ? "W = A" : "W ≠ A"},
+          {"unit", r.unit},
+          {"weight", r.weight.format},
+          {"activation", r.activation.format},
+          {"axes", r.weight.rounding + ", " + r.weight.overflow + ", " + r.weight.scale +
+                       (same ? "" : " (weights)")},
+          {"bits", optional_json(r.mean_bits())},
+          {"bits_weight", optional_json(r.bits_weight)},
+          {"bits_activation", optional_json(r.bits_activation)},
+          {"w", element_bits(r.weight, r.bits_weight)},
+          {"a", element_bits(r.activation, r.bits_activation)},
+          {"e", r.weight.format == r.activation.format ? optional_json(r.weight.exponent_bits) : Json()},
+          {"m", r.weight.format == r.activation.format ? optional_json(r.weight.mantissa_bits) : Json()},
+          {"top1", optional_json(r.top1, 100)},
+          {"low", optional_json(r.ci_low, 100)},
+          {"high", optional_json(r.ci_high, 100)},
+          {"change", optional_json(r.difference, 100)},
+          {"change_low", optional_json(r.difference_low, 100)},
+          {"change_high", optional_json(r.difference_high, 100)},
+          {"lost", negated(r.difference)},
+          {"sqnr", optional_json(r.sqnr_db)},
+          {"predicted", optional_json(r.predicted_sqnr_db)}};
+}
+
+void add_prediction(Json& out, const Record& r, const char* panel, const char* series,
+                    const std::string& where, const std::optional<double>& predicted,
+                    const std::optional<double>& measured) {
+  if (!predicted || !measured) return;
+  out.push_back({{"panel", panel},
+                 {"series", series},
+                 {"where", where},
+                 {"label", r.label()},
+                 {"unit", r.unit},
+                 {"predicted", *predicted},
+                 {"measured", *measured}});
+}
+
+void add_predictions(Json& out, const Record& r) {
+  if (const Json* tensors = json_at(*r.row, {"predicted", "tensors"}); tensors && tensors->is_array()) {
+    for (const Json& t : *tensors) {
+      const std::string where = json_text(t, {"layer"}) + " " + json_text(t, {"role"}) + ", " +
+                                json_text(t, {"format"});
+      const auto measured = json_number(t, {"measured_db"});
+      add_prediction(out, r, "Tensors", "empirical", where, json_number(t, {"empirical_db"}), measured);
+      if (json_text(t, {"fitted", "accepted"}) == "true") {
+        add_prediction(out, r, "Tensors", "fitted", where, json_number(t, {"fitted", "db"}), measured);
+      }
+    }
+  }
+  if (const Json* layers = json_at(*r.row, {"layers"}); layers && layers->is_array()) {
+    for (const Json& layer : *layers) {
+      add_prediction(out, r, "Layers", "layer", json_text(layer, {"name"}),
+                     json_number(layer, {"predicted_db"}), json_number(layer, {"sqnr_db"}));
+    }
+  }
+  add_prediction(out, r, "Network output", "output", "network output", r.predicted_sqnr_db, r.sqnr_db);
+}
+
+void add_layers(Json& out, const Record& r) {
+  const Json* layers = json_at(*r.row, {"layers"});
+  if (!layers || !layers->is_array()) return;
+  for (const Json& layer : *layers) {
+    for (const char* kind : {"measured", "predicted"}) {
+      const auto db = json_number(layer, {kind[0] == 'm' ? "sqnr_db" : "predicted_db"});
+      if (!db) continue;
+      out.push_back({{"i", r.position},
+                     {"layer", json_text(layer, {"name"})},
+                     {"gemm", json_text(layer, {"gemm"})},
+                     {"kind", kind},
+                     {"db", *db},
+                     {"overflow", optional_json(json_number(layer, {"overflow"}), 100)},
+                     {"underflow", optional_json(json_number(layer, {"underflow"}), 100)}});
+    }
+  }
+}
+
+Json diagonal_of(const Json& predictions) {
+  if (predictions.empty()) return Json::array();
+  double low = INFINITY, high = -INFINITY;
+  for (const Json& p : predictions) {
+    for (const char* key : {"predicted", "measured"}) {
+      low = std::min(low, p[key].get<double>());
+      high = std::max(high, p[key].get<double>());
+    }
+  }
+  return Json::array({{{"low", low}, {"high", high}}});
+}
+
+}  // namespace
+
+std::vector<std::string> swept_units(const std::vector<Record>& records) {
+  std::vector<std::string> out;
+  for (const Record& r : records) {
+    if (r.quantized() && std::find(out.begin(), out.end(), r.unit) == out.end()) out.push_back(r.unit);
+  }
+  return out;
+}
+
+Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
+  Json points = Json::array(), baseline = Json::array(), predictions = Json::array(),
+       layers = Json::array();
+  for (const Record& r : records) {
+    add_layers(layers, r);
+    add_predictions(predictions, r);
+    if (r.quantized()) {
+      points.push_back(point_json(r));
+    } else if (r.top1) {
+      baseline.push_back({{"top1", *r.top1 * 100},
+                          {"low", optional_json(r.ci_low, 100)},
+                          {"high", optional_json(r.ci_high, 100)}});
+    }
+  }
+  const std::vector<SweptFormat> formats = swept_formats(records);
+  const Json* histograms = tensors ? json_at(*tensors, {"tensors"}) : nullptr;
+  Json out;
+  out["points"] = std::move(points);
+  out["baseline"] = std::move(baseline);
+  out["diagonal"] = diagonal_of(predictions);
+  out["predictions"] = std::move(predictions);
+  out["layers"] = std::move(layers);
+  out["steps"] = step_records(formats);
+  out["grids"] = grid_records(formats);
+  out["tensors"] = histograms ? valid_histograms(*histograms) : Json::array();
+  return out;
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,179 @@
+// The rows in sentences: what a reader should know before looking at any chart.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "experiments/report/findings.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
+
+std::string describe(const Record& r) {
+  std::string formats = r.weight.format == r.activation.format
+                            ? r.weight.format
+                            : r.weight.format + " weights and " + r.activation.format + " activations";
+  if (!r.weight.rounding.empty()) formats += ", " + r.weight.rounding + ", " + r.weight.overflow;
+  return formats;
+}
+
+bool loses_little(const Record& r) { return r.difference && *r.difference > -kSmallLoss; }
+
+void say_baseline(const std::vector<Record>& records, std::vector<std::string>& out) {
+  std::set<std::string> said;
+  for (const Record& r : records) {
+    const Record* baseline = find_baseline(records, r);
+    if (!said.insert(r.net + '\n' + r.data).second) continue;
+    const std::string what = fmt::format("{} on {}", r.net.empty() ? "the network" : r.net,
+                                         r.data.empty() ? "its data" : r.data);
+    if (baseline && baseline->top1) {
+      std::string text = fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
+      if (baseline->images) text += " on " + grouped(baseline->images) + " images";
+      if (baseline->ci_low && baseline->ci_high) {
+        text += fmt::format(" (95 % interval {:.2f} to {})", 100 * *baseline->ci_low,
+                            percent(*baseline->ci_high));
+      }
+      out.push_back(text + ".");
+    } else if (r.baseline_top1) {
+      out.push_back(fmt::format("Unquantized, {} reaches {} top-1.", what, percent(*r.baseline_top1)));
+    }
+  }
+}
+
+void say_losses(const std::vector<Record>& records, std::vector<std::string>& out) {
+  std::size_t compared = 0, small = 0, sure = 0;
+  for (const Record& r : records) {
+    if (!r.quantized() || !r.difference) continue;
+    ++compared;
+    if (!loses_little(r)) continue;
+    ++small;
+    if (r.difference_low && *r.difference_low > -kSmallLoss) ++sure;
+  }
+  if (compared == 0) {
+    out.push_back("No quantized configuration has been measured.");
+    return;
+  }
+  out.push_back(fmt::format(
+      "Of {} quantized configuration{}, {} lose{} less than {:.1f} points; for {} of these the whole "
+      "paired 95 % interval lies above that limit.",
+      compared, compared == 1 ? "" : "s", small, small == 1 ? "s" : "", 100 * kSmallLoss, sure));
+}
+
+void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& out) {
+  const Record* best = cheapest_safe(records);
+  if (!best) return;
+  std::string bits = fmt::format("{:.2f}", *best->mean_bits());
+  if (best->bits_weight && best->bits_activation) {
+    bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *best->bits_weight,
+                        *best->bits_activation);
+  }
+  out.push_back(fmt::format(
+      "The fewest bits whose accuracy stays inside the float32 baseline's interval are {} bits per element: "
+      "{}, on {}, at {}.",
+      bits, describe(*best), best->unit, percent(*best->top1)));
+}
+
+void say_predictions(const Verdicts& v, std::vector<std::string>& out) {
+  if (v.empirical) {
+    out.push_back(fmt::format("Of the predictions, {} of {} empirical ones equal the measured error of "
+                              "their tensor within 1e-9 relative.",
+                              v.empirical_held, v.empirical));
+  }
+  const std::size_t tensors = v.weight_tensors + v.activation_tensors;
+  if (tensors) {
+    out.push_back(fmt::format(
+        "A fitted distribution was accepted for {} of {} weight and {} of {} activation tensors, and "
+        "{} of the {} predictions made from these fits lie within {:.1f} dB.",
+        v.weight_accepted, v.weight_tensors, v.activation_accepted, v.activation_tensors,
+        v.fitted_held, v.fitted, kFittedToleranceDb));
+  }
+  if (v.outputs.count) {
+    out.push_back(fmt::format(
+        "The predicted SQNR of the network's output differs from the measured one by {:.2f} dB in the "
+        "median and by at most {:.2f} dB.",
+        v.outputs.median, v.outputs.largest));
+  }
+}
+
+std::string listed(const std::set<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+}  // namespace
+
+std::string grouped(const std::optional<double>& count) {
+  if (!count) return "–";
+  std::string out = fmt::format("{:.0f}", *count);
+  for (std::size_t at = out.size(); at > 3 + (*count < 0); at -= 3) out.insert(at - 3, ",");
+  return out;
+}
+
+const Record* find_baseline(const std::vector<Record>& records, const Record& of) {
+  const Record* any_seed = nullptr;
+  for (const Record& r : records) {
+    if (r.quantized() || r.net != of.net || r.data != of.data) continue;
+    if (r.seed == of.seed) return &r;
+    if (!any_seed) any_seed = &r;
+  }
+  return any_seed;
+}
+
+const Record* cheapest_safe(const std::vector<Record>& records) {
+  const Record* best = nullptr;
+  for (const Record& r : records) {
+    const Record* baseline = r.quantized() ? find_baseline(records, r) : nullptr;
+    if (!baseline || !baseline->ci_low || !r.top1 || !r.mean_bits()) continue;
+    if (*r.top1 < *baseline->ci_low) continue;
+    if (!best || *r.mean_bits() < *best->mean_bits() ||
+        (*r.mean_bits() == *best->mean_bits() && *r.top1 > *best->top1)) {
+      best = &r;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> headline(const std::vector<Record>& records, const Verdicts& verdicts) {
+  std::vector<std::string> out;
+  say_baseline(records, out);
+  say_losses(records, out);
+  say_cheapest(records, out);
+  say_predictions(verdicts, out);
+  return out;
+}
+
+std::vector<std::string> labels_by_loss(const std::vector<Record>& records, bool small) {
+  std::vector<std::string> out;
+  for (const Record& r : records) {
+    if (!r.quantized() || !r.difference || loses_little(r) != small) continue;
+    if (std::find(out.begin(), out.end(), r.label()) == out.end()) out.push_back(r.label());
+  }
+  return out;
+}
+
+std::string conditions(const std::vector<Record>& records) {
+  std::set<std::string> rounding, overflow, scale;
+  for (const Record& r : records) {
+    for (const auto& [role, name] : {std::pair(&r.weight, "weights"), {&r.activation, "activations"}}) {
+      if (!role->quantized) continue;
+      if (!role->rounding.empty()) rounding.insert(role->rounding);
+      if (!role->overflow.empty()) overflow.insert(role->overflow);
+      if (!role->scale.empty()) scale.insert(fmt::format("{} per {} ({})", role->scale, role->granularity, name));
+    }
+  }
+  std::string out;
+  const auto add = [&out](const char* name, const std::set<std::string>& words) {
+    if (!words.empty()) out += fmt::format("{}{} {}", out.empty() ? "" : "; ", name, listed(words));
+  };
+  add("rounding", rounding);
+  add("overflow", overflow);
+  add("scale", scale);
+  return out.empty() ? "nothing quantized" : out;
+}
+
+}  // namespace numemu::experiments

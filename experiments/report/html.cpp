@@ -1,0 +1,183 @@
+// Puts the page together: sentences, figures, tables, and the data as inert JSON.
+#include "experiments/report/html.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "experiments/report/atomic_file.hpp"
+#include "experiments/report/datasets.hpp"
+#include "experiments/report/escape.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kNoCharts =
+    "<p class=\"notice\">This program was built without Node.js, so the report has tables only. "
+    "For the charts install <code>node</code> and <code>npm</code>, build again "
+    "(<code>cmake --build</code>) and run <code>numemu report</code> on the sweep's folder. "
+    "The rows need not be computed again.</p>";
+
+std::string subject(const std::vector<Record>& records) {
+  std::set<std::string> nets, data;
+  for (const Record& r : records) {
+    if (!r.net.empty()) nets.insert(r.net);
+    if (!r.data.empty()) data.insert(r.data);
+  }
+  const auto joined = [](const std::set<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+    return out;
+  };
+  if (nets.empty() || data.empty()) return "Accuracy against bits";
+  return fmt::format("{} on {}: accuracy against bits", joined(nets), joined(data));
+}
+
+std::string facts(const std::vector<Record>& records) {
+  std::set<std::string> versions, seeds;
+  for (const Record& r : records) {
+    if (!r.version.empty()) versions.insert(r.version);
+    if (r.seed) seeds.insert(fmt::format("{:.0f}", *r.seed));
+  }
+  std::string out = fmt::format("{} row{}", records.size(), records.size() == 1 ? "" : "s");
+  const auto add = [&out](const char* name, const std::set<std::string>& words) {
+    for (const std::string& word : words) {
+      out += fmt::format("{}{}", &word == &*words.begin() ? fmt::format(" · {} ", name) : ", ", word);
+    }
+  };
+  add("seed", seeds);
+  add("numerics version", versions);
+  return html_text(out);
+}
+
+std::string paragraph(const std::vector<std::string>& sentences) {
+  std::string out;
+  for (const std::string& sentence : sentences) out += (out.empty() ? "" : " ") + html_text(sentence);
+  return out;
+}
+
+std::string loss_lists(const std::vector<Record>& records) {
+  std::string out;
+  for (const bool small : {true, false}) {
+    const std::vector<std::string> labels = labels_by_loss(records, small);
+    if (labels.empty()) continue;
+    out += fmt::format("<dt>{}</dt><dd>", small ? fmt::format("Lose less than {:.1f} points", 100 * kSmallLoss)
+                                                : fmt::format("Lose {:.1f} points or more", 100 * kSmallLoss));
+    for (const std::string& label : labels) {
+      out += fmt::format("{}<span>{}</span>", &label == &labels.front() ? "" : ", ", html_text(label));
+    }
+    out += "</dd>";
+  }
+  return out.empty() ? "" : "<dl class=\"losses\">" + out + "</dl>";
+}
+
+std::string role_words(const RoleRecord& role) {
+  if (!role.quantized) return "float32";
+  return fmt::format("{} ({}, {}, {} per {})", role.format, role.rounding, role.overflow, role.scale,
+                     role.granularity);
+}
+
+/// What the drop-down list of points offers: rows that have layers to draw.
+Json point_choices(const std::vector<Record>& records, const Json& layers) {
+  std::set<std::size_t> drawn;
+  for (const Json& layer : layers) drawn.insert(layer["i"].get<std::size_t>());
+  Json out = Json::array();
+  for (const Record& r : records) {
+    if (!drawn.contains(r.position)) continue;
+    out.push_back({{"i", r.position},
+                   {"text", fmt::format("{}: {}, {}", r.position + 1, r.label(), short_unit(r.unit))},
+                   {"words", fmt::format("weights {}; activations {}; unit {}", role_words(r.weight),
+                                         role_words(r.activation), r.unit)}});
+  }
+  return out;
+}
+
+Json page_data(const std::vector<Record>& records, Json datasets, const std::vector<Asset>& charts) {
+  Json out;
+  out["units"] = swept_units(records);
+  out["choices"] = point_choices(records, datasets["layers"]);
+  const Record* chosen = cheapest_safe(records);
+  out["chosen"] = chosen ? Json(chosen->position) : Json();
+  for (const Asset& chart : charts) out["charts"][std::string(chart.name)] = Json::parse(chart.text);
+  out["datasets"] = std::move(datasets);
+  return out;
+}
+
+std::string unit_control(const std::vector<std::string>& units) {
+  std::string options;
+  for (const std::string& unit : units) options += fmt::format("<option>{}</option>", html_text(unit));
+  if (units.size() > 1) options += "<option value=\"\">all units</option>";
+  return fmt::format("<p class=\"control\"><label for=\"unit\">Unit in the figures</label> "
+                     "<select id=\"unit\">{}</select></p>", options);
+}
+
+std::string figures_section(const std::vector<Record>& records, const ReportAssets& assets,
+                            const Json& datasets) {
+  if (assets.libraries.empty()) return kNoCharts;
+  std::vector<std::string> absent;
+  const std::string figures = figures_html(assets.charts, datasets, conditions(records), absent);
+  std::string out = figures.empty() ? "" : unit_control(swept_units(records));
+  out += "<div class=\"figures\">" + figures + "</div>";
+  if (!absent.empty()) {
+    out += "<p class=\"notice\">Not drawn, because the rows hold no data for it: ";
+    for (const std::string& title : absent) {
+      out += fmt::format("{}{}", &title == &absent.front() ? "" : "; ", html_text(title));
+    }
+    out += ".</p>";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string fill_template(std::string_view page,
+                          const std::vector<std::pair<std::string_view, std::string>>& values) {
+  std::string out;
+  while (true) {
+    const std::size_t open = page.find("{{");
+    const std::size_t close = open == page.npos ? page.npos : page.find("}}", open);
+    if (close == page.npos) return out.append(page);
+    out.append(page.substr(0, open));
+    const std::string_view name = page.substr(open + 2, close - open - 2);
+    const auto found = std::find_if(values.begin(), values.end(),
+                                    [name](const auto& value) { return value.first == name; });
+    out.append(found == values.end() ? page.substr(open, close + 2 - open) : found->second);
+    page.remove_prefix(close + 2);
+  }
+}
+
+std::string render_html(const ReportInput& input, const ReportAssets& assets) {
+  const std::vector<Record> records = read_records(*input.rows);
+  const Verdicts verdicts = judge_predictions(records);
+  const Json datasets = chart_datasets(records, input.tensors);
+  const bool charts = !assets.libraries.empty();
+  std::string scripts = "<script>" + html_script(assets.script) + "</script>";
+  if (charts) {
+    scripts = "<script type=\"application/json\" id=\"report-data\">" +
+              html_json(page_data(records, datasets, assets.charts)) + "</script>\n<script>" +
+              html_script(assets.libraries) + "</script>\n" + scripts;
+  }
+  return fill_template(
+      assets.page,
+      {{"title", html_text(subject(records))},
+       {"facts", facts(records)},
+       {"style", std::string(assets.style)},
+       {"headline", paragraph(headline(records, verdicts))},
+       {"losses", loss_lists(records)},
+       {"figures", figures_section(records, assets, datasets)},
+       {"verdicts", verdict_tables(verdicts)},
+       {"points", points_table(records)},
+       {"sweep", input.sweep ? html_text(input.sweep->dump(1, ' ', false, Json::error_handler_t::replace))
+                             : "not recorded"},
+       {"scripts", std::move(scripts)}});
+}
+
+void write_html(const ReportInput& input, const std::string& path) {
+  write_atomically(path, render_html(input, embedded_assets()));
+}
+
+}  // namespace numemu::experiments

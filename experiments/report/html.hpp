@@ -1,0 +1,27 @@
+// The HTML report as text: what write_html writes, for any set of assets.
+#pragma once
+#include <string>
+
+#include "experiments/report/assets.hpp"
+#include "experiments/report/findings.hpp"
+#include "experiments/report/report.hpp"
+
+namespace numemu::experiments {
+
+/// One self-contained page. Without libraries it has every table and says how to get the charts.
+std::string render_html(const ReportInput&, const ReportAssets&);
+
+/// The sortable table of all points.
+std::string points_table(const std::vector<Record>&);
+/// What was predicted, how often it held; every refused tensor and every failed prediction.
+std::string verdict_tables(const Verdicts&);
+/// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent` gets the titles of
+/// the others. Throws Error naming a chart that is not JSON with a usermeta object.
+std::string figures_html(const std::vector<Asset>& charts, const nlohmann::ordered_json& datasets,
+                         const std::string& conditions, std::vector<std::string>& absent);
+
+/// `page` with every {{name}} replaced; inserted text is not searched again. Unknown names stay as they are.
+std::string fill_template(std::string_view page,
+                          const std::vector<std::pair<std::string_view, std::string>>& values);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,100 @@
+// Figures from the charts' own usermeta: order, title, caption, the data they need and the lists they offer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/escape.hpp"
+#include "experiments/report/html.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Figure {
+  std::string_view name;
+  Json meta;
+};
+
+std::vector<Figure> ordered(const std::vector<Asset>& charts) {
+  std::vector<Figure> out;
+  for (const Asset& chart : charts) {
+    const Json spec = Json::parse(chart.text, nullptr, false);
+    const Json* meta = spec.is_discarded() ? nullptr : json_at(spec, {"usermeta"});
+    if (!meta || !meta->is_object()) {
+      throw Error(fmt::format("chart '{}': expected a JSON object with usermeta", chart.name));
+    }
+    out.push_back({chart.name, *meta});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Figure& a, const Figure& b) {
+    return json_number(a.meta, {"order"}).value_or(0) < json_number(b.meta, {"order"}).value_or(0);
+  });
+  return out;
+}
+
+/// Whether the data set `data` has a record, and one whose field `needs` is not null.
+bool has_data(const Json& meta, const Json& datasets) {
+  const Json* data = json_at(datasets, {json_text(meta, {"data"}).c_str()});
+  if (!data || !data->is_array()) return false;
+  const std::string needs = json_text(meta, {"needs"});
+  return std::any_of(data->begin(), data->end(), [&needs](const Json& record) {
+    return needs.empty() || json_number(record, {needs.c_str()}).has_value();
+  });
+}
+
+std::string control(const std::string& kind) {
+  const auto select = [](const char* id, const char* label) {
+    return fmt::format("<label for=\"{0}\">{1}</label> <select id=\"{0}\"></select> ", id, label);
+  };
+  if (kind == "point") return "<p class=\"control\">" + select("point", "Configuration") + "</p>";
+  if (kind == "tensor") {
+    return "<p class=\"control\">" + select("tensor", "Tensor") + select("format", "Format") + "</p>";
+  }
+  return "";
+}
+
+/// Captions are ours; the placeholders become spans that the script keeps up to date.
+std::string caption_html(const std::string& caption, const std::string& conditions) {
+  std::string out;
+  for (std::size_t i = 0; i < caption.size(); ++i) {
+    const std::size_t close = caption[i] == '{' ? caption.find('}', i) : caption.npos;
+    if (close == caption.npos) {
+      out += html_text(caption.substr(i, 1));
+      continue;
+    }
+    const std::string name = caption.substr(i + 1, close - i - 1);
+    if (name == "conditions") {
+      out += "Here " + html_text(conditions);
+    } else {
+      out += fmt::format("<span data-say=\"{}\"></span>", html_text(name));
+    }
+    i = close;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
+                         const std::string& conditions, std::vector<std::string>& absent) {
+  std::string out;
+  int number = 0;
+  for (const Figure& figure : ordered(charts)) {
+    const std::string title = json_text(figure.meta, {"title"});
+    if (!has_data(figure.meta, datasets)) {
+      absent.push_back(title);
+      continue;
+    }
+    out += fmt::format(
+        "<figure{} id=\"fig-{}\">{}<div class=\"plot\" data-chart=\"{}\"></div>"
+        "<figcaption><b>Figure {}. {}.</b> {}</figcaption></figure>\n",
+        json_text(figure.meta, {"wide"}) == "true" ? " class=\"wide\"" : "", html_text(figure.name),
+        control(json_text(figure.meta, {"control"})), html_text(figure.name), ++number,
+        html_text(title), caption_html(json_text(figure.meta, {"caption"}), conditions));
+  }
+  return out;
+}
+
+}  // namespace numemu::experiments

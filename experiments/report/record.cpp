@@ -1,0 +1,183 @@
+// Reads rows of schema version 1 leniently: a report must appear for any rows, also incomplete ones.
+#include "experiments/report/record.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "formats/error.hpp"
+#include "formats/format.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+RoleRecord read_role(const Json& row, const char* role) {
+  const Json* json = json_at(row, {"point", "recipe", "roles", role});
+  RoleRecord out;
+  if (!json || !json->is_object()) return out;
+  out.quantized = true;
+  out.format = json_text(*json, {"format"});
+  out.rounding = json_text(*json, {"rounding"});
+  out.overflow = json_text(*json, {"overflow"});
+  out.scale = json_text(*json, {"scale"});
+  out.granularity = json_text(*json, {"granularity"});
+  out.axis = json_text(*json, {"axis"});
+  out.mask = json_text(*json, {"mask"});
+  out.family = "other";
+  out.bits = out.exponent_bits = out.mantissa_bits = std::nullopt;
+  try {
+    const Format& format = find_format(out.format);
+    const bool floating = format.kind == Kind::floating;
+    out.family = floating ? "float" : "int";
+    out.bits = format.bits;
+    // An integer is a float without exponent: its magnitude bits stand in the mantissa's place.
+    out.exponent_bits = floating ? format.exponent_bits : 0;
+    out.mantissa_bits =
+        floating ? format.mantissa_bits : format.bits - (format.is_signed ? 1 : 0);
+  } catch (const Error&) {
+    // Block formats and codebooks have no row in the scalar table; they are drawn as "other".
+  }
+  return out;
+}
+
+std::string other_rules(const Json& row) {
+  std::string out;
+  const auto add = [&out](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
+  if (const Json* roles = json_at(row, {"point", "recipe", "roles"}); roles && roles->is_object()) {
+    for (const auto& [name, role] : roles->items()) {
+      if (name == "weight" || name == "activation" || !role.is_object()) continue;
+      std::string words;
+      if (role.contains("format")) {
+        for (const char* key : {"format", "rounding", "overflow", "scale", "granularity"}) {
+          if (const std::string text = json_text(role, {key}); !text.empty()) words += " " + text;
+        }
+      } else {
+        for (const auto& [part, rule] : role.items()) {
+          if (rule.is_object()) words += " " + part + " " + json_text(rule, {"format"});
+        }
+      }
+      add(name + words);
+    }
+  }
+  if (const Json* layers = json_at(row, {"point", "recipe", "layers"});
+      layers && layers->is_array()) {
+    for (const Json& layer : *layers) {
+      add("layer " + layer.dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+  }
+  return out;
+}
+
+std::string unit_name(const Json& row, const char* gemm) {
+  const Json* unit = json_at(row, {"point", "recipe", "gemms", gemm, "unit"});
+  if (!unit || unit->is_null()) return "";
+  if (unit->is_string()) return unit->get<std::string>();
+  if (const std::string name = json_text(*unit, {"name"}); !name.empty()) return name;
+  return unit->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<double> bound(const Json& row, const char* key, std::size_t side) {
+  const Json* pair = json_at(row, {"metrics", key});
+  if (!pair || !pair->is_array() || pair->size() != 2) return std::nullopt;
+  const Json& value = (*pair)[side];
+  if (!value.is_number() || !std::isfinite(value.get<double>())) return std::nullopt;
+  return value.get<double>();
+}
+
+Record read_record(const Json& row, std::size_t position) {
+  Record r;
+  r.position = position;
+  r.row = &row;
+  r.key = json_text(row, {"key"});
+  r.net = json_text(row, {"point", "net"});
+  r.data = json_text(row, {"point", "data"});
+  r.version = json_text(row, {"version"});
+  r.eval_images = json_number(row, {"point", "eval_images"});
+  r.seed = json_number(row, {"point", "seed"});
+  r.weight = read_role(row, "weight");
+  r.activation = read_role(row, "activation");
+  r.unit = unit_name(row, "fprop");
+  r.dgrad_unit = unit_name(row, "dgrad");
+  r.wgrad_unit = unit_name(row, "wgrad");
+  r.other = other_rules(row);
+  r.bits_weight = json_number(row, {"bits", "weight"});
+  r.bits_activation = json_number(row, {"bits", "activation"});
+  r.top1 = json_number(row, {"metrics", "top1"});
+  r.images = json_number(row, {"metrics", "n"});
+  r.ci_low = bound(row, "ci95", 0);
+  r.ci_high = bound(row, "ci95", 1);
+  r.loss = json_number(row, {"metrics", "loss"});
+  r.sqnr_db = json_number(row, {"metrics", "sqnr_db"});
+  r.baseline_top1 = json_number(row, {"metrics", "baseline_top1"});
+  r.difference = json_number(row, {"metrics", "difference"});
+  r.difference_low = bound(row, "difference_ci95", 0);
+  r.difference_high = bound(row, "difference_ci95", 1);
+  r.predicted_sqnr_db = json_number(row, {"predicted", "sqnr_db"});
+  if (!r.difference && r.top1 && r.baseline_top1) r.difference = *r.top1 - *r.baseline_top1;
+  return r;
+}
+
+}  // namespace
+
+const Json* json_at(const Json& value, std::initializer_list<const char*> path) {
+  const Json* at = &value;
+  for (const char* key : path) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(key);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+std::optional<double> json_number(const Json& value, std::initializer_list<const char*> path) {
+  const Json* found = json_at(value, path);
+  if (!found || !found->is_number()) return std::nullopt;
+  const double number = found->get<double>();
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+std::string json_text(const Json& value, std::initializer_list<const char*> path) {
+  const Json* found = json_at(value, path);
+  if (!found || found->is_null()) return "";
+  if (found->is_string()) return found->get<std::string>();
+  return found->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<double> Record::mean_bits() const {
+  if (bits_weight && bits_activation) return (*bits_weight + *bits_activation) / 2;
+  return bits_weight ? bits_weight : bits_activation;
+}
+
+std::string Record::family() const {
+  if (!weight.quantized) return activation.family;
+  if (!activation.quantized || weight.family == activation.family) return weight.family;
+  return "mixed";
+}
+
+std::string Record::label() const {
+  const std::string w = short_format(weight.format), a = short_format(activation.format);
+  return w == a ? w : w + " / " + a;
+}
+
+std::string short_format(const std::string& name) {
+  const std::size_t digits = name.find_first_not_of("0123456789", 5);
+  if (!name.starts_with("float") || digits == std::string::npos || digits == 5) return name;
+  return name[digits] == '_' && digits + 1 < name.size() ? name.substr(digits + 1) : name;
+}
+
+std::string short_unit(const std::string& name) {
+  return name.starts_with("neutral.") ? name.substr(8) : name;
+}
+
+std::vector<Record> read_records(const std::vector<Json>& rows) {
+  std::vector<Record> out;
+  out.reserve(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back(read_record(rows[i], i));
+  return out;
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,61 @@
+// One row of a sweep, flattened: what tables, exports and charts read instead of walking the row's JSON.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace numemu::experiments {
+
+/// How one role (weights or activations) is stored. Empty texts were absent from the row.
+struct RoleRecord {
+  bool quantized = false;  ///< false: float32, and every other field is as constructed
+  std::string format = "float32", rounding, overflow, scale, granularity, axis, mask;
+  std::string family = "float";  ///< "float", "int", or "other" for formats without a row in the table
+  std::optional<int> bits = 32, exponent_bits = 8, mantissa_bits = 23;
+
+  friend bool operator==(const RoleRecord&, const RoleRecord&) = default;
+};
+
+/// Absent, null and non-finite numbers are empty. Accuracies are fractions, SQNR in dB.
+struct Record {
+  std::size_t position = 0;  ///< place in the sweep, from 0
+  std::string key, net, data, version;
+  std::optional<double> eval_images, seed;
+  RoleRecord weight, activation;
+  std::string unit, dgrad_unit, wgrad_unit;
+  std::string other;  ///< further quantized roles and per-layer rules, in words; usually empty
+  std::optional<double> bits_weight, bits_activation;
+  std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db;
+  std::optional<double> baseline_top1, difference, difference_low, difference_high;
+  std::optional<double> predicted_sqnr_db;
+  const nlohmann::ordered_json* row = nullptr;  ///< the row itself, for its layers and tensors
+
+  bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
+  /// Mean of weight and activation bits, or the one that is known.
+  std::optional<double> mean_bits() const;
+  /// "float", "int", "mixed" (weights and activations of different families), "other".
+  std::string family() const;
+  /// "int8", or "int4 / int8" (weights / activations) where they differ.
+  std::string label() const;
+};
+
+/// The records of `rows`, in their order. Missing or mistyped fields are empty, never an error.
+std::vector<Record> read_records(const std::vector<nlohmann::ordered_json>& rows);
+
+/// "e4m3fn" for "float8_e4m3fn": the name without what the chart already says.
+std::string short_format(const std::string& name);
+/// The last parts of a unit's name: "f32.sequential" for "neutral.f32.sequential".
+std::string short_unit(const std::string& name);
+
+/// The value at a path of object keys, or null if any is absent.
+const nlohmann::ordered_json* json_at(const nlohmann::ordered_json& value,
+                                      std::initializer_list<const char*> path);
+/// A finite number at `path`.
+std::optional<double> json_number(const nlohmann::ordered_json& value,
+                                  std::initializer_list<const char*> path);
+/// A text at `path`; numbers and booleans as JSON writes them; "" if absent or null.
+std::string json_text(const nlohmann::ordered_json& value, std::initializer_list<const char*> path);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,135 @@
+// The step function of a format, from its decoded codes and the rule of each rounding mode.
+#include "formats/analysis/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "formats/codec.hpp"
+#include "formats/error.hpp"
+#include "formats/value.hpp"
+
+namespace numemu {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A finite value and the parity of its code, which decides rne ties and rodd.
+struct Point {
+  double value;
+  bool odd;
+};
+
+/// The values of a format in ascending order, zero once.
+std::vector<Point> points(const Format& format, bool symmetric) {
+  if (format.bits > 16) {
+    throw Error(fmt::format("format '{}': {} bits, cells are listed for at most 16", format.name,
+                            format.bits));
+  }
+  const bool drop_lowest = symmetric && format.kind == Kind::integer && format.is_signed;
+  std::vector<Point> list;
+  for (std::uint64_t code = 0; code <= format.code_mask(); ++code) {
+    const Value v = decode(format, code);
+    if (drop_lowest && code == format.largest_code(true)) continue;
+    if (v.kind == Class::zero && v.negative) continue;
+    if (v.kind != Class::zero && v.kind != Class::finite) continue;
+    list.push_back({to_double(v), (code & 1) != 0});
+  }
+  const auto less = [](const Point& a, const Point& b) { return a.value < b.value; };
+  const auto same = [](const Point& a, const Point& b) { return a.value == b.value; };
+  std::stable_sort(list.begin(), list.end(), less);
+  list.erase(std::unique(list.begin(), list.end(), same), list.end());
+  return list;
+}
+
+/// Where the upper of two neighbours begins, and whether it owns that point.
+struct Boundary {
+  double at;
+  bool upper;
+};
+
+Boundary boundary(const Point& low, const Point& high, RoundingMode mode) {
+  const double midpoint = low.value + (high.value - low.value) / 2;
+  switch (mode) {
+    case RoundingMode::rne:
+      return {midpoint, !high.odd};
+    case RoundingMode::rna:
+      return {midpoint, midpoint > 0};
+    case RoundingMode::rtz:
+      if (high.value > 0) return {high.value, true};
+      return {low.value, false};
+    case RoundingMode::rup:
+      return {low.value, false};
+    case RoundingMode::rdn:
+      return {high.value, true};
+    case RoundingMode::rodd:
+      if (high.odd) return {low.value, false};
+      return {high.value, true};
+    case RoundingMode::sr:
+      break;
+  }
+  throw Error("stochastic rounding has no cells: use brackets");
+}
+
+bool is_normal(const Format& format, double value) {
+  return format.kind == Kind::floating && std::abs(value) >= smallest_normal(format);
+}
+
+/// Flushing comes after rounding to the grid that still has its subnormals: every cell of a
+/// subnormal becomes part of the cell of zero.
+std::vector<Cell> flush(const Format& format, std::vector<Cell> fine) {
+  std::vector<Cell> out;
+  for (Cell& cell : fine) {
+    if (!is_normal(format, cell.value)) cell.value = 0;
+    if (!out.empty() && out.back().value == cell.value) {
+      out.back().high = cell.high;
+    } else {
+      out.push_back(cell);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Cell> cells(const Format& format, const Rounding& rounding, bool symmetric) {
+  if (rounding.stochastic()) throw Error("stochastic rounding has no cells: use brackets");
+  if (format.field_zero == FieldZero::flush) {
+    Format fine = format;
+    fine.field_zero = FieldZero::subnormal;
+    return flush(format, cells(fine, rounding, symmetric));
+  }
+  const std::vector<Point> grid = points(format, symmetric);
+  std::vector<Cell> out;
+  out.reserve(grid.size());
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    const Boundary low =
+        i > 0 ? boundary(grid[i - 1], grid[i], rounding.mode) : Boundary{-kInfinity, true};
+    if (i > 0) out.back().high = low.at;
+    out.push_back({low.at, kInfinity, grid[i].value, is_normal(format, grid[i].value), low.upper});
+  }
+  return out;
+}
+
+std::vector<Cell> brackets(const Format& format, bool symmetric) {
+  const std::vector<Point> grid = points(format, symmetric);
+  if (format.field_zero == FieldZero::flush) {
+    throw Error(fmt::format(
+        "format '{}': stochastic rounding followed by a flush of subnormals has no closed form",
+        format.name));
+  }
+  if (grid.size() < 2) {
+    throw Error(fmt::format("format '{}': {} value, brackets need two", format.name, grid.size()));
+  }
+  std::vector<Cell> out;
+  out.reserve(grid.size() - 1);
+  for (std::size_t i = 0; i + 1 < grid.size(); ++i) {
+    const bool normal = is_normal(format, grid[i].value) && is_normal(format, grid[i + 1].value);
+    out.push_back({grid[i].value, grid[i + 1].value, grid[i].value, normal, true});
+  }
+  return out;
+}
+
+}  // namespace numemu

@@ -1,0 +1,33 @@
+// The step function of a format: each finite value and the interval of reals that rounds to it.
+#pragma once
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/rounding.hpp"
+
+namespace numemu {
+
+/// Reals between low and high round to `value`; `low` itself does when `low_closed`, `high` when
+/// the next cell's low is open (a cell of one point, low == high, exists under rodd). Measure zero
+/// for a density, but it decides ties in a sample. The outermost cells reach -inf and +inf
+/// (saturation). `normal`: the value lies in a binade of normal numbers, where the error is
+/// proportional to the value; otherwise the step is fixed (integers, subnormals, zero).
+struct Cell {
+  double low, high, value;
+  bool normal;
+  bool low_closed = true;
+};
+
+/// Cells of a format of at most 16 bits in ascending order under a deterministic rounding with
+/// saturation. Symmetric integers leave out the most negative code when `symmetric`. Throws Error
+/// for sr (see brackets()) and for wider formats. Negative inputs of unsigned formats are counted
+/// to the lowest cell, also where they encode as NaN.
+std::vector<Cell> cells(const Format&, const Rounding&, bool symmetric);
+
+/// For stochastic rounding: cells [v_i, v_{i+1}] between neighbours, `value` = v_i; error inside
+/// has variance (x - v_i)(v_{i+1} - x), the limit of many random bits. `normal` when both ends are.
+/// One cell fewer than values. Throws Error for formats of more than 16 bits or one value, and for
+/// those that flush subnormals (the flush comes after the rounding, so it is biased).
+std::vector<Cell> brackets(const Format&, bool symmetric);
+
+}  // namespace numemu

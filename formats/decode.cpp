@@ -1,0 +1,41 @@
+// A code to its value: the specification of what every bit pattern means.
+#include "formats/codec.hpp"
+
+namespace numemu {
+namespace {
+
+Value decode_integer(const Format& f, std::uint64_t code) {
+  if (code == 0) return {};
+  const bool negative = (code & f.sign_bit()) != 0;
+  return {Class::finite, negative, false, 0, negative ? f.code_mask() - code + 1 : code};
+}
+
+}  // namespace
+
+Value decode(const Format& f, std::uint64_t code) {
+  if (f.kind == Kind::integer) return decode_integer(f, code);
+
+  const bool negative = (code & f.sign_bit()) != 0;
+  const std::uint64_t magnitude = code & ~f.sign_bit();
+  const std::uint64_t hidden = std::uint64_t{1} << f.mantissa_bits;
+  const std::uint64_t fraction = magnitude & (hidden - 1);
+  const auto field = static_cast<std::int32_t>(magnitude >> f.mantissa_bits);
+
+  const bool at_negative_zero = negative && magnitude == 0;
+  if (at_negative_zero && f.has_nan() && !f.has_negative_zero() && f.specials != Specials::top)
+    return {.kind = Class::nan};
+  if (magnitude > f.largest_code()) {
+    const bool infinite =
+        magnitude == f.infinity_code() && f.has_infinity() && f.specials != Specials::top;
+    return {.kind = infinite ? Class::infinite : Class::nan, .negative = negative};
+  }
+
+  const bool reads_as_zero =
+      (magnitude == 0 && f.has_zero()) || (field == 0 && f.field_zero == FieldZero::flush);
+  if (reads_as_zero) return {.kind = Class::zero, .negative = negative && f.has_negative_zero()};
+  if (field == 0 && f.field_zero == FieldZero::subnormal)
+    return {Class::finite, negative, false, 1 - f.bias - f.mantissa_bits, fraction};
+  return {Class::finite, negative, false, field - f.bias - f.mantissa_bits, hidden | fraction};
+}
+
+}  // namespace numemu

@@ -1,0 +1,153 @@
+// Parses eXmY descriptors and P3109 names into format records.
+#include "formats/descriptor.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "formats/error.hpp"
+
+namespace numemu {
+namespace {
+
+// A cursor over the text; each take_ consumes a match or leaves the cursor where it is.
+struct Cursor {
+  std::string_view text;
+  std::string_view rest = text;
+
+  bool take(std::string_view word) {
+    if (!rest.starts_with(word)) return false;
+    rest.remove_prefix(word.size());
+    return true;
+  }
+  // Values beyond int become the extreme int, which every range check refuses.
+  std::optional<int> take_number() {
+    const bool minus = rest.starts_with('-');
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789", minus), rest.size());
+    if (end == static_cast<std::size_t>(minus)) return {};
+    int number = 0;
+    const auto result = std::from_chars(rest.data(), rest.data() + end, number);
+    rest.remove_prefix(end);
+    return result.ec == std::errc{} ? number : (minus ? -2147483647 : 2147483647);
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error("format '" + std::string(text) + "': " + what);
+  }
+  void check(const char* part, int number, int low, int high) const {
+    if (number < low || number > high)
+      fail(std::string(part) + " = " + std::to_string(number) + " is outside " +
+           std::to_string(low) + ".." + std::to_string(high));
+  }
+};
+
+constexpr int kLargestBias = 32767;
+
+struct Option {
+  std::string_view word;
+  int group;  // at most one word of a group may be given
+  void (*apply)(Format&);
+};
+constexpr Option kOptions[] = {
+    {"ieee", 0, [](Format& f) { f.specials = Specials::ieee; }},
+    {"nan1", 0, [](Format& f) { f.specials = Specials::nan1; }},
+    {"fnuz", 0, [](Format& f) { f.specials = Specials::fnuz; }},
+    {"finite", 0, [](Format& f) { f.specials = Specials::finite; }},
+    {"nosub", 1, [](Format& f) { f.field_zero = FieldZero::normal; }},
+    {"ftz", 1, [](Format& f) { f.field_zero = FieldZero::flush; }},
+    {"unsigned", 2, [](Format& f) { f.is_signed = false; }},
+};
+
+std::string canonical_name(const Format& f, int default_bias,
+                           const bool (&given)[std::size(kOptions)]) {
+  std::string name = "e" + std::to_string(f.exponent_bits) + "m" + std::to_string(f.mantissa_bits);
+  if (f.bias != default_bias) name += "b" + std::to_string(f.bias);
+  for (std::size_t i = 1; i < std::size(kOptions); ++i)  // the first one, ieee, is the default
+    if (given[i]) name.append("+").append(kOptions[i].word);
+  return name;
+}
+
+void parse_options(Cursor& cursor, Format& f, bool (&given)[std::size(kOptions)]) {
+  bool used[3] = {};
+  while (!cursor.rest.empty()) {
+    const std::string_view word = cursor.rest.substr(1, cursor.rest.find('+', 1) - 1);
+    const auto option = std::find_if(std::begin(kOptions), std::end(kOptions),
+                                     [&](const Option& o) { return o.word == word; });
+    if (option == std::end(kOptions))
+      cursor.fail("unknown part '+" + std::string(word) +
+                  "', expected +ieee +nan1 +fnuz +finite +nosub +ftz +unsigned");
+    if (used[option->group])
+      cursor.fail("part '+" + std::string(word) + "' contradicts or repeats an earlier one");
+    used[option->group] = true;
+    option->apply(f);
+    given[option - kOptions] = true;
+    cursor.rest.remove_prefix(1 + word.size());
+  }
+}
+
+std::optional<Format> parse_exponent_mantissa(std::string_view text) {
+  Cursor cursor{text};
+  if (!cursor.take("e")) return {};
+  const auto exponent_bits = cursor.take_number();
+  if (!exponent_bits || !cursor.take("m")) return {};
+  const auto mantissa_bits = cursor.take_number();
+  if (!mantissa_bits) return {};
+  const bool has_bias = cursor.take("b");
+  const auto bias = has_bias ? cursor.take_number() : std::nullopt;
+  if ((has_bias && !bias) || !(cursor.rest.empty() || cursor.rest[0] == '+')) return {};
+
+  cursor.check("exponent bits", *exponent_bits, 1, 15);
+  cursor.check("mantissa bits", *mantissa_bits, 0, 23);
+  if (bias) cursor.check("bias", *bias, -kLargestBias, kLargestBias);
+  const int default_bias = (1 << (*exponent_bits - 1)) - 1;
+  Format f;
+  f.exponent_bits = *exponent_bits;
+  f.mantissa_bits = *mantissa_bits;
+  f.specials = Specials::ieee;
+  f.bias = bias.value_or(default_bias);
+  bool given[std::size(kOptions)] = {};
+  parse_options(cursor, f, given);
+  f.bits = f.exponent_bits + f.mantissa_bits + (f.is_signed ? 1 : 0);
+  if (f.specials == Specials::fnuz && !f.is_signed)
+    cursor.fail("+fnuz needs a sign, +unsigned leaves it no -0 slot");
+  const std::uint64_t largest = f.largest_code();
+  if (largest == 0 || largest > f.code_mask() ||
+      (f.field_zero == FieldZero::flush && largest >> f.mantissa_bits == 0))
+    cursor.fail("no finite value but zero, use more exponent bits or +finite");
+  f.name = canonical_name(f, default_bias, given);
+  f.source = "described";
+  f.doc = "Described by its name";
+  return f;
+}
+
+std::optional<Format> parse_p3109(std::string_view text) {
+  Cursor cursor{text};
+  if (!cursor.take("binary")) return {};
+  const auto width = cursor.take_number();
+  if (!width || !cursor.take("p")) return {};
+  const auto precision = cursor.take_number();
+  if (!precision || cursor.rest.size() != 2) return {};
+  const bool is_signed = cursor.rest[0] == 's', extended = cursor.rest[1] == 'e';
+  if (!(is_signed || cursor.rest[0] == 'u') || !(extended || cursor.rest[1] == 'f')) return {};
+
+  cursor.check("width K", *width, 3, 15);
+  cursor.check("precision P", *precision, 1, is_signed ? *width - 1 : *width);
+  const int exponent_bits = is_signed ? *width - *precision : *width - *precision + 1;
+  return Format{.name = std::string(text),
+                .is_signed = is_signed,
+                .bits = *width,
+                .exponent_bits = exponent_bits,
+                .mantissa_bits = *precision - 1,
+                .bias = 1 << (exponent_bits - 1),
+                .specials = extended ? Specials::p3109_extended : Specials::p3109_finite,
+                .source = "IEEE P3109 interim report 3.x",
+                .doc = "Described by its name"};
+}
+
+}  // namespace
+
+std::optional<Format> parse_descriptor(std::string_view text) {
+  auto described = parse_exponent_mantissa(text);
+  return described ? described : parse_p3109(text);
+}
+
+}  // namespace numemu

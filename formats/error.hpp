@@ -1,0 +1,16 @@
+// The one exception type: thrown where a file, a name or a configuration is wrong, never inside a
+// kernel.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace numemu {
+
+/// A mistake in the input. The text is one line that says which file, which key or position, what
+/// was expected.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& text) : std::runtime_error(text) {}
+};
+
+}  // namespace numemu

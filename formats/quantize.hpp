@@ -1,0 +1,44 @@
+// Arrays of float32 to codes under one real scale: exact quotient, one rounding, flags counted.
+#pragma once
+#include <cstdint>
+
+#include "formats/format.hpp"
+#include "formats/random.hpp"
+#include "formats/rounding.hpp"
+
+namespace numemu {
+
+/// How to convert an array: the three axes and, for sr(n), where the random bits come from.
+struct Conversion {
+  const Format* format = nullptr;
+  Rounding rounding = {};
+  Overflow overflow = Overflow::saturate;
+  /// Leave out the most negative code of a signed integer (it saturates one code higher and counts
+  /// as overflow).
+  bool symmetric = true;
+  RandomSource random = {};
+};
+
+/// How many elements raised each flag.
+struct FlagCounts {
+  std::int64_t elements = 0, inexact = 0, underflow = 0, overflow = 0, invalid = 0;
+  FlagCounts& operator+=(const FlagCounts&);
+};
+
+/// codes[i] = encode(x[i] / scale) for i in [0, n); scale is finite and positive; formats of at
+/// most 8 bits. `first` is the index of x[0] in its tensor (it selects the random bits).
+/// Single-threaded, reentrant.
+FlagCounts quantize_codes(const Conversion&, const float* x, std::int64_t n, float scale,
+                          std::uint8_t* codes, std::int64_t first = 0);
+/// The same for formats of 9 to 16 bits.
+FlagCounts quantize_codes(const Conversion&, const float* x, std::int64_t n, float scale,
+                          std::uint16_t* codes, std::int64_t first = 0);
+/// The same with one encode() per element: the reference of quantize_codes.
+FlagCounts quantize_codes_reference(const Conversion&, const float* x, std::int64_t n, float scale,
+                                    std::uint8_t* codes, std::int64_t first = 0);
+
+/// The 256 float32 values of a format of at most 8 bits (codes beyond its width repeat code & mask;
+/// NaN is 0x7fc00000).
+const float* decode_table(const Format&);
+
+}  // namespace numemu

@@ -1,0 +1,104 @@
+// Finds formats by name, alias or descriptor; the rows come from formats.def.
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+
+#include "formats/descriptor.hpp"
+#include "formats/error.hpp"
+#include "formats/format.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu {
+namespace {
+
+struct Row {
+  Format format;
+  std::string aliases;  // separated by spaces
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> table = {
+#define NUMEMU_FLOAT(name, E, M, bias, specials, field_zero, is_signed, shift, aliases, source, \
+                     doc)                                                                       \
+  Row{{#name, Kind::floating, is_signed, (is_signed ? 1 : 0) + E + M, E, M, bias,               \
+       Specials::specials, FieldZero::field_zero, shift, source, doc},                          \
+      aliases},
+#define NUMEMU_INTEGER(name, bits, is_signed, aliases, source, doc)                               \
+  Row{{#name, Kind::integer, is_signed, bits, 0, 0, 0, Specials::finite, FieldZero::subnormal, 0, \
+       source, doc},                                                                              \
+      aliases},
+#include "formats/formats.def"
+#undef NUMEMU_FLOAT
+#undef NUMEMU_INTEGER
+  };
+  return table;
+}
+
+std::vector<std::string> split(const std::string& words) {
+  std::istringstream stream(words);
+  std::vector<std::string> list;
+  for (std::string word; stream >> word;) list.push_back(word);
+  return list;
+}
+
+using Index = std::map<std::string, const Format*, std::less<>>;
+
+const Index& index_of_names() {
+  static const Index index = [] {
+    Index map;
+    for (const Row& row : rows()) {
+      map.emplace(row.format.name, &row.format);
+      for (const std::string& alias : split(row.aliases)) map.emplace(alias, &row.format);
+    }
+    return map;
+  }();
+  return index;
+}
+
+bool same_encoding(const Format& a, const Format& b) {
+  return a.kind == b.kind && a.is_signed == b.is_signed && a.exponent_bits == b.exponent_bits &&
+         a.mantissa_bits == b.mantissa_bits && a.bias == b.bias && a.specials == b.specials &&
+         a.field_zero == b.field_zero && a.container_shift == b.container_shift;
+}
+
+// A described format: the first row with the same encoding, else a record of its own, kept for the
+// program's life.
+const Format& keep(Format described) {
+  for (const Row& row : rows())
+    if (same_encoding(row.format, described)) return row.format;
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<const Format>> kept;
+  const std::lock_guard lock(mutex);
+  auto& slot = kept[described.name];
+  if (!slot) slot = std::make_unique<const Format>(std::move(described));
+  return *slot;
+}
+
+}  // namespace
+
+const Format& find_format(std::string_view name) {
+  const Index& index = index_of_names();
+  if (const auto found = index.find(name); found != index.end()) return *found->second;
+  if (auto described = parse_descriptor(name)) return keep(*std::move(described));
+  std::vector<std::string> known;
+  for (const auto& entry : index) known.push_back(entry.first);
+  throw Error(unknown_name("format", name, known));
+}
+
+const std::vector<const Format*>& named_formats() {
+  static const std::vector<const Format*> list = [] {
+    std::vector<const Format*> pointers;
+    for (const Row& row : rows()) pointers.push_back(&row.format);
+    return pointers;
+  }();
+  return list;
+}
+
+std::vector<std::string> aliases_of(const Format& format) {
+  for (const Row& row : rows())
+    if (row.format.name == format.name) return split(row.aliases);
+  return {};
+}
+
+}  // namespace numemu

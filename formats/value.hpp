@@ -1,0 +1,31 @@
+// The real number behind a code: sign, exponent and significand as integers, no host floating
+// point.
+#pragma once
+#include <cstdint>
+
+namespace numemu {
+
+enum class Class : std::uint8_t { zero, finite, infinite, nan };
+
+/// (-1)^negative * significand * 2^exponent. A finite value has a non-zero significand, not
+/// normalised. `sticky` says that the real number lies strictly between significand and significand
+/// + 1 (in units of 2^exponent): that is how an inexact quotient keeps its one rounding.
+struct Value {
+  Class kind = Class::zero;
+  bool negative = false;
+  bool sticky = false;
+  std::int32_t exponent = 0;
+  std::uint64_t significand = 0;
+};
+
+/// Exact conversions between values and host numbers (from the bits, no arithmetic).
+Value value_of(float x);
+Value value_of(double x);
+/// The double equal to `v`; `v` must be exactly representable (true for every code of every format
+/// up to float64).
+double to_double(const Value& v);
+/// x / s as a value with a sticky bit, s finite and positive: what "exact quotient, one rounding"
+/// rounds.
+Value exact_quotient(const Value& x, const Value& s);
+
+}  // namespace numemu

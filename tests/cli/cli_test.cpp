@@ -1,0 +1,196 @@
+// The program from outside: exit codes, one-line errors on stderr, data on stdout.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+
+namespace {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A scratch folder that is also the program's cache.
+struct Scratch {
+  std::string path;
+  Scratch() {
+    char name[] = "/tmp/numemu-cli-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~Scratch() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(path + "/" + name, std::ios::binary) << text;
+    return path + "/" + name;
+  }
+  Result run(const std::string& arguments) const {
+    const std::string command = "cd " + path + " && NUMEMU_CACHE=" + path +
+                                "/cache '" NUMEMU_PROGRAM "' " + arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(path + "/out.txt"),
+            content(path + "/err.txt")};
+  }
+};
+
+/// Exit code 2, nothing on stdout, one line on stderr that holds the text.
+void check_refused(const Result& result, const std::string& text) {
+  CHECK(result.code == 2);
+  CHECK(result.out.empty());
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  CHECK_THAT(result.err, Contains(text));
+}
+
+std::uint32_t big_endian(std::uint32_t x) { return __builtin_bswap32(x); }
+
+/// An IDX file of the MNIST layout: `count` images of 28 x 28, or labels.
+std::string idx(bool images, std::uint32_t count, int label = 3) {
+  std::string text;
+  const auto word = [&](std::uint32_t x) {
+    x = big_endian(x);
+    text.append(reinterpret_cast<const char*>(&x), 4);
+  };
+  word(images ? 0x803 : 0x801);
+  word(count);
+  if (images) word(28), word(28);
+  text += images ? std::string(count * 784, '\x40') : std::string(count, static_cast<char>(label));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
+  const Scratch s;
+  check_refused(s.run("sweeep"), "unknown command 'sweeep'; did you mean 'sweep'");
+  check_refused(s.run("eval --nett lenet --data glyphs"), "did you mean '--net'");
+  check_refused(s.run("formats float8_e4m3fm"), "float8_e4m3fn");
+  check_refused(s.run("units exat"), "exact");
+  check_refused(s.run("train --net lanet --data glyph"), "glyphs");
+  check_refused(s.run("eval --data glyphs"), "--net");
+  check_refused(s.run("train --data glyphs --epochs 0"), "--epochs");
+  check_refused(s.run("sweep --threads 0"), "--threads");
+}
+
+TEST_CASE("formats and units print tables and JSON", "[fast]") {
+  const Scratch s;
+  const Result table = s.run("formats");
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, Contains("float8_e4m3fn") && Contains("int8"));
+  const Json one = Json::parse(s.run("formats e4m3fn --json").out);
+  CHECK(one["name"] == "float8_e4m3fn");
+  CHECK(one["largest"] == 448);
+  CHECK(one["values"].size() == 256);
+  CHECK(one["values"][0x7f] == "NaN");
+  const Json units = Json::parse(s.run("units --json").out);
+  CHECK(units.size() >= 3);
+  CHECK(Json::parse(s.run("units exact --json").out)["name"] == "neutral.exact");
+}
+
+TEST_CASE("config prints a canonical form that prints itself", "[fast]") {
+  const Scratch s;
+  const std::string recipe =
+      s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "e2m1"}}})");
+  const Result once = s.run("config --print " + recipe);
+  CHECK(once.code == 0);
+  CHECK(Json::parse(once.out)["roles"]["weight"]["format"] == "float4_e2m1fn");
+  CHECK(s.run("config --print " + s.file("again.json", once.out)).out == once.out);
+  check_refused(s.run("config --print missing.json"), "missing.json: cannot be opened");
+  check_refused(s.run("config --print " + s.file("bad.json", "{\"numemu_recipe\": 1,}")),
+                "line 1 column 20");
+  check_refused(s.run("config --print " +
+                      s.file("role.json",
+                             R"({"numemu_recipe": 1, "roles": {"vector": {"format": "int8"}}})")),
+                "roles.vector");
+  check_refused(
+      s.run("config --print " + s.file("sweep.json", R"({"numemu_sweep": 1, "gird": {}})")),
+      "did you mean 'grid'");
+}
+
+TEST_CASE("wrong data sets are one line with file, offset and what was expected", "[fast]") {
+  const Scratch s;
+  const std::string dir = s.path + "/mnist";
+  std::filesystem::create_directory(dir);
+  const auto eval = [&] { return s.run("eval --net lenet --data mnist:" + dir); };
+  check_refused(eval(), "train-images");
+  const auto put_all = [&] {
+    for (const char* split : {"train", "t10k"}) {
+      const std::uint32_t count = split[1] == 'r' ? 6000 : 10;
+      s.file("mnist/" + std::string(split) + "-images-idx3-ubyte", idx(true, count));
+      s.file("mnist/" + std::string(split) + "-labels-idx1-ubyte", idx(false, count));
+    }
+  };
+  put_all();
+  s.file("mnist/train-images-idx3-ubyte", idx(true, 6000).substr(0, 5000));
+  check_refused(eval(), "train-images-idx3-ubyte");
+  put_all();
+  s.file("mnist/train-labels-idx1-ubyte", idx(true, 60));
+  check_refused(eval(), "train-labels-idx1-ubyte");
+  put_all();
+  s.file("mnist/t10k-labels-idx1-ubyte", idx(false, 10, 12));
+  check_refused(eval(), "t10k-labels-idx1-ubyte");
+  put_all();
+  s.file("mnist/t10k-labels-idx1-ubyte", idx(false, 9));
+  check_refused(eval(), "t10k-labels-idx1-ubyte");
+  put_all();
+  check_refused(eval(), "no trained lenet for mnist is shipped");
+  check_refused(s.run("eval --net " + s.file("x.safetensors", "short") + " --data mnist:" + dir),
+                "x.safetensors");
+  check_refused(s.run("eval --net lenet --data imagenet"), "unknown data set 'imagenet'");
+}
+
+TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
+  const Scratch s;
+  std::filesystem::create_directory(s.path + "/mnist");
+  for (const char* split : {"train", "t10k"}) {
+    const std::uint32_t count = split[1] == 'r' ? 5600 : 50;
+    s.file("mnist/" + std::string(split) + "-images-idx3-ubyte", idx(true, count));
+    s.file("mnist/" + std::string(split) + "-labels-idx1-ubyte", idx(false, count));
+  }
+  const Result trained = s.run("train --net mlp --data mnist:mnist --epochs 1 --out t --json");
+  REQUIRE(trained.code == 0);
+  CHECK(Json::parse(trained.out)["metrics"]["top1"] == 1);  // every label is 3
+  const std::string recipe = s.file(
+      "r.json",
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": {"format": "int8"}}})");
+  const Result evaluated =
+      s.run("eval --net t/mlp-mnist.safetensors --data mnist:mnist --json --recipe " + recipe);
+  REQUIRE(evaluated.code == 0);
+  CHECK(Json::parse(evaluated.out)["metrics"]["n"] == 50);
+  const std::string sweep = s.file(
+      "s.json",
+      R"({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist", "eval_images": 50,
+    "grid": {"roles.weight.format": ["int2", "int8"]}})");
+  const Result dry = s.run("sweep " + sweep + " --dry-run --quiet");
+  CHECK(dry.code == 0);
+  CHECK_THAT(dry.out, Contains("2 points, about"));
+  CHECK_FALSE(std::filesystem::exists(s.path + "/out/s/rows.jsonl"));
+  const Result swept = s.run("sweep " + sweep + " --quiet");
+  CHECK(swept.code == 0);
+  CHECK(swept.out == "out/s/report.html\n");
+  for (const char* name : {"rows.jsonl", "times.jsonl", "sweep.json", "tensors.json", "report.html",
+                           "report.csv", "report.sqlite", "report.md"}) {
+    CHECK(std::filesystem::exists(s.path + "/out/s/" + name));
+  }
+  const std::string rows = content(s.path + "/out/s/rows.jsonl");
+  CHECK(s.run("sweep " + sweep + " --out sharded --quiet --shard 0/2").code == 0);
+  CHECK(s.run("sweep " + sweep + " --out sharded --quiet --shard 1/2").code == 0);
+  CHECK(s.run("report sharded --quiet").out == "sharded/report.html\n");
+  CHECK(content(s.path + "/sharded/rows.0.jsonl") + content(s.path + "/sharded/rows.1.jsonl") ==
+        rows);
+  check_refused(s.run("sweep " + sweep + " --quiet --shard 2/2"), "--shard");
+  check_refused(s.run("report nothing"), "nothing");
+}

@@ -1,0 +1,55 @@
+// Initial weights: He-normal, a function of seed and name alone.
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/nets.hpp"
+#include "formats/digest.hpp"
+#include "tests/catch.hpp"
+
+namespace numemu::net {
+namespace {
+
+TEST_CASE("initial weights are normal with variance 2 / fan_in, biases zero", "[fast]") {
+  Graph graph = build_net("mlp", {28, 28, 1}, 10);
+  initialize(graph, 3);
+  std::vector<float> w = graph.parameters()[0]->value.data;  // 200,704 of them
+  const double deviation = std::sqrt(2.0 / 784), n = static_cast<double>(w.size());
+  double mean = 0, square = 0;
+  for (const float v : w) {
+    mean += v / deviation / n;
+    square += v / deviation * v / deviation / n;
+  }
+  CHECK(std::fabs(mean) < 4 / std::sqrt(n));                // 4 standard errors
+  CHECK(std::fabs(square - 1) < 4 * std::sqrt(2 / n));
+  std::sort(w.begin(), w.end());
+  double distance = 0;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const double cdf = 0.5 * std::erfc(-w[i] / deviation / std::sqrt(2.0));
+    distance = std::max(distance, std::fabs(cdf - (static_cast<double>(i) + 0.5) / n));
+  }
+  CHECK(distance < 1.95 / std::sqrt(n));  // Kolmogorov-Smirnov at 0.1 %
+  for (const float v : graph.parameters()[1]->value.data) CHECK(v == 0);
+}
+
+TEST_CASE("initial weights depend on the seed and the parameter's name alone", "[fast]") {
+  Graph a = build_net("mlp", {28, 28, 1}, 10), b = build_net("mlp", {20, 20, 1}, 10);
+  initialize(a, 3);
+  initialize(b, 3);
+  CHECK(a.parameters()[2]->value.data == b.parameters()[2]->value.data);
+  initialize(b, 4);
+  CHECK(a.parameters()[2]->value.data != b.parameters()[2]->value.data);
+  CHECK(a.parameters()[2]->value.data[0] != a.parameters()[4]->value.data[0]);
+}
+
+TEST_CASE("the initial weights of lenet are pinned", "[fast]") {
+  Graph graph = build_net("lenet", {28, 28, 1}, 10);
+  initialize(graph, 0);
+  std::string bytes;
+  for (const Parameter* p : graph.parameters()) {
+    bytes.append(reinterpret_cast<const char*>(p->value.data.data()), p->value.data.size() * sizeof(float));
+  }
+  CHECK(sha256_hex(bytes) == "f796da05a4df8f2626bdeb9eaff0298f83064ed7e069cf3cea6a4c5069753bc7");
+}
+
+}  // namespace
+}  // namespace numemu::net

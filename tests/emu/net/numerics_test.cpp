@@ -1,0 +1,53 @@
+// The float32 answers to the moments.
+#include "emu/net/numerics.hpp"
+
+#include <cmath>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+TEST_CASE("the default product is the fused chain of f32.sequential", "[fast]") {
+  const Tensor a = test::random_tensor({4, 70}, 1), b = test::random_tensor({70, 3}, 2);
+  const unit::Gather rows = unit::Gather::matrix(4, 70), columns = unit::Gather::matrix(3, 70, true);
+  std::vector<float> d(12);
+  Numerics numerics;
+  numerics.product({"layer", GemmKind::fprop, 4, 3, 70, {&a, &rows, Role::activation, 1},
+                    {&b, &columns, Role::weight, 0}, d.data()});
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      float chain = 0;
+      for (int k = 0; k < 70; ++k) chain = std::fma(a.data[i * 70 + k], b.data[k * 3 + j], chain);
+      CHECK(d[i * 3 + j] == chain);
+    }
+  }
+}
+
+TEST_CASE("the default update adds in float32", "[fast]") {
+  Tensor value({2}), gradient({2});
+  value.data = {1, 0x1p24f};
+  const std::vector<float> delta{0x1p-24f, 1};
+  Numerics numerics;
+  numerics.update({"w", &value, &gradient, &delta});
+  CHECK(value.data == std::vector<float>{1, 0x1p24f});  // both ties to even
+}
+
+TEST_CASE("the default exchange is the mean in worker order", "[fast]") {
+  const auto one = [](float x) { return std::vector<Tensor>{Tensor({1}, x)}; };
+  Numerics numerics;
+  CHECK(numerics.exchange({one(7)})[0].data[0] == 7);
+  CHECK(numerics.exchange({one(1), one(0x1p25f), one(-0x1p25f), one(8)})[0].data[0] == 2);  // (0 + 8) / 4
+  CHECK_THROWS_AS(numerics.exchange({}), Error);
+  CHECK_THROWS_WITH(numerics.exchange({one(1), {Tensor({2}, 1)}}), Catch::Contains("worker 1"));
+}
+
+TEST_CASE("roles and kinds have names", "[fast]") {
+  CHECK(to_string(Role::gradient) == "gradient");
+  CHECK(to_string(GemmKind::pv) == "pv");
+}
+
+}  // namespace
+}  // namespace numemu::net

@@ -1,0 +1,62 @@
+// Evaluation: the same bits for any thread count, errors from worker threads, counts of images.
+#include <omp.h>
+
+#include <stdexcept>
+
+#include "emu/net/nets.hpp"
+#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/train/train.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/train/synthetic.hpp"
+
+namespace numemu::net {
+namespace {
+
+TEST_CASE("evaluation is the same for 1, 2 and 3 threads and agrees with one big batch", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 1);
+  Numerics numerics;
+  std::vector<std::uint8_t> labels;
+  const Tensor x = data.validation_batch(0, data.validation_count(), labels);
+  const Classified all = cross_entropy(forward(graph, x, numerics), labels);
+  Evaluation first;
+  for (const int threads : {1, 2, 3}) {
+    omp_set_num_threads(threads);
+    const Evaluation e = evaluate(graph, data, Split::validation, 0, numerics);
+    CHECK(e.n == data.validation_count());
+    CHECK(e.right == all.right);
+    if (threads == 1) first = e;
+    CHECK(e.loss == first.loss);
+    CHECK(e.correct == first.correct);
+  }
+  omp_set_num_threads(omp_get_num_procs());
+  double sum = 0;
+  for (const double loss : all.loss) sum += loss;
+  CHECK(first.loss == Approx(sum / static_cast<double>(first.n)).epsilon(1e-12));  // 5000 float64 additions
+}
+
+TEST_CASE("evaluation of the first images of a split", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  const Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  Numerics numerics;
+  CHECK(evaluate(graph, data, Split::test, 65, numerics).n == 65);
+  CHECK(evaluate(graph, data, Split::test, 0, numerics).n == 200);
+  CHECK(evaluate(graph, data, Split::calibration, 0, numerics).n == Dataset::kCalibration);
+  CHECK_THROWS_WITH(evaluate(graph, data, Split::test, 201, numerics), Catch::Contains("201") && Catch::Contains("200"));
+  CHECK_THROWS_AS(evaluate(graph, data, Split::test, -1, numerics), Error);
+  CHECK_THROWS_WITH(evaluate(graph, data, Split::train, 1, numerics), Catch::Contains("training split"));
+}
+
+TEST_CASE("an error inside a thread comes out", "[fast]") {
+  class Refusing final : public Numerics {
+    void product(const Product&) override { throw Error("no such product"); }
+  } numerics;
+  const Dataset data = test::synthetic_dataset();
+  const Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  CHECK_THROWS_WITH(evaluate(graph, data, Split::test, 0, numerics), "no such product");
+}
+
+}  // namespace
+}  // namespace numemu::net

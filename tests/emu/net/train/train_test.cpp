@@ -1,0 +1,210 @@
+// Training: pinned weights for any thread count, every moment in its order, no look at the test split.
+#include "emu/net/train/train.hpp"
+
+#include <omp.h>
+
+#include "emu/net/nets.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/train/synthetic.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr const char* kWeightsAfter20Steps =
+    "20cb4c09d7ff2491cf79c2df9c4d8889780e009fa26fd670214cebd57911ea8b";
+constexpr const char* kAdamWeightsAfter20Steps =
+    "5ff0fd87122b20ddb359a24620ac1bf5a82e16d5da8b2612da39fafdce827ccd";
+
+std::string weights_hash(const Graph& graph) {
+  std::string bytes;
+  for (const Parameter* p : graph.parameters()) {
+    bytes.append(reinterpret_cast<const char*>(p->value.data.data()), p->value.data.size() * sizeof(float));
+  }
+  return sha256_hex(bytes);
+}
+
+TrainOptions twenty_steps() {
+  TrainOptions options;
+  options.epochs = 1;
+  options.batch = 32;
+  return options;
+}
+
+TEST_CASE("20 steps of mlp give the pinned weights for 1, 2 and 3 threads", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Numerics numerics;
+  for (const int threads : {1, 2, 3}) {
+    omp_set_num_threads(threads);
+    Graph graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    std::int64_t steps = 0;
+    TrainHooks hooks;
+    hooks.on_step = [&](std::int64_t, std::int64_t total, double) { 
+      CHECK(total == 20);
+      ++steps;
+    };
+    const std::vector<EpochMetrics> history = train(graph, data, twenty_steps(), numerics, hooks);
+    CHECK(steps == 20);
+    CHECK(weights_hash(graph) == kWeightsAfter20Steps);
+    REQUIRE(history.size() == 1);
+    CHECK(history[0].validation_top1 > 0.5);
+  }
+  omp_set_num_threads(omp_get_num_procs());
+}
+
+TEST_CASE("20 steps of mlp with adam and the step schedule are pinned too", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Numerics numerics;
+  TrainOptions options = twenty_steps();
+  options.optimizer = "adam";
+  options.schedule = "step";
+  options.learning_rate = 0.002;
+  for (const int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    Graph graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    train(graph, data, options, numerics);
+    CHECK(weights_hash(graph) == kAdamWeightsAfter20Steps);
+  }
+  omp_set_num_threads(omp_get_num_procs());
+}
+
+TEST_CASE("training never reads the test split", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 0);
+  Numerics numerics;
+  train(graph, data, twenty_steps(), numerics);
+  CHECK(data.test_reads() == 0);
+  evaluate(graph, data, Split::test, 0, numerics);
+  CHECK(data.test_reads() > 0);
+}
+
+// Writes down the moments around a step.
+class Recording final : public Numerics {
+ public:
+  std::vector<std::string> log;
+  bool recording = true, accept = true;
+  float scale = 1;
+  void note(std::string text) {
+    if (recording) log.push_back(std::move(text));
+  }
+  void begin_step(const Step& s) override {
+    recording = s.phase == Phase::training;
+    note("begin " + std::to_string(s.index) + " of " + std::to_string(s.samples ? s.samples->size() : 0));
+  }
+  void end_step(const Step& s) override { note("end " + std::to_string(s.index)); }
+  void product(const Product& p) override {
+    note("product " + std::string(p.layer) + " " + std::string(to_string(p.kind)));
+    Numerics::product(p);
+  }
+  void edge(const Edge& e, Tensor&) override { note((e.backward ? "edge' " : "edge ") + std::string(e.layer)); }
+  Saved save(std::string_view layer, Tensor tensor) override {
+    note("save " + std::string(layer));
+    return Numerics::save(layer, std::move(tensor));
+  }
+  Tensor restore(std::string_view layer, Saved saved) override {
+    note("restore " + std::string(layer));
+    return Numerics::restore(layer, std::move(saved));
+  }
+  void vector_result(std::string_view layer, std::string_view, Tensor&) override {
+    note("vector " + std::string(layer));
+  }
+  double penalty(std::string_view parameter, const Tensor&, Tensor&) override {
+    note("penalty " + std::string(parameter));
+    return 0;
+  }
+  void update(const Update& u) override {
+    note("update " + std::string(u.parameter));
+    Numerics::update(u);
+  }
+  float loss_scale() override {
+    note("loss_scale");
+    return scale;
+  }
+  bool accept_gradients(const std::vector<Tensor>&) override {
+    note("accept_gradients");
+    return accept;
+  }
+  std::vector<Tensor> exchange(std::vector<std::vector<Tensor>> gradients) override {
+    note("exchange of " + std::to_string(gradients.size()));
+    return Numerics::exchange(std::move(gradients));
+  }
+};
+
+const std::vector<std::string> kUntilGradients{
+    "begin 0 of 640",    "loss_scale",
+    "product fc1 fprop", "edge fc1",      "save flatten",   // forward
+    "vector relu1",      "edge relu1",    "product fc2 fprop", "edge fc2", "save relu1",
+    "vector relu2",      "edge relu2",    "product fc3 fprop", "edge fc3", "save relu2",
+    "edge' fc3",         "restore relu2", "product fc3 wgrad", "product fc3 dgrad",  // backward
+    "edge' relu2",       "edge' fc2",     "restore relu1",     "product fc2 wgrad", "product fc2 dgrad",
+    "edge' relu1",       "edge' fc1",     "restore flatten",   "product fc1 wgrad", "accept_gradients"};
+
+TEST_CASE("a step asks every moment in the documented order", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 0);
+  TrainOptions options = twenty_steps();
+  options.batch = test::kTrain;
+  Recording numerics;
+  train(graph, data, options, numerics);
+  std::vector<std::string> expected = kUntilGradients;
+  expected.push_back("exchange of 1");
+  for (const char* parameter : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"}) {
+    expected.push_back(std::string("penalty ") + parameter);
+    expected.push_back(std::string("update ") + parameter);
+  }
+  expected.push_back("end 0");
+  CHECK(numerics.log == expected);
+}
+
+TEST_CASE("gradients that are not accepted change nothing", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 0);
+  const std::string before = weights_hash(graph);
+  TrainOptions options = twenty_steps();
+  options.batch = test::kTrain;
+  Recording numerics;
+  numerics.accept = false;
+  train(graph, data, options, numerics);
+  std::vector<std::string> expected = kUntilGradients;
+  expected.push_back("end 0");
+  CHECK(numerics.log == expected);
+  CHECK(weights_hash(graph) == before);
+}
+
+TEST_CASE("a loss scale that is a power of two changes no weight", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 0);
+  Recording numerics;
+  numerics.scale = 1024;
+  train(graph, data, twenty_steps(), numerics);
+  CHECK(weights_hash(graph) == kWeightsAfter20Steps);
+}
+
+TEST_CASE("unknown names offer the nearest, wrong options are refused by name", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  Numerics numerics;
+  const auto refuses = [&](auto change, const char* text) {
+    TrainOptions options;
+    change(options);
+    CHECK_THROWS_WITH(train(graph, data, options, numerics), Catch::Contains(text));
+  };
+  refuses([](TrainOptions& o) { o.optimizer = "sdg"; }, "'sgd'");
+  refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
+  refuses([](TrainOptions& o) { o.batch = 0; }, "batch");
+  refuses([](TrainOptions& o) { o.epochs = -1; }, "epochs");
+  refuses([](TrainOptions& o) { o.momentum = 1; }, "momentum");
+  refuses([](TrainOptions& o) { o.learning_rate = 1.0 / 0.0; }, "learning_rate");
+  Graph other = build_net("mlp", {9, 8, 1}, 10);
+  CHECK_THROWS_WITH(train(other, data, {}, numerics), Catch::Contains("synthetic"));
+}
+
+}  // namespace
+}  // namespace numemu::net

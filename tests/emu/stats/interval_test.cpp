@@ -1,0 +1,65 @@
+// Intervals against published tables.
+#include "emu/stats/interval.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+
+using namespace numemu::stats;
+
+TEST_CASE("Wilson's interval: Newcombe 1998, table I, method 3", "[fast]") {
+  constexpr double kPrinted = 0.00005;
+  const struct {
+    int successes, n;
+    double low, high;
+  } rows[] = {{81, 263, 0.2553, 0.3662},
+              {15, 148, 0.0624, 0.1605},
+              {0, 20, 0, 0.1611},
+              {1, 29, 0.0061, 0.1718}};
+  for (const auto& row : rows) {
+    const Interval i = wilson(row.successes, row.n);
+    INFO(row.successes << " of " << row.n);
+    CHECK(std::abs(i.low - row.low) <= kPrinted);
+    CHECK(std::abs(i.high - row.high) <= kPrinted);
+  }
+}
+
+TEST_CASE("Wilson's interval is mirrored, stays in [0, 1] and solves its equation", "[fast]") {
+  for (const int n : {1, 7, 100, 10000}) {
+    for (const int k : {0, 1, n / 2, n - 1, n}) {
+      const Interval i = wilson(k, n), mirrored = wilson(n - k, n);
+      CHECK(i.low == Approx(1 - mirrored.high).margin(1e-15));
+      CHECK(i.low >= 0);
+      CHECK(i.high <= 1);
+      const double p = static_cast<double>(k) / n;
+      for (const double end : {i.low, i.high}) {
+        if (end <= 0 || end >= 1) continue;
+        CHECK(std::abs(p - end) ==
+              Approx(1.959963984540054 * std::sqrt(end * (1 - end) / n)).epsilon(1e-10));
+      }
+    }
+  }
+  CHECK(wilson(0, 0).low == 0);
+  CHECK(wilson(0, 0).high == 1);
+}
+
+TEST_CASE("paired difference: approval ratings of Agresti 2002, table 10.1", "[fast]") {
+  // 1600 people asked twice, 150 and 86 changed their minds: published as (0.021, 0.059).
+  const Interval i = paired_difference(150, 86, 1600);
+  CHECK(std::abs(i.low - 0.021) <= 0.0005);
+  CHECK(std::abs(i.high - 0.059) <= 0.0005);
+  CHECK((i.low + i.high) / 2 == Approx(64.0 / 1602));
+}
+
+TEST_CASE(
+    "paired difference is antisymmetric, has width without discordant pairs and stays in [-1, 1]",
+    "[fast]") {
+  const Interval a = paired_difference(9, 2, 50), b = paired_difference(2, 9, 50);
+  CHECK(a.low == Approx(-b.high));
+  CHECK(a.high == Approx(-b.low));
+  const Interval none = paired_difference(0, 0, 100);
+  CHECK(none.low == Approx(-1.959963984540054 / 102));
+  CHECK(none.high == -none.low);
+  CHECK(paired_difference(3, 0, 3).high <= 1);
+  CHECK(paired_difference(0, 3, 3).low >= -1);
+}

@@ -1,0 +1,90 @@
+// Sweep expansion: grids, ties, single points, seeds; wrong configurations are refused with the
+// key.
+#include "experiments/engine/sweep_config.hpp"
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu::experiments;
+using Catch::Contains;
+
+namespace {
+
+SweepConfig sweep(const std::string& rest) {
+  return parse_sweep(R"({"numemu_sweep": 1, )" + rest + "}", "s.json");
+}
+
+std::string format_of(const Point& point, const char* role) {
+  const auto& value = point.json["recipe"]["roles"][role];
+  return value.is_null() ? "float32" : value["format"].get<std::string>();
+}
+
+}  // namespace
+
+TEST_CASE("a grid is cartesian and the last key is fastest", "[fast]") {
+  const SweepConfig c = sweep(
+      R"("grid": {"roles.weight.format": ["int4", "int8"], "gemms.*.unit": ["f32.sequential", "exact"]})");
+  REQUIRE(c.points.size() == 4);
+  CHECK(format_of(c.points[1], "weight") == "int4");
+  CHECK(c.points[1].json["recipe"]["gemms"]["dgrad"]["unit"] == "neutral.exact");
+  CHECK(format_of(c.points[2], "weight") == "int8");
+}
+
+TEST_CASE("ties move keys together", "[fast]") {
+  const SweepConfig copied = sweep(
+      R"("grid": {"roles.weight.format": ["int4", "int8"]}, "tie": [["roles.weight.format", "roles.activation.format"]])");
+  REQUIRE(copied.points.size() == 2);
+  CHECK(format_of(copied.points[0], "activation") == "int4");
+  const SweepConfig zipped = sweep(
+      R"("grid": {"roles.weight.format": ["int4", "int8"], "roles.activation.format": ["int8", "int4"]},
+                                      "tie": [["roles.weight.format", "roles.activation.format"]])");
+  REQUIRE(zipped.points.size() == 2);
+  CHECK(format_of(zipped.points[1], "weight") == "int8");
+  CHECK(format_of(zipped.points[1], "activation") == "int4");
+}
+
+TEST_CASE("single points, seeds and repeated cells", "[fast]") {
+  const SweepConfig c = sweep(
+      R"("seeds": [0, 1], "grid": {"roles.weight.format": ["int4", "int4"]}, "points": [{"roles.weight": null}, {}])");
+  CHECK(c.points.size() == 4);  // int4 and float32, twice
+  CHECK(c.repeated == 4);
+  CHECK(c.points[2].recipe.seed() == 1);
+  CHECK(sweep(R"("net": "mlp")").points.size() == 1);
+  CHECK(sweep(R"("points": [])").points.empty());
+}
+
+TEST_CASE("keys depend on the point alone, not on spelling or order", "[fast]") {
+  const auto
+      a = sweep(R"("grid": {"roles.weight.format": ["e4m3fn"]})"),
+      b = sweep(
+          R"("base": {"numemu_recipe": 1, "roles": {"weight": {"format": "float8_e4m3fn"}}})");
+  CHECK(row_key(a.points[0].json) == row_key(b.points[0].json));
+  CHECK(row_key(a.points[0].json).size() == 64);
+  CHECK(row_key(a.points[0].json) !=
+        row_key(sweep(R"("grid": {"roles.weight.format": ["int8"]})").points[0].json));
+}
+
+TEST_CASE("wrong sweeps are refused with the key", "[fast]") {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("gird": {})", "'gird'; did you mean 'grid'"},
+      {R"("grid": {"roles.weight.format": []})", "grid.roles.weight.format: expected a list"},
+      {R"("grid": {"roles.wieght.format": ["int8"]})", "'wieght'"},
+      {R"("grid": {"rolls.weight.format": ["int8"]})", "unknown key 'rolls'; did you mean 'roles'"},
+      {R"("grid": {"roles.weight.format": ["int88"]})",
+       "s.json: point 0: roles.weight.format: unknown format 'int88'"},
+      {R"("grid": {"roles.weight.format": ["int8"]}, "tie": [["a", "b"]])",
+       "none of 'a', 'b' is a key of the grid"},
+      {R"("grid": {"roles.weight.format": ["int8"], "roles.activation.format": ["int4", "int8"]}, "tie": [["roles.weight.format", "roles.activation.format"]])",
+       "lists of different lengths"},
+      {R"("eval_images": 0)", "eval_images: expected an integer from 1"},
+      {R"("seeds": [])", "seeds: expected at least one seed"},
+      {R"("seeds": [1.5])", "seeds"},
+      {R"("base": {"numemu_recipe": 1, "x": 1})", "s.json: base: unknown key 'x'"},
+      {R"("points": [1])", "points: expected a list of objects"},
+  };
+  for (const auto& [text, message] : cases) {
+    INFO(text);
+    CHECK_THROWS_WITH(sweep(text), Contains(message));
+  }
+  CHECK_THROWS_WITH(parse_sweep("{}", "s.json"), Contains("numemu_sweep"));
+}

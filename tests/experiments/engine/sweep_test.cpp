@@ -1,0 +1,119 @@
+// A whole small sweep: same rows for any threads, shards and interruption; the row keeps its
+// schema.
+#include "experiments/engine/sweep.hpp"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "experiments/engine/run_point.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+const char* const kSweep = R"({"numemu_sweep": 1, "net": "mlp", "data": "small", "eval_images": 400,
+  "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "granularity": "channel"}, "activation": {"format": "int8"}}},
+  "grid": {"roles.weight.format": ["int2", "int8", "float8_e4m3fn"], "gemms.fprop.unit": ["f32.sequential", "exact"]},
+  "points": [{"roles.weight": null, "roles.activation": null}, {"roles.activation.rounding": "sr(8)"
+}],
+  "tie": [["roles.weight.format", "roles.activation.format"]]
+})";
+
+struct Folder {
+  std::string path;
+  Folder() {
+    char name[] = "/tmp/numemu-sweep-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string rows_with(int threads) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  Folder folder;
+  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  run_sweep(parse_sweep(kSweep, "s.json"), bench, folder.path, {}, Existing::resume, {});
+  omp_set_num_threads(before);
+  return content(folder.path + "/rows.jsonl");
+}
+
+}  // namespace
+
+TEST_CASE("rows are the same bytes for 1, 2 and 3 threads", "[fast]") {
+  const std::string one = rows_with(1);
+  CHECK(std::count(one.begin(), one.end(), '\n') == 8);
+  CHECK(rows_with(2) == one);
+  CHECK(rows_with(3) == one);
+}
+
+TEST_CASE("shards hold the rows of the whole, and a resumed sweep computes only what is missing",
+          "[fast]") {
+  const SweepConfig config = parse_sweep(kSweep, "s.json");
+  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  Folder whole, split;
+  run_sweep(config, bench, whole.path, {}, Existing::resume, {});
+  run_sweep(config, bench, split.path, {1, 2}, Existing::resume, {});
+  run_sweep(config, bench, split.path, {0, 2}, Existing::resume, {});
+  CHECK(merge_rows(whole.path) == merge_rows(split.path));
+
+  const std::string rows = content(whole.path + "/rows.jsonl");
+  std::filesystem::resize_file(whole.path + "/rows.jsonl", rows.size() / 2);
+  const SweepSummary summary = run_sweep(config, bench, whole.path, {}, Existing::resume, {});
+  CHECK(summary.kept > 0);
+  CHECK(summary.computed + summary.kept == 8);
+  CHECK(content(whole.path + "/rows.jsonl") == rows);
+}
+
+TEST_CASE("a row keeps its schema, and float32 is its own baseline", "[fast]") {
+  const SweepConfig config = parse_sweep(kSweep, "s.json");
+  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  for (const Point& point : config.points) {
+    const auto row = run_point(point, bench);
+    for (const char* key : {"key", "point", "bits", "metrics", "predicted", "layers", "version"})
+      REQUIRE(row.contains(key));
+    for (const char* key : {"top1", "n", "ci95", "loss"}) REQUIRE(row["metrics"].contains(key));
+    REQUIRE(row["layers"].size() == 3);
+    for (const auto& layer : row["layers"]) {
+      for (const char* key : {"name", "gemm", "sqnr_db", "predicted_db", "overflow", "underflow"})
+        REQUIRE(layer.contains(key));
+    }
+    CHECK(row["key"] == row_key(row["point"]));
+    if (point.json["recipe"]["roles"]["weight"].is_null()) {
+      CHECK(row["metrics"]["difference"] == 0);
+      CHECK(row["metrics"]["sqnr_db"].is_null());
+      CHECK(row["bits"]["weight"] == 32);
+      CHECK(row["predicted"]["tensors"].empty());
+    } else {
+      CHECK(row["predicted"]["tensors"].size() == 6);
+    }
+    for (const auto& tensor : row["predicted"]["tensors"]) {
+      INFO(tensor.dump());
+      CHECK(tensor["verdict"] != "fails");
+    }
+  }
+}
+
+TEST_CASE("histograms count every element", "[fast]") {
+  Workbench bench(testing::small_dataset(), testing::small_net(), 10);
+  const auto tensors = tensor_histograms(bench)["tensors"];
+  REQUIRE(tensors.size() == 6);
+  for (const auto& tensor : tensors) {
+    std::int64_t total = 0;
+    for (const auto& count : tensor["counts"]) total += count.get<std::int64_t>();
+    CHECK(total == tensor["n"]);
+  }
+}

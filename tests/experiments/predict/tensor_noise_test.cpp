@@ -1,0 +1,94 @@
+// Tensor noise: the empirical prediction meets the quantizer within its tolerance, for every kind
+// of policy.
+#include "experiments/predict/tensor_noise.hpp"
+
+#include <cmath>
+
+#include "formats/format.hpp"
+#include "formats/random.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+/// Roughly normal: a sum of uniforms.
+net::Tensor bell(std::int64_t rows, std::int64_t columns, std::uint32_t tensor) {
+  RandomSource random;
+  random.tensor = tensor;
+  net::Tensor x({rows, columns});
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    double sum = -6;
+    for (int j = 0; j < 12; ++j) sum += random.uniform(12 * i + j);
+    x.data[i] = static_cast<float>(0.05 * sum * (1 + i / columns % 3));
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("the empirical prediction equals the measurement for every deterministic rounding",
+          "[fast]") {
+  const net::Tensor x = bell(12, 700, 5);
+  FitCache fits;
+  for (const char* format : {"int2", "int4", "int8", "uint4", "float4_e2m1fn", "e2m2+finite",
+                             "float6_e3m2fn", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+                             "hfp8_e4m3_nosub", "float16", "bfloat16"}) {
+    for (const char* rounding : {"rne", "rna", "rtz", "rup", "rdn", "rodd"}) {
+      for (const auto granularity :
+           {policies::Granularity::tensor, policies::Granularity::channel}) {
+        for (const char* rule : {"absmax", "mse"}) {
+          policies::RolePolicy policy{&find_format(format), parse_rounding(rounding),
+                                      Overflow::saturate, rule, granularity};
+          if (!policy.format->is_signed && policy.format->kind == Kind::integer)
+            continue;  // negatives have no place there
+          const std::vector<float> scales = policies::choose_scales(policy, x);
+          TensorNoise noise = predict_noise("fc", net::Role::weight, policy, x, scales, fits);
+          noise.measured_mse = measure_noise(policy, x, scales, 0, "fc", net::Role::weight);
+          INFO(policy.describe() << " predicted " << noise.empirical.mse << " measured "
+                                 << noise.measured_mse);
+          CHECK(noise.empirical_verdict() == "holds");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("stochastic rounding meets its expectation within four standard errors", "[fast]") {
+  const net::Tensor x = bell(12, 700, 6);
+  FitCache fits;
+  policies::RolePolicy policy{&find_format("int4"), parse_rounding("sr(16)"), Overflow::saturate,
+                              "absmax", policies::Granularity::tensor};
+  const std::vector<float> scales = policies::choose_scales(policy, x);
+  const TensorNoise noise = predict_noise("fc", net::Role::weight, policy, x, scales, fits);
+  const double measured = measure_noise(policy, x, scales, 0, "fc", net::Role::weight);
+  // A squared error is at most scale^2, so its standard deviation is at most scale^2 / 2.
+  const double standard_error =
+      scales[0] * scales[0] / 2 / std::sqrt(static_cast<double>(x.size()));
+  CHECK(std::fabs(measured - noise.empirical.mse) < 4 * standard_error);
+}
+
+TEST_CASE("an accepted fit predicts within half a decibel on a bell-shaped tensor", "[fast]") {
+  net::Tensor x = bell(1, 8400, 8);
+  FitCache fits;
+  for (const char* format : {"int4", "int6", "int8", "float6_e2m3fn", "float8_e4m3fn"}) {
+    policies::RolePolicy policy{
+        &find_format(format), {}, Overflow::saturate, "absmax", policies::Granularity::tensor};
+    const std::vector<float> scales = policies::choose_scales(policy, x);
+    TensorNoise noise = predict_noise("fc", net::Role::weight, policy, x, scales, fits);
+    noise.measured_mse = measure_noise(policy, x, scales, 0, "fc", net::Role::weight);
+    REQUIRE(noise.fitted);
+    INFO(format << " " << noise.fitted->family);
+    CHECK(noise.fitted_verdict() == "holds");
+  }
+}
+
+TEST_CASE("a constant tensor has no fit", "[fast]") {
+  net::Tensor x({4, 4}, 0.5f);
+  FitCache fits;
+  policies::RolePolicy policy{
+      &find_format("int4"), {}, Overflow::saturate, "absmax", policies::Granularity::tensor};
+  CHECK_FALSE(predict_noise("fc", net::Role::weight, policy, x, {1.0f}, fits).fitted);
+}

@@ -1,0 +1,87 @@
+// The CSV file reads back to the rows.
+#include <fstream>
+#include <iterator>
+
+#include "experiments/report/columns.hpp"
+#include "experiments/report/report.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/report/scratch.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// A reader of RFC 4180, independent of the writer.
+std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
+  std::vector<std::vector<std::string>> lines(1, {""});
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      lines.back().back() += '"';
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      lines.back().emplace_back();
+    } else if (!quoted && c == '\r') {
+      lines.push_back({""});
+      ++i;
+    } else {
+      lines.back().back() += c;
+    }
+  }
+  lines.pop_back();
+  return lines;
+}
+
+std::size_t column(const std::vector<std::string>& header, const std::string& name) {
+  return static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+}
+
+}  // namespace
+
+TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
+  const Scratch scratch("csv");
+  std::vector<Json> rows = sample::rows();
+  rows[3] = sample::poisoned(rows[3]);
+  const ReportInput input{nullptr, &rows, nullptr};
+  write_csv(input, scratch / "report.csv");
+  const auto lines = parse_csv(scratch.read("report.csv"));
+  REQUIRE(lines.size() == rows.size() + 1);
+  for (const auto& line : lines) CHECK(line.size() == record_columns().size());
+  const auto at = [&](std::size_t row, const char* name) { return lines[row + 1][column(lines[0], name)]; };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(at(i, "key") == rows[i]["key"]);
+    CHECK(at(i, "unit") == rows[i]["point"]["recipe"]["gemms"]["fprop"]["unit"]);
+    CHECK(std::stod(at(i, "top1")) == rows[i]["metrics"]["top1"]);
+    CHECK(std::stod(at(i, "loss")) == rows[i]["metrics"]["loss"]);
+    CHECK(std::stod(at(i, "difference_ci95_low")) == rows[i]["metrics"]["difference_ci95"][0]);
+    CHECK(std::stod(at(i, "bits_activation")) == rows[i]["bits"]["activation"]);
+  }
+  CHECK(at(0, "sqnr_db").empty());
+  CHECK(at(0, "weight_format") == "float32");
+  CHECK(std::stod(at(7, "predicted_sqnr_db")) == rows[7]["predicted"]["sqnr_db"]);
+}
+
+TEST_CASE("a folder that does not exist is named", "[fast]") {
+  const std::vector<Json> rows;
+  const ReportInput input{nullptr, &rows, nullptr};
+  for (auto* write : {write_csv, write_sqlite, write_markdown, write_html}) {
+    CHECK_THROWS_WITH(write(input, "/nonexistent/report.out"),
+                      Catch::Contains("cannot write '/nonexistent/report.out': "));
+  }
+}
+
+TEST_CASE("a finished file replaces the old one and leaves nothing beside it", "[fast]") {
+  const Scratch scratch("atomic");
+  const std::vector<Json> rows = sample::rows();
+  const ReportInput input{nullptr, &rows, nullptr};
+  std::ofstream(scratch / "report.csv") << "old";
+  write_csv(input, scratch / "report.csv");
+  CHECK(scratch.read("report.csv").starts_with("key,"));
+  CHECK(scratch.files() == 1);
+}

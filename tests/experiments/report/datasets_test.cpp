@@ -1,0 +1,61 @@
+// The charts' tables: units as in the rows, percent, and only what can be drawn.
+#include "experiments/report/datasets.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("data sets of the sample sweep", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  const std::vector<Record> records = read_records(rows);
+  const Json tensors = sample::tensors();
+  const Json data = chart_datasets(records, &tensors);
+  CHECK(data["points"].size() == rows.size() - 1);
+  CHECK(data["baseline"].size() == 1);
+  CHECK(data["baseline"][0]["top1"].get<double>() == Approx(97.95));
+  CHECK(data["tensors"].size() == 10);
+  CHECK(data["grids"].size() == 15);
+  const Json& point = data["points"][0];
+  CHECK(point["top1"].get<double>() == Approx(100 * rows[1]["metrics"]["top1"].get<double>()));
+  CHECK(point["lost"].get<double>() == Approx(-100 * rows[1]["metrics"]["difference"].get<double>()));
+  // Five layers, measured and predicted, of every quantized row; float32 layers are exact and have no bar.
+  CHECK(data["layers"].size() == (rows.size() - 1) * 10);
+  CHECK(swept_units(records) == std::vector<std::string>{"neutral.f32.sequential", "neutral.exact"});
+  double low = 1e9, high = -1e9;
+  for (const Json& p : data["predictions"]) {
+    low = std::min({low, p["predicted"].get<double>(), p["measured"].get<double>()});
+    high = std::max({high, p["predicted"].get<double>(), p["measured"].get<double>()});
+  }
+  CHECK(data["diagonal"][0]["low"] == low);
+  CHECK(data["diagonal"][0]["high"] == high);
+}
+
+TEST_CASE("without quantized rows and tensors every data set but the baseline is empty", "[fast]") {
+  const std::vector<Json> rows = {sample::rows()[0]};
+  const Json data = chart_datasets(read_records(rows), nullptr);
+  for (const auto& [name, records] : data.items()) {
+    CAPTURE(name);
+    CHECK(records.size() == (name == "baseline" ? 1 : 0));
+  }
+}
+
+TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
+  const Json good = {{"layer", "a"}, {"low", -1}, {"high", 1}, {"absmax", 1}, {"counts", {1, 2}}};
+  Json list = Json::array({good});
+  for (const char* key : {"low", "high", "absmax", "counts"}) {
+    Json bad = good;
+    bad[key] = nullptr;
+    list.push_back(bad);
+  }
+  Json empty = good, flat = good, text = good;
+  empty["counts"] = Json::array();
+  flat["high"] = -1;
+  text["counts"] = {1, "2"};
+  for (const Json& bad : {empty, flat, text}) list.push_back(bad);
+  list.push_back(5);
+  const Json tensors = {{"tensors", list}};
+  const Json data = chart_datasets({}, &tensors);
+  CHECK(data["tensors"] == Json::array({good}));
+}

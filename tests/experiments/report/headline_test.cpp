@@ -1,0 +1,98 @@
+// The headline counts losses, names the cheapest safe point, and survives rows without numbers.
+#include "experiments/report/findings.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json row(std::size_t format, double bits, double top1, const char* unit = "u") {
+  Json out = sample::row(1, &sample::kFormats[format], &sample::kFormats[format], unit);
+  out["bits"] = {{"weight", bits}, {"activation", bits}};
+  out["metrics"]["top1"] = top1;
+  out["metrics"]["difference"] = top1 - 0.98;
+  out["metrics"]["difference_ci95"] = {top1 - 0.98 - 0.001, top1 - 0.98 + 0.001};
+  return out;
+}
+
+Json baseline() {
+  Json out = sample::row(0, nullptr, nullptr, "u");
+  out["metrics"]["top1"] = 0.98;
+  out["metrics"]["ci95"] = {0.977, 0.983};
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string out;
+  for (const std::string& sentence : sentences) out += sentence + "\n";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("headline of four points", "[fast]") {
+  const std::vector<Json> rows = {baseline(), row(14, 8, 0.9801), row(12, 6, 0.9771), row(11, 5, 0.9755),
+                                  row(10, 4, 0.9)};
+  const std::vector<Record> records = read_records(rows);
+  const std::string text = joined(headline(records, judge_predictions(records)));
+  CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") != text.npos);
+  CHECK(text.find("Of 4 quantized configurations, 3 lose less than 0.5 points; for 2 of these") != text.npos);
+  CHECK(text.find("are 6.00 (weights 6.00, activations 6.00) bits per element: int6, rne, saturate") != text.npos);
+  CHECK(labels_by_loss(records, true) == std::vector<std::string>{"int8", "int6", "int5"});
+  CHECK(labels_by_loss(records, false) == std::vector<std::string>{"int4"});
+}
+
+TEST_CASE("a loss of exactly half a point is not small", "[fast]") {
+  Json exact = row(10, 4, 0.975);
+  exact["metrics"]["difference"] = -0.005;
+  const std::vector<Json> rows = {exact};
+  CHECK(labels_by_loss(read_records(rows), true).empty());
+}
+
+TEST_CASE("the baseline belongs to the same network, data and seed", "[fast]") {
+  Json other = baseline(), mine = baseline(), point = row(10, 4, 0.9);
+  other["point"]["seed"] = 1;
+  mine["point"]["seed"] = 2;
+  point["point"]["seed"] = 2;
+  const std::vector<Json> rows = {other, mine, point};
+  const std::vector<Record> records = read_records(rows);
+  CHECK(find_baseline(records, records[2]) == &records[1]);
+  Json foreign = point;
+  foreign["point"]["net"] = "mlp";
+  const std::vector<Json> foreign_rows = {other, foreign};
+  const std::vector<Record> foreign_records = read_records(foreign_rows);
+  CHECK(find_baseline(foreign_records, foreign_records[1]) == nullptr);
+}
+
+TEST_CASE("among equal bits the better accuracy is named", "[fast]") {
+  const std::vector<Json> rows = {baseline(), row(12, 6, 0.978, "first"), row(12, 6, 0.979, "second")};
+  const std::vector<Record> records = read_records(rows);
+  REQUIRE(cheapest_safe(records) == &records[2]);
+}
+
+TEST_CASE("no rows, and rows without numbers", "[fast]") {
+  for (const std::vector<Json>& rows : {std::vector<Json>{}, {Json::object()}, {baseline()}}) {
+    const std::vector<Record> records = read_records(rows);
+    CHECK(joined(headline(records, judge_predictions(records))).find("No quantized configuration") !=
+          std::string::npos);
+    CHECK(cheapest_safe(records) == nullptr);
+    CHECK(conditions(records) == "nothing quantized");
+  }
+}
+
+TEST_CASE("conditions name every rounding, overflow and scale rule", "[fast]") {
+  Json other = row(10, 4, 0.9);
+  other["point"]["recipe"]["roles"]["activation"]["rounding"] = "rtz";
+  const std::vector<Json> rows = {row(10, 4, 0.9), other};
+  CHECK(conditions(read_records(rows)) ==
+        "rounding rne, rtz; overflow saturate; scale absmax per channel (weights), absmax per tensor (activations)");
+}
+
+TEST_CASE("thousands stand apart", "[fast]") {
+  CHECK(grouped(999.0) == "999");
+  CHECK(grouped(1000.0) == "1,000");
+  CHECK(grouped(1234567.0) == "1,234,567");
+  CHECK(grouped(std::nullopt) == "–");
+}

@@ -1,0 +1,126 @@
+// The page: self-contained, safe against its own data, complete without charts.
+#include "experiments/report/html.hpp"
+
+#include "experiments/report/datasets.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/report/scratch.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+bool has(const std::string& text, const std::string& what) { return text.find(what) != text.npos; }
+
+std::string render(const std::vector<Json>& rows, const Json* tensors, std::string_view libraries) {
+  const Json sweep = sample::sweep();
+  ReportAssets assets = embedded_assets();
+  assets.libraries = libraries;
+  return render_html({&sweep, &rows, tensors}, assets);
+}
+
+}  // namespace
+
+TEST_CASE("without libraries the page has its tables and says how to get charts", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  const Json tensors = sample::tensors();
+  const std::string page = render(rows, &tensors, "");
+  CHECK(has(page, "built without Node.js"));
+  CHECK(has(page, "numemu report"));
+  CHECK_FALSE(has(page, "<figure"));
+  CHECK_FALSE(has(page, "report-data"));
+  CHECK(count(page, "<tr") == rows.size() + 1 + 7 + 6);
+  CHECK(has(page, "rne · saturate · absmax / channel"));
+}
+
+TEST_CASE("with libraries every chart has a figure, numbered in order", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  const Json tensors = sample::tensors();
+  const std::string page = render(rows, &tensors, "/* libraries */");
+  CHECK(count(page, "<figure") == embedded_assets().charts.size());
+  CHECK(page.find("Figure 1. Accuracy against effective bits.") < page.find("Figure 2. "));
+  CHECK(has(page, "Figure " + std::to_string(embedded_assets().charts.size()) + ". "));
+  CHECK_FALSE(has(page, "Not drawn"));
+  CHECK_FALSE(has(page, "{{"));
+}
+
+TEST_CASE("the page asks nothing of the network", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  const std::string page = render(rows, nullptr, embedded_assets().libraries);
+  CHECK(has(page, "default-src 'none'"));
+  CHECK_FALSE(has(page, "src=\"http"));
+  CHECK_FALSE(has(page, "<link rel=\"stylesheet\""));
+  CHECK(count(page, "<script") == count(page, "</script>"));
+}
+
+TEST_CASE("hostile names stay text", "[fast]") {
+  std::vector<Json> rows = sample::rows();
+  for (Json& row : rows) row = sample::poisoned(row);
+  const Json tensors = sample::poisoned(sample::tensors());
+  const std::string page = render(rows, &tensors, "/* libraries */");
+  CHECK(count(page, "<script") == 3);
+  CHECK(count(page, "</script>") == 3);
+  CHECK_FALSE(has(page, "<img"));
+  CHECK(count(page, "<!--") == 1);
+  CHECK(has(page, "&lt;/script&gt;&lt;script&gt;window.hacked=1"));
+}
+
+TEST_CASE("figures without data are named, not drawn", "[fast]") {
+  const std::vector<Json> rows = {sample::rows()[0]};
+  const std::string page = render(rows, nullptr, "/* libraries */");
+  CHECK(count(page, "<figure") == 0);
+  CHECK(has(page, "Not drawn, because the rows hold no data for it: Accuracy against effective bits; "));
+  CHECK(has(page, "∞"));
+}
+
+TEST_CASE("rows of any shape give a page", "[fast]") {
+  const std::vector<Json> none;
+  const std::vector<Json> odd = {Json(), Json::array(), {{"layers", {1, nullptr, {{"sqnr_db", "x"}}}}},
+                                 {{"predicted", {{"tensors", {2, {{"fitted", 3}}}}}}}};
+  for (const auto& rows : {none, odd}) {
+    CHECK(has(render(rows, nullptr, "/* libraries */"), "</html>"));
+    CHECK(has(render(rows, nullptr, ""), "</html>"));
+  }
+}
+
+TEST_CASE("seeds, networks and other rules appear as columns only where they differ", "[fast]") {
+  std::vector<Json> rows = {sample::rows()[1], sample::rows()[1]};
+  const auto table = [&rows] { return points_table(read_records(rows)); };
+  CHECK_FALSE(has(table(), "Seed"));
+  rows[1]["point"]["seed"] = 1;
+  CHECK(has(table(), "Seed"));
+  rows[1]["point"]["net"] = "mlp";
+  CHECK(has(table(), "Network"));
+  rows[1]["point"]["recipe"]["roles"]["vector"] = {{"format", "float16"}};
+  CHECK(has(table(), "vector float16"));
+}
+
+TEST_CASE("a template is filled once", "[fast]") {
+  CHECK(fill_template("a {{x}} b {{y}} {{z}} {{", {{"x", "{{y}}"}, {"y", "2"}}) == "a {{y}} b 2 {{z}} {{");
+}
+
+TEST_CASE("a chart that is no chart is named", "[fast]") {
+  std::vector<std::string> absent;
+  CHECK_THROWS_WITH(figures_html({{"mine", "{"}}, Json::object(), "", absent),
+                    Catch::Contains("chart 'mine': expected a JSON object with usermeta"));
+}
+
+TEST_CASE("every embedded chart reads a known data set", "[fast]") {
+  const Json data = chart_datasets({}, nullptr);
+  REQUIRE_FALSE(embedded_assets().charts.empty());
+  for (const Asset& chart : embedded_assets().charts) {
+    CAPTURE(chart.name);
+    const Json meta = Json::parse(chart.text)["usermeta"];
+    CHECK(data.contains(meta["data"].get<std::string>()));
+    CHECK_FALSE(meta["title"].get<std::string>().empty());
+    CHECK_FALSE(meta["caption"].get<std::string>().empty());
+  }
+}

@@ -1,0 +1,31 @@
+// The Markdown file: one line per row, cells that cannot break the table.
+#include "experiments/report/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/report/scratch.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("markdown has a line per row and the same number of cells in each", "[fast]") {
+  const Scratch scratch("markdown");
+  std::vector<Json> rows = sample::rows();
+  rows[2] = sample::poisoned(rows[2]);
+  const ReportInput input{nullptr, &rows, nullptr};
+  write_markdown(input, scratch / "report.md");
+  std::istringstream text(scratch.read("report.md"));
+  std::size_t lines = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (line.empty() && lines > 2) break;
+    if (!line.starts_with("|")) continue;
+    ++lines;
+    std::size_t bars = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+    CHECK(bars == 12);
+  }
+  CHECK(lines == rows.size() + 2);
+  const std::string whole = scratch.read("report.md");
+  CHECK(whole.find("| float8_e4m3fn, rne, saturate, absmax per channel |") != whole.npos);
+  CHECK(whole.find("Of 46 quantized configurations") != whole.npos);
+  CHECK(whole.find("<script") == whole.npos);
+}

@@ -1,0 +1,82 @@
+// A record holds what the row says, and nothing where the row is silent or wrong.
+#include "experiments/report/record.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("a record of a quantized row", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  const std::vector<Record> records = read_records(rows);
+  REQUIRE(records.size() == rows.size());
+  const Record& r = records[5];
+  CHECK(r.position == 5);
+  CHECK(r.weight.format == rows[5]["point"]["recipe"]["roles"]["weight"]["format"]);
+  CHECK(r.weight.rounding == "rne");
+  CHECK(r.weight.granularity == "channel");
+  CHECK(r.weight.bits == 8);
+  CHECK(r.weight.exponent_bits == 4);
+  CHECK(r.weight.mantissa_bits == 3);
+  CHECK(r.unit == "neutral.f32.sequential");
+  CHECK(r.top1 == rows[5]["metrics"]["top1"].get<double>());
+  CHECK(r.ci_high == rows[5]["metrics"]["ci95"][1].get<double>());
+  CHECK(r.mean_bits() == Approx(8.05));
+  CHECK(r.family() == "float");
+  CHECK(r.label() == "e4m3fn");
+  CHECK(r.quantized());
+  CHECK_FALSE(records[0].quantized());
+  CHECK_FALSE(records[0].sqnr_db);
+}
+
+TEST_CASE("integers have no exponent bits, mixes two families", "[fast]") {
+  const std::vector<Json> rows = {sample::row(0, &sample::kFormats[10], &sample::kFormats[4], "u")};
+  const Record r = read_records(rows)[0];
+  CHECK(r.weight.exponent_bits == 0);
+  CHECK(r.weight.mantissa_bits == 3);
+  CHECK(r.family() == "mixed");
+  CHECK(r.label() == "int4 / e4m3fn");
+}
+
+TEST_CASE("rows of any shape give a record", "[fast]") {
+  const std::vector<Json> rows = {
+      Json(), Json::array({1, 2}), Json("text"), Json::object(),
+      {{"key", 7}, {"point", {{"recipe", {{"roles", 3}, {"gemms", nullptr}}}}}, {"bits", "x"}},
+      {{"metrics", {{"top1", nullptr}, {"ci95", {1}}, {"difference_ci95", "no"}}}, {"layers", 5}}};
+  for (const Record& r : read_records(rows)) {
+    CHECK_FALSE(r.quantized());
+    CHECK_FALSE(r.top1);
+    CHECK_FALSE(r.ci_low);
+    CHECK_FALSE(r.mean_bits());
+  }
+}
+
+TEST_CASE("formats outside the table, described units and other rules keep their words", "[fast]") {
+  Json row = sample::row(0, &sample::kFormats[0], nullptr, "u");
+  Json& recipe = row["point"]["recipe"];
+  recipe["roles"]["weight"]["format"] = "mx(nothing,32)";
+  recipe["roles"]["vector"] = {{"format", "float16"}, {"rounding", "rne"}};
+  recipe["roles"]["gradient"] = {{"dgrad", {{"format", "int8"}}}, {"wgrad", nullptr}};
+  recipe["gemms"]["fprop"]["unit"] = {{"accumulator", 12}};
+  recipe["layers"] = {{{"match", "fc*"}, {"gemms", {{"fprop", {{"unit", "exact"}}}}}}};
+  const std::vector<Json> rows = {row};
+  const Record r = read_records(rows)[0];
+  CHECK(r.weight.family == "other");
+  CHECK_FALSE(r.weight.bits);
+  CHECK(r.unit == R"({"accumulator":12})");
+  CHECK(r.other.find("vector float16 rne") != std::string::npos);
+  CHECK(r.other.find("gradient dgrad int8") != std::string::npos);
+  CHECK(r.other.find("\"match\":\"fc*\"") != std::string::npos);
+}
+
+TEST_CASE("short names", "[fast]") {
+  CHECK(short_format("float8_e4m3fn") == "e4m3fn");
+  CHECK(short_format("float32") == "float32");
+  CHECK(short_format("float8_") == "float8_");
+  CHECK(short_format("int8") == "int8");
+  CHECK(short_format("float") == "float");
+  CHECK(short_format("") == "");
+  CHECK(short_unit("neutral.f32.sequential") == "f32.sequential");
+  CHECK(short_unit("nvidia.h100.wgmma.e4m3.f32") == "nvidia.h100.wgmma.e4m3.f32");
+}

@@ -1,0 +1,140 @@
+// Opens report pages in headless Chromium: no errors, no network, every chart drawn, sorting, filtering and lists work.
+// Arguments: FULL.html BASELINE.html HOSTILE.html. Exit 77 = skipped, because no browser or no charts in this build.
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { Browser, findBrowser } from "./browser.mjs";
+
+const CHARTS = readdirSync(new URL("../../../experiments/report/charts/", import.meta.url))
+  .filter((name) => name.endsWith(".vl.json")).map((name) => name.replace(".vl.json", "")).sort();
+const SKIPPED = 77;
+
+const MARKS = `Array.from(document.querySelectorAll(".plot"), (plot) => ({
+  name: plot.dataset.chart,
+  marks: plot.querySelectorAll("svg .role-mark > *").length,
+  width: plot.querySelector("svg")?.getBoundingClientRect().width ?? 0 }))`;
+const DRAWN = `Array.from(document.querySelectorAll(".plot")).every((plot) => plot.dataset.drawn)`;
+const CELLS = (column) => `Array.from(document.querySelectorAll("#points tbody tr:not([hidden])"),
+  (row) => row.cells[${column}].dataset.v ?? row.cells[${column}].textContent)`;
+const COLUMN = (title) => `Array.from(document.querySelectorAll("#points thead th"))
+  .findIndex((th) => th.textContent.startsWith(${JSON.stringify(title)}))`;
+
+async function load(browser, file) {
+  browser.events = [];
+  await browser.open(pathToFileURL(file).href);
+  await browser.until(DRAWN);
+}
+
+function assertQuiet(browser) {
+  assert.deepEqual(browser.complaints().filter((text) => !text.includes("[\"WARN\"")), []);
+}
+
+async function assertChartsDrawn(browser, names) {
+  const plots = await browser.evaluate(MARKS);
+  assert.deepEqual(plots.map((plot) => plot.name).sort(), names);
+  for (const plot of plots) {
+    assert.ok(plot.marks > 0, plot.name + " has no marks");
+    assert.ok(plot.width > 100, plot.name + " is " + plot.width + " pixels wide");
+  }
+}
+
+async function choose(browser, id, index) {
+  await browser.evaluate(`{ const list = document.getElementById("${id}"); list.selectedIndex = ${index};
+    list.dispatchEvent(new Event("change")); }`);
+}
+
+async function testSorting(browser) {
+  const column = await browser.evaluate(COLUMN("Top-1"));
+  const click = () => browser.evaluate(`document.querySelectorAll("#points thead button")[${column}].click()`);
+  const numbers = async () => (await browser.evaluate(CELLS(column))).map(Number);
+  const before = await numbers();
+  await click();
+  assert.deepEqual(await numbers(), [...before].sort((a, b) => a - b));
+  assert.equal(await browser.evaluate(`document.querySelectorAll("#points thead th")[${column}].ariaSort`), "ascending");
+  await click();
+  assert.deepEqual(await numbers(), [...before].sort((a, b) => b - a));
+  assert.equal(await browser.evaluate(`document.querySelectorAll("#points thead [aria-sort]").length`), 1);
+}
+
+async function testFiltering(browser) {
+  const total = await browser.evaluate(`document.querySelectorAll("#points tbody tr").length`);
+  await browser.evaluate(`document.getElementById("filter").focus()`);
+  await browser.send("Input.insertText", { text: "INT8 exact" });
+  const unit = await browser.evaluate(COLUMN("Unit"));
+  const units = await browser.evaluate(CELLS(unit));
+  assert.ok(units.length > 0 && units.length < total);
+  assert.ok(units.every((name) => name.includes("exact")));
+  assert.equal(await browser.evaluate(`document.getElementById("shown").textContent`), units.length + " of " + total);
+  await browser.evaluate(`{ const box = document.getElementById("filter"); box.value = ""; box.dispatchEvent(new Event("input")); }`);
+  assert.equal((await browser.evaluate(CELLS(unit))).length, total);
+}
+
+async function testLists(browser) {
+  const marks = (name) => browser.evaluate(`document.querySelectorAll('[data-chart="${name}"] svg .role-mark > *').length`);
+  const said = (name) => browser.evaluate(`document.querySelector('[data-say="${name}"]').textContent`);
+  const one = await marks("predicted");
+  await choose(browser, "unit", 2);
+  await browser.until(`document.querySelectorAll('[data-chart="predicted"] svg .role-mark > *').length > ${one}`);
+  assert.equal(await said("unit"), "All units");
+  const point = await said("point");
+  await choose(browser, "point", 0);
+  assert.notEqual(await said("point"), point);
+  await choose(browser, "tensor", 1);
+  const lines = await marks("histogram");
+  await choose(browser, "format", 9);
+  await browser.until(`document.querySelectorAll('[data-chart="histogram"] svg .role-mark > *').length !== ${lines}`);
+  assert.match(await said("tensor"), /activation.*under int/);
+}
+
+async function testLooks(browser, file) {
+  for (const width of [1280, 400]) {
+    await browser.size(width);
+    await load(browser, file);
+    await assertChartsDrawn(browser, CHARTS);
+    assert.ok(await browser.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than " + width);
+    assertQuiet(browser);
+  }
+  const colour = () => browser.evaluate("getComputedStyle(document.body).backgroundColor");
+  await browser.scheme("light");
+  const light = await colour();
+  await browser.scheme("dark");
+  assert.notEqual(await colour(), light);
+}
+
+const [full, baseline, hostile] = process.argv.slice(2);
+const command = findBrowser();
+if (!command) {
+  console.log("skipped: no Chromium (set CHROMIUM to its command)");
+  process.exit(SKIPPED);
+}
+const browser = await Browser.start(command);
+let code = 0;
+try {
+  await browser.size(1280);
+  await load(browser, full);
+  if (!(await browser.evaluate(`document.getElementById("report-data") !== null`))) {
+    console.log("skipped: this build has no charting libraries");
+    code = SKIPPED;
+  } else {
+    await assertChartsDrawn(browser, CHARTS);
+    await testSorting(browser);
+    await testFiltering(browser);
+    await testLists(browser);
+    assertQuiet(browser);
+    await testLooks(browser, full);
+    await load(browser, baseline);
+    assertQuiet(browser);
+    await load(browser, hostile);
+    await assertChartsDrawn(browser, CHARTS);
+    assert.equal(await browser.evaluate("window.hacked"), undefined);
+    assert.equal(await browser.evaluate(`document.querySelectorAll("img").length`), 0);
+    assertQuiet(browser);
+    console.log(CHARTS.length + " charts drawn at 1280 and 400 pixels; sorting, filtering and lists work");
+  }
+} catch (error) {
+  console.error(error);
+  code = 1;
+} finally {
+  await browser.close();
+}
+process.exit(code);

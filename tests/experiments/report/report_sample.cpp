@@ -1,0 +1,37 @@
+// Writes the sample sweep's report in every format, for the browser test: report_sample FOLDER [full|baseline|hostile].
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "experiments/report/report.hpp"
+#include "tests/experiments/report/sample.hpp"
+
+int main(int argc, char** argv) {
+  using namespace numemu::experiments;
+  if (argc < 2) {
+    std::fputs("usage: report_sample FOLDER [full|baseline|hostile]\n", stderr);
+    return 2;
+  }
+  try {
+    const std::string kind = argc > 2 ? argv[2] : "full";
+    std::vector<nlohmann::ordered_json> rows = sample::rows();
+    nlohmann::ordered_json sweep = sample::sweep(), tensors = sample::tensors();
+    if (kind == "baseline") {
+      rows.resize(1);
+      tensors = nullptr;
+    } else if (kind == "hostile") {
+      for (auto& row : rows) row = sample::poisoned(row);
+      sweep = sample::poisoned(sweep);
+      tensors = sample::poisoned(tensors);
+    }
+    const ReportInput input{&sweep, &rows, &tensors};
+    const std::string folder = argv[1];
+    write_html(input, folder + "/report.html");
+    write_csv(input, folder + "/report.csv");
+    write_sqlite(input, folder + "/report.sqlite");
+    write_markdown(input, folder + "/report.md");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "report_sample: %s\n", error.what());
+    return 1;
+  }
+}

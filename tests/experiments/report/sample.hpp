@@ -1,0 +1,217 @@
+// A sweep as the engine writes it, made up but plausible and deterministic: what the report's tests draw.
+#pragma once
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace numemu::experiments::sample {
+
+using Json = nlohmann::ordered_json;
+
+struct Layer {
+  const char* name;
+  int parameters;
+};
+inline const std::vector<Layer> kLayers = {
+    {"conv1", 150}, {"conv2", 2400}, {"fc1", 48000}, {"fc2", 10080}, {"fc3", 840}};
+
+/// A format, its bits and the SQNR in dB that it gives a normal tensor under an absmax scale.
+struct Swept {
+  std::string name;
+  int bits;
+  double sqnr;
+};
+inline const std::vector<Swept> kFormats = {
+    {"float4_e2m1fn", 4, 17.1},   {"float6_e2m3fn", 6, 28.4},   {"float6_e3m2fn", 6, 26.0},
+    {"float8_e3m4", 8, 37.6},     {"float8_e4m3fn", 8, 31.5},   {"float8_e4m3fnuz", 8, 31.4},
+    {"float8_e5m2", 8, 25.5},     {"float8_e5m2fnuz", 8, 25.5}, {"int2", 2, 2.1},
+    {"int3", 3, 8.9},             {"int4", 4, 15.6},            {"int5", 5, 21.9},
+    {"int6", 6, 28.0},            {"int7", 7, 34.1},            {"int8", 8, 40.1}};
+
+/// Reproducible wobble in [-1, 1].
+inline double wobble(std::size_t i, double salt) {
+  return std::sin(static_cast<double>(i) * 12.9898 + salt * 78.233);
+}
+
+inline Json role(const Swept& f, const char* granularity) {
+  return {{"format", f.name},      {"rounding", "rne"},          {"overflow", "saturate"},
+          {"scale", "absmax"},     {"granularity", granularity}, {"axis", "channel"},
+          {"mask", nullptr}};
+}
+
+inline Json point(const Swept* w, const Swept* a, const std::string& unit) {
+  Json roles = {{"weight", w ? role(*w, "channel") : Json()},
+                {"activation", a ? role(*a, "tensor") : Json()}};
+  for (const char* name : {"gradient", "vector", "output", "saved", "state", "exchange"}) {
+    roles[name] = nullptr;
+  }
+  const Json gemm = {{"unit", unit}};
+  return {{"net", "lenet"},
+          {"data", "glyphs"},
+          {"eval_images", 10000},
+          {"seed", 0},
+          {"recipe",
+           {{"numemu_recipe", 1},
+            {"seed", 0},
+            {"roles", roles},
+            {"gemms", {{"fprop", gemm}, {"dgrad", gemm}, {"wgrad", gemm}}},
+            {"update", {{"optimizer", "sgd"}}},
+            {"calibrate", {{"rule", "absmax"}, {"samples", 512}}},
+            {"layers", Json::array()}}}};
+}
+
+inline Json tensor(const Layer& layer, std::size_t at, const char* name, const Swept& f) {
+  const bool weight = name[0] == 'w';
+  const double db = f.sqnr + 1.5 * wobble(at, f.sqnr) - (weight ? 0 : 2.0);
+  const double mse = std::pow(10, -db / 10) * 0.01;
+  const double ks = weight ? 0.02 + 0.05 * std::abs(wobble(at, 3)) : 0.2 + 0.05 * wobble(at, 4);
+  const double n = weight ? layer.parameters : 401408;
+  const double threshold = 0.03 + 1.36 / std::sqrt(n);
+  const bool accepted = ks <= threshold;
+  return {{"layer", layer.name},
+          {"role", name},
+          {"format", f.name},
+          {"n", n},
+          {"measured_mse", mse},
+          {"measured_db", db},
+          {"empirical_mse", mse * (1 + 1e-12 * wobble(at, 5))},
+          {"empirical_db", db},
+          {"fitted",
+           {{"family", weight ? "normal" : "laplace"},
+            {"ks", ks},
+            {"threshold", threshold},
+            {"accepted", accepted},
+            {"db", db + 0.4 * wobble(at + 7, f.sqnr)}}}};
+}
+
+inline Json row(std::size_t at, const Swept* w, const Swept* a, const std::string& unit) {
+  const double base = 0.9795;
+  const double noise = (w ? std::pow(10, -w->sqnr / 10) : 0) + (a ? std::pow(10, -a->sqnr / 10) : 0);
+  const bool exact = noise == 0;
+  const double sqnr = exact ? 0 : -10 * std::log10(noise) - 4;
+  const double lost = exact ? 0 : 0.88 * (1 - std::exp(-std::pow(noise * 6.5, 1.6)));
+  const double top1 = std::round((base - lost + (exact ? 0 : 0.0004 * wobble(at, 1))) * 1e4) / 1e4;
+  const double half = 1.96 * std::sqrt(top1 * (1 - top1) / 10000);
+  const double paired = exact ? 0 : 0.0006 + 0.3 * half * std::min(1.0, lost * 20);
+  Json layers = Json::array(), tensors = Json::array();
+  for (std::size_t i = 0; i < kLayers.size(); ++i) {
+    const double db = sqnr + 5 - static_cast<double>(i) + wobble(i, 2);
+    layers.push_back({{"name", kLayers[i].name},
+                      {"gemm", "fprop"},
+                      {"unit", unit},
+                      {"sqnr_db", exact ? Json() : Json(db)},
+                      {"predicted_db", exact ? Json() : Json(db + 0.5 * wobble(i + at, 6))},
+                      {"overflow", 0},
+                      {"underflow", exact ? 0.0 : 0.01 * std::abs(wobble(i, 8))}});
+    if (w) tensors.push_back(tensor(kLayers[i], i, "weight", *w));
+    if (a) tensors.push_back(tensor(kLayers[i], i + 10, "activation", *a));
+  }
+  char key[65];
+  for (int i = 0; i < 64; ++i) {
+    key[i] = "0123456789abcdef"[(at * 2654435761u + static_cast<unsigned>(i) * 40503u) >> 7 & 15];
+  }
+  key[64] = 0;
+  return {{"key", key},
+          {"point", point(w, a, unit)},
+          {"bits",
+           {{"weight", w ? w->bits + 0.09 : 32.0}, {"activation", a ? a->bits + 0.01 : 32.0}}},
+          {"metrics",
+           {{"top1", top1},
+            {"n", 10000},
+            {"ci95", {top1 - half, top1 + half}},
+            {"loss", 0.07 + lost * 3},
+            {"sqnr_db", exact ? Json() : Json(sqnr)},
+            {"baseline_top1", base},
+            {"difference", top1 - base},
+            {"difference_ci95", {top1 - base - paired, top1 - base + paired}}}},
+          {"predicted",
+           {{"sqnr_db", exact ? Json() : Json(sqnr + 0.6 * wobble(at, 9))}, {"tensors", tensors}}},
+          {"layers", layers},
+          {"version", "1"}};
+}
+
+/// The float32 baseline, every format and a few mixes, on two units: 47 rows.
+inline std::vector<Json> rows() {
+  const std::string sequential = "neutral.f32.sequential";
+  std::vector<Json> out = {row(0, nullptr, nullptr, sequential)};
+  for (const std::string& unit : {sequential, std::string("neutral.exact")}) {
+    for (const Swept& f : kFormats) out.push_back(row(out.size(), &f, &f, unit));
+    const std::vector<std::pair<std::size_t, std::size_t>> mixes = {
+        {10, 14}, {14, 10}, {0, 4}, {4, 0}, {10, 4}, {8, 14}, {9, 14}, {0, 14}};
+    for (const auto& [w, a] : mixes) {
+      out.push_back(row(out.size(), &kFormats[w], &kFormats[a], unit));
+    }
+  }
+  return out;
+}
+
+/// Histograms of every weight and activation tensor.
+inline Json tensors() {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < kLayers.size(); ++i) {
+    for (const char* name : {"weight", "activation"}) {
+      const bool weight = name[0] == 'w';
+      const double n = weight ? kLayers[i].parameters : 401408;
+      const double low = weight ? -0.6 : -0.42, high = weight ? 0.6 : 4.2;
+      Json counts = Json::array();
+      for (int bin = 0; bin < 128; ++bin) {
+        const double x = low + (high - low) * (bin + 0.5) / 128;
+        const double density =
+            weight ? std::exp(-x * x / 0.045) * 2.66 * (1 + 0.2 * wobble(static_cast<std::size_t>(bin), 11))
+                   : (x < 0 ? 0.05 : std::exp(-x / 0.6) * 1.6);
+        counts.push_back(std::floor(n * density * (high - low) / 128));
+      }
+      list.push_back({{"layer", kLayers[i].name},
+                      {"role", name},
+                      {"n", n},
+                      {"min", low},
+                      {"max", high * 0.97},
+                      {"low", low},
+                      {"high", high},
+                      {"counts", counts},
+                      {"absmax", high * 0.97}});
+    }
+  }
+  return {{"tensors", list}};
+}
+
+inline Json sweep() {
+  Json formats = Json::array();
+  for (const Swept& f : kFormats) formats.push_back(f.name);
+  return {{"numemu_sweep", 1},
+          {"net", "lenet"},
+          {"data", "glyphs"},
+          {"eval_images", 10000},
+          {"seeds", {0}},
+          {"grid", {{"roles.weight.format", formats}}},
+          {"tie", {{"roles.weight.format", "roles.activation.format"}}}};
+}
+
+/// Text that would run if it were ever taken for markup, and that breaks careless CSV and Markdown.
+inline const std::string kPoison =
+    "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1><!-- \"'`|,\r\n{{points}}";
+
+/// The value with kPoison after every name that is free to choose; formats stay, so that charts have grids.
+inline Json poisoned(const Json& value, const std::string& key = "") {
+  if (value.is_string()) {
+    const bool is_free = key == "net" || key == "data" || key == "unit" || key == "name" ||
+                         key == "layer" || key == "version" || key == "family" || key == "mask" ||
+                         key == "rounding" || key == "key";
+    return is_free ? Json(value.get<std::string>() + kPoison) : value;
+  }
+  Json out = value;
+  if (out.is_structured()) {
+    for (const auto& [name, item] : value.items()) {
+      const Json child = poisoned(item, value.is_object() ? name : key);
+      if (value.is_object()) {
+        out[name] = child;
+      } else {
+        out[std::stoul(name)] = child;
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace numemu::experiments::sample

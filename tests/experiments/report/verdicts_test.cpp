@@ -1,0 +1,92 @@
+// Predictions are counted once per distinct tensor, and every failure is listed.
+#include "experiments/report/findings.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json tensor(const char* layer, double ks, bool accepted, double measured, double fitted) {
+  return {{"layer", layer},
+          {"role", "weight"},
+          {"format", "int4"},
+          {"n", 100},
+          {"measured_mse", 2e-6},
+          {"measured_db", measured},
+          {"empirical_mse", 2e-6},
+          {"empirical_db", measured},
+          {"fitted",
+           {{"family", "normal"}, {"ks", ks}, {"threshold", 0.166}, {"accepted", accepted}, {"db", fitted}}}};
+}
+
+Verdicts judge(const std::vector<Json>& tensors, const char* rounding = "rne") {
+  Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
+  row["point"]["recipe"]["roles"]["weight"]["rounding"] = rounding;
+  row["predicted"]["tensors"] = tensors;
+  const std::vector<Json> rows = {row, row};
+  return judge_predictions(read_records(rows));
+}
+
+}  // namespace
+
+TEST_CASE("fits are accepted, refused and judged at half a decibel", "[fast]") {
+  const Verdicts v = judge({tensor("a", 0.05, true, 20, 20.5), tensor("b", 0.05, true, 20, 20.51),
+                            tensor("c", 0.4, false, 20, 30)});
+  CHECK(v.weight_tensors == 3);
+  CHECK(v.weight_accepted == 2);
+  CHECK(v.fitted == 2);
+  CHECK(v.fitted_held == 1);
+  REQUIRE(v.refused.size() == 1);
+  CHECK(v.refused[0].layer == "c");
+  CHECK(v.refused[0].distance == 0.4);
+  REQUIRE(v.failed.size() == 1);
+  CHECK(v.failed[0].layer == "b");
+}
+
+TEST_CASE("a tensor refused once is refused, with its largest distance", "[fast]") {
+  const Verdicts v = judge({tensor("a", 0.05, true, 20, 20), tensor("a", 0.3, false, 21, 20),
+                            tensor("a", 0.2, false, 22, 20)});
+  CHECK(v.weight_tensors == 1);
+  CHECK(v.weight_accepted == 0);
+  REQUIRE(v.refused.size() == 1);
+  CHECK(v.refused[0].distance == 0.3);
+}
+
+TEST_CASE("a tensor without any fit is listed without a distance", "[fast]") {
+  Json none = tensor("a", 0, false, 20, 20);
+  none["fitted"] = nullptr;
+  const Verdicts v = judge({none});
+  REQUIRE(v.refused.size() == 1);
+  CHECK_FALSE(v.refused[0].distance);
+  CHECK(v.fitted == 0);
+}
+
+TEST_CASE("empirical predictions hold within 1e-9 and only where rounding is deterministic", "[fast]") {
+  Json near = tensor("a", 0, true, 20, 20), far = tensor("b", 0, true, 20, 20);
+  near["empirical_mse"] = 2e-6 * (1 + 0.9e-9);
+  far["empirical_mse"] = 2e-6 * (1 + 1.2e-9);
+  const Verdicts v = judge({near, far});
+  CHECK(v.empirical == 2);
+  CHECK(v.empirical_held == 1);
+  REQUIRE(v.failed.size() == 1);
+  CHECK(v.failed[0].what == "empirical");
+  CHECK(judge({near, far}, "sr(8)").empirical == 0);
+}
+
+TEST_CASE("spreads of layers and outputs", "[fast]") {
+  Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
+  row["metrics"]["sqnr_db"] = 20;
+  row["predicted"]["sqnr_db"] = 21;
+  row["layers"] = {{{"name", "a"}, {"sqnr_db", 10}, {"predicted_db", 11}},
+                   {{"name", "b"}, {"sqnr_db", 10}, {"predicted_db", 6}},
+                   {{"name", "c"}, {"sqnr_db", nullptr}, {"predicted_db", 6}}};
+  const std::vector<Json> rows = {row};
+  const Verdicts v = judge_predictions(read_records(rows));
+  CHECK(v.outputs.count == 1);
+  CHECK(v.outputs.largest == Approx(1));
+  CHECK(v.layers.count == 2);
+  CHECK(v.layers.median == Approx(2.5));
+  CHECK(v.layers.largest == Approx(4));
+}

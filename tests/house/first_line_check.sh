@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The first line of every source file says in a sentence what it is for (a script: the line after #!).
+# shellcheck disable=SC2016
+source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
+
+check() {
+  {
+    sources '[^/]*\.(cpp|hpp|h|c|def|sh|cmake|py|js|mjs|sv)|CMakeLists\.txt' \
+      formats emu policies experiments cli bindings tests bench cmake docs
+    find . -maxdepth 2 \( -path ./CMakeLists.txt -o -path ./numemu -o -path ./.ci/run \)
+  } | xargs -r -d '\n' awk '
+    FNR == 1 && /^#!/ { script = FILENAME; next }
+    FNR == 1 || (FNR == 2 && FILENAME == script) {
+      if ($0 !~ /^(\/\/|\/\*|#|""")/ || NF < 4) print FILENAME ": does not begin by saying what it is for"
+    }'
+}
+
+good_files() {
+  put formats/a.hpp '// What a value is.' '#pragma once'
+  put tests/house/a.sh '#!/bin/sh' '# Checks one rule of the house.'
+  put emu/CMakeLists.txt '# Machines, and what runs on them.'
+}
+bad_code_first() { put formats/a.hpp '#pragma once' '// What a value is.'; }
+bad_bare_comment() { put formats/a.cpp '//' 'int x;'; }
+bad_script() { put tests/a.sh '#!/usr/bin/env bash' 'set -e' '# what it is for'; }
+bad_include_first() { put cli/a.cpp '#include <one/or/other>' ; }
+
+run_check "$@"

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# An include may only point down the floors.
+# shellcheck disable=SC2016
+source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
+
+# Folder (the first that fits counts), and what it may include beside its own files.
+floors='
+formats/analysis   formats
+formats
+emu/unit           formats
+emu/stats          formats
+emu/net            formats emu/unit emu/stats
+policies           formats emu
+experiments        formats emu policies
+bindings/c         formats emu/unit
+bindings           formats emu policies experiments
+cli                formats emu policies experiments
+bench              formats emu policies experiments
+tests              formats emu policies experiments cli bindings bench
+'
+
+check() {
+  sources '[^/]*\.(cpp|hpp|h|c|def|inc)' | floors=$floors xargs -r -d '\n' awk '
+    BEGIN {
+      count = split(ENVIRON["floors"], line, "\n")
+      for (i = 1; i <= count; ++i) if (split(line[i], word, " ")) {
+        order[++n] = word[1]
+        allowed[word[1]] = line[i]
+      }
+      ours = "^(formats|emu|policies|experiments|cli|bindings|bench|tests)/"
+    }
+    FNR == 1 {
+      floor = ""
+      for (i = n; i >= 1; --i) if (index(FILENAME, order[i] "/") == 1) floor = order[i]
+      if (floor == "") print FILENAME ": stands on no floor"
+    }
+    /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+      target = $0
+      gsub(/^[^<"]*[<"]|[>"].*$/, "", target)
+      if (target ~ /\.\.\//) print FILENAME ":" FNR ": includes " target " by a relative path"
+      if (target !~ ours) next
+      fits = 0
+      split(allowed[floor], word, " ")
+      for (i in word) if (index(target, word[i] "/") == 1) fits = 1
+      if (floor == "formats" && target ~ /^formats\/analysis\//) fits = 0
+      if (!fits) print FILENAME ":" FNR ": " floor " may not include " target
+    }'
+}
+
+good_downward() {
+  put formats/value.hpp '#include "formats/error.hpp"'
+  put formats/analysis/cells.hpp '#include "formats/value.hpp"'
+  put emu/net/op.cpp '#include "emu/unit/unit.hpp"' '#include "emu/stats/fit.hpp"' '#include <vector>'
+  put policies/a.cpp '#include "policies/scale/table.inc"' '#include "emu/net/op.hpp"'
+  put tests/cli/a_test.cpp '#include "cli/a.hpp"' '#include "tests/catch.hpp"'
+}
+bad_formats_sees_emu() { put formats/a.hpp '#include "emu/unit/unit.hpp"'; }
+bad_formats_sees_analysis() { put formats/a.cpp '#include "formats/analysis/cells.hpp"'; }
+bad_unit_sees_net() { put emu/unit/a.cpp '#include "emu/net/op.hpp"'; }
+bad_unit_sees_stats() { put emu/unit/a.cpp '#  include "emu/stats/fit.hpp"'; }
+bad_stats_sees_net() { put emu/stats/a.hpp '#include <emu/net/op.hpp>'; }
+bad_net_sees_policies() { put emu/net/deep/a.cpp '#include "policies/scale_rule.hpp"'; }
+bad_policies_see_experiments() { put policies/a.cpp '#include "experiments/report/report.hpp"'; }
+bad_experiments_see_cli() { put experiments/a.cpp '#include "cli/bar.hpp"'; }
+bad_c_binding_sees_net() { put bindings/c/a.cpp '#include "emu/net/op.hpp"'; }
+bad_program_sees_tests() { put cli/a.cpp '#include "tests/catch.hpp"'; }
+bad_relative_path() { put emu/unit/a.cpp '#include "../net/op.hpp"'; }
+bad_no_floor() { put emu/a.hpp ''; }
+
+run_check "$@"

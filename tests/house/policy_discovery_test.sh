@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# A scale rule is one new file that nothing else mentions: adds one to a configured scratch copy and sees it listed.
+# usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
+# --self-test: succeeds if a tree whose build does not look for new files is caught.
+set -euo pipefail
+
+self_test=no
+if [[ $1 == --self-test ]]; then
+  self_test=yes
+  shift
+fi
+root=$1 build=$2 compiler=$3
+shift 3
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tree=$scratch/tree
+table=$scratch/build/generated/policies/scale/table.inc
+
+mkdir "$tree"
+(cd "$root" && tar -cf - --exclude=node_modules CMakeLists.txt cmake formats emu policies experiments cli) | tar -xf - -C "$tree"
+if [[ $self_test == yes ]]; then
+  find "$tree" \( -name CMakeLists.txt -o -name '*.cmake' \) -exec sed -i 's/ CONFIGURE_DEPENDS//' {} +
+fi
+cmake -S "$tree" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DNUMEMU_TESTS=OFF >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log" && exit 1; }
+if grep -q zz_probe "$table"; then echo "the table lists a rule that is not there" && exit 1; fi
+
+sed 's/scale_absmax/scale_zz_probe/; s/"absmax"/"zz-probe"/' "$tree/policies/scale/absmax.cpp" >"$tree/policies/scale/zz_probe.cpp"
+cmake --build "$scratch/build" --target build.ninja >>"$scratch/log" 2>&1 # what every build does first
+if ! grep -q 'zz_probe' "$table"; then
+  echo "the next build did not see the new file"
+  [[ $self_test == yes ]]
+  exit
+fi
+[[ $self_test == no ]]
+
+cat >"$scratch/list.cpp" <<'TEXT'
+#include <cstdio>
+#include "policies/scale_rule.hpp"
+int main() {
+  for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name);
+  return numemu::policies::find_scale_rule("zz-probe").name == nullptr;
+}
+TEXT
+"$compiler" "$@" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$scratch/list" \
+  "$scratch/list.cpp" "$tree/policies/scale_rule.cpp" "$tree/policies/scale/zz_probe.cpp" \
+  -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto
+"$scratch/list" | tee "$scratch/names"
+grep -qx 'zz-probe' "$scratch/names"
+grep -qx 'absmax' "$scratch/names"

@@ -1,0 +1,89 @@
+// Scale rules: upward rounding decided exactly, the least squared error found by brute force.
+#include "policies/scale_rule.hpp"
+
+#include <cmath>
+
+#include "formats/error.hpp"
+#include "formats/format.hpp"
+#include "formats/random.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+namespace {
+
+std::vector<float> sample(std::int64_t n, std::uint32_t tensor) {
+  RandomSource random;
+  random.tensor = tensor;
+  std::vector<float> x(n);
+  for (std::int64_t i = 0; i < n; ++i)
+    x[i] = static_cast<float>(random.uniform(2 * i) + random.uniform(2 * i + 1) - 1);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("absmax never clips the largest magnitude and is the smallest such float32", "[fast]") {
+  RandomSource random;
+  for (const char* name : {"int2", "int4", "int8", "float4_e2m1fn", "float8_e4m3fn", "float8_e5m2",
+                           "float16", "bfloat16"}) {
+    Conversion conversion;
+    conversion.format = &find_format(name);
+    const double largest = largest_value(*conversion.format);
+    for (int i = 0; i < 2000; ++i) {
+      const float amax = static_cast<float>(std::ldexp(1 + random.uniform(i), i % 80 - 40));
+      const float scale = absmax_scale(amax, conversion);
+      CHECK(scale * largest >= amax);
+      CHECK(std::nextafter(scale, 0.0f) * largest < amax);
+    }
+  }
+}
+
+TEST_CASE("zeros give 1, and NaN and infinities do not count", "[fast]") {
+  Conversion conversion;
+  conversion.format = &find_format("int8");
+  const float zeros[3] = {0, -0.0f, 0};
+  const float odd[4] = {NAN, INFINITY, -127, 3};
+  for (const ScaleRule* rule : all_scale_rules()) {
+    CHECK(rule->scale({zeros, 3, &conversion}) == 1);
+    CHECK(rule->scale({zeros, 0, &conversion}) == 1);
+  }
+  CHECK(find_scale_rule("absmax").scale({odd, 4, &conversion}) == 1);
+}
+
+TEST_CASE("mse is the best of its seventeen candidates by measurement", "[fast]") {
+  const std::vector<float> x = sample(3000, 7);
+  for (const char* name : {"int2", "int3", "int8", "float4_e2m1fn", "float8_e4m3fn"}) {
+    INFO(name);
+    RolePolicy policy;
+    policy.format = &find_format(name);
+    const Conversion conversion = conversion_of(policy);
+    const float widest = find_scale_rule("absmax").scale({x.data(), 3000, &conversion});
+    net::Tensor tensor({3000});
+    tensor.data = x;
+    const auto measured = [&](float scale) {
+      QuantizedTensor q;
+      quantize_tensor(policy, tensor, {scale}, {}, 0, q);
+      double sum = 0;
+      for (int i = 0; i < 3000; ++i) sum += std::pow(double{q.element(i)} * scale - x[i], 2);
+      return sum;
+    };
+    const float best = find_scale_rule("mse").scale({x.data(), 3000, &conversion});
+    double least = HUGE_VAL;
+    float expected = 0;
+    for (int j = 0; j <= 16; ++j) {
+      const float scale = static_cast<float>(widest * std::pow(2.0, -j / 8.0));
+      if (measured(scale) < least) {
+        least = measured(scale);
+        expected = scale;
+      }
+    }
+    CHECK(best == expected);
+  }
+}
+
+TEST_CASE("unknown rules offer the nearest", "[fast]") {
+  CHECK_THROWS_WITH(find_scale_rule("absmx"), Catch::Contains("did you mean 'absmax'"));
+}
