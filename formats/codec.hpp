@@ -1,5 +1,4 @@
-// The reference conversion: a code to its value, a value to its code. It is the specification; fast
-// paths equal it.
+// The reference conversion, code to value and value to code: the specification of every fast path.
 #pragma once
 #include <cstdint>
 

@@ -80,13 +80,14 @@ bool rounds_up(const Position& p, bool negative, const Rounding& rounding, std::
 }
 
 // Where |v| lies among the codes if normal numbers went on below and above the format's exponents.
-// Two binades beyond either end say all there is to say, so the exponent field stops there.
+// Two binades beyond the lower end and one beyond the upper end say all there is to say.
 Position position_as_normal(const Format& f, const Value& v) {
-  const std::int64_t exponent = leading_exponent(v);
+  const std::int64_t hidden = std::int64_t{1} << f.mantissa_bits;
   const auto top_field = static_cast<std::int64_t>(f.largest_code() >> f.mantissa_bits);
-  const std::int64_t field = std::clamp<std::int64_t>(exponent + f.bias, -2, top_field + 1);
-  Position p = position_on_grid(v, exponent - f.mantissa_bits);
-  p.down += (field - 1) * (std::int64_t{1} << f.mantissa_bits);  // the hidden bit counts one field
+  const std::int64_t field = leading_exponent(v) + f.bias;
+  if (field > top_field) return {(top_field + 1) * hidden, 0, true};
+  Position p = position_on_grid(v, leading_exponent(v) - f.mantissa_bits);
+  p.down += (std::max<std::int64_t>(field, -2) - 1) * hidden;  // the hidden bit counts one field
   return p;
 }
 

@@ -1,5 +1,4 @@
-// The one exception type: thrown where a file, a name or a configuration is wrong, never inside a
-// kernel.
+// The one exception type: for wrong files, names and configurations, never inside a kernel.
 #pragma once
 #include <stdexcept>
 #include <string>

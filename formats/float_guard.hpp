@@ -1,5 +1,4 @@
-// The IEEE default environment (nearest even, no flushing of subnormals) while a fast path uses
-// host arithmetic.
+// The IEEE default environment (nearest even, subnormals kept) while host arithmetic is used.
 #pragma once
 #if defined(__SSE__)
 #include <xmmintrin.h>

@@ -1,5 +1,4 @@
-// What follows from a format's record: which codes are special, which is the largest, and the
-// limits as doubles.
+// What follows from a format's record: special codes, the largest code, limits as doubles.
 #include "formats/format.hpp"
 
 #include <algorithm>

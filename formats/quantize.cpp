@@ -1,5 +1,4 @@
-// Arrays of float32 to codes: the reference, one encode() per element, and the choice between it
-// and the fast path.
+// Arrays of float32 to codes: one encode() per element, or the fast path where it applies.
 #include "formats/quantize.hpp"
 
 #include <algorithm>

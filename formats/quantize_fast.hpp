@@ -1,5 +1,4 @@
-// The fast path of quantize_codes: nearest-even conversion in vectors of doubles, equal in every
-// bit to the reference.
+// The fast path of quantize_codes: nearest even in vectors of doubles, equal in every bit.
 #pragma once
 #include <cstdint>
 

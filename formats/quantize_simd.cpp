@@ -1,5 +1,4 @@
-// The vector loops of the nearest-even fast path, compiled once per instruction set and dispatched
-// at run time.
+// The vector loops of the fast path, one per instruction set, dispatched at run time.
 #include <bit>
 
 #include "formats/quantize_fast.hpp"

@@ -1,5 +1,4 @@
-// Randomness is a function: Philox4x32-10 of (seed, stream, tensor, draw, element), the same bits
-// on any machine.
+// Randomness is a function: Philox4x32-10 of (seed, stream, tensor, draw, element).
 #pragma once
 #include <array>
 #include <cstdint>

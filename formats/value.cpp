@@ -1,8 +1,10 @@
-// Host numbers to exact values and back, and the quotient that quantization rounds: bits and
-// integers only.
+// Host numbers to exact values and back, and the quotient that quantization rounds.
 #include "formats/value.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
+#include <string>
 
 #include "formats/error.hpp"
 
@@ -74,7 +76,7 @@ Value exact_quotient(const Value& x, const Value& s) {
   const int up = std::countl_zero(x.significand);
   const int down = std::countr_zero(s.significand);
   const std::uint64_t divisor = s.significand >> down;
-  std::int32_t exponent = x.exponent - (s.exponent + down);
+  std::int64_t exponent = std::int64_t{x.exponent} - s.exponent - down;
   Wide dividend = x.significand;
   if (!x.sticky) {
     const int scale = up + std::bit_width(divisor) - 1;
@@ -83,7 +85,10 @@ Value exact_quotient(const Value& x, const Value& s) {
   }
   q.significand = static_cast<std::uint64_t>(dividend / divisor);
   q.sticky = x.sticky || dividend % divisor != 0;
-  q.exponent = exponent;
+  // At the ends of the int32 range only "huge" and "tiny" are left to say.
+  using Limits = std::numeric_limits<std::int32_t>;
+  q.exponent =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(exponent, Limits::min(), Limits::max()));
   return q;
 }
 

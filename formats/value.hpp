@@ -1,5 +1,4 @@
-// The real number behind a code: sign, exponent and significand as integers, no host floating
-// point.
+// The real number behind a code: sign, exponent and significand as integers.
 #pragma once
 #include <cstdint>
 

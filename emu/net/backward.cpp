@@ -1,11 +1,12 @@
-// The backward pass: gradients of a value gather from all its readers, go through their edge once, then move on.
+// The backward pass: gradients of a value gather from all its readers, go through their edge once,
+// then move on.
 #include <utility>
 
 #include "emu/net/backward_plan.hpp"
-#include "formats/float_guard.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
+#include "formats/float_guard.hpp"
 
 namespace numemu::net {
 namespace {
@@ -29,11 +30,13 @@ class Restored {
 
   const Tensor* at(int value) {
     if (tensors_[value].empty()) {
-      tensors_[value] = numerics_.restore(value == 0 ? "input" : std::string_view(graph_.nodes[value - 1].name),
-                                          std::move(tape_.values[value]));
+      tensors_[value] =
+          numerics_.restore(value == 0 ? "input" : std::string_view(graph_.nodes[value - 1].name),
+                            std::move(tape_.values[value]));
       if (tensors_[value].shape != tape_.shapes[value]) {
         throw Error("restored tensor of value " + std::to_string(value) + " has shape " +
-                    to_string(tensors_[value].shape) + ", saved was " + to_string(tape_.shapes[value]));
+                    to_string(tensors_[value].shape) + ", saved was " +
+                    to_string(tape_.shapes[value]));
       }
     }
     return &tensors_[value];
@@ -49,14 +52,16 @@ class Restored {
 
 }  // namespace
 
-std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output, Numerics& numerics) {
+std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
+                             Numerics& numerics) {
   const FloatGuard guard;
   if (tape.shapes.size() != graph.nodes.size() + 1 || grad_output.shape != tape.shapes.back()) {
     throw Error("network " + graph.name + ": the gradient " + to_string(grad_output.shape) +
                 " does not fit the output on the tape");
   }
   std::vector<Tensor> gradients;
-  for (const Parameter* parameter : graph.parameters()) gradients.emplace_back(parameter->value.shape);
+  for (const Parameter* parameter : graph.parameters())
+    gradients.emplace_back(parameter->value.shape);
   std::size_t first_parameter = gradients.size();
 
   const BackwardPlan plan = plan_backward(graph);
@@ -82,8 +87,9 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output, 
     for (std::size_t k = 0; want_inputs && k < node.inputs.size(); ++k) {
       grad_inputs[k] = Tensor(tape.shapes[node.inputs[k]]);
     }
-    op.backward({node.name, numerics, Phase::training}, inputs, op.needs_output() ? restored.at(i + 1) : nullptr,
-                gradient, grad_inputs, std::span(gradients).subspan(first_parameter, parameters), want_inputs);
+    op.backward({node.name, numerics, Phase::training}, inputs,
+                op.needs_output() ? restored.at(i + 1) : nullptr, gradient, grad_inputs,
+                std::span(gradients).subspan(first_parameter, parameters), want_inputs);
 
     for (std::size_t k = node.inputs.size(); k-- > 0;) {
       const int v = node.inputs[k];

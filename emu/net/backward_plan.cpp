@@ -14,7 +14,8 @@ BackwardPlan plan_backward(const Graph& graph) {
   for (std::size_t i = nodes; i-- > 0;) {
     for (const int v : graph.nodes[i].inputs) reaches[v] = reaches[v] || reaches[i + 1];
   }
-  BackwardPlan plan{std::vector<bool>(values), std::vector<bool>(values, false), std::vector<int>(values, -1)};
+  BackwardPlan plan{std::vector<bool>(values), std::vector<bool>(values, false),
+                    std::vector<int>(values, -1)};
   for (std::size_t v = 0; v < values; ++v) plan.gradient[v] = learns[v] && reaches[v];
   const auto keep = [&](int value, std::size_t reader) {
     plan.kept[value] = true;

@@ -7,9 +7,10 @@
 namespace numemu::net {
 
 struct BackwardPlan {
-  std::vector<bool> gradient;      ///< per value: a parameter before it learns from its gradient
-  std::vector<bool> kept;          ///< per value: an operator's backward reads it
-  std::vector<int> last_reader;    ///< per kept value: the node whose backward reads it last (the lowest)
+  std::vector<bool> gradient;  ///< per value: a parameter before it learns from its gradient
+  std::vector<bool> kept;      ///< per value: an operator's backward reads it
+  std::vector<int>
+      last_reader;  ///< per kept value: the node whose backward reads it last (the lowest)
 };
 
 BackwardPlan plan_backward(const Graph&);

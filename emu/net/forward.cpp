@@ -1,10 +1,11 @@
-// The forward passes: every node's result goes through the moments, values die after their last reader.
+// The forward passes: every node's result goes through the moments, values die after their last
+// reader.
 #include <utility>
 
 #include "emu/net/backward_plan.hpp"
-#include "formats/float_guard.hpp"
 #include "emu/net/graph.hpp"
 #include "formats/error.hpp"
+#include "formats/float_guard.hpp"
 
 namespace numemu::net {
 namespace {
@@ -19,8 +20,9 @@ std::vector<int> last_readers(const Graph& graph) {
 }
 
 // Runs all nodes and hands each value to `done` after its last reader; the last value is returned.
-Tensor run(const Graph& graph, const Tensor& x, Numerics& numerics, Phase phase, const Observer* observer,
-           std::vector<Shape>* shapes, const std::function<void(int value, Tensor tensor)>& done) {
+Tensor run(const Graph& graph, const Tensor& x, Numerics& numerics, Phase phase,
+           const Observer* observer, std::vector<Shape>* shapes,
+           const std::function<void(int value, Tensor tensor)>& done) {
   const FloatGuard guard;
   Shape expected = graph.input_shape;
   expected.insert(expected.begin(), x.shape.empty() ? 0 : x.shape[0]);
@@ -43,7 +45,8 @@ Tensor run(const Graph& graph, const Tensor& x, Numerics& numerics, Phase phase,
     }
     Tensor output(node.op->output_shape(input_shapes));
     node.op->forward({node.name, numerics, phase}, inputs, output);
-    if (node.op->result() == ResultKind::vector) numerics.vector_result(node.name, node.op->kind(), output);
+    if (node.op->result() == ResultKind::vector)
+      numerics.vector_result(node.name, node.op->kind(), output);
     if (observer != nullptr && *observer) (*observer)(node, output);
     if (node.op->result() != ResultKind::view) numerics.edge({node.name, false}, output);
     if (shapes != nullptr) shapes->push_back(output.shape);
@@ -68,7 +71,8 @@ Tape forward_training(const Graph& graph, const Tensor& x, Numerics& numerics) {
   tape.kept = plan_backward(graph).kept;
   const auto keep = [&](int value, Tensor tensor) {
     if (!tape.kept[value]) return;
-    tape.values[value] = numerics.save(value == 0 ? "input" : graph.nodes[value - 1].name, std::move(tensor));
+    tape.values[value] =
+        numerics.save(value == 0 ? "input" : graph.nodes[value - 1].name, std::move(tensor));
   };
   tape.output = run(graph, x, numerics, Phase::training, nullptr, &tape.shapes, keep);
   if (tape.kept.back()) keep(static_cast<int>(count) - 1, tape.output);

@@ -12,12 +12,13 @@ int Graph::add(std::string node_name, std::unique_ptr<Op> op, std::vector<int> i
   if (inputs.empty()) inputs.push_back(last);
   for (const int v : inputs) {
     if (v < 0 || v > last) {
-      throw Error("network " + name + ": node " + node_name + " reads value " + std::to_string(v) + " of " +
-                  std::to_string(last + 1));
+      throw Error("network " + name + ": node " + node_name + " reads value " + std::to_string(v) +
+                  " of " + std::to_string(last + 1));
     }
   }
   for (const Node& node : nodes) {
-    if (node.name == node_name) throw Error("network " + name + ": two nodes are named " + node_name);
+    if (node.name == node_name)
+      throw Error("network " + name + ": two nodes are named " + node_name);
   }
   for (Parameter& parameter : op->parameters()) parameter.name = node_name + "." + parameter.name;
   nodes.push_back({std::move(node_name), std::move(op), std::move(inputs)});
@@ -35,7 +36,8 @@ std::vector<Parameter*> Graph::parameters() {
 std::vector<const Parameter*> Graph::parameters() const {
   std::vector<const Parameter*> all;
   for (const Node& node : nodes) {
-    for (const Parameter& parameter : std::as_const(*node.op).parameters()) all.push_back(&parameter);
+    for (const Parameter& parameter : std::as_const(*node.op).parameters())
+      all.push_back(&parameter);
   }
   return all;
 }

@@ -1,16 +1,18 @@
-// Initial parameters: normal deviates as a function of seed, name and index, without any library's distribution.
+// Initial parameters: normal deviates as a function of seed, name and index, without any library's
+// distribution.
 #include <cmath>
 
-#include "formats/float_guard.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/math.hpp"
 #include "formats/digest.hpp"
+#include "formats/float_guard.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::net {
 namespace {
 
-// Deviate i by Box and Muller (1958) from uniforms 2i and 2i + 1; the half step keeps the logarithm finite.
+// Deviate i by Box and Muller (1958) from uniforms 2i and 2i + 1; the half step keeps the logarithm
+// finite.
 double normal(const RandomSource& source, std::uint64_t i) {
   const double u = (source.bits(2 * i, 32) + 0.5) * 0x1p-32;
   const double radius = std::sqrt(-2.0 * double{log(static_cast<float>(u))});
@@ -30,7 +32,8 @@ void initialize(Graph& graph, std::uint64_t seed) {
     // He et al. (2015): variance 2 / fan_in keeps the scale of activations through layers of ReLU.
     const double deviation = std::sqrt(2.0 / static_cast<double>(parameter->fan_in));
     const RandomSource source{seed, Stream::init, tensor_word(parameter->name), 0};
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(deviation * normal(source, i));
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = static_cast<float>(deviation * normal(source, i));
   }
 }
 

@@ -1,4 +1,5 @@
-// exp, log and cosine: reduction and series in float64, far more precise than the float32 they are rounded to.
+// exp, log and cosine: reduction and series in float64, far more precise than the float32 they are
+// rounded to.
 #include "emu/net/math.hpp"
 
 #include <bit>
@@ -11,7 +12,8 @@ namespace numemu::net {
 namespace {
 
 constexpr double kLog2E = 0x1.71547652b82fep+0;
-// ln 2 in two parts (Cody and Waite 1980): the high one has 33 bits, so its product with |k| < 2^11 is exact.
+// ln 2 in two parts (Cody and Waite 1980): the high one has 33 bits, so its product with |k| < 2^11
+// is exact.
 constexpr double kLn2High = 0x1.62e42feep-1;
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 
@@ -29,8 +31,8 @@ float exp(float x) {
   const double r = (x - k * kLn2High) - k * kLn2Low;
   // The series of e^r to r^11: |r| <= 0.3466, the first omitted term is below 2^-47.
   double sum = 1.0 / 39916800;
-  for (const double c : {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24,
-                         1.0 / 6, 0.5, 1.0, 1.0}) {
+  for (const double c : {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
+                         1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0}) {
     sum = sum * r + c;
   }
   const std::int64_t exponent = static_cast<std::int64_t>(k);
@@ -47,11 +49,13 @@ float log(float x) {
   constexpr std::uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   const std::int64_t e = static_cast<std::int64_t>(bits - kSqrtHalf) >> 52;
   const double m = std::bit_cast<double>(bits - (static_cast<std::uint64_t>(e) << 52));
-  // ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716: to s^17 the relative error is below 2^-49.
+  // ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716: to s^17 the relative error is below
+  // 2^-49.
   const double s = (m - 1) / (m + 1);
   const double z = s * s;
   double sum = 1.0 / 17;
-  for (const double c : {1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0}) sum = sum * z + c;
+  for (const double c : {1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0})
+    sum = sum * z + c;
   const double k = static_cast<double>(e);
   return static_cast<float>(k * kLn2High + (k * kLn2Low + 2 * s * sum));
 }
@@ -66,8 +70,8 @@ double cos_pi(double x) {
   // The series of sin y to y^19: |y| <= pi/2, the first omitted term is below 2^-51.
   const double z = y * y;
   double sum = -1.0 / 121645100408832000;
-  for (const double c : {1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800, -1.0 / 39916800,
-                         1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0}) {
+  for (const double c : {1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800,
+                         -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0}) {
     sum = sum * z + c;
   }
   return y * sum;

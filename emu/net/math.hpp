@@ -1,4 +1,5 @@
-// exp, log and cosine of our own: fixed series, at most 1 ulp, the same bits on every CPU and with every libm.
+// exp, log and cosine of our own: fixed series, at most 1 ulp, the same bits on every CPU and with
+// every libm.
 #pragma once
 
 namespace numemu::net {

@@ -14,7 +14,8 @@ namespace {
 
 class Builder {
  public:
-  Builder(std::string_view name, const Shape& input_shape, std::int64_t classes) : classes_(classes) {
+  Builder(std::string_view name, const Shape& input_shape, std::int64_t classes)
+      : classes_(classes) {
     graph_.name = name;
     graph_.input_shape = input_shape;
     shape_ = input_shape;
@@ -22,7 +23,9 @@ class Builder {
   }
 
   Builder& conv(std::string name, Conv2dOptions options) {
-    if (shape_.size() != 4) throw Error("network " + graph_.name + ": " + name + " needs images, got " + to_string(shape_));
+    if (shape_.size() != 4)
+      throw Error("network " + graph_.name + ": " + name + " needs images, got " +
+                  to_string(shape_));
     options.in_channels = shape_[3];
     return add(std::move(name), std::make_unique<Conv2d>(options));
   }

@@ -8,8 +8,8 @@
 
 namespace numemu::net {
 
-/// Builds the untrained network for inputs of that shape ([height, width, channels]) and that many classes.
-/// Throws Error with the nearest known name.
+/// Builds the untrained network for inputs of that shape ([height, width, channels]) and that many
+/// classes. Throws Error with the nearest known name.
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes);
 std::vector<std::string> net_names();
 

@@ -34,7 +34,8 @@ void Numerics::product(const Product& product) {
 void Numerics::update(const Update& update) {
   float* const value = update.value->data.data();
   const float* const delta = update.delta->data();
-  for_each_element(update.value->size(), [=](std::int64_t i) { value[i] = neutral(value[i] + delta[i]); });
+  for_each_element(update.value->size(),
+                   [=](std::int64_t i) { value[i] = neutral(value[i] + delta[i]); });
 }
 
 std::vector<Tensor> Numerics::exchange(std::vector<std::vector<Tensor>> gradients) {
@@ -45,7 +46,8 @@ std::vector<Tensor> Numerics::exchange(std::vector<std::vector<Tensor>> gradient
   for (std::size_t p = 0; p < mean.size(); ++p) {
     for (std::size_t w = 1; w < gradients.size(); ++w) {
       if (gradients[w].size() != mean.size() || gradients[w][p].shape != mean[p].shape) {
-        throw Error("exchange: worker " + std::to_string(w) + " sent gradients of other shapes than worker 0");
+        throw Error("exchange: worker " + std::to_string(w) +
+                    " sent gradients of other shapes than worker 0");
       }
     }
     float* const sum = mean[p].data.data();

@@ -1,4 +1,5 @@
-// Where network meets numerics: the moments at which a network asks how to compute, each answered in float32 by default.
+// Where network meets numerics: the moments at which a network asks how to compute, each answered
+// in float32 by default.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,8 +22,9 @@ std::string_view to_string(GemmKind);
 /// One training or evaluation step, as told to begin_step and end_step.
 struct Step {
   Phase phase = Phase::inference;
-  std::int64_t index = 0;                       ///< optimizer step, or batch of an evaluation
-  const std::vector<std::int64_t>* samples = nullptr;  ///< ids of the samples in the batch, may be null
+  std::int64_t index = 0;  ///< optimizer step, or batch of an evaluation
+  const std::vector<std::int64_t>* samples =
+      nullptr;  ///< ids of the samples in the batch, may be null
 };
 
 /// One side of a product: the unpadded source tensor and the rule that reads the operand from it.
@@ -30,11 +32,13 @@ struct ProductSide {
   const Tensor* source = nullptr;
   const unit::Gather* gather = nullptr;
   Role role = Role::activation;
-  int reduction_axis = -1;        ///< axis of the source along which the product reduces
+  /// Axis of the source along which the product reduces; 0 with all of batch and space in wgrad.
+  int reduction_axis = -1;
 };
 
 /// The identity of a GEMM and its operands: D (m x n, row-major) = A (m x k) x B^T (n x k).
-/// fprop: A activations, B weights. dgrad: A output gradients, B weights. wgrad: A output gradients, B activations.
+/// fprop: A activations, B weights. dgrad: A output gradients, B weights. wgrad: A output
+/// gradients, B activations.
 struct Product {
   std::string_view layer;
   GemmKind kind = GemmKind::fprop;
@@ -45,7 +49,8 @@ struct Product {
 
 /// A tensor between two operators, forward or backward; handed over once.
 struct Edge {
-  std::string_view layer;  ///< the operator that produced it
+  std::string_view
+      layer;  ///< the operator that produced the tensor, or the one it is a gradient of
   bool backward = false;
 };
 
@@ -69,8 +74,8 @@ struct NormRule {
   std::int64_t ghost_batch = 0;  ///< samples per statistic, 0 = the whole batch
 };
 
-/// The moments. Every default is float32: the network never knows a policy. Implementations used by concurrent
-/// evaluation must answer product, edge and vector_result from several threads at once.
+/// The moments. Every default is float32: the network never knows a policy. Implementations used by
+/// concurrent evaluation must answer product, edge and vector_result from several threads at once.
 class Numerics {
  public:
   virtual ~Numerics() = default;
@@ -82,23 +87,31 @@ class Numerics {
   virtual void product(const Product&);
   /// A tensor between operators; may be rewritten in place. Default: untouched.
   virtual void edge(const Edge&, Tensor&) {}
-  /// Saving for backward, and giving back. Default: the tensor itself.
+  /// Saving for backward, and giving back; `layer` produced the tensor ("input" for the network's
+  /// input). Default: the tensor itself.
   virtual Saved save(std::string_view /*layer*/, Tensor tensor) { return {std::move(tensor), {}}; }
-  virtual Tensor restore(std::string_view /*layer*/, Saved saved) { return std::move(saved.tensor); }
+  virtual Tensor restore(std::string_view /*layer*/, Saved saved) {
+    return std::move(saved.tensor);
+  }
   /// The result of an operator that is not a GEMM; may be rewritten in place. Default: untouched.
   virtual void vector_result(std::string_view /*layer*/, std::string_view /*op*/, Tensor&) {}
   /// Statistics of a normalisation layer. Default: variance over the whole batch.
   virtual NormRule norm(std::string_view /*layer*/) { return {}; }
-  /// A penalty on a parameter: returns its loss and adds its derivative to `gradient`. Default: none.
-  virtual double penalty(std::string_view /*parameter*/, const Tensor& /*value*/, Tensor& /*gradient*/) { return 0; }
+  /// A penalty on a parameter: returns its loss and adds its derivative to `gradient`. Default:
+  /// none.
+  virtual double penalty(std::string_view /*parameter*/, const Tensor& /*value*/,
+                         Tensor& /*gradient*/) {
+    return 0;
+  }
   /// Applies an update. Default: value += delta in float32.
   virtual void update(const Update&);
-  /// The factor on the loss before backward (gradients are divided by it before the update). Default: 1.
+  /// The factor on the loss before backward (gradients are divided by it before the update).
+  /// Default: 1.
   virtual float loss_scale() { return 1; }
   /// Whether the step's gradients are usable (dynamic loss scaling skips overflows). Default: yes.
   virtual bool accept_gradients(const std::vector<Tensor>& /*gradients*/) { return true; }
-  /// One gradient per simulated worker to one gradient: [worker][parameter] -> [parameter]. Default: their float32 mean in
-  /// worker order.
+  /// One gradient per simulated worker to one gradient: [worker][parameter] -> [parameter].
+  /// Default: their float32 mean in worker order.
   virtual std::vector<Tensor> exchange(std::vector<std::vector<Tensor>> gradients);
   /// All state that must survive a restart, as named byte strings. Default: none.
   virtual void save_state(std::vector<std::pair<std::string, std::string>>& /*state*/) const {}

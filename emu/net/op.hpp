@@ -11,9 +11,10 @@ namespace numemu::net {
 
 /// A trained tensor of an operator ("conv1.weight").
 struct Parameter {
-  std::string name;         ///< "weight" in the operator; Graph::add puts the layer's name before it
+  std::string name;  ///< "weight" in the operator; Graph::add puts the layer's name before it
   Tensor value;
-  std::int64_t fan_in = 1;  ///< products summed into one output: the scale of its initial values (0: starts at zero)
+  std::int64_t fan_in =
+      1;  ///< products summed into one output: the scale of its initial values (0: starts at zero)
 };
 
 /// What an operator is told in a call.
@@ -23,8 +24,8 @@ struct OpCall {
   Phase phase = Phase::inference;
 };
 
-/// What an operator's result is: of a product, of vector arithmetic (which the numerics may rewrite), or the input's own
-/// elements under another shape (which are handed to no moment again).
+/// What an operator's result is: of a product, of vector arithmetic (which the numerics may
+/// rewrite), or the input's own elements under another shape (which are handed to no moment again).
 enum class ResultKind : std::uint8_t { product, vector, view };
 
 /// One operator. It holds its shape parameters and its trained tensors, no state of a run.
@@ -38,14 +39,17 @@ class Op {
   /// Shape of the result; throws Error naming the operator when the inputs do not fit.
   virtual Shape output_shape(std::span<const Shape> inputs) const = 0;
   /// output has output_shape().
-  virtual void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const = 0;
+  virtual void forward(const OpCall&, std::span<const Tensor* const> inputs,
+                       Tensor& output) const = 0;
   /// What backward needs to see again.
   virtual bool needs_inputs() const { return true; }
   virtual bool needs_output() const { return false; }
-  /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the parameters (allocated), all
-  /// written. Each inputs[i] and output is null where the op said it does not need it.
-  virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output, const Tensor& grad_output,
-                        std::span<Tensor> grad_inputs, std::span<Tensor> grad_parameters, bool want_inputs) const = 0;
+  /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the
+  /// parameters (allocated), all written. Each inputs[i] and output is null where the op said it
+  /// does not need it.
+  virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                        const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                        std::span<Tensor> grad_parameters, bool want_inputs) const = 0;
 };
 
 }  // namespace numemu::net

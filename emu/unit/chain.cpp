@@ -12,7 +12,8 @@ constexpr std::int64_t kPanel = 16;
 
 std::int64_t padded(std::int64_t lanes) { return (lanes + kPanel - 1) / kPanel * kPanel; }
 
-/// Whether the rows of A should fill the vectors: where that wastes fewer lanes, else where A is the longer side.
+/// Whether the rows of A should fill the vectors: where that wastes fewer lanes, else where A is
+/// the longer side.
 bool lanes_are_a(std::int64_t m, std::int64_t n) {
   const std::int64_t with_a = padded(m) * n, with_b = padded(n) * m;
   return with_a != with_b ? with_a < with_b : m > n;

@@ -1,4 +1,5 @@
-// Chains of fused multiply-adds, one per output, k ascending: the fast path of every unit that is such a chain.
+// Chains of fused multiply-adds, one per output, k ascending: the fast path of every unit that is
+// such a chain.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,8 +14,9 @@ struct ChainSide {
   const std::int32_t* depth = nullptr;
 };
 
-/// d[i * n + j] = fma(a(i, k-1), b(j, k-1), ... fma(a(i, 0), b(j, 0), c[i * n + j])), every fma rounded to T, RNE.
-/// Out float: the chain rounded once to float32, NaN 0x7fc00000. Out double (T double only): the chain as it is.
+/// d[i * n + j] = fma(a(i, k-1), b(j, k-1), ... fma(a(i, 0), b(j, 0), c[i * n + j])), every fma
+/// rounded to T, RNE. Out float: the chain rounded once to float32, NaN 0x7fc00000. Out double (T
+/// double only): the chain as it is.
 template <class T, class Out>
 struct Chain {
   std::int64_t m = 0, n = 0, k = 0;
@@ -23,8 +25,9 @@ struct Chain {
   Out* d = nullptr;          ///< m x n row-major
 };
 
-/// Runs over OpenMP threads unless the problem is small or a parallel region is active; same bits either way.
-/// T double assumes that no product and no partial sum needs rounding, so that fused or not is the same.
+/// Runs over OpenMP threads unless the problem is small or a parallel region is active; same bits
+/// either way. T double assumes that no product and no partial sum needs rounding, so that fused or
+/// not is the same.
 void run_chain(const Chain<float, float>&);
 void run_chain(const Chain<double, float>&);
 void run_chain(const Chain<double, double>&);

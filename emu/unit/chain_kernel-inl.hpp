@@ -1,4 +1,5 @@
-// The register block of a chain: rows x vectors of accumulators, one fused multiply-add per k; once per Highway target.
+// The register block of a chain: rows x vectors of accumulators, one fused multiply-add per k; once
+// per Highway target.
 #if defined(NUMEMU_CHAIN_KERNEL_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_CHAIN_KERNEL_INL
 #undef NUMEMU_CHAIN_KERNEL_INL
@@ -25,8 +26,8 @@ constexpr int kMaxRows = 12;
 constexpr int kMaxRows = 6;
 #endif
 
-/// a * b + sum with one rounding. Without the instruction (SSE4 and older) lane by lane through the C library; in
-/// double the caller promises that nothing is rounded.
+/// a * b + sum with one rounding. Without the instruction (SSE4 and older) lane by lane through the
+/// C library; in double the caller promises that nothing is rounded.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V FusedMulAdd(D d, V a, V b, V sum) {
 #if HWY_NATIVE_FMA
@@ -62,6 +63,11 @@ struct Accumulators {
     if constexpr (kVectors == 2) second = hn::Load(d, sums + lanes);
     rest.LoadFrom(d, sums + kVectors * lanes);
   }
+  HWY_INLINE void Clear(D d) {
+    first = hn::Zero(d);
+    if constexpr (kVectors == 2) second = hn::Zero(d);
+    rest.Clear(d);
+  }
   HWY_INLINE void MulAdd(D d, const T* row, V b_first, V b_second) {
     const V a = hn::Set(d, row[0]);
     first = FusedMulAdd(d, a, b_first, first);
@@ -81,18 +87,24 @@ struct Accumulators<D, 0, kVectors> {
   using T = hn::TFromD<D>;
   using V = hn::Vec<D>;
   HWY_INLINE void LoadFrom(D, const T*) {}
+  HWY_INLINE void Clear(D) {}
   HWY_INLINE void MulAdd(D, const T*, V, V) {}
   HWY_INLINE void StoreTo(D, T*) const {}
 };
 
-/// sums[i][j] <- chain over k of fma(rows[k * kRows + i], lanes[k * kVectors * Lanes + j], sums[i][j]).
+/// sums[i][j] <- chain over k of fma(rows[k * kRows + i], lanes[k * kVectors * Lanes + j], start),
+/// where the start is +0 if `from_zero`, else sums[i][j].
 template <class T, int kRows, int kVectors>
 HWY_NOINLINE void MultiplyBlock(const T* HWY_RESTRICT rows, const T* HWY_RESTRICT lanes,
-                                std::int64_t k_count, T* HWY_RESTRICT sums) {
+                                std::int64_t k_count, bool from_zero, T* HWY_RESTRICT sums) {
   const hn::ScalableTag<T> d;
   const std::size_t step = hn::Lanes(d);
   Accumulators<hn::ScalableTag<T>, kRows, kVectors> accumulators;
-  accumulators.LoadFrom(d, sums);
+  if (from_zero) {
+    accumulators.Clear(d);
+  } else {
+    accumulators.LoadFrom(d, sums);
+  }
   for (std::int64_t k = 0; k < k_count; ++k) {
     const auto b_first = hn::Load(d, lanes);
     const auto b_second = kVectors == 2 ? hn::Load(d, lanes + step) : b_first;
@@ -104,7 +116,7 @@ HWY_NOINLINE void MultiplyBlock(const T* HWY_RESTRICT rows, const T* HWY_RESTRIC
 }
 
 template <class T>
-using BlockFunction = void (*)(const T*, const T*, std::int64_t, T*);
+using BlockFunction = void (*)(const T*, const T*, std::int64_t, bool, T*);
 
 template <class T, int kVectors, int... kRowsMinusOne>
 BlockFunction<T> BlockOf(std::int64_t rows, std::integer_sequence<int, kRowsMinusOne...>) {

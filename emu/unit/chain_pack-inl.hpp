@@ -1,4 +1,5 @@
-// Copying between gathered operands, packed panels and output matrices; compiled once per Highway target.
+// Copying between gathered operands, packed panels and output matrices; compiled once per Highway
+// target.
 #if defined(NUMEMU_CHAIN_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_CHAIN_PACK_INL
 #undef NUMEMU_CHAIN_PACK_INL
@@ -56,8 +57,9 @@ HWY_INLINE void TransposeSquare(const From& from, double* to, std::int64_t to_st
 }
 #endif
 
-/// Covers [0, count) with vectors of the largest size that fits, the last overlapping its neighbour: calls
-/// visit(tag, first element) for each, so that a loop over depths inside `visit` has no branches.
+/// Covers [0, count) with vectors of the largest size that fits, the last overlapping its
+/// neighbour: calls visit(tag, first element) for each, so that a loop over depths inside `visit`
+/// has no branches.
 template <class T, class Visit>
 HWY_INLINE void CoverRun(std::int64_t count, const Visit& visit) {
   const auto cover = [&](auto d) HWY_ATTR {
@@ -75,7 +77,8 @@ HWY_INLINE void CoverRun(std::int64_t count, const Visit& visit) {
 
 template <class T>
 HWY_INLINE void CopyRun(const T* from, T* to, std::int64_t count) {
-  CoverRun<T>(count, [=](auto d, std::int64_t i) HWY_ATTR { hn::StoreU(hn::LoadU(d, from + i), d, to + i); });
+  CoverRun<T>(count, [=](auto d, std::int64_t i)
+                         HWY_ATTR { hn::StoreU(hn::LoadU(d, from + i), d, to + i); });
 }
 
 /// Depths [begin, end) whose elements are neighbours in memory.
@@ -110,7 +113,8 @@ void ZeroTail(const PackedSlice<T>& slice, T* packed) {
   CoverRun<T>(slice.width - slice.count, [&](auto d, std::int64_t i) HWY_ATTR {
     T* to = packed + slice.count + i;
     const std::int64_t width = slice.width;
-    for (std::int64_t k = slice.depth_count; k > 0; --k, to += width) hn::StoreU(hn::Zero(d), d, to);
+    for (std::int64_t k = slice.depth_count; k > 0; --k, to += width)
+      hn::StoreU(hn::Zero(d), d, to);
   });
 }
 
@@ -127,7 +131,8 @@ bool PackRowRuns(const PackedSlice<T>& slice, T* packed) {
   }
   if (slice.count > 1 && runs * kWorthwhile > slice.count) return false;
   begin[runs] = slice.count;
-  // Copies in locals: vector stores may alias anything, so the compiler would read the members again each time.
+  // Copies in locals: vector stores may alias anything, so the compiler would read the members
+  // again each time.
   const std::int32_t* const depth = slice.depth;
   const std::int64_t depth_count = slice.depth_count, width = slice.width;
   for (std::int64_t r = 0; r < runs; ++r) {
@@ -142,7 +147,8 @@ bool PackRowRuns(const PackedSlice<T>& slice, T* packed) {
   return true;
 }
 
-/// kSquare rows from i on: transposed squares along each run of depths, the last one overlapping its neighbour.
+/// kSquare rows from i on: transposed squares along each run of depths, the last one overlapping
+/// its neighbour.
 template <class T>
 HWY_INLINE void PackSquares(const PackedSlice<T>& slice, std::int64_t i, T* packed) {
   constexpr std::int64_t kSide = kSquare<T>;
@@ -153,7 +159,8 @@ HWY_INLINE void PackSquares(const PackedSlice<T>& slice, std::int64_t i, T* pack
   const std::int32_t* const depth = slice.depth;
   const auto square = [&](std::int64_t k) HWY_ATTR {
     const std::int32_t offset = depth[k];
-    TransposeSquare([&](int j) HWY_ATTR { return source[j] + offset; }, packed + k * width + i, width);
+    TransposeSquare([&](int j) HWY_ATTR { return source[j] + offset; }, packed + k * width + i,
+                    width);
   };
   for (std::int64_t r = 0; r < slice.run_count; ++r) {
     const auto [begin, end] = slice.runs[r];
@@ -164,8 +171,7 @@ HWY_INLINE void PackSquares(const PackedSlice<T>& slice, std::int64_t i, T* pack
       continue;
     }
     for (; k < end; ++k) {
-      for (std::int64_t j = 0; j < kSide; ++j)
-        packed[k * width + i + j] = source[j][depth[k]];
+      for (std::int64_t j = 0; j < kSide; ++j) packed[k * width + i + j] = source[j][depth[k]];
     }
   }
 }
@@ -201,14 +207,15 @@ void StoreTransposed(const T* from, std::int64_t width, std::int64_t rows, std::
     }
     return;
   }
-  // The last square of each direction overlaps the one before it instead of leaving single elements.
+  // The last square of each direction overlaps the one before it instead of leaving single
+  // elements.
   for (std::int64_t j = 0; j < lanes; j += kSide) {
     const std::int64_t lane = std::min(j, lanes - kSide);
     for (std::int64_t i = 0; i < rows; i += kSide) {
       const std::int64_t row = std::min(i, rows - kSide);
       const T* square = from + row * width + lane;
-      TransposeSquare([=](int r) HWY_ATTR { return square + r * width; }, to + lane * to_stride + row,
-                      to_stride);
+      TransposeSquare([=](int r) HWY_ATTR { return square + r * width; },
+                      to + lane * to_stride + row, to_stride);
     }
   }
 }

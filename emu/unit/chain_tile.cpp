@@ -1,4 +1,5 @@
-// One tile of chains: packs panels, runs register blocks over slices of k, rounds and stores; once per Highway target.
+// One tile of chains: packs panels, runs register blocks over slices of k, rounds and stores; once
+// per Highway target.
 #include "emu/unit/chain_tile.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,27 +16,28 @@ HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Slice of k packed at a time: a float panel of 32 lanes is then 32 KiB, which stays in the first-level cache.
+/// Slice of k packed at a time: a float panel of 32 lanes is then 32 KiB, which stays in the
+/// first-level cache.
 constexpr std::int64_t kSlice = 256;
 
-/// sums[i * width + j] = C (or +0) for the outputs from (row, lane) on.
+/// sums[i * width + j] = C for the outputs from (row, lane) on.
 template <class T, class Out>
 void Begin(const ChainTile<T, Out>& t, std::int64_t row, std::int64_t rows, std::int64_t lane,
            std::int64_t lanes, std::int64_t block_rows, std::int64_t width, T* sums) {
   std::fill_n(sums, block_rows * width, T{0});
-  if (t.c == nullptr) return;
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < lanes; ++j)
       sums[i * width + j] = t.c[(row + i) * t.row_stride + (lane + j) * t.lane_stride];
   }
 }
 
-/// Rounds a block of sums to float32 with the canonical NaN.
+/// Rounds sums (whole vectors of them) to float32 with the canonical NaN.
 template <class T>
-void RoundBlock(const T* sums, std::int64_t count, float* rounded) {
+void Round(const T* sums, std::int64_t count, float* rounded) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<float, decltype(d)> d_float;
-  const auto canonical = hn::BitCast(d_float, hn::Set(hn::RebindToUnsigned<decltype(d_float)>(), 0x7fc00000u));
+  const auto canonical =
+      hn::BitCast(d_float, hn::Set(hn::RebindToUnsigned<decltype(d_float)>(), 0x7fc00000u));
   const auto step = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t i = 0; i < count; i += step) {
     auto value = hn::Zero(d_float);
@@ -53,7 +55,8 @@ void End(const ChainTile<T, Out>& t, std::int64_t row, std::int64_t rows, std::i
          std::int64_t lanes, std::int64_t width, const Out* values) {
   Out* d = t.d + row * t.row_stride + lane * t.lane_stride;
   if (t.lane_stride == 1) {
-    for (std::int64_t i = 0; i < rows; ++i) CopyRun(values + i * width, d + i * t.row_stride, lanes);
+    for (std::int64_t i = 0; i < rows; ++i)
+      CopyRun(values + i * width, d + i * t.row_stride, lanes);
   } else {
     StoreTransposed(values, width, rows, lanes, d, t.lane_stride);
   }
@@ -73,7 +76,8 @@ void RunTile(const ChainTile<T, Out>& t) {
   const bool one_slice = t.k <= kSlice;
   const std::int64_t block_size = block_rows * width;
 
-  const auto packed_rows = hwy::AllocateAligned<T>(static_cast<std::size_t>(blocks * block_rows * slice + 1));
+  const auto packed_rows =
+      hwy::AllocateAligned<T>(static_cast<std::size_t>(blocks * block_rows * slice + 1));
   const auto panel = hwy::AllocateAligned<T>(static_cast<std::size_t>(width * slice + 1));
   const auto runs = hwy::AllocateAligned<Run>(static_cast<std::size_t>(2 * slice + 1));
   const auto sums = hwy::AllocateAligned<T>(
@@ -99,18 +103,26 @@ void RunTile(const ChainTile<T, Out>& t) {
       const std::int64_t vectors = panel_lanes <= vector ? 1 : 2;
       const std::int64_t panel_width = vectors * vector;
       const BlockFunction<T> multiply = Block<T>(block_rows, vectors);
-      Pack<T>({t.lanes, lane, panel_lanes, panel_width, lane_depth, depth, lane_runs, lane_run_count},
-              panel.get());
+      Pack<T>(
+          {t.lanes, lane, panel_lanes, panel_width, lane_depth, depth, lane_runs, lane_run_count},
+          panel.get());
       for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t row = t.row_begin + b * block_rows;
         const std::int64_t valid_rows = std::min(block_rows, t.row_end - row);
         T* sum = sums.get() + (one_slice ? 0 : (p * blocks + b) * block_size);
-        if (k == 0) Begin(t, row, valid_rows, lane, panel_lanes, block_rows, panel_width, sum);
-        multiply(packed_rows.get() + b * block_rows * depth, panel.get(), depth, sum);
+        if (k == 0 && t.c != nullptr)
+          Begin(t, row, valid_rows, lane, panel_lanes, block_rows, panel_width, sum);
+        multiply(packed_rows.get() + b * block_rows * depth, panel.get(), depth,
+                 k == 0 && t.c == nullptr, sum);
         if (!last) continue;
         if constexpr (std::is_same_v<Out, float>) {
-          RoundBlock(sum, block_rows * panel_width, rounded.get());
-          End(t, row, valid_rows, lane, panel_lanes, panel_width, rounded.get());
+          if (t.lane_stride == 1 && panel_lanes == panel_width) {
+            for (std::int64_t i = 0; i < valid_rows; ++i)
+              Round(sum + i * panel_width, panel_width, t.d + (row + i) * t.row_stride + lane);
+          } else {
+            Round(sum, block_rows * panel_width, rounded.get());
+            End(t, row, valid_rows, lane, panel_lanes, panel_width, rounded.get());
+          }
         } else {
           End(t, row, valid_rows, lane, panel_lanes, panel_width, sum);
         }

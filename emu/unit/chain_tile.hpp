@@ -6,8 +6,9 @@
 
 namespace numemu::unit {
 
-/// Outputs (i, j), i in [row_begin, row_end), j in [lane_begin, lane_end): the lanes fill vectors, the rows are broadcast.
-/// Output (i, j) is d[i * row_stride + j * lane_stride]; one of the strides is 1.
+/// Outputs (i, j), i in [row_begin, row_end), j in [lane_begin, lane_end): the lanes fill vectors,
+/// the rows are broadcast. Output (i, j) is d[i * row_stride + j * lane_stride]; one of the strides
+/// is 1.
 template <class T, class Out>
 struct ChainTile {
   ChainSide<T> rows, lanes;
@@ -17,7 +18,8 @@ struct ChainTile {
   Out* d = nullptr;
 };
 
-/// One tile on the calling thread, which must hold a FloatGuard. The best target of this CPU is chosen at run time.
+/// One tile on the calling thread, which must hold a FloatGuard. The best target of this CPU is
+/// chosen at run time.
 void run_chain_tile(const ChainTile<float, float>&);
 void run_chain_tile(const ChainTile<double, float>&);
 void run_chain_tile(const ChainTile<double, double>&);

@@ -26,11 +26,13 @@ void Core::multiply_reference(const Gemm& gemm) const {
 }
 
 bool Core::accepts(const Format& format) const {
-  return container_of(format).has_value() && (row().operand == "any" || row().operand == format.name);
+  return container_of(format).has_value() &&
+         (row().operand == "any" || row().operand == format.name);
 }
 
 std::string Core::operand_rule() const {
-  return row().operand == "any" ? "any format of at most 16 bits, tfloat32 or float32" : row().operand;
+  return row().operand == "any" ? "any format of at most 16 bits, tfloat32 or float32"
+                                : row().operand;
 }
 
 bool FloatCore::accepts(const Format& format) const {
@@ -38,8 +40,9 @@ bool FloatCore::accepts(const Format& format) const {
 }
 
 std::string FloatCore::operand_rule() const {
-  return row().operand == "any" ? "any format of at most 16 bits whose values are float32 values, tfloat32 or float32"
-                                : row().operand;
+  return row().operand == "any"
+             ? "any format of at most 16 bits whose values are float32 values, tfloat32 or float32"
+             : row().operand;
 }
 
 }  // namespace numemu::unit

@@ -1,4 +1,5 @@
-// The core neutral.exact: exact products, exact sum, one rounding; fast wherever a proof covers host arithmetic.
+// The core neutral.exact: exact products, exact sum, one rounding; fast wherever a proof covers
+// host arithmetic.
 #include <bit>
 #include <type_traits>
 
@@ -77,13 +78,15 @@ class Exact final : public Core {
   }
 
  private:
-  /// The plan proved that T holds every value present; values of the format it does not hold are not read.
+  /// The plan proved that T holds every value present; values of the format it does not hold are
+  /// not read.
   template <class T>
   static Source<T> decode_as(const Operand& operand, std::int64_t rows, std::int64_t depth) {
     if constexpr (std::is_same_v<T, float>) {
       if (fits_float32(*operand.format)) return decode_floats(operand, rows, depth);
     }
-    return decode_source<T>(operand, rows, depth, [](const Value& v) { return static_cast<T>(double_or_nan(v)); });
+    return decode_source<T>(operand, rows, depth,
+                            [](const Value& v) { return static_cast<T>(double_or_nan(v)); });
   }
 };
 

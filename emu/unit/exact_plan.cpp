@@ -9,7 +9,8 @@
 namespace numemu::unit {
 namespace {
 
-// Limits of the host formats: bits of precision, smallest exponent of a bit, first exponent that overflows.
+// Limits of the host formats: bits of precision, smallest exponent of a bit, first exponent that
+// overflows.
 struct Limits {
   int bits, low, top;
 };
@@ -23,14 +24,16 @@ bool within(Exponents range, const Limits& limits) {
                            range.top <= limits.top);
 }
 
-/// Whether every value of the range is a number of the host format (single values are at most 24 bits wide).
+/// Whether every value of the range is a number of the host format (single values are at most 24
+/// bits wide).
 bool representable(Exponents range, const Limits& limits) {
   return range.empty() || (range.low >= limits.low && range.top <= limits.top);
 }
 
 Exponents sum_of(Exponents term, std::int64_t count) {
   if (term.empty() || count == 0) return {};
-  return {term.low, term.top + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)))};
+  return {term.low,
+          term.top + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)))};
 }
 
 Exponents sum_of(Exponents a, Exponents b) {
@@ -71,8 +74,8 @@ ExactPlan plan_exact(Exponents a, Exponents b, Exponents c, std::int64_t k) {
     plan.way = ExactPlan::Way::float64;
     return plan;
   }
-  const bool combines = representable(a, kFloat64) && representable(b, kFloat64) &&
-                        !sum.empty() && within(total, kCombined);
+  const bool combines = representable(a, kFloat64) && representable(b, kFloat64) && !sum.empty() &&
+                        within(total, kCombined);
   if (!combines) return plan;
   for (int pairs = 1; pairs <= kMaxPieces * kMaxPieces; ++pairs) {
     for (int pieces = 1; pieces <= kMaxPieces; ++pieces) {

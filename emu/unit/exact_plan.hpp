@@ -1,4 +1,5 @@
-// The proof that host arithmetic is exact for a product: which number of bits every sum needs, and how to cut operands.
+// The proof that host arithmetic is exact for a product: which number of bits every sum needs, and
+// how to cut operands.
 #pragma once
 #include <vector>
 
@@ -11,7 +12,8 @@ struct ExactPlan {
   enum class Way : std::uint8_t {
     float32,  ///< float32 multiply-adds, C included: every partial sum has at most 24 bits
     float64,  ///< the same in float64: at most 53
-    split,    ///< operands cut into pieces, float64 chains of every pair of pieces, their sum and C in 128 bits
+    split,    ///< operands cut into pieces, float64 chains of every pair of pieces, their sum and C
+              ///< in 128 bits
     kulisch,  ///< none of these
   };
   Way way = Way::kulisch;
@@ -19,11 +21,13 @@ struct ExactPlan {
   int low = 0;                  ///< split: the sum and C are multiples of 2^low
 };
 
-/// `a`, `b`, `c`: the finite values present in the operands and in C. Every sum of k products is a multiple of
-/// 2^(a.low + b.low) and below 2^(a.top + b.top + ceil(log2 k)); a sum of that many bits or fewer is never rounded.
+/// `a`, `b`, `c`: the finite values present in the operands and in C. Every sum of k products is a
+/// multiple of 2^(a.low + b.low) and below 2^(a.top + b.top + ceil(log2 k)); a sum of that many
+/// bits or fewer is never rounded.
 ExactPlan plan_exact(Exponents a, Exponents b, Exponents c, std::int64_t k);
 
-/// The bits of a finite value inside the piece, with the value's sign (a zero keeps it); 0 for NaN and infinity.
+/// The bits of a finite value inside the piece, with the value's sign (a zero keeps it); 0 for NaN
+/// and infinity.
 double piece_of(const Value&, Exponents piece);
 
 }  // namespace numemu::unit

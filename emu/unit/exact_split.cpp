@@ -17,26 +17,28 @@ namespace {
 __extension__ typedef __int128 Integer;
 __extension__ typedef unsigned __int128 Magnitude;
 
-/// Outputs combined at a time: their sums of pieces stay in the second-level cache.
-constexpr std::int64_t kSlab = std::int64_t{1} << 14;
+/// Outputs combined at a time: many enough that packing the operands anew for each tile costs
+/// little.
+constexpr TileShape kSlab{.rows = 256, .lanes = 512};
 
 /// 2^e for a normal double.
 double power_of_two(int e) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52);
 }
 
-/// integer * 2^low rounded to float32: first to odd at 53 bits, which the second rounding cannot tell from the exact
-/// value (Boldo and Melquiond, IEEE Trans. Comput. 57(4), 2008: 53 >= 24 + 2).
+/// integer * 2^low rounded to float32: first to odd at 53 bits, which the second rounding cannot
+/// tell from the exact value (Boldo and Melquiond, IEEE Trans. Comput. 57(4), 2008: 53 >= 24 + 2).
 float round_once(Integer integer, int low) {
   const bool negative = integer < 0;
   Magnitude magnitude = static_cast<Magnitude>(integer);
   if (negative) magnitude = -magnitude;
   const auto high = static_cast<std::uint64_t>(magnitude >> 64);
-  const int width = high != 0 ? 64 + std::bit_width(high)
-                              : std::bit_width(static_cast<std::uint64_t>(magnitude));
+  const int width =
+      high != 0 ? 64 + std::bit_width(high) : std::bit_width(static_cast<std::uint64_t>(magnitude));
   const int shift = std::max(width - 53, 0);
   const bool inexact = (magnitude & ((Magnitude{1} << shift) - 1)) != 0;
-  const auto odd = static_cast<std::int64_t>(static_cast<std::uint64_t>(magnitude >> shift) | inexact);
+  const auto odd =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(magnitude >> shift) | inexact);
   const double rounded = static_cast<double>(odd) * power_of_two(low + shift);
   return static_cast<float>(negative ? -rounded : rounded);
 }
@@ -55,15 +57,19 @@ Integer scaled(float c, int low) {
 double proxy_of(const Value& value) {
   const double sign = value.negative ? -1.0 : 1.0;
   switch (value.kind) {
-    case Class::nan: return std::numeric_limits<double>::quiet_NaN();
-    case Class::infinite: return sign * std::numeric_limits<double>::infinity();
-    case Class::zero: return sign * 0.0;
-    case Class::finite: break;
+    case Class::nan:
+      return std::numeric_limits<double>::quiet_NaN();
+    case Class::infinite:
+      return sign * std::numeric_limits<double>::infinity();
+    case Class::zero:
+      return sign * 0.0;
+    case Class::finite:
+      break;
   }
   return sign;
 }
 
-/// The chains of one slab of rows: sums[pair][output], and `proxies` where specials are present.
+/// The chains of one tile: sums[pair][output], and `proxies` where specials are present.
 struct Slab {
   std::vector<std::vector<double>> sums;
   std::vector<double> proxies;
@@ -79,15 +85,19 @@ struct Pair {
 
 void run_pair(const Gemm& g, const Pair& pair, const Tile& tile, const float* start, double* sums) {
   const Source<double>&a = *pair.a, &b = *pair.b;
-  Chain<double, double> chain{tile.row_end - tile.row_begin, g.n, g.k,
-                              {a.values, a.row + tile.row_begin, a.depth}, {b.values, b.row, b.depth}};
+  Chain<double, double> chain{tile.row_end - tile.row_begin,
+                              tile.lane_end - tile.lane_begin,
+                              g.k,
+                              {a.values, a.row + tile.row_begin, a.depth},
+                              {b.values, b.row + tile.lane_begin, b.depth}};
   chain.c = start;
   chain.d = sums;
   run_chain(chain);
 }
 
-/// D of output `index` of the slab, `c` its C.
-float combine(const std::vector<Pair>& pairs, const Slab& slab, std::size_t index, float c, int low) {
+/// D of output `index` of the tile, `c` its C.
+float combine(const std::vector<Pair>& pairs, const Slab& slab, std::size_t index, float c,
+              int low) {
   const double special = (slab.proxies.empty() ? 0.0 : slab.proxies[index]) + c;
   if (std::isnan(special)) return std::numeric_limits<float>::quiet_NaN();
   if (std::isinf(special)) return static_cast<float>(special);
@@ -108,10 +118,12 @@ float combine(const std::vector<Pair>& pairs, const Slab& slab, std::size_t inde
 void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
   std::vector<Source<double>> a, b;
   for (const Exponents& piece : plan.a) {
-    a.push_back(decode_source<double>(g.a, g.m, g.k, [&](const Value& v) { return piece_of(v, piece); }));
+    a.push_back(
+        decode_source<double>(g.a, g.m, g.k, [&](const Value& v) { return piece_of(v, piece); }));
   }
   for (const Exponents& piece : plan.b) {
-    b.push_back(decode_source<double>(g.b, g.n, g.k, [&](const Value& v) { return piece_of(v, piece); }));
+    b.push_back(
+        decode_source<double>(g.b, g.n, g.k, [&](const Value& v) { return piece_of(v, piece); }));
   }
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -128,9 +140,11 @@ void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
 
   const auto* c = static_cast<const float*>(g.c);
   auto* d = static_cast<float*>(g.d);
-  const TileShape slabs{.rows = std::max<std::int64_t>(kSlab / g.n, 1), .lanes = g.n, .granule = g.n};
-  for_each_tile(g.m, g.n, g.k, slabs, [&](const Tile& tile) {
-    const auto outputs = static_cast<std::size_t>((tile.row_end - tile.row_begin) * g.n);
+  TileShape shape = kSlab;
+  if (g.n < shape.lanes) shape.rows = shape.rows * shape.lanes / g.n;
+  for_each_tile(g.m, g.n, g.k, shape, [&](const Tile& tile) {
+    const std::int64_t lanes = tile.lane_end - tile.lane_begin;
+    const auto outputs = static_cast<std::size_t>((tile.row_end - tile.row_begin) * lanes);
     // From -0 a chain of zeros stays -0 exactly as long as every product is -0.
     const std::vector<float> start(c == nullptr ? 0 : outputs, -0.0f);
     const float* from = c == nullptr ? nullptr : start.data();
@@ -143,10 +157,12 @@ void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
       slab.proxies.resize(outputs);
       run_pair(g, {&proxy_a, &proxy_b}, tile, from, slab.proxies.data());
     }
-    const std::int64_t first = tile.row_begin * g.n;
-    for (std::size_t i = 0; i < outputs; ++i) {
-      const std::int64_t at = first + static_cast<std::int64_t>(i);
-      d[at] = combine(pairs, slab, i, c == nullptr ? 0.0f : c[at], plan.low);
+    std::size_t index = 0;
+    for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i) {
+      for (std::int64_t j = tile.lane_begin; j < tile.lane_end; ++j, ++index) {
+        const std::int64_t at = i * g.n + j;
+        d[at] = combine(pairs, slab, index, c == nullptr ? 0.0f : c[at], plan.low);
+      }
     }
   });
 }

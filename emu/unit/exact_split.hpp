@@ -1,11 +1,13 @@
-// Exact products of operands too wide for one float64 chain: chains of pieces, combined in 128 bits.
+// Exact products of operands too wide for one float64 chain: chains of pieces, combined in 128
+// bits.
 #pragma once
 #include "emu/unit/exact_plan.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
 
-/// D = A x B + C exactly, rounded once, by a plan whose way is `split`. `specials`: whether A or B holds NaN or infinity.
+/// D = A x B + C exactly, rounded once, by a plan whose way is `split`. `specials`: whether A or B
+/// holds NaN or infinity.
 void multiply_split(const Gemm&, const ExactPlan&, bool specials);
 
 }  // namespace numemu::unit

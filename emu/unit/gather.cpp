@@ -14,8 +14,7 @@ Gather Gather::matrix(std::int64_t rows, std::int64_t depth, bool transposed) {
   gather.row.resize(static_cast<std::size_t>(rows));
   gather.depth.resize(static_cast<std::size_t>(depth));
   const std::int64_t row_step = transposed ? 1 : depth, depth_step = transposed ? rows : 1;
-  for (std::int64_t r = 0; r < rows; ++r)
-    gather.row[r] = static_cast<std::int32_t>(r * row_step);
+  for (std::int64_t r = 0; r < rows; ++r) gather.row[r] = static_cast<std::int32_t>(r * row_step);
   for (std::int64_t k = 0; k < depth; ++k)
     gather.depth[k] = static_cast<std::int32_t>(k * depth_step);
   return gather;

@@ -1,19 +1,23 @@
-// How a GEMM operand is read from its source tensor: an element is the sum of a row offset and a depth offset.
+// How a GEMM operand is read from its source tensor: an element is the sum of a row offset and a
+// depth offset.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace numemu::unit {
 
-/// Zero padding and dilation of a tensor seen as [outer, height, width, channels], done on codes after quantization,
-/// so that a tensor is quantized once and im2col is never materialised.
+/// Zero padding and dilation of a tensor seen as [outer, height, width, channels], done on codes
+/// after quantization, so that a tensor is quantized once and im2col is never materialised.
 struct Padding {
   std::int64_t outer = 1, height = 1, width = 1, channels = 1;  ///< the source
   std::int64_t top = 0, left = 0;                               ///< where source (0, 0) lands
   std::int64_t padded_height = 1, padded_width = 1;
   std::int64_t dilation = 1;  ///< distance between neighbouring source pixels in the padded tensor
 
-  bool identity() const { return top == 0 && left == 0 && dilation == 1 && height == padded_height && width == padded_width; }
+  bool identity() const {
+    return top == 0 && left == 0 && dilation == 1 && height == padded_height &&
+           width == padded_width;
+  }
   std::int64_t source_size() const { return outer * height * width * channels; }
   std::int64_t padded_size() const { return outer * padded_height * padded_width * channels; }
 };
@@ -27,7 +31,8 @@ struct Gather {
   static Gather matrix(std::int64_t rows, std::int64_t depth, bool transposed = false);
 };
 
-/// Copies `source` into `padded` (padded_size elements), every other element `zero`. T is uint8, uint16 or float.
+/// Copies `source` into `padded` (padded_size elements), every other element `zero`. T is uint8,
+/// uint16 or float.
 template <class T>
 void pad(const Padding&, const T* source, T* padded, T zero);
 

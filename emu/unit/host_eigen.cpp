@@ -1,4 +1,5 @@
-// The core host.eigen.f32: Eigen's float product on decoded operands, for comparison; its bits depend on the CPU.
+// The core host.eigen.f32: Eigen's float product on decoded operands, for comparison; its bits
+// depend on the CPU.
 #include <Eigen/Core>
 #include <limits>
 #include <vector>
@@ -15,7 +16,8 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 /// Rows of A gathered at a time, so that a convolution never stands in memory as a whole matrix.
 constexpr TileShape kSlab{.rows = 512, .lanes = std::numeric_limits<std::int64_t>::max() / 2};
 
-Matrix gathered(const Source<float>& source, std::int64_t first, std::int64_t rows, std::int64_t k) {
+Matrix gathered(const Source<float>& source, std::int64_t first, std::int64_t rows,
+                std::int64_t k) {
   Matrix matrix(rows, k);
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* values = source.values + source.row[first + r];

@@ -85,7 +85,8 @@ void Kulisch::add_term(Class kind, bool negative, Wide significand, int exponent
   std::uint64_t carry = 0;
   for (std::size_t i = 0; limb < limbs_.size() && (i < 3 || carry != 0); ++i, ++limb) {
     const std::uint64_t part = i < 3 ? addend[i] : 0;
-    const Wide sum = negative ? Wide{limbs_[limb]} - part - carry : Wide{limbs_[limb]} + part + carry;
+    const Wide sum =
+        negative ? Wide{limbs_[limb]} - part - carry : Wide{limbs_[limb]} + part + carry;
     limbs_[limb] = static_cast<std::uint64_t>(sum);
     carry = static_cast<std::uint64_t>(sum >> 64) & 1;
   }

@@ -1,4 +1,5 @@
-// An exact accumulator: a fixed-point number wide enough that no sum of products of two formats is ever rounded.
+// An exact accumulator: a fixed-point number wide enough that no sum of products of two formats is
+// ever rounded.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,10 +9,11 @@
 
 namespace numemu::unit {
 
-/// Sums values and products exactly (Kulisch's long accumulator, in 64-bit limbs, two's complement).
-/// NaN, 0 * infinity and infinity - infinity make the sum NaN. A sum that is exactly zero is -0 when every term was a
-/// zero of negative sign (a product's sign is the exclusive or of its factors'), else +0: what a chain of IEEE 754
-/// additions under round-to-nearest gives, extended to any order. The empty sum is +0.
+/// Sums values and products exactly (Kulisch's long accumulator, in 64-bit limbs, two's
+/// complement). NaN, 0 * infinity and infinity - infinity make the sum NaN. A sum that is exactly
+/// zero is -0 when every term was a zero of negative sign (a product's sign is the exclusive or of
+/// its factors'), else +0: what a chain of IEEE 754 additions under round-to-nearest gives,
+/// extended to any order. The empty sum is +0.
 class Kulisch {
  public:
   /// Room for `terms` terms that are multiples of 2^low and below 2^top in magnitude.

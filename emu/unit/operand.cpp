@@ -118,7 +118,8 @@ double double_or_nan(const Value& value) {
   Exponents range;
   range.include(value);
   const bool held = range.empty() || (range.low >= -1074 && range.top <= 1024);
-  return held && value.kind != Class::nan ? to_double(value) : std::numeric_limits<double>::quiet_NaN();
+  return held && value.kind != Class::nan ? to_double(value)
+                                          : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::uint64_t code_at(const Operand& operand, std::int64_t index) {
@@ -140,8 +141,9 @@ std::int64_t source_size(const Operand& operand, std::int64_t rows, std::int64_t
   const auto have_rows = static_cast<std::int64_t>(gather.row.size());
   const auto have_depth = static_cast<std::int64_t>(gather.depth.size());
   if (have_rows != rows || have_depth != depth) {
-    throw Error("operand gathers " + std::to_string(have_rows) + " x " + std::to_string(have_depth) +
-                " elements, expected " + std::to_string(rows) + " x " + std::to_string(depth));
+    throw Error("operand gathers " + std::to_string(have_rows) + " x " +
+                std::to_string(have_depth) + " elements, expected " + std::to_string(rows) + " x " +
+                std::to_string(depth));
   }
   const std::int64_t needed =
       rows == 0 || depth == 0 ? 0 : reach(gather.row) + reach(gather.depth) + 1;
@@ -199,8 +201,8 @@ Source<float> decode_floats(const Operand& operand, std::int64_t rows, std::int6
     const auto* values = static_cast<const float*>(operand.codes);
     source.values = values;
     if (operand.gather->padding.identity()) return source;
-    source.storage = fill<float>(operand.gather->padding, size,
-                                 [=](std::int64_t i) { return values[i]; });
+    source.storage =
+        fill<float>(operand.gather->padding, size, [=](std::int64_t i) { return values[i]; });
   }
   source.values = source.storage.get();
   return source;

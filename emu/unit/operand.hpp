@@ -1,4 +1,5 @@
-// Reading an operand: its container, its range, and its source tensor decoded and padded once per product.
+// Reading an operand: its container, its range, and its source tensor decoded and padded once per
+// product.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,11 +13,12 @@ namespace numemu::unit {
 
 enum class Container : std::uint8_t { bytes, halves, floats };
 
-/// How codes of this format are stored, or nothing where no operand can have it: uint8 up to 8 bits, uint16 up to 16,
-/// float for formats that are the top bits of a float32.
+/// How codes of this format are stored, or nothing where no operand can have it: uint8 up to 8
+/// bits, uint16 up to 16, float for formats that are the top bits of a float32.
 std::optional<Container> container_of(const Format&);
 
-/// Every finite non-zero value v is a multiple of 2^low, and |v| < 2^top. Empty (low > top) when there is none.
+/// Every finite non-zero value v is a multiple of 2^low, and |v| < 2^top. Empty (low > top) when
+/// there is none.
 struct Exponents {
   int low = 1, top = 0;
   bool empty() const { return low > top; }
@@ -34,11 +36,13 @@ double double_or_nan(const Value&);
 /// The code of element `index` of the unpadded source; bits above the format's width are ignored.
 std::uint64_t code_at(const Operand&, std::int64_t index);
 
-/// Number of elements in the source of an operand of `rows` x `depth` elements (without padding: as many as the
-/// gather reaches). Throws Error when the gather has other numbers of offsets or reaches outside its padded source.
+/// Number of elements in the source of an operand of `rows` x `depth` elements (without padding: as
+/// many as the gather reaches). Throws Error when the gather has other numbers of offsets or
+/// reaches outside its padded source.
 std::int64_t source_size(const Operand&, std::int64_t rows, std::int64_t depth);
 
-/// An operand ready to be gathered: element (r, k) = values[row[r] + depth[k]]. Padding reads as +0.
+/// An operand ready to be gathered: element (r, k) = values[row[r] + depth[k]]. Padding reads as
+/// +0.
 template <class T>
 struct Source {
   const T* values = nullptr;
@@ -47,7 +51,8 @@ struct Source {
   std::unique_ptr<T[]> storage;  ///< empty where the operand is read in place
 };
 
-/// Decodes and pads an operand, every element through `map`. T is float, double or Value (T{} is the padding).
+/// Decodes and pads an operand, every element through `map`. T is float, double or Value (T{} is
+/// the padding).
 template <class T>
 Source<T> decode_source(const Operand&, std::int64_t rows, std::int64_t depth,
                         const std::function<T(const Value&)>& map);

@@ -6,7 +6,8 @@
 
 namespace numemu::unit {
 
-/// Calls visit(source offset, padded offset, count) for each contiguous run of the outer index `o`, in source order.
+/// Calls visit(source offset, padded offset, count) for each contiguous run of the outer index `o`,
+/// in source order.
 template <class Visit>
 void for_each_padding_span(const Padding& p, std::int64_t o, Visit&& visit) {
   for (std::int64_t y = 0; y < p.height; ++y) {

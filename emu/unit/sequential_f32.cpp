@@ -1,4 +1,5 @@
-// The core neutral.f32.sequential: one chain of float32 fused multiply-adds per output, k ascending.
+// The core neutral.f32.sequential: one chain of float32 fused multiply-adds per output, k
+// ascending.
 #include <bit>
 
 #include "emu/unit/chain.hpp"
@@ -18,7 +19,8 @@ class SequentialF32 final : public FloatCore {
  protected:
   void compute(const Gemm& g) const override {
     const Source<float> a = decode_floats(g.a, g.m, g.k), b = decode_floats(g.b, g.n, g.k);
-    Chain<float, float> chain{g.m, g.n, g.k, {a.values, a.row, a.depth}, {b.values, b.row, b.depth}};
+    Chain<float, float> chain{
+        g.m, g.n, g.k, {a.values, a.row, a.depth}, {b.values, b.row, b.depth}};
     chain.c = static_cast<const float*>(g.c);
     chain.d = static_cast<float*>(g.d);
     run_chain(chain);
@@ -49,7 +51,8 @@ class SequentialF32 final : public FloatCore {
           }
           // A NaN handed in as C leaves as the canonical one.
           const bool nan = decode(float32, code).kind == Class::nan;
-          d[i * g.n + j] = std::bit_cast<float>(nan ? 0x7fc00000u : static_cast<std::uint32_t>(code));
+          d[i * g.n + j] =
+              std::bit_cast<float>(nan ? 0x7fc00000u : static_cast<std::uint32_t>(code));
         }
       }
     });

@@ -13,7 +13,8 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Equal parts of `size` in multiples of `granule`: at least `parts` of them where possible, none above `limit`.
+/// Equal parts of `size` in multiples of `granule`: at least `parts` of them where possible, none
+/// above `limit`.
 std::int64_t part_size(std::int64_t size, std::int64_t parts, std::int64_t limit,
                        std::int64_t granule) {
   const std::int64_t wanted = std::max(parts, ceil_div(size, limit));

@@ -1,11 +1,13 @@
-// The tile driver of every unit: cuts the outputs into rectangles and spreads them over OpenMP threads.
+// The tile driver of every unit: cuts the outputs into rectangles and spreads them over OpenMP
+// threads.
 #pragma once
 #include <cstdint>
 #include <functional>
 
 namespace numemu::unit {
 
-/// Below this many multiply-adds a parallel region costs more than it gains (a few microseconds against 20).
+/// Below this many multiply-adds a parallel region costs more than it gains (a few microseconds
+/// against 20).
 constexpr std::int64_t kParallelMacs = 1'000'000;
 
 /// Threads to use for `macs` multiply-adds: 1 inside a parallel region or when they are few.
@@ -24,8 +26,9 @@ struct TileShape {
 /// For references, whose outputs cost the same wherever the cuts are.
 constexpr TileShape kReferenceTile{.rows = 16, .lanes = 64, .granule = 1};
 
-/// Calls body once per tile of a rows x lanes rectangle, k deep, in any order and on several threads, each under a
-/// FloatGuard. What body computes must not depend on how the rectangle is cut. The first exception is thrown again.
+/// Calls body once per tile of a rows x lanes rectangle, k deep, in any order and on several
+/// threads, each under a FloatGuard. What body computes must not depend on how the rectangle is
+/// cut. The first exception is thrown again.
 void for_each_tile(std::int64_t rows, std::int64_t lanes, std::int64_t k, const TileShape& shape,
                    const std::function<void(const Tile&)>& body);
 

@@ -25,7 +25,8 @@ std::vector<std::unique_ptr<Unit>> build_table() {
   return table;
 }
 
-/// A short form leaves out leading components but keeps two: "mma.f16.f32" for "nvidia.a100.mma.f16.f32".
+/// A short form leaves out leading components but keeps two: "mma.f16.f32" for
+/// "nvidia.a100.mma.f16.f32".
 bool is_short_form(const std::string& name, std::string_view text) {
   return text.find('.') != text.npos && name.size() > text.size() && name.ends_with(text) &&
          name[name.size() - text.size() - 1] == '.';

@@ -11,8 +11,18 @@
 
 namespace numemu::unit {
 
-/// How strong the evidence is that the model computes the machine's bits; docs/units.md explains each letter.
-enum class Grade : std::uint8_t { definition, silicon, hardware, model, leeds, vendor, anecdotal, not_reproducible };
+/// How strong the evidence is that the model computes the machine's bits; docs/units.md explains
+/// each letter.
+enum class Grade : std::uint8_t {
+  definition,
+  silicon,
+  hardware,
+  model,
+  leeds,
+  vendor,
+  anecdotal,
+  not_reproducible
+};
 
 /// One row of units.def.
 struct UnitRow {
@@ -22,18 +32,19 @@ struct UnitRow {
   std::string result;        ///< format of D and C
   std::string accumulation;  ///< the arithmetic in words: order, fused or not, roundings
   Grade grade;
-  std::string source;        ///< where the model comes from
+  std::string source;  ///< where the model comes from
 };
 
-/// One operand: codes of `format` in their container (uint8 up to 8 bits, uint16 up to 16, float for float32 and tfloat32).
+/// One operand: codes of `format` in their container (uint8 up to 8 bits, uint16 up to 16, float
+/// for float32 and tfloat32).
 struct Operand {
   const Format* format = nullptr;
   const void* codes = nullptr;
   const Gather* gather = nullptr;
 };
 
-/// D = A x B + C with A: m x k, B: n x k (its gather's rows are the columns of the product), C and D: m x n row-major
-/// in the result format's container. C may be null (then +0).
+/// D = A x B + C with A: m x k, B: n x k (its gather's rows are the columns of the product), C and
+/// D: m x n row-major in the result format's container. C may be null (then +0).
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   Operand a, b;
@@ -55,11 +66,13 @@ class Unit {
   virtual bool accepts(const Format&) const = 0;
   /// What accepts() asks of a format, in words.
   virtual std::string operand_rule() const = 0;
-  /// Throws Error naming both the unit and the format when this unit does not take the format as an operand.
+  /// Throws Error naming both the unit and the format when this unit does not take the format as an
+  /// operand.
   void require_operand(const Format&) const;
 };
 
-/// The unit of that name or alias. Lives as long as the program. Throws Error with the nearest known name.
+/// The unit of that name or alias. Lives as long as the program. Throws Error with the nearest
+/// known name.
 const Unit& find_unit(std::string_view name);
 /// Every row, in table order.
 const std::vector<const Unit*>& all_units();

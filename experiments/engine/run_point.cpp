@@ -42,8 +42,8 @@ Json tensor_json(const TensorNoise& noise) {
               {"db", number(mse > 0 ? 10 * std::log10(noise.empirical.signal / mse) : HUGE_VAL)},
               {"verdict", noise.fitted_verdict()}};
   }
-  return {{"layer", noise.layer},
-          {"role", net::to_string(noise.role)},
+  return {{"layer", noise.source.layer},
+          {"role", net::to_string(noise.source.role)},
           {"format", noise.policy.format->name},
           {"n", noise.n},
           {"measured_mse", number(noise.measured_mse, kErrorDigits)},
@@ -87,9 +87,10 @@ Json identify(const Point& point, const Workbench& bench) {
 Json run_point(const Point& point, Workbench& bench) {
   const net::Graph& graph = bench.trained.graph;
   policies::RecipeNumerics numerics(point.recipe, graph, point.where);
-  const std::vector<TensorNoise> tensors =
-      tensor_noises(point.recipe, graph, bench.reference, bench.fits);
+  std::vector<TensorNoise> tensors =
+      predict_tensors(point.recipe, graph, bench.reference, bench.fits);
   const LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
+  measure_tensors(tensors, point.recipe, graph, bench.reference);
   numerics.freeze(graph, bench.reference);
   const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
   numerics.reset_counts();

@@ -2,12 +2,12 @@
 // random.
 #pragma once
 #include <array>
-#include <compare>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "emu/net/graph.hpp"
+#include "experiments/predict/tensor_source.hpp"
 #include "policies/calibrate/reference.hpp"
 
 namespace numemu::experiments {
@@ -20,15 +20,10 @@ enum class NoiseShape { flat, proportional };
 /// the source tensor.
 class NoiseGains {
  public:
-  struct Source {
-    std::string layer;
-    net::Role role;
-    friend auto operator<=>(const Source&, const Source&) = default;
-  };
   /// Mean over kProbes random probes on the first kProbeImages images of the reference.
   NoiseGains(const net::Graph&, const policies::FloatReference&, std::uint64_t seed = 0);
 
-  double gain(const Source&, NoiseShape, const std::string& layer) const;
+  double gain(const TensorSource&, NoiseShape, const std::string& layer) const;
   const std::vector<std::string>& layers() const { return layers_; }
 
   static constexpr int kProbes = 16;
@@ -39,7 +34,7 @@ class NoiseGains {
 
  private:
   std::vector<std::string> layers_;
-  std::map<Source, std::map<std::string, std::array<double, 2>>> gains_;
+  std::map<TensorSource, std::map<std::string, std::array<double, 2>>> gains_;
 };
 
 }  // namespace numemu::experiments

@@ -39,28 +39,37 @@ std::string layer_verdict(double predicted_db, double measured) {
   return distance <= kLayerHolds ? "holds" : distance <= kLayerFails ? "undecided" : "fails";
 }
 
-std::vector<TensorNoise> tensor_noises(const policies::Recipe& recipe, const net::Graph& graph,
-                                       const policies::FloatReference& reference, FitCache& fits) {
+std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,
+                                         const policies::FloatReference& reference,
+                                         FitCache& fits) {
   std::vector<TensorNoise> noises;
   for (const std::string& name : net::gemm_layers(graph)) {
     const policies::LayerRecipe layer = recipe.layer(name);
-    const auto add = [&](net::Role role, const policies::RolePolicy& policy, const net::Tensor& x,
-                         const net::Tensor& calibration) {
-      const std::vector<float> scales = policies::choose_scales(policy, calibration);
-      noises.push_back(predict_noise(name, role, policy, x, scales, fits));
-      noises.back().measured_mse = measure_noise(policy, x, scales, recipe.seed(), name, role);
-    };
     if (layer.weight) {
       const net::Tensor& weight = net::weight_of(graph, name);
-      add(net::Role::weight, *layer.weight, weight, weight);
+      noises.push_back(predict_noise({name, net::Role::weight}, *layer.weight, weight,
+                                     policies::choose_scales(*layer.weight, weight), fits));
     }
     if (layer.activation) {
       const net::Tensor& x = reference.inputs.at(name);
-      add(net::Role::activation, *layer.activation, x,
-          policies::first_samples(x, recipe.calibration_samples()));
+      const std::vector<float> scales = policies::choose_scales(
+          *layer.activation, policies::first_samples(x, recipe.calibration_samples()));
+      noises.push_back(
+          predict_noise({name, net::Role::activation}, *layer.activation, x, scales, fits));
     }
   }
   return noises;
+}
+
+void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
+                     const net::Graph& graph, const policies::FloatReference& reference) {
+  for (TensorNoise& noise : noises) {
+    const bool weight = noise.source.role == net::Role::weight;
+    noise.measured_mse = measure_noise(noise,
+                                       weight ? net::weight_of(graph, noise.source.layer)
+                                              : reference.inputs.at(noise.source.layer),
+                                       recipe.seed());
+  }
 }
 
 LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const NoiseGains& gains,
@@ -69,10 +78,9 @@ LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const Noi
   for (const std::string& layer : gains.layers()) {
     double noise = 0;
     for (const TensorNoise& source : noises) {
-      const NoiseGains::Source from{source.layer, source.role};
       const double proportional = source.empirical.mse_normal;
-      noise += proportional * gains.gain(from, NoiseShape::proportional, layer) +
-               (source.empirical.mse - proportional) * gains.gain(from, NoiseShape::flat, layer);
+      noise += proportional * gains.gain(source.source, NoiseShape::proportional, layer) +
+               (source.empirical.mse - proportional) * gains.gain(source.source, NoiseShape::flat, layer);
     }
     prediction.db[layer] = decibels(power(reference.outputs.at(layer)), noise);
   }

@@ -17,9 +17,12 @@ inline constexpr double kLayerHolds = 1, kLayerFails = 3;
 /// "holds", "undecided", "fails"; "holds" when both are infinite (no quantization).
 std::string layer_verdict(double predicted_db, double measured_db);
 
-/// Noise of every quantized tensor of the recipe, predicted and measured on the float32 tensors.
-std::vector<TensorNoise> tensor_noises(const policies::Recipe&, const net::Graph&,
-                                       const policies::FloatReference&, FitCache&);
+/// The noise of every quantized tensor of the recipe, from float32 values alone.
+std::vector<TensorNoise> predict_tensors(const policies::Recipe&, const net::Graph&,
+                                         const policies::FloatReference&, FitCache&);
+/// Fills in what the quantizer really does to the same float32 tensors.
+void measure_tensors(std::vector<TensorNoise>&, const policies::Recipe&, const net::Graph&,
+                     const policies::FloatReference&);
 
 struct LayerPrediction {
   std::map<std::string, double> db;  ///< by layer; +inf where nothing upstream is quantized

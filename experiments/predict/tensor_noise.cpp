@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "emu/stats/pairwise.hpp"
-#include "formats/digest.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::experiments {
@@ -42,11 +41,11 @@ std::string TensorNoise::fitted_verdict() const {
   return std::fabs(predicted - measured_db()) <= kFittedTolerance ? "holds" : "fails";
 }
 
-std::vector<stats::Fit> FitCache::best(const std::string& identity, const net::Tensor& x,
+std::vector<stats::Fit> FitCache::best(const TensorSource& source, const net::Tensor& x,
                                        std::int64_t groups) {
   const std::lock_guard lock(mutex_);
-  const auto found = fits_.find(identity);
-  if (found != fits_.end()) return found->second;
+  const auto [at, added] = fits_.try_emplace({source, groups});
+  if (!added) return at->second;
   std::vector<float> normalized(x.data.size());
   const std::int64_t size = x.size() / groups;
   for (std::int64_t g = 0; g < groups; ++g) {
@@ -55,15 +54,13 @@ std::vector<stats::Fit> FitCache::best(const std::string& identity, const net::T
     for (std::int64_t i = 0; i < size; ++i)
       normalized[g * size + i] = static_cast<float>(amax > 0 ? group[i] / amax : 0);
   }
-  return fits_[identity] = stats::fit_all(normalized.data(), x.size());
+  return at->second = stats::fit_all(normalized.data(), x.size());
 }
 
-TensorNoise predict_noise(const std::string& layer, net::Role role,
-                          const policies::RolePolicy& policy, const net::Tensor& x,
-                          const std::vector<float>& scales, FitCache& fits) {
+TensorNoise predict_noise(const TensorSource& source, const policies::RolePolicy& policy,
+                          const net::Tensor& x, std::vector<float> scales, FitCache& fits) {
   TensorNoise noise;
-  noise.layer = layer;
-  noise.role = role;
+  noise.source = source;
   noise.policy = policy;
   noise.n = x.size();
   const bool stochastic = policy.rounding.stochastic();
@@ -79,15 +76,15 @@ TensorNoise predict_noise(const std::string& layer, net::Role role,
                           : error_moments(grid, scales[g], sample(g), size),
                1.0 / groups, 1);
   }
-  const std::vector<stats::Fit> ranked = fits.best(
-      layer + "/" + std::string(net::to_string(role)) + "/" + std::to_string(groups), x, groups);
+  noise.scales = std::move(scales);
+  const std::vector<stats::Fit> ranked = fits.best(source, x, groups);
   if (ranked.empty()) return noise;
   const stats::Fit& best = ranked.front();
   FittedNoise fitted{best.family, best.ks_distance, best.threshold, best.accepted(), {}};
   for (std::int64_t g = 0; g < groups; ++g) {
     const double amax = policies::largest_magnitude(sample(g), size);
     if (amax == 0) continue;
-    const double scale = scales[g] / amax;
+    const double scale = noise.scales[g] / amax;
     accumulate(fitted.moments,
                stochastic ? stochastic_error_moments(grid, scale, *best.density)
                           : error_moments(grid, scale, *best.density),
@@ -97,14 +94,12 @@ TensorNoise predict_noise(const std::string& layer, net::Role role,
   return noise;
 }
 
-double measure_noise(const policies::RolePolicy& policy, const net::Tensor& x,
-                     const std::vector<float>& scales, std::uint64_t seed, const std::string& layer,
-                     net::Role role) {
-  RandomSource random;
-  random.seed = seed;
-  random.tensor = tensor_word(layer + "/" + std::string(net::to_string(role)) + "/0/fprop");
+double measure_noise(const TensorNoise& noise, const net::Tensor& x, std::uint64_t seed) {
+  const std::vector<float>& scales = noise.scales;
+  const RandomSource random = policies::operand_random(seed, noise.source.layer, noise.source.role,
+                                                       0, net::GemmKind::fprop);
   policies::QuantizedTensor quantized;
-  policies::quantize_tensor(policy, x, scales, random, 0, quantized);
+  policies::quantize_tensor(noise.policy, x, scales, random, 0, quantized);
   const std::int64_t size = x.size() / static_cast<std::int64_t>(scales.size());
   const double sum = stats::pairwise_sum(x.size(), [&](std::int64_t i) {
     // At most 11 + 24 significant bits: the product is exact in float64.

@@ -8,6 +8,7 @@
 
 #include "emu/net/tensor.hpp"
 #include "emu/stats/fit.hpp"
+#include "experiments/predict/tensor_source.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "policies/recipe/recipe.hpp"
 
@@ -28,9 +29,9 @@ struct FittedNoise {
 };
 
 struct TensorNoise {
-  std::string layer;
-  net::Role role = net::Role::weight;
+  TensorSource source;
   policies::RolePolicy policy;
+  std::vector<float> scales;
   std::int64_t n = 0;
   ErrorMoments empirical;             ///< from the float32 values and the scales, cell by cell
   std::optional<FittedNoise> fitted;  ///< from the best density; absent for a constant tensor
@@ -47,21 +48,18 @@ struct TensorNoise {
 class FitCache {
  public:
   /// `x` is cut into `groups` equal parts along axis 0. Empty when the tensor is constant.
-  std::vector<stats::Fit> best(const std::string& identity, const net::Tensor& x,
-                               std::int64_t groups);
+  std::vector<stats::Fit> best(const TensorSource&, const net::Tensor& x, std::int64_t groups);
 
  private:
   std::mutex mutex_;
-  std::map<std::string, std::vector<stats::Fit>> fits_;
+  std::map<std::pair<TensorSource, std::int64_t>, std::vector<stats::Fit>> fits_;
 };
 
 /// Predictions read x (float32), the policy and the scales; they never quantize.
-TensorNoise predict_noise(const std::string& layer, net::Role, const policies::RolePolicy&,
-                          const net::Tensor& x, const std::vector<float>& scales, FitCache&);
+TensorNoise predict_noise(const TensorSource&, const policies::RolePolicy&, const net::Tensor& x,
+                          std::vector<float> scales, FitCache&);
 
-/// Mean of (element * scale - x)^2 in float64, the product exact.
-double measure_noise(const policies::RolePolicy&, const net::Tensor& x,
-                     const std::vector<float>& scales, std::uint64_t seed, const std::string& layer,
-                     net::Role);
+/// Mean of (element * scale - x)^2 in float64, the product exact, over the same tensor.
+double measure_noise(const TensorNoise&, const net::Tensor& x, std::uint64_t seed);
 
 }  // namespace numemu::experiments

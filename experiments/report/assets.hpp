@@ -1,4 +1,5 @@
-// The report's own files (template, style, scripts, charts) and the charting libraries, compiled into the program.
+// The report's own files (template, style, scripts, charts) and the charting libraries, compiled
+// into the program.
 #pragma once
 #include <string_view>
 #include <vector>

@@ -16,10 +16,14 @@ std::string cell_text(const Cell& cell) {
 }
 
 const std::vector<Column>& record_columns() {
-#define NUMEMU_TEXT(name, field) \
-  Column { name, true, [](const Record& r) { return text_cell(r.field); } }
-#define NUMEMU_NUMBER(name, field) \
-  Column { name, false, [](const Record& r) { return number_cell(r.field); } }
+#define NUMEMU_TEXT(name, field)                                   \
+  Column {                                                         \
+    name, true, [](const Record& r) { return text_cell(r.field); } \
+  }
+#define NUMEMU_NUMBER(name, field)                                    \
+  Column {                                                            \
+    name, false, [](const Record& r) { return number_cell(r.field); } \
+  }
   static const std::vector<Column> columns = {
       NUMEMU_TEXT("key", key),
       NUMEMU_TEXT("net", net),

@@ -21,7 +21,8 @@ struct Column {
 /// One column per field of a record, in a fixed order; names are identifiers.
 const std::vector<Column>& record_columns();
 
-/// A cell as text: the shortest decimal that reads back as the same double; empty for an empty cell.
+/// A cell as text: the shortest decimal that reads back as the same double; empty for an empty
+/// cell.
 std::string cell_text(const Cell&);
 Cell number_cell(const std::optional<double>&);
 /// Empty texts become empty cells.

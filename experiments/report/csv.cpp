@@ -10,7 +10,8 @@ namespace numemu::experiments {
 
 void write_csv(const ReportInput& input, const std::string& path) {
   std::string out;
-  for (const Column& column : record_columns()) out += (out.empty() ? "" : ",") + csv_field(column.name);
+  for (const Column& column : record_columns())
+    out += (out.empty() ? "" : ",") + csv_field(column.name);
   out += "\r\n";
   for (const Record& record : read_records(*input.rows)) {
     std::string line;

@@ -41,8 +41,10 @@ Json point_json(const Record& r) {
           {"bits_activation", optional_json(r.bits_activation)},
           {"w", element_bits(r.weight, r.bits_weight)},
           {"a", element_bits(r.activation, r.bits_activation)},
-          {"e", r.weight.format == r.activation.format ? optional_json(r.weight.exponent_bits) : Json()},
-          {"m", r.weight.format == r.activation.format ? optional_json(r.weight.mantissa_bits) : Json()},
+          {"e",
+           r.weight.format == r.activation.format ? optional_json(r.weight.exponent_bits) : Json()},
+          {"m",
+           r.weight.format == r.activation.format ? optional_json(r.weight.mantissa_bits) : Json()},
           {"top1", optional_json(r.top1, 100)},
           {"low", optional_json(r.ci_low, 100)},
           {"high", optional_json(r.ci_high, 100)},
@@ -68,14 +70,17 @@ void add_prediction(Json& out, const Record& r, const char* panel, const char* s
 }
 
 void add_predictions(Json& out, const Record& r) {
-  if (const Json* tensors = json_at(*r.row, {"predicted", "tensors"}); tensors && tensors->is_array()) {
+  if (const Json* tensors = json_at(*r.row, {"predicted", "tensors"});
+      tensors && tensors->is_array()) {
     for (const Json& t : *tensors) {
-      const std::string where = json_text(t, {"layer"}) + " " + json_text(t, {"role"}) + ", " +
-                                json_text(t, {"format"});
+      const std::string where =
+          json_text(t, {"layer"}) + " " + json_text(t, {"role"}) + ", " + json_text(t, {"format"});
       const auto measured = json_number(t, {"measured_db"});
-      add_prediction(out, r, "Tensors", "empirical", where, json_number(t, {"empirical_db"}), measured);
+      add_prediction(out, r, "Tensors", "empirical", where, json_number(t, {"empirical_db"}),
+                     measured);
       if (json_text(t, {"fitted", "accepted"}) == "true") {
-        add_prediction(out, r, "Tensors", "fitted", where, json_number(t, {"fitted", "db"}), measured);
+        add_prediction(out, r, "Tensors", "fitted", where, json_number(t, {"fitted", "db"}),
+                       measured);
       }
     }
   }
@@ -85,7 +90,8 @@ void add_predictions(Json& out, const Record& r) {
                      json_number(layer, {"predicted_db"}), json_number(layer, {"sqnr_db"}));
     }
   }
-  add_prediction(out, r, "Network output", "output", "network output", r.predicted_sqnr_db, r.sqnr_db);
+  add_prediction(out, r, "Network output", "output", "network output", r.predicted_sqnr_db,
+                 r.sqnr_db);
 }
 
 void add_layers(Json& out, const Record& r) {
@@ -123,7 +129,8 @@ Json diagonal_of(const Json& predictions) {
 std::vector<std::string> swept_units(const std::vector<Record>& records) {
   std::vector<std::string> out;
   for (const Record& r : records) {
-    if (r.quantized() && std::find(out.begin(), out.end(), r.unit) == out.end()) out.push_back(r.unit);
+    if (r.quantized() && std::find(out.begin(), out.end(), r.unit) == out.end())
+      out.push_back(r.unit);
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Makes untrusted text safe in the four places it is printed: HTML, JSON inside HTML, CSV and Markdown.
+// Makes untrusted text safe in the four places it is printed: HTML, JSON inside HTML, CSV and
+// Markdown.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,12 +10,12 @@ namespace numemu::experiments {
 /// `& < > " '` as character references: safe as element content and inside a quoted attribute.
 std::string html_text(std::string_view text);
 
-/// JSON that can stand inside a script element: every `<` is written \u003c, so that neither `</script` nor `<!--`
-/// can occur; invalid UTF-8 becomes U+FFFD.
+/// JSON that can stand inside a script element: every `<` is written \u003c, so that neither
+/// `</script` nor `<!--` can occur; invalid UTF-8 becomes U+FFFD.
 std::string html_json(const nlohmann::ordered_json& value);
 
-/// Our own script source inside a script element: `</script`, `<script` and `<!--` get a backslash that JavaScript
-/// ignores in the string and regular-expression literals where they can stand.
+/// Our own script source inside a script element: `</script`, `<script` and `<!--` get a backslash
+/// that JavaScript ignores in the string and regular-expression literals where they can stand.
 std::string html_script(std::string_view source);
 
 /// One CSV field (RFC 4180): quoted when it holds a comma, a quote, CR or LF; quotes doubled.

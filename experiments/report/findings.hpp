@@ -1,4 +1,5 @@
-// What the rows say, in numbers and in sentences: losses, the cheapest safe point, which predictions held.
+// What the rows say, in numbers and in sentences: losses, the cheapest safe point, which
+// predictions held.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -34,7 +35,8 @@ struct Spread {
   double median = 0, largest = 0;
 };
 
-/// Verdicts on predictions. Points that differ only in their unit repeat tensors; each is counted once.
+/// Verdicts on predictions. Points that differ only in their unit repeat tensors; each is counted
+/// once.
 struct Verdicts {
   std::size_t weight_tensors = 0, weight_accepted = 0;          ///< distinct layers
   std::size_t activation_tensors = 0, activation_accepted = 0;  ///< distinct layers
@@ -50,19 +52,22 @@ Verdicts judge_predictions(const std::vector<Record>&);
 /// The unquantized row of the same network, data and seed; the first one; null if there is none.
 const Record* find_baseline(const std::vector<Record>&, const Record& of);
 
-/// The quantized row with the fewest mean bits whose top-1 lies inside its baseline's interval; more top-1 wins ties.
+/// The quantized row with the fewest mean bits whose top-1 lies inside its baseline's interval;
+/// more top-1 wins ties.
 const Record* cheapest_safe(const std::vector<Record>&);
 
 /// The headline paragraph, sentence by sentence, in plain text.
 std::vector<std::string> headline(const std::vector<Record>&, const Verdicts&);
 
-/// Labels of the quantized configurations that lose less than kSmallLoss (`small`) or at least that; each label once.
+/// Labels of the quantized configurations that lose less than kSmallLoss (`small`) or at least
+/// that; each label once.
 std::vector<std::string> labels_by_loss(const std::vector<Record>&, bool small);
 
 /// A count with its thousands apart: "10,000"; "–" if there is none.
 std::string grouped(const std::optional<double>& count);
 
-/// "Rounding rne; overflow saturate; scale ..." over all quantized rows: what captions say about the axes.
+/// "Rounding rne; overflow saturate; scale ..." over all quantized rows: what captions say about
+/// the axes.
 std::string conditions(const std::vector<Record>&);
 
 }  // namespace numemu::experiments

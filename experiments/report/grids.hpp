@@ -16,17 +16,19 @@ struct SweptFormat {
   double largest = 0;          ///< what the absmax scale maps the tensor's absolute maximum to
 };
 
-/// The formats of weights and activations of at most 10 bits, each once: float before int, then by bits, then by name.
+/// The formats of weights and activations of at most 10 bits, each once: float before int, then by
+/// bits, then by name.
 std::vector<SweptFormat> swept_formats(const std::vector<Record>&);
 
 /// {format, family, bits, values, largest} per format.
 nlohmann::ordered_json grid_records(const std::vector<SweptFormat>&);
 
-/// {format, family, bits, value, step} per positive value: value relative to the largest, step to the next value (of
-/// the largest: from the one before) in percent of the value.
+/// {format, family, bits, value, step} per positive value: value relative to the largest, step to
+/// the next value (of the largest: from the one before) in percent of the value.
 nlohmann::ordered_json step_records(const std::vector<SweptFormat>&);
 
-/// The elements of tensors.json that can be drawn: named, low < high, absmax > 0, non-empty numeric counts.
+/// The elements of tensors.json that can be drawn: named, low < high, absmax > 0, non-empty numeric
+/// counts.
 nlohmann::ordered_json valid_histograms(const nlohmann::ordered_json& tensors);
 
 }  // namespace numemu::experiments

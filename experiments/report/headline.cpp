@@ -14,9 +14,10 @@ namespace {
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 std::string describe(const Record& r) {
-  std::string formats = r.weight.format == r.activation.format
-                            ? r.weight.format
-                            : r.weight.format + " weights and " + r.activation.format + " activations";
+  std::string formats =
+      r.weight.format == r.activation.format
+          ? r.weight.format
+          : r.weight.format + " weights and " + r.activation.format + " activations";
   if (!r.weight.rounding.empty()) formats += ", " + r.weight.rounding + ", " + r.weight.overflow;
   return formats;
 }
@@ -31,7 +32,8 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
     const std::string what = fmt::format("{} on {}", r.net.empty() ? "the network" : r.net,
                                          r.data.empty() ? "its data" : r.data);
     if (baseline && baseline->top1) {
-      std::string text = fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
+      std::string text =
+          fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
       if (baseline->images) text += " on " + grouped(baseline->images) + " images";
       if (baseline->ci_low && baseline->ci_high) {
         text += fmt::format(" (95 % interval {:.2f} to {})", 100 * *baseline->ci_low,
@@ -39,7 +41,8 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
       }
       out.push_back(text + ".");
     } else if (r.baseline_top1) {
-      out.push_back(fmt::format("Unquantized, {} reaches {} top-1.", what, percent(*r.baseline_top1)));
+      out.push_back(
+          fmt::format("Unquantized, {} reaches {} top-1.", what, percent(*r.baseline_top1)));
     }
   }
 }
@@ -58,7 +61,8 @@ void say_losses(const std::vector<Record>& records, std::vector<std::string>& ou
     return;
   }
   out.push_back(fmt::format(
-      "Of {} quantized configuration{}, {} lose{} less than {:.1f} points; for {} of these the whole "
+      "Of {} quantized configuration{}, {} lose{} less than {:.1f} points; for {} of these the "
+      "whole "
       "paired 95 % interval lies above that limit.",
       compared, compared == 1 ? "" : "s", small, small == 1 ? "s" : "", 100 * kSmallLoss, sure));
 }
@@ -71,31 +75,35 @@ void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& 
     bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *best->bits_weight,
                         *best->bits_activation);
   }
-  out.push_back(fmt::format(
-      "The fewest bits whose accuracy stays inside the float32 baseline's interval are {} bits per element: "
-      "{}, on {}, at {}.",
-      bits, describe(*best), best->unit, percent(*best->top1)));
+  out.push_back(
+      fmt::format("The fewest bits whose accuracy stays inside the float32 baseline's interval are "
+                  "{} bits per element: "
+                  "{}, on {}, at {}.",
+                  bits, describe(*best), best->unit, percent(*best->top1)));
 }
 
 void say_predictions(const Verdicts& v, std::vector<std::string>& out) {
   if (v.empirical) {
-    out.push_back(fmt::format("Of the predictions, {} of {} empirical ones equal the measured error of "
-                              "their tensor within 1e-9 relative.",
-                              v.empirical_held, v.empirical));
+    out.push_back(
+        fmt::format("Of the predictions, {} of {} empirical ones equal the measured error of "
+                    "their tensor within 1e-9 relative.",
+                    v.empirical_held, v.empirical));
   }
   const std::size_t tensors = v.weight_tensors + v.activation_tensors;
   if (tensors) {
-    out.push_back(fmt::format(
-        "A fitted distribution was accepted for {} of {} weight and {} of {} activation tensors, and "
-        "{} of the {} predictions made from these fits lie within {:.1f} dB.",
-        v.weight_accepted, v.weight_tensors, v.activation_accepted, v.activation_tensors,
-        v.fitted_held, v.fitted, kFittedToleranceDb));
+    out.push_back(
+        fmt::format("A fitted distribution was accepted for {} of {} weight and {} of {} "
+                    "activation tensors, and "
+                    "{} of the {} predictions made from these fits lie within {:.1f} dB.",
+                    v.weight_accepted, v.weight_tensors, v.activation_accepted,
+                    v.activation_tensors, v.fitted_held, v.fitted, kFittedToleranceDb));
   }
   if (v.outputs.count) {
-    out.push_back(fmt::format(
-        "The predicted SQNR of the network's output differs from the measured one by {:.2f} dB in the "
-        "median and by at most {:.2f} dB.",
-        v.outputs.median, v.outputs.largest));
+    out.push_back(
+        fmt::format("The predicted SQNR of the network's output differs from the measured one by "
+                    "{:.2f} dB in the "
+                    "median and by at most {:.2f} dB.",
+                    v.outputs.median, v.outputs.largest));
   }
 }
 
@@ -159,11 +167,13 @@ std::vector<std::string> labels_by_loss(const std::vector<Record>& records, bool
 std::string conditions(const std::vector<Record>& records) {
   std::set<std::string> rounding, overflow, scale;
   for (const Record& r : records) {
-    for (const auto& [role, name] : {std::pair(&r.weight, "weights"), {&r.activation, "activations"}}) {
+    for (const auto& [role, name] :
+         {std::pair(&r.weight, "weights"), {&r.activation, "activations"}}) {
       if (!role->quantized) continue;
       if (!role->rounding.empty()) rounding.insert(role->rounding);
       if (!role->overflow.empty()) overflow.insert(role->overflow);
-      if (!role->scale.empty()) scale.insert(fmt::format("{} per {} ({})", role->scale, role->granularity, name));
+      if (!role->scale.empty())
+        scale.insert(fmt::format("{} per {} ({})", role->scale, role->granularity, name));
     }
   }
   std::string out;

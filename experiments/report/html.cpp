@@ -17,10 +17,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kNoCharts =
-    "<p class=\"notice\">This program was built without Node.js, so the report has tables only. "
-    "For the charts install <code>node</code> and <code>npm</code>, build again "
-    "(<code>cmake --build</code>) and run <code>numemu report</code> on the sweep's folder. "
-    "The rows need not be computed again.</p>";
+    "<p class=\"notice\">This program was built without its charting libraries (Node.js was "
+    "missing, "
+    "or npm could not fetch them), so the report has tables only. For the charts install "
+    "<code>node</code> and <code>npm</code>, build again (<code>cmake --build</code>) and run "
+    "<code>numemu report</code> on the sweep's folder. The rows need not be computed again.</p>";
 
 std::string subject(const std::vector<Record>& records) {
   std::set<std::string> nets, data;
@@ -46,7 +47,8 @@ std::string facts(const std::vector<Record>& records) {
   std::string out = fmt::format("{} row{}", records.size(), records.size() == 1 ? "" : "s");
   const auto add = [&out](const char* name, const std::set<std::string>& words) {
     for (const std::string& word : words) {
-      out += fmt::format("{}{}", &word == &*words.begin() ? fmt::format(" · {} ", name) : ", ", word);
+      out +=
+          fmt::format("{}{}", &word == &*words.begin() ? fmt::format(" · {} ", name) : ", ", word);
     }
   };
   add("seed", seeds);
@@ -56,7 +58,8 @@ std::string facts(const std::vector<Record>& records) {
 
 std::string paragraph(const std::vector<std::string>& sentences) {
   std::string out;
-  for (const std::string& sentence : sentences) out += (out.empty() ? "" : " ") + html_text(sentence);
+  for (const std::string& sentence : sentences)
+    out += (out.empty() ? "" : " ") + html_text(sentence);
   return out;
 }
 
@@ -65,10 +68,12 @@ std::string loss_lists(const std::vector<Record>& records) {
   for (const bool small : {true, false}) {
     const std::vector<std::string> labels = labels_by_loss(records, small);
     if (labels.empty()) continue;
-    out += fmt::format("<dt>{}</dt><dd>", small ? fmt::format("Lose less than {:.1f} points", 100 * kSmallLoss)
-                                                : fmt::format("Lose {:.1f} points or more", 100 * kSmallLoss));
+    out += fmt::format("<dt>{}</dt><dd>",
+                       small ? fmt::format("Lose less than {:.1f} points", 100 * kSmallLoss)
+                             : fmt::format("Lose {:.1f} points or more", 100 * kSmallLoss));
     for (const std::string& label : labels) {
-      out += fmt::format("{}<span>{}</span>", &label == &labels.front() ? "" : ", ", html_text(label));
+      out +=
+          fmt::format("{}<span>{}</span>", &label == &labels.front() ? "" : ", ", html_text(label));
     }
     out += "</dd>";
   }
@@ -77,8 +82,8 @@ std::string loss_lists(const std::vector<Record>& records) {
 
 std::string role_words(const RoleRecord& role) {
   if (!role.quantized) return "float32";
-  return fmt::format("{} ({}, {}, {} per {})", role.format, role.rounding, role.overflow, role.scale,
-                     role.granularity);
+  return fmt::format("{} ({}, {}, {} per {})", role.format, role.rounding, role.overflow,
+                     role.scale, role.granularity);
 }
 
 /// What the drop-down list of points offers: rows that have layers to draw.
@@ -88,31 +93,37 @@ Json point_choices(const std::vector<Record>& records, const Json& layers) {
   Json out = Json::array();
   for (const Record& r : records) {
     if (!drawn.contains(r.position)) continue;
-    out.push_back({{"i", r.position},
-                   {"text", fmt::format("{}: {}, {}", r.position + 1, r.label(), short_unit(r.unit))},
-                   {"words", fmt::format("weights {}; activations {}; unit {}", role_words(r.weight),
-                                         role_words(r.activation), r.unit)}});
+    out.push_back(
+        {{"i", r.position},
+         {"text", fmt::format("{}: {}, {}", r.position + 1, r.label(), short_unit(r.unit))},
+         {"words", fmt::format("weights {}; activations {}; unit {}", role_words(r.weight),
+                               role_words(r.activation), r.unit)}});
   }
   return out;
 }
 
-Json page_data(const std::vector<Record>& records, Json datasets, const std::vector<Asset>& charts) {
+Json page_data(const std::vector<Record>& records, Json datasets,
+               const std::vector<Asset>& charts) {
   Json out;
   out["units"] = swept_units(records);
   out["choices"] = point_choices(records, datasets["layers"]);
   const Record* chosen = cheapest_safe(records);
   out["chosen"] = chosen ? Json(chosen->position) : Json();
-  for (const Asset& chart : charts) out["charts"][std::string(chart.name)] = Json::parse(chart.text);
+  for (const Asset& chart : charts)
+    out["charts"][std::string(chart.name)] = Json::parse(chart.text);
   out["datasets"] = std::move(datasets);
   return out;
 }
 
 std::string unit_control(const std::vector<std::string>& units) {
   std::string options;
-  for (const std::string& unit : units) options += fmt::format("<option>{}</option>", html_text(unit));
+  for (const std::string& unit : units)
+    options += fmt::format("<option>{}</option>", html_text(unit));
   if (units.size() > 1) options += "<option value=\"\">all units</option>";
-  return fmt::format("<p class=\"control\"><label for=\"unit\">Unit in the figures</label> "
-                     "<select id=\"unit\">{}</select></p>", options);
+  return fmt::format(
+      "<p class=\"control\"><label for=\"unit\">Unit in the figures</label> "
+      "<select id=\"unit\">{}</select></p>",
+      options);
 }
 
 std::string figures_section(const std::vector<Record>& records, const ReportAssets& assets,
@@ -161,19 +172,19 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
               html_json(page_data(records, datasets, assets.charts)) + "</script>\n<script>" +
               html_script(assets.libraries) + "</script>\n" + scripts;
   }
-  return fill_template(
-      assets.page,
-      {{"title", html_text(subject(records))},
-       {"facts", facts(records)},
-       {"style", std::string(assets.style)},
-       {"headline", paragraph(headline(records, verdicts))},
-       {"losses", loss_lists(records)},
-       {"figures", figures_section(records, assets, datasets)},
-       {"verdicts", verdict_tables(verdicts)},
-       {"points", points_table(records)},
-       {"sweep", input.sweep ? html_text(input.sweep->dump(1, ' ', false, Json::error_handler_t::replace))
-                             : "not recorded"},
-       {"scripts", std::move(scripts)}});
+  return fill_template(assets.page,
+                       {{"title", html_text(subject(records))},
+                        {"facts", facts(records)},
+                        {"style", std::string(assets.style)},
+                        {"headline", paragraph(headline(records, verdicts))},
+                        {"losses", loss_lists(records)},
+                        {"figures", figures_section(records, assets, datasets)},
+                        {"verdicts", verdict_tables(verdicts)},
+                        {"points", points_table(records)},
+                        {"sweep", input.sweep ? html_text(input.sweep->dump(
+                                                    1, ' ', false, Json::error_handler_t::replace))
+                                              : "not recorded"},
+                        {"scripts", std::move(scripts)}});
 }
 
 void write_html(const ReportInput& input, const std::string& path) {

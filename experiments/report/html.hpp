@@ -15,12 +15,14 @@ std::string render_html(const ReportInput&, const ReportAssets&);
 std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
 std::string verdict_tables(const Verdicts&);
-/// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent` gets the titles of
-/// the others. Throws Error naming a chart that is not JSON with a usermeta object.
+/// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent`
+/// gets the titles of the others. Throws Error naming a chart that is not JSON with a usermeta
+/// object.
 std::string figures_html(const std::vector<Asset>& charts, const nlohmann::ordered_json& datasets,
                          const std::string& conditions, std::vector<std::string>& absent);
 
-/// `page` with every {{name}} replaced; inserted text is not searched again. Unknown names stay as they are.
+/// `page` with every {{name}} replaced; inserted text is not searched again. Unknown names stay as
+/// they are.
 std::string fill_template(std::string_view page,
                           const std::vector<std::pair<std::string_view, std::string>>& values);
 

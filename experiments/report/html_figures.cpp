@@ -1,4 +1,5 @@
-// Figures from the charts' own usermeta: order, title, caption, the data they need and the lists they offer.
+// Figures from the charts' own usermeta: order, title, caption, the data they need and the lists
+// they offer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +51,8 @@ std::string control(const std::string& kind) {
   };
   if (kind == "point") return "<p class=\"control\">" + select("point", "Configuration") + "</p>";
   if (kind == "tensor") {
-    return "<p class=\"control\">" + select("tensor", "Tensor") + select("format", "Format") + "</p>";
+    return "<p class=\"control\">" + select("tensor", "Tensor") + select("format", "Format") +
+           "</p>";
   }
   return "";
 }

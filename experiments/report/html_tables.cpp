@@ -17,7 +17,8 @@ constexpr const char* kNone = "–";
 
 std::string number(const std::optional<double>& x, int digits, bool sign = false) {
   if (!x) return kNone;
-  std::string text = sign ? fmt::format("{:+.{}f}", *x, digits) : fmt::format("{:.{}f}", *x, digits);
+  std::string text =
+      sign ? fmt::format("{:+.{}f}", *x, digits) : fmt::format("{:.{}f}", *x, digits);
   if (text[0] == '-') text.replace(0, 1, "−");
   return text;
 }
@@ -79,8 +80,10 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
     return std::any_of(records.begin(), records.end(),
                        [&](const Record& r) { return r.*field != records.front().*field; });
   };
-  if (differs(&Record::net)) out.push_back({"Network", false, [](auto& r) { return text_cell_html(r.net); }});
-  if (differs(&Record::data)) out.push_back({"Data", false, [](auto& r) { return text_cell_html(r.data); }});
+  if (differs(&Record::net))
+    out.push_back({"Network", false, [](auto& r) { return text_cell_html(r.net); }});
+  if (differs(&Record::data))
+    out.push_back({"Data", false, [](auto& r) { return text_cell_html(r.data); }});
   if (differs(&Record::seed)) {
     out.push_back({"Seed", true, [](auto& r) { return numeric_cell(r.seed, number(r.seed, 0)); }});
   }
@@ -90,7 +93,8 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
     out.push_back({"Other rules", false, [](auto& r) { return text_cell_html(r.other); }});
   }
   out.push_back({"Unit", false, [](auto& r) { return text_cell_html(r.unit); }});
-  out.push_back({"Bits W", true, [](auto& r) { return numeric_cell(r.bits_weight, number(r.bits_weight, 2)); }});
+  out.push_back({"Bits W", true,
+                 [](auto& r) { return numeric_cell(r.bits_weight, number(r.bits_weight, 2)); }});
   out.push_back({"Bits A", true, [](auto& r) {
                    return numeric_cell(r.bits_activation, number(r.bits_activation, 2));
                  }});
@@ -102,25 +106,29 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                                                                    r.difference_high, true));
                  }});
   out.push_back({"SQNR measured, dB", true, [](auto& r) { return sqnr_cell(r, r.sqnr_db); }});
-  out.push_back({"SQNR predicted, dB", true, [](auto& r) { return sqnr_cell(r, r.predicted_sqnr_db); }});
+  out.push_back(
+      {"SQNR predicted, dB", true, [](auto& r) { return sqnr_cell(r, r.predicted_sqnr_db); }});
   return out;
 }
 
 std::string verdict_row(const std::string& what, std::size_t made, const std::string& held,
                         const std::string& rule) {
-  return fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-                     what, made, held, rule);
+  return fmt::format(
+      "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+      what, made, held, rule);
 }
 
 std::string share(std::size_t held, std::size_t made) {
   if (made == 0) return kNone;
-  return fmt::format("{} <small>({:.0f} %)</small>", held, 100.0 * static_cast<double>(held) / static_cast<double>(made));
+  return fmt::format("{} <small>({:.0f} %)</small>", held,
+                     100.0 * static_cast<double>(held) / static_cast<double>(made));
 }
 
 std::string spread(const Spread& s) {
-  return s.count ? fmt::format("median {:.2f} dB <small>(at most {:.2f})</small>", s.median, s.largest) : kNone;
+  return s.count
+             ? fmt::format("median {:.2f} dB <small>(at most {:.2f})</small>", s.median, s.largest)
+             : kNone;
 }
-
 
 }  // namespace
 
@@ -142,44 +150,62 @@ std::string points_table(const std::vector<Record>& records) {
 
 std::string verdict_tables(const Verdicts& v) {
   std::string out =
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Predictions\"><table><thead><tr><th scope=\"col\">Prediction</th>"
-      "<th scope=\"col\" class=\"n\">Compared</th><th scope=\"col\" class=\"n\">Held</th><th scope=\"col\">Rule</th></tr></thead><tbody>";
-  out += verdict_row("Empirical error of a tensor", v.empirical, share(v.empirical_held, v.empirical),
-                     "equal within 1e-9 relative, deterministic rounding");
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"Predictions\"><table><thead><tr><th scope=\"col\">Prediction</th>"
+      "<th scope=\"col\" class=\"n\">Compared</th><th scope=\"col\" class=\"n\">Held</th><th "
+      "scope=\"col\">Rule</th></tr></thead><tbody>";
+  out +=
+      verdict_row("Empirical error of a tensor", v.empirical, share(v.empirical_held, v.empirical),
+                  "equal within 1e-9 relative, deterministic rounding");
   out += verdict_row("Distribution fits a weight tensor", v.weight_tensors,
-                     share(v.weight_accepted, v.weight_tensors), "Kolmogorov-Smirnov distance below its threshold");
+                     share(v.weight_accepted, v.weight_tensors),
+                     "Kolmogorov-Smirnov distance below its threshold");
   out += verdict_row("Distribution fits an activation tensor", v.activation_tensors,
                      share(v.activation_accepted, v.activation_tensors), "the same");
   out += verdict_row("Error from an accepted fit", v.fitted, share(v.fitted_held, v.fitted),
                      fmt::format("within {:.1f} dB", kFittedToleranceDb));
-  out += verdict_row("SQNR of a layer", v.layers.count, spread(v.layers), "absolute difference, no limit set");
-  out += verdict_row("SQNR of the output", v.outputs.count, spread(v.outputs), "absolute difference, no limit set");
+  out += verdict_row("SQNR of a layer", v.layers.count, spread(v.layers),
+                     "absolute difference, no limit set");
+  out += verdict_row("SQNR of the output", v.outputs.count, spread(v.outputs),
+                     "absolute difference, no limit set");
   out += "</tbody></table></div>";
   if (!v.refused.empty()) {
-    out += "<h3>Tensors that no distribution fits</h3>"
-           "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Refused tensors\"><table><thead><tr><th scope=\"col\">Layer</th><th scope=\"col\">Role</th>"
-           "<th scope=\"col\" class=\"n\">Elements</th><th scope=\"col\">Best family</th><th scope=\"col\" class=\"n\">KS distance</th>"
-           "<th scope=\"col\" class=\"n\">Threshold</th></tr></thead><tbody>";
+    out +=
+        "<h3>Tensors that no distribution fits</h3>"
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Refused "
+        "tensors\"><table><thead><tr><th scope=\"col\">Layer</th><th scope=\"col\">Role</th>"
+        "<th scope=\"col\" class=\"n\">Elements</th><th scope=\"col\">Best family</th><th "
+        "scope=\"col\" class=\"n\">KS distance</th>"
+        "<th scope=\"col\" class=\"n\">Threshold</th></tr></thead><tbody>";
     for (const RefusedTensor& t : v.refused) {
-      out += fmt::format("<tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                         html_text(t.layer), text_cell_html(t.role), grouped(t.n), text_cell_html(t.family),
-                         number(t.distance, 3), number(t.threshold, 3));
+      out += fmt::format(
+          "<tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td>{}<td class=\"n\">{}</td><td "
+          "class=\"n\">{}</td></tr>",
+          html_text(t.layer), text_cell_html(t.role), grouped(t.n), text_cell_html(t.family),
+          number(t.distance, 3), number(t.threshold, 3));
     }
     out += "</tbody></table></div>";
   }
   if (!v.failed.empty()) {
     constexpr std::size_t kShown = 20;
     out += fmt::format("<h3>Predictions that failed{}</h3>",
-                       v.failed.size() > kShown ? fmt::format(" (the worst {} of {})", kShown, v.failed.size()) : "");
-    out += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Failed predictions\"><table><thead><tr><th scope=\"col\">Kind</th><th scope=\"col\">Layer</th>"
-           "<th scope=\"col\">Role</th><th scope=\"col\">Format</th><th scope=\"col\" class=\"n\">Predicted, dB</th>"
-           "<th scope=\"col\" class=\"n\">Measured, dB</th></tr></thead><tbody>";
+                       v.failed.size() > kShown
+                           ? fmt::format(" (the worst {} of {})", kShown, v.failed.size())
+                           : "");
+    out +=
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Failed "
+        "predictions\"><table><thead><tr><th scope=\"col\">Kind</th><th scope=\"col\">Layer</th>"
+        "<th scope=\"col\">Role</th><th scope=\"col\">Format</th><th scope=\"col\" "
+        "class=\"n\">Predicted, dB</th>"
+        "<th scope=\"col\" class=\"n\">Measured, dB</th></tr></thead><tbody>";
     for (std::size_t i = 0; i < std::min(kShown, v.failed.size()); ++i) {
       const FailedPrediction& f = v.failed[i];
-      const auto db = [](double x) { return number(std::isfinite(x) ? std::optional(x) : std::nullopt, 2); };
+      const auto db = [](double x) {
+        return number(std::isfinite(x) ? std::optional(x) : std::nullopt, 2);
+      };
       out += "<tr>" + text_cell_html(f.what) + text_cell_html(f.layer) + text_cell_html(f.role) +
-             text_cell_html(f.format) + "<td class=\"n\">" + db(f.predicted_db) + "</td><td class=\"n\">" +
-             db(f.measured_db) + "</td></tr>";
+             text_cell_html(f.format) + "<td class=\"n\">" + db(f.predicted_db) +
+             "</td><td class=\"n\">" + db(f.measured_db) + "</td></tr>";
     }
     out += "</tbody></table></div>";
   }

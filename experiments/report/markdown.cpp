@@ -1,4 +1,5 @@
-// The headline and the table of points as Markdown, for terminals, pull requests and people without a browser.
+// The headline and the table of points as Markdown, for terminals, pull requests and people without
+// a browser.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +24,8 @@ std::string interval(const std::optional<double>& x, const std::optional<double>
 
 std::string role(const RoleRecord& r) {
   if (!r.quantized) return "float32";
-  return fmt::format("{}, {}, {}, {} per {}", r.format, r.rounding, r.overflow, r.scale, r.granularity);
+  return fmt::format("{}, {}, {}, {} per {}", r.format, r.rounding, r.overflow, r.scale,
+                     r.granularity);
 }
 
 std::string table_line(const std::vector<std::string>& cells) {
@@ -38,13 +40,15 @@ void write_markdown(const ReportInput& input, const std::string& path) {
   const std::vector<Record> records = read_records(*input.rows);
   const Verdicts verdicts = judge_predictions(records);
   std::string out = "# Accuracy against bits\n\n";
-  for (const std::string& sentence : headline(records, verdicts)) out += markdown_cell(sentence) + "\n";
-  out += "\n" + table_line({"#", "weights", "activations", "unit", "bits W", "bits A", "top-1, % (95 %)",
-                            "change, points (95 %, paired)", "SQNR, dB", "predicted, dB", "other rules"});
+  for (const std::string& sentence : headline(records, verdicts))
+    out += markdown_cell(sentence) + "\n";
+  out += "\n" +
+         table_line({"#", "weights", "activations", "unit", "bits W", "bits A", "top-1, % (95 %)",
+                     "change, points (95 %, paired)", "SQNR, dB", "predicted, dB", "other rules"});
   out += "|--:|---|---|---|--:|--:|--:|--:|--:|--:|---|\n";
   for (const Record& r : records) {
-    out += table_line({fmt::format("{}", r.position + 1), role(r.weight), role(r.activation), r.unit,
-                       number(r.bits_weight, 2), number(r.bits_activation, 2),
+    out += table_line({fmt::format("{}", r.position + 1), role(r.weight), role(r.activation),
+                       r.unit, number(r.bits_weight, 2), number(r.bits_activation, 2),
                        interval(r.top1, r.ci_low, r.ci_high),
                        interval(r.difference, r.difference_low, r.difference_high),
                        number(r.sqnr_db, 1), number(r.predicted_sqnr_db, 1), r.other});
@@ -54,7 +58,8 @@ void write_markdown(const ReportInput& input, const std::string& path) {
     out += table_line({"layer", "role", "elements", "best family", "KS distance", "threshold"});
     out += "|---|---|--:|---|--:|--:|\n";
     for (const RefusedTensor& t : verdicts.refused) {
-      out += table_line({t.layer, t.role, number(t.n, 0), t.family, number(t.distance, 3), number(t.threshold, 3)});
+      out += table_line({t.layer, t.role, number(t.n, 0), t.family, number(t.distance, 3),
+                         number(t.threshold, 3)});
     }
   }
   write_atomically(path, out);

@@ -1,4 +1,5 @@
-// Reads rows of schema version 1 leniently: a report must appear for any rows, also incomplete ones.
+// Reads rows of schema version 1 leniently: a report must appear for any rows, also incomplete
+// ones.
 #include "experiments/report/record.hpp"
 
 #include <fmt/format.h>
@@ -35,8 +36,7 @@ RoleRecord read_role(const Json& row, const char* role) {
     out.bits = format.bits;
     // An integer is a float without exponent: its magnitude bits stand in the mantissa's place.
     out.exponent_bits = floating ? format.exponent_bits : 0;
-    out.mantissa_bits =
-        floating ? format.mantissa_bits : format.bits - (format.is_signed ? 1 : 0);
+    out.mantissa_bits = floating ? format.mantissa_bits : format.bits - (format.is_signed ? 1 : 0);
   } catch (const Error&) {
     // Block formats and codebooks have no row in the scalar table; they are drawn as "other".
   }

@@ -1,4 +1,5 @@
-// One row of a sweep, flattened: what tables, exports and charts read instead of walking the row's JSON.
+// One row of a sweep, flattened: what tables, exports and charts read instead of walking the row's
+// JSON.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +13,8 @@ namespace numemu::experiments {
 struct RoleRecord {
   bool quantized = false;  ///< false: float32, and every other field is as constructed
   std::string format = "float32", rounding, overflow, scale, granularity, axis, mask;
-  std::string family = "float";  ///< "float", "int", or "other" for formats without a row in the table
+  std::string family =
+      "float";  ///< "float", "int", or "other" for formats without a row in the table
   std::optional<int> bits = 32, exponent_bits = 8, mantissa_bits = 23;
 
   friend bool operator==(const RoleRecord&, const RoleRecord&) = default;

@@ -8,9 +8,10 @@ namespace numemu::experiments {
 
 /// Everything a report shows. `rows` are rows of schema version 1 in point order.
 struct ReportInput {
-  const nlohmann::ordered_json* sweep = nullptr;    ///< canonical sweep configuration
+  const nlohmann::ordered_json* sweep = nullptr;  ///< canonical sweep configuration
   const std::vector<nlohmann::ordered_json>* rows = nullptr;
-  const nlohmann::ordered_json* tensors = nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
+  const nlohmann::ordered_json* tensors =
+      nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
 };
 
 /// Each writes atomically (temporary file, rename) and throws Error naming the file when it cannot.

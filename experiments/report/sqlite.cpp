@@ -61,7 +61,8 @@ class Database {
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_{nullptr, sqlite3_close};
 };
 
-/// A column of `layers` or `tensors`, and the key it is read from, in the object itself or in its `parent`.
+/// A column of `layers` or `tensors`, and the key it is read from, in the object itself or in its
+/// `parent`.
 struct Field {
   const char* name;
   bool is_text;
@@ -112,8 +113,7 @@ void write_items(Database& database, const std::string& table, const Field (&fie
     columns += fmt::format(", {} {}", field.name, field.is_text ? "TEXT" : "REAL");
   }
   database.run(fmt::format("CREATE TABLE {} ({})", table, columns));
-  const std::string insert =
-      fmt::format("INSERT INTO {} VALUES ({})", table, placeholders(N + 1));
+  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", table, placeholders(N + 1));
   for (const Record& record : records) {
     const Json* items = json_at(*record.row, path);
     if (!items || !items->is_array()) continue;

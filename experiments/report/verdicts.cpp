@@ -18,8 +18,8 @@ Spread spread_of(std::vector<double> differences) {
   if (differences.empty()) return out;
   std::sort(differences.begin(), differences.end());
   const std::size_t half = differences.size() / 2;
-  out.median = differences.size() % 2 ? differences[half]
-                                      : (differences[half - 1] + differences[half]) / 2;
+  out.median =
+      differences.size() % 2 ? differences[half] : (differences[half - 1] + differences[half]) / 2;
   out.largest = differences.back();
   return out;
 }
@@ -27,8 +27,9 @@ Spread spread_of(std::vector<double> differences) {
 /// Whether any rule of the recipe rounds at random; then equality with the mean is not promised.
 bool rounds_at_random(const Json& row) {
   const Json* recipe = json_at(row, {"point", "recipe"});
-  return recipe && recipe->dump(-1, ' ', false, Json::error_handler_t::replace)
-                           .find("\"rounding\":\"sr") != std::string::npos;
+  return recipe &&
+         recipe->dump(-1, ' ', false, Json::error_handler_t::replace).find("\"rounding\":\"sr") !=
+             std::string::npos;
 }
 
 bool equal_mse(double predicted, double measured) {

@@ -15,16 +15,6 @@ namespace {
 /// not to batches.
 thread_local std::int64_t first_sample = 0;
 
-RandomSource random_source(std::uint64_t seed, std::string_view layer, net::Role role,
-                           std::int64_t step, net::GemmKind kind) {
-  RandomSource source;
-  source.seed = seed;
-  source.stream = Stream::quantize;
-  source.tensor = tensor_word(
-      fmt::format("{}/{}/{}/{}", layer, net::to_string(role), step, net::to_string(kind)));
-  return source;
-}
-
 void count(const FlagCounts& flags, OperandCounts& counts) {
   counts.elements += flags.elements;
   counts.overflow += flags.overflow;
@@ -58,6 +48,16 @@ void apply_scales(const ReadySide& a, const ReadySide& b, std::int64_t m, std::i
 
 }  // namespace
 
+RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role role,
+                           std::int64_t step, net::GemmKind kind) {
+  RandomSource source;
+  source.seed = seed;
+  source.stream = Stream::quantize;
+  source.tensor = tensor_word(
+      fmt::format("{}/{}/{}/{}", layer, net::to_string(role), step, net::to_string(kind)));
+  return source;
+}
+
 const unit::Unit& RecipeNumerics::Layer::unit(net::GemmKind kind) const {
   return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
 }
@@ -85,7 +85,7 @@ void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& refer
       const net::Tensor* weight = net::weight_of(node);
       quantize_tensor(
           *layer.recipe.weight, *weight, choose_scales(*layer.recipe.weight, *weight),
-          random_source(recipe_.seed(), node.name, net::Role::weight, 0, net::GemmKind::fprop), 0,
+          operand_random(recipe_.seed(), node.name, net::Role::weight, 0, net::GemmKind::fprop), 0,
           layer.weight);
       count(layer.weight.flags, layer.counts);
     }
@@ -139,7 +139,7 @@ void RecipeNumerics::product(const net::Product& product) {
     const std::int64_t first = inference ? first_sample * (side.source->size() / batch) : 0;
     quantize_tensor(*policy, *side.source,
                     inference ? layer.activation_scales : choose_scales(*policy, *side.source),
-                    random_source(recipe_.seed(), product.layer, side.role, step, product.kind),
+                    operand_random(recipe_.seed(), product.layer, side.role, step, product.kind),
                     first, scratch);
     count(scratch.flags, layer.counts);
     return {{policy->format, scratch.codes(), side.gather}, &scratch.scales};

@@ -53,4 +53,8 @@ class RecipeNumerics : public net::Numerics {
   std::atomic<std::int64_t> training_step_{0};
 };
 
+/// Where the random bits of an operand come from: the tensor identity is layer/role/step/gemm.
+RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role,
+                            std::int64_t step, net::GemmKind);
+
 }  // namespace numemu::policies

@@ -1,5 +1,4 @@
-// Every code of every row of at most 16 bits against the specification's own numbers, restated
-// here.
+// Every code of every row of at most 16 bits against the specification's numbers, restated here.
 #include <cmath>
 #include <map>
 #include <set>

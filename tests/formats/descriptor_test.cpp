@@ -1,5 +1,4 @@
-// Formats described by name: what each part does, canonical spelling, and errors that name the
-// offending part.
+// Formats described by name: what each part does, canonical spelling, and the errors.
 #include "formats/descriptor.hpp"
 
 #include "formats/error.hpp"

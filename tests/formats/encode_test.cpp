@@ -1,5 +1,4 @@
-// The reference encoder against an oracle that searches the list of values, against host
-// conversions, and by its rules.
+// The reference encoder against an oracle that searches the values, the host, and its rules.
 #include <cfenv>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,4 @@
-// An encoder by search: the two neighbours of a number in the list of a format's values decide,
-// never its bits.
+// An encoder by search: the neighbours in the list of a format's values decide, never bits.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,4 @@
-// The fast path of quantize_codes against its reference: codes and flag counts, everywhere it could
-// differ.
+// The fast path of quantize_codes against its reference: codes and flag counts.
 #include "formats/quantize.hpp"
 
 #include <hwy/targets.h>
@@ -67,6 +66,8 @@ std::vector<float> probes(const Format& f, float scale) {
     for (const double factor : {1.0, 1.0 - std::ldexp(0.25, -f.mantissa_bits),
                                 1.0 - std::ldexp(0.5, -f.mantissa_bits), 0.75})
       centres.push_back(x * factor);
+  // Where tininess ends in formats whose field 0 is a normal binade.
+  centres.push_back(std::ldexp(1 + std::ldexp(0.5, -f.mantissa_bits), -f.bias));
   const double beyond =
       largest_value(f) + std::exp2(std::ilogb(largest_value(f)) - f.mantissa_bits);
   centres.push_back(beyond);

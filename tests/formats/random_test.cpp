@@ -1,5 +1,4 @@
-// Known answers of Philox and of the project's layout of pieces; the same numbers stand in
-// docs/formats.md.
+// Known answers of Philox and of the layout of pieces, the same as in docs/formats.md.
 #include "formats/random.hpp"
 
 #include <set>

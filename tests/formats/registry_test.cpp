@@ -1,5 +1,4 @@
-// Guards the table of formats: names, aliases, sources, documentation, and what an unknown name
-// says.
+// Guards the table of formats: names, aliases, sources, documentation, unknown names.
 #include <fstream>
 #include <set>
 #include <sstream>

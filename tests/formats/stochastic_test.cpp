@@ -1,5 +1,4 @@
-// Stochastic rounding by enumeration: all 2^n random words, counted, against the formula of each
-// variant.
+// Stochastic rounding by enumeration: all 2^n words counted against each variant's formula.
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include "formats/codec.hpp"

@@ -16,17 +16,23 @@ struct Images {
 };
 
 /// Splits: the last 5,000 training images are validation, the first 512 calibration (and still training).
-/// The test split is read only to report: test() counts its calls, and a test proves that training makes none.
+/// The test split is read only to report: test_reads() counts the calls, and a test proves that training makes none.
+/// Every batch throws Error when asked for images outside its split.
 class Dataset {
  public:
-  Dataset(std::string name, std::int64_t classes, Images train, Images test, std::vector<float> mean, std::vector<float> deviation);
+  static constexpr std::int64_t kValidation = 5'000;
+  static constexpr std::int64_t kCalibration = 512;
+
+  /// `mean` and `deviation` per channel, on pixels of [0, 1]. Throws Error naming the set when it is too small or the
+  /// arrays do not fit their extents.
+  Dataset(std::string name, std::int64_t classes, Images train, Images test, const std::vector<double>& mean,
+          const std::vector<double>& deviation);
 
   const std::string& name() const { return name_; }
   std::int64_t classes() const { return classes_; }
   Shape input_shape() const { return {train_.height, train_.width, train_.channels}; }
-  std::int64_t train_count() const;       ///< without validation
-  std::int64_t validation_count() const;
-  static constexpr std::int64_t kCalibration = 512;
+  std::int64_t train_count() const { return train_.count - kValidation; }
+  std::int64_t validation_count() const { return kValidation; }
   std::int64_t test_count() const { return test_.count; }
 
   /// [ids.size(), height, width, channels] of (pixel / 255 - mean) / deviation, computed once per byte value in float64
@@ -35,11 +41,14 @@ class Dataset {
   Tensor validation_batch(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
   Tensor calibration_batch(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
   Tensor test_batch(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
-  /// How often test images were read.
-  std::int64_t test_reads() const;
+  /// How often test_batch was called.
+  std::int64_t test_reads() const { return test_reads_; }
 
  private:
-  Tensor normalize(const Images&, const std::int64_t* ids, std::int64_t count) const;
+  Tensor batch(const Images&, const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels) const;
+  std::vector<std::int64_t> run_of(std::string_view split, std::int64_t size, std::int64_t first,
+                                   std::int64_t count) const;
+
   std::string name_;
   std::int64_t classes_;
   Images train_, test_;
@@ -47,7 +56,7 @@ class Dataset {
   mutable std::int64_t test_reads_ = 0;
 };
 
-/// "glyphs", "mnist:DIR", "cifar10:DIR". `cache` is the folder where generated sets are kept. `threads` may be 0 (all).
+/// "glyphs", "mnist:DIR", "cifar10:DIR". `cache_folder` is where generated sets are kept.
 /// Throws Error naming file, offset and what was expected.
 Dataset load_dataset(std::string_view name, const std::string& cache_folder);
 

@@ -19,8 +19,10 @@ void add_bias(const Tensor& bias, Tensor& y) {
 
 void bias_gradient(const Tensor& grad_output, Tensor& gradient) {
   const std::int64_t channels = gradient.size();
-  const std::vector<double> sums = column_sums(grad_output.data.data(), grad_output.size() / channels, channels);
-  for (std::int64_t c = 0; c < channels; ++c) gradient.data[c] = neutral(static_cast<float>(sums[c]));
+  const std::vector<double> sums =
+      column_sums(grad_output.data.data(), grad_output.size() / channels, channels);
+  for (std::int64_t c = 0; c < channels; ++c)
+    gradient.data[c] = neutral(static_cast<float>(sums[c]));
 }
 
 }  // namespace numemu::net

@@ -9,7 +9,8 @@ namespace numemu::net {
 /// y [.., channels] += bias [channels] in float32.
 void add_bias(const Tensor& bias, Tensor& y);
 
-/// gradient [channels] = sums of grad_output [.., channels] over the leading axes: pairwise in float64, rounded once.
+/// gradient [channels] = sums of grad_output [.., channels] over the leading axes: pairwise in
+/// float64, rounded once.
 void bias_gradient(const Tensor& grad_output, Tensor& gradient);
 
 }  // namespace numemu::net

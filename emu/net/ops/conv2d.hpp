@@ -1,4 +1,5 @@
-// Convolution over NHWC images with OHWI weights, as three products whose operands are read through gather tables.
+// Convolution over NHWC images with OHWI weights, as three products whose operands are read through
+// gather tables.
 #pragma once
 #include <vector>
 
@@ -15,7 +16,8 @@ struct Conv2dOptions {
 };
 
 /// y [n, oh, ow, out] = x [n, h, w, in] * weight [out, kh, kw, in] + bias [out],
-/// oh = (h + 2 pad - kh) / stride + 1. Products reduce over (kh, kw, in) with in fastest; the bias is added afterwards.
+/// oh = (h + 2 pad - kh) / stride + 1. Products reduce over (kh, kw, in) with in fastest; the bias
+/// is added afterwards.
 class Conv2d final : public Op {
  public:
   /// Throws Error when an option is out of range.
@@ -27,8 +29,9 @@ class Conv2d final : public Op {
   const Conv2dOptions& options() const { return options_; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output, const Tensor& grad_output,
-                std::span<Tensor> grad_inputs, std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
 
  private:
   Conv2dOptions options_;

@@ -1,4 +1,5 @@
-// Softmax cross-entropy, sample by sample; exponentials of differences from the largest logit never overflow.
+// Softmax cross-entropy, sample by sample; exponentials of differences from the largest logit never
+// overflow.
 #include "emu/net/ops/cross_entropy.hpp"
 
 #include <limits>
@@ -29,10 +30,11 @@ std::int64_t argmax(const float* z, std::int64_t classes) {
 
 }  // namespace
 
-Classified cross_entropy(const Tensor& logits, const std::vector<std::uint8_t>& labels, Tensor* gradient, float scale) {
+Classified cross_entropy(const Tensor& logits, const std::vector<std::uint8_t>& labels,
+                         Tensor* gradient, float scale) {
   if (logits.shape.size() != 2 || logits.dim(0) != static_cast<std::int64_t>(labels.size())) {
-    throw Error("cross_entropy: expected logits [" + std::to_string(labels.size()) + ", classes], got " +
-                to_string(logits.shape));
+    throw Error("cross_entropy: expected logits [" + std::to_string(labels.size()) +
+                ", classes], got " + to_string(logits.shape));
   }
   const std::int64_t batch = logits.dim(0), classes = logits.dim(1);
   Classified result{std::vector<double>(labels.size()), std::vector<std::uint8_t>(labels.size())};
@@ -40,16 +42,19 @@ Classified cross_entropy(const Tensor& logits, const std::vector<std::uint8_t>& 
   std::vector<float> exponential(static_cast<std::size_t>(classes));
   for (std::int64_t i = 0; i < batch; ++i) {
     if (labels[i] >= classes) {
-      throw Error("cross_entropy: label " + std::to_string(labels[i]) + " of sample " + std::to_string(i) +
-                  " is not below the number of classes, " + std::to_string(classes));
+      throw Error("cross_entropy: label " + std::to_string(labels[i]) + " of sample " +
+                  std::to_string(i) + " is not below the number of classes, " +
+                  std::to_string(classes));
     }
     const float* const z = logits.data.data() + i * classes;
     const std::int64_t best = argmax(z, classes);
     result.right[i] = best == labels[i];
     const float largest = best == kNone ? std::numeric_limits<float>::quiet_NaN() : z[best];
     for (std::int64_t c = 0; c < classes; ++c) exponential[c] = exp(z[c] - largest);
-    const double sum = stats::pairwise_sum(classes, [&](std::int64_t c) { return double{exponential[c]}; });
-    result.loss[i] = double{log(static_cast<float>(sum))} + (double{largest} - double{z[labels[i]]});
+    const double sum =
+        stats::pairwise_sum(classes, [&](std::int64_t c) { return double{exponential[c]}; });
+    result.loss[i] =
+        double{log(static_cast<float>(sum))} + (double{largest} - double{z[labels[i]]});
     if (gradient == nullptr) continue;
     float* const g = gradient->data.data() + i * classes;
     for (std::int64_t c = 0; c < classes; ++c) {

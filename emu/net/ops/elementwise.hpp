@@ -7,7 +7,8 @@
 
 namespace numemu::net {
 
-/// Below this many elements starting the threads costs more than the loop (measured: about 5 us on two cores).
+/// Below this many elements starting the threads costs more than the loop (measured: about 5 us on
+/// two cores).
 inline constexpr std::int64_t kSerialElements = 8192;
 
 /// x, or the neutral NaN for any NaN: which payload an addition passes on differs between CPUs.

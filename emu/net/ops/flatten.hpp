@@ -12,8 +12,9 @@ class Flatten final : public Op {
   bool needs_inputs() const override { return false; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output, const Tensor& grad_output,
-                std::span<Tensor> grad_inputs, std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
 };
 
 }  // namespace numemu::net

@@ -6,7 +6,8 @@
 
 namespace numemu::net {
 
-/// y [batch, out] = x [batch, in] * weight [out, in]^T + bias [out]; the bias is added after the product.
+/// y [batch, out] = x [batch, in] * weight [out, in]^T + bias [out]; the bias is added after the
+/// product.
 class Linear final : public Op {
  public:
   /// Throws Error when a size is not positive.
@@ -17,8 +18,9 @@ class Linear final : public Op {
   std::span<Parameter> parameters() override { return parameters_; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output, const Tensor& grad_output,
-                std::span<Tensor> grad_inputs, std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
 
  private:
   std::int64_t in_, out_;

@@ -7,8 +7,8 @@
 namespace numemu::net {
 namespace {
 
-// A window of kSize x kSize elements, or `any` x `any` where kSize is 0: the compiler unrolls the size that networks use.
-// Without branches: which element wins is as good as random.
+// A window of kSize x kSize elements, or `any` x `any` where kSize is 0: the compiler unrolls the
+// size that networks use. Without branches: which element wins is as good as random.
 template <std::int64_t kSize>
 struct Window {
   std::int64_t any, width, channels;
@@ -19,7 +19,8 @@ struct Window {
     for (std::int64_t y = 0; y < size; ++y) {
       for (std::int64_t x = 0; x < size; ++x) {
         const float candidate = corner[(y * width + x) * channels];
-        value = (candidate > value) | (candidate != candidate) ? candidate : value;
+        const bool wins = (candidate > value) | (candidate != candidate);
+        value = wins ? candidate : value;
       }
     }
     return value;
@@ -45,14 +46,16 @@ struct Window {
 
 }  // namespace
 
-MaxPool::MaxPool(std::int64_t size, std::int64_t stride) : size_(size), stride_(stride == 0 ? size : stride) {
+MaxPool::MaxPool(std::int64_t size, std::int64_t stride)
+    : size_(size), stride_(stride == 0 ? size : stride) {
   if (size_ < 1 || stride_ < 1) throw Error("max_pool: size and stride must be positive");
 }
 
 Shape MaxPool::output_shape(std::span<const Shape> inputs) const {
   if (inputs.size() != 1 || inputs[0].size() != 4 || inputs[0][1] < size_ || inputs[0][2] < size_) {
-    throw Error("max_pool: expected one input [batch, height, width, channels] of at least " + std::to_string(size_) +
-                "x" + std::to_string(size_) + ", got " + (inputs.empty() ? "none" : to_string(inputs[0])));
+    throw Error("max_pool: expected one input [batch, height, width, channels] of at least " +
+                std::to_string(size_) + "x" + std::to_string(size_) + ", got " +
+                (inputs.empty() ? "none" : to_string(inputs[0])));
   }
   const Shape& x = inputs[0];
   return {x[0], (x[1] - size_) / stride_ + 1, (x[2] - size_) / stride_ + 1, x[3]};
@@ -83,19 +86,23 @@ void MaxPool::forward(const OpCall&, std::span<const Tensor* const> inputs, Tens
   const float* const x = inputs[0]->data.data();  // [n, h, w, c]
   float* const y = output.data.data();            // [n, oh, ow, c]
   for_each_window(inputs[0]->shape, output.shape,
-                  [=](const auto& window, std::int64_t in, std::int64_t out) { y[out] = neutral(window.max(x + in)); });
+                  [=](const auto& window, std::int64_t in, std::int64_t out) {
+                    y[out] = neutral(window.max(x + in));
+                  });
 }
 
-void MaxPool::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*, const Tensor& grad_output,
-                       std::span<Tensor> grad_inputs, std::span<Tensor>, bool want_inputs) const {
+void MaxPool::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
+                       const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
+                       bool want_inputs) const {
   if (!want_inputs) return;
-  const float* const x = inputs[0]->data.data();    // [n, h, w, c]
-  const float* const g = grad_output.data.data();   // [n, oh, ow, c]
-  float* const grad = grad_inputs[0].data.data();   // zero on entry; windows may overlap
-  for_each_window(inputs[0]->shape, grad_output.shape, [=](const auto& window, std::int64_t in, std::int64_t out) {
-    float& target = grad[in + window.argmax(x + in)];
-    target = neutral(target + g[out]);
-  });
+  const float* const x = inputs[0]->data.data();   // [n, h, w, c]
+  const float* const g = grad_output.data.data();  // [n, oh, ow, c]
+  float* const grad = grad_inputs[0].data.data();  // zero on entry; windows may overlap
+  for_each_window(inputs[0]->shape, grad_output.shape,
+                  [=](const auto& window, std::int64_t in, std::int64_t out) {
+                    float& target = grad[in + window.argmax(x + in)];
+                    target = neutral(target + g[out]);
+                  });
 }
 
 }  // namespace numemu::net

@@ -1,4 +1,5 @@
-// Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019): moments and step in float32.
+// Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019): moments and
+// step in float32.
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
@@ -18,13 +19,17 @@ class Adam final : public Optimizer {
     power2_ *= options_.beta2;
   }
 
-  void step(std::size_t index, const Parameter& parameter, const Tensor& gradient, std::vector<float>& delta) override {
+  void step(std::size_t index, const Parameter& parameter, const Tensor& gradient,
+            std::vector<float>& delta) override {
     first_[index].resize(gradient.data.size());
     second_[index].resize(gradient.data.size());
     delta.resize(gradient.data.size());
-    const float beta1 = static_cast<float>(options_.beta1), rest1 = static_cast<float>(1 - options_.beta1);
-    const float beta2 = static_cast<float>(options_.beta2), rest2 = static_cast<float>(1 - options_.beta2);
-    const float unbias1 = static_cast<float>(1 / (1 - power1_)), unbias2 = static_cast<float>(1 / (1 - power2_));
+    const float beta1 = static_cast<float>(options_.beta1),
+                rest1 = static_cast<float>(1 - options_.beta1);
+    const float beta2 = static_cast<float>(options_.beta2),
+                rest2 = static_cast<float>(1 - options_.beta2);
+    const float unbias1 = static_cast<float>(1 / (1 - power1_)),
+                unbias2 = static_cast<float>(1 / (1 - power2_));
     const float epsilon = static_cast<float>(options_.epsilon), rate = rate_;
     const float decay = decays(parameter) ? static_cast<float>(options_.weight_decay) : 0;
     const float* const w = parameter.value.data.data();

@@ -1,14 +1,15 @@
-// Evaluation: fixed batches of 64 on OpenMP threads, losses summed by a fixed tree, so threads change no bit.
+// Evaluation: fixed batches of 64 on OpenMP threads, losses summed by a fixed tree, so threads
+// change no bit.
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <numeric>
 
-#include "formats/float_guard.hpp"
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/float_guard.hpp"
 
 namespace numemu::net {
 namespace {
@@ -19,7 +20,8 @@ struct SplitRow {
   Split split;
   const char* name;
   std::int64_t (*count)(const Dataset&);
-  Tensor (Dataset::*batch)(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
+  Tensor (Dataset::*batch)(std::int64_t first, std::int64_t count,
+                           std::vector<std::uint8_t>& labels) const;
 };
 
 const SplitRow& find_split(Split split) {
@@ -27,22 +29,25 @@ const SplitRow& find_split(Split split) {
       {Split::validation, "validation", [](const Dataset& d) { return d.validation_count(); },
        &Dataset::validation_batch},
       {Split::calibration, "calibration",
-       [](const Dataset& d) { return std::min(Dataset::kCalibration, d.train_count()); }, &Dataset::calibration_batch},
+       [](const Dataset&) { return Dataset::kCalibration; },
+       &Dataset::calibration_batch},
       {Split::test, "test", [](const Dataset& d) { return d.test_count(); }, &Dataset::test_batch}};
   for (const SplitRow& row : kRows) {
     if (row.split == split) return row;
   }
-  throw Error("evaluation of the training split is not offered; use validation, calibration or test");
+  throw Error(
+      "evaluation of the training split is not offered; use validation, calibration or test");
 }
 
 }  // namespace
 
-Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count, Numerics& numerics) {
+Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count,
+                    Numerics& numerics) {
   const SplitRow& row = find_split(split);
   const std::int64_t available = row.count(data);
   if (count < 0 || count > available) {
-    throw Error("evaluation: " + std::to_string(count) + " images asked, the " + row.name + " split of " +
-                data.name() + " has " + std::to_string(available));
+    throw Error("evaluation: " + std::to_string(count) + " images asked, the " + row.name +
+                " split of " + data.name() + " has " + std::to_string(available));
   }
   Evaluation result;
   result.n = count == 0 ? available : count;
@@ -76,7 +81,8 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   numerics.end_step(step);
   result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
   if (result.n > 0) {
-    result.loss = stats::pairwise_sum(result.n, [&](std::int64_t i) { return losses[i]; }) / static_cast<double>(result.n);
+    result.loss = stats::pairwise_sum(result.n, [&](std::int64_t i) { return losses[i]; }) /
+                  static_cast<double>(result.n);
   }
   return result;
 }

@@ -16,14 +16,17 @@ class Optimizer {
   virtual ~Optimizer() = default;
   /// Begins one step of all parameters at that learning rate.
   virtual void begin_step(double learning_rate) = 0;
-  /// delta[i], to be added to element i of the parameter. `index` is its place in Graph::parameters().
-  virtual void step(std::size_t index, const Parameter&, const Tensor& gradient, std::vector<float>& delta) = 0;
+  /// delta[i], to be added to element i of the parameter. `index` is its place in
+  /// Graph::parameters().
+  virtual void step(std::size_t index, const Parameter&, const Tensor& gradient,
+                    std::vector<float>& delta) = 0;
 };
 
 /// Weight decay acts on weights, not on biases: on parameters of more than one axis.
 inline bool decays(const Parameter& parameter) { return parameter.value.shape.size() > 1; }
 
-/// The optimizer options.optimizer for a network of that many parameters. Throws Error with the nearest known name.
+/// The optimizer options.optimizer for a network of that many parameters. Throws Error with the
+/// nearest known name.
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options, std::size_t parameters);
 std::vector<std::string> optimizer_names();
 

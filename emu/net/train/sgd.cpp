@@ -1,4 +1,5 @@
-// Stochastic gradient descent with heavy-ball momentum and L2 decay: v = momentum v + g + decay w, w -= rate v.
+// Stochastic gradient descent with heavy-ball momentum and L2 decay: v = momentum v + g + decay w,
+// w -= rate v.
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
 
@@ -14,7 +15,8 @@ class Sgd final : public Optimizer {
 
   void begin_step(double learning_rate) override { rate_ = static_cast<float>(learning_rate); }
 
-  void step(std::size_t index, const Parameter& parameter, const Tensor& gradient, std::vector<float>& delta) override {
+  void step(std::size_t index, const Parameter& parameter, const Tensor& gradient,
+            std::vector<float>& delta) override {
     velocity_[index].resize(gradient.data.size());
     delta.resize(gradient.data.size());
     const float rate = rate_, momentum = momentum_, decay = decays(parameter) ? decay_ : 0;

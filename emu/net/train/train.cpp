@@ -1,4 +1,5 @@
-// The training loop: one step is forward, loss, backward, and every moment of the numerics in a fixed order.
+// The training loop: one step is forward, loss, backward, and every moment of the numerics in a
+// fixed order.
 #include "emu/net/train/train.hpp"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <numeric>
 #include <span>
 
-#include "formats/float_guard.hpp"
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
@@ -15,6 +15,7 @@
 #include "emu/net/train/shuffle.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/float_guard.hpp"
 
 namespace numemu::net {
 namespace {
@@ -24,17 +25,19 @@ void require(bool condition, const char* key, const char* expected) {
 }
 
 void check(const TrainOptions& o, const Graph& graph, const Dataset& data) {
-  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0, "learning_rate", "a finite number >= 0");
+  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0, "learning_rate",
+          "a finite number >= 0");
   require(o.momentum >= 0 && o.momentum < 1, "momentum", "a number in [0, 1)");
   require(o.beta1 >= 0 && o.beta1 < 1, "beta1", "a number in [0, 1)");
   require(o.beta2 >= 0 && o.beta2 < 1, "beta2", "a number in [0, 1)");
   require(std::isfinite(o.epsilon) && o.epsilon > 0, "epsilon", "a finite number > 0");
-  require(std::isfinite(o.weight_decay) && o.weight_decay >= 0, "weight_decay", "a finite number >= 0");
+  require(std::isfinite(o.weight_decay) && o.weight_decay >= 0, "weight_decay",
+          "a finite number >= 0");
   require(o.epochs >= 0 && o.epochs <= 1'000'000, "epochs", "a number in 0 to 1000000");
   require(o.batch >= 1, "batch", "at least 1");
   if (graph.input_shape != data.input_shape()) {
-    throw Error("network " + graph.name + " takes images " + to_string(graph.input_shape) + ", data set " +
-                data.name() + " has " + to_string(data.input_shape()));
+    throw Error("network " + graph.name + " takes images " + to_string(graph.input_shape) +
+                ", data set " + data.name() + " has " + to_string(data.input_shape()));
   }
 }
 
@@ -44,8 +47,8 @@ struct StepResult {
   std::vector<Tensor> gradients;
 };
 
-StepResult compute_gradients(const Graph& graph, const Tensor& x, const std::vector<std::uint8_t>& labels,
-                             Numerics& numerics) {
+StepResult compute_gradients(const Graph& graph, const Tensor& x,
+                             const std::vector<std::uint8_t>& labels, Numerics& numerics) {
   const float scale = numerics.loss_scale();
   Tape tape = forward_training(graph, x, numerics);
   StepResult result;
@@ -61,8 +64,8 @@ StepResult compute_gradients(const Graph& graph, const Tensor& x, const std::vec
 }
 
 // Exchange among the workers (here one), penalties, update.
-void apply(const std::vector<Parameter*>& parameters, std::vector<Tensor> gradients, double learning_rate,
-           Optimizer& optimizer, Numerics& numerics) {
+void apply(const std::vector<Parameter*>& parameters, std::vector<Tensor> gradients,
+           double learning_rate, Optimizer& optimizer, Numerics& numerics) {
   std::vector<std::vector<Tensor>> workers;
   workers.push_back(std::move(gradients));
   gradients = numerics.exchange(std::move(workers));
@@ -78,8 +81,8 @@ void apply(const std::vector<Parameter*>& parameters, std::vector<Tensor> gradie
 
 }  // namespace
 
-std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOptions& options, Numerics& numerics,
-                                const TrainHooks& hooks) {
+std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOptions& options,
+                                Numerics& numerics, const TrainHooks& hooks) {
   const FloatGuard guard;
   check(options, graph, data);
   const Schedule schedule = find_schedule(options.schedule);
@@ -102,21 +105,24 @@ std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOp
       numerics.begin_step(step);
       StepResult result = compute_gradients(graph, x, labels, numerics);
       if (numerics.accept_gradients(result.gradients)) {
-        apply(parameters, std::move(result.gradients), options.learning_rate * schedule(progress), *optimizer,
-              numerics);
+        apply(parameters, std::move(result.gradients), options.learning_rate * schedule(progress),
+              *optimizer, numerics);
       }
       numerics.end_step(step);
       const Classified& seen = result.classified;
       const double loss = stats::pairwise_sum(size, [&](std::int64_t i) { return seen.loss[i]; });
       metrics.train_loss += loss;
       right += std::accumulate(seen.right.begin(), seen.right.end(), std::int64_t{0});
-      if (hooks.on_step) hooks.on_step(progress.step, progress.steps, loss / static_cast<double>(size));
+      if (hooks.on_step)
+        hooks.on_step(progress.step, progress.steps, loss / static_cast<double>(size));
     }
     metrics.train_loss /= static_cast<double>(count);
     metrics.train_top1 = static_cast<double>(right) / static_cast<double>(count);
     const Evaluation validation = evaluate(graph, data, Split::validation, 0, numerics);
     metrics.validation_loss = validation.loss;
-    if (validation.n > 0) metrics.validation_top1 = static_cast<double>(validation.correct) / static_cast<double>(validation.n);
+    if (validation.n > 0)
+      metrics.validation_top1 =
+          static_cast<double>(validation.correct) / static_cast<double>(validation.n);
     history.push_back(metrics);
     if (hooks.on_epoch) hooks.on_epoch(metrics);
   }

@@ -1,4 +1,5 @@
-// The training loop: shuffled epochs, an optimizer, a schedule, metrics per epoch; the same bits for any thread count.
+// The training loop: shuffled epochs, an optimizer, a schedule, metrics per epoch; the same bits
+// for any thread count.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,12 +12,13 @@
 namespace numemu::net {
 
 struct TrainOptions {
-  std::string optimizer = "sgd";    ///< sgd (momentum) or adam
-  std::string schedule = "cosine";  ///< cosine (to zero over all steps) or step (x 0.1 at 1/2 and 3/4 of the epochs)
+  std::string optimizer = "sgd";  ///< sgd (momentum) or adam
+  std::string schedule =
+      "cosine";  ///< cosine (to zero over all steps) or step (x 0.1 at 1/2 and 3/4 of the epochs)
   double learning_rate = 0.05;
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam
-  double weight_decay = 5e-4;       ///< L2 for sgd, decoupled for adam; on weights, not on biases
+  double weight_decay = 5e-4;  ///< L2 for sgd, decoupled for adam; on weights, not on biases
   std::int64_t epochs = 10;
   std::int64_t batch = 128;
   std::uint64_t seed = 0;
@@ -32,18 +34,23 @@ struct TrainHooks {
   std::function<void(const EpochMetrics&)> on_epoch;
 };
 
-/// Trains in place. Never reads the test split.
-std::vector<EpochMetrics> train(Graph&, const Dataset&, const TrainOptions&, Numerics&, const TrainHooks& = {});
+/// Trains in place. Never reads the test split. A step asks the numerics in this order: begin_step,
+/// loss_scale, forward (product, vector_result, edge, save), backward (edge, restore, product),
+/// accept_gradients on the unscaled gradients, and if they are accepted exchange and for each
+/// parameter penalty and update; then end_step.
+std::vector<EpochMetrics> train(Graph&, const Dataset&, const TrainOptions&, Numerics&,
+                                const TrainHooks& = {});
 
 enum class Split { train, validation, calibration, test };
 
 struct Evaluation {
   std::int64_t n = 0, correct = 0;
-  double loss = 0;                     ///< mean cross-entropy
-  std::vector<std::uint8_t> right;     ///< one entry per image
+  double loss = 0;                  ///< mean cross-entropy
+  std::vector<std::uint8_t> right;  ///< one entry per image
 };
 
-/// Top-1 and loss on the first `count` images of a split (0 = all), batches of 64 over OpenMP threads.
+/// Top-1 and loss on the first `count` images of a split (0 = all), batches of 64 over OpenMP
+/// threads.
 Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Numerics&);
 
 }  // namespace numemu::net

@@ -1,6 +1,8 @@
-// The graph: values read twice, gradients in node order, moments once per tensor, reentrancy of shapes.
+// The graph: values read twice, gradients in node order, moments once per tensor, reentrancy of
+// shapes.
 #include "emu/net/graph.hpp"
 
+#include <cfenv>
 #include <cmath>
 
 #include "emu/net/ops/flatten.hpp"
@@ -20,15 +22,19 @@ class WeightedSum final : public Op {
   std::string_view kind() const override { return "weighted_sum"; }
   bool needs_inputs() const override { return false; }
   Shape output_shape(std::span<const Shape> inputs) const override { return inputs[0]; }
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override {
+  void forward(const OpCall&, std::span<const Tensor* const> inputs,
+               Tensor& output) const override {
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      for (std::size_t i = 0; i < output.data.size(); ++i) output.data[i] += factors_[k] * inputs[k]->data[i];
+      for (std::size_t i = 0; i < output.data.size(); ++i)
+        output.data[i] += factors_[k] * inputs[k]->data[i];
     }
   }
-  void backward(const OpCall&, std::span<const Tensor* const>, const Tensor*, const Tensor& grad_output,
-                std::span<Tensor> grad_inputs, std::span<Tensor>, bool) const override {
+  void backward(const OpCall&, std::span<const Tensor* const>, const Tensor*,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
+                bool) const override {
     for (std::size_t k = 0; k < grad_inputs.size(); ++k) {
-      for (std::size_t i = 0; i < grad_output.data.size(); ++i) grad_inputs[k].data[i] = factors_[k] * grad_output.data[i];
+      for (std::size_t i = 0; i < grad_output.data.size(); ++i)
+        grad_inputs[k].data[i] = factors_[k] * grad_output.data[i];
     }
   }
 
@@ -51,7 +57,8 @@ Graph residual_graph() {
   graph.add("sum", weighted_sum(2.0f, 1.0f), {1, 2});
   graph.add("flatten", std::make_unique<Flatten>());
   std::uint32_t identity = 50;
-  for (Parameter* p : graph.parameters()) p->value = test::random_tensor(p->value.shape, ++identity);
+  for (Parameter* p : graph.parameters())
+    p->value = test::random_tensor(p->value.shape, ++identity);
   return graph;
 }
 
@@ -69,7 +76,8 @@ TEST_CASE("a value read twice collects both gradients", "[fast]") {
   for (int n = 0; n < 5; ++n) {
     for (int o = 0; o < 4; ++o) {
       double z = parameters[1]->value.data[o];
-      for (int i = 0; i < 3; ++i) z += double{x.data[n * 3 + i]} * parameters[0]->value.data[o * 3 + i];
+      for (int i = 0; i < 3; ++i)
+        z += double{x.data[n * 3 + i]} * parameters[0]->value.data[o * 3 + i];
       REQUIRE(std::fabs(z) > 1e-4);  // the rectifier's side is certain
       CHECK(tape.output.data[n * 4 + o] == Approx(2 * z + std::max(z, 0.0)).margin(1e-6));
       const double slope = (z > 0 ? 3 : 2) * g.data[n * 4 + o];
@@ -92,11 +100,14 @@ TEST_CASE("gradients of several readers are added in node order", "[fast]") {
   graph.add("sum", weighted_sum(1.0f, 1.0f, 1.0f), {2, 3, 4});
   Numerics numerics;
   Tensor x({1, 1}, 1), g({1, 1}, 1);
-  const std::vector<Tensor> gradients = backward(graph, forward_training(graph, x, numerics), g, numerics);
+  const std::vector<Tensor> gradients =
+      backward(graph, forward_training(graph, x, numerics), g, numerics);
   CHECK(gradients[1].data[0] == 0);  // (1 + 2^25) - 2^25; any other order gives 1
 }
 
-TEST_CASE("one node may read a value twice, and nodes off the path to the output have zero gradients", "[fast]") {
+TEST_CASE(
+    "one node may read a value twice, and nodes off the path to the output have zero gradients",
+    "[fast]") {
   Graph graph;
   graph.input_shape = {2};
   graph.add("fc", std::make_unique<Linear>(2, 2));
@@ -104,7 +115,8 @@ TEST_CASE("one node may read a value twice, and nodes off the path to the output
   graph.add("double", weighted_sum(1.0f, 3.0f), {1, 1});
   Numerics numerics;
   const Tensor x({1, 2}, 1), g({1, 2}, 1);
-  const std::vector<Tensor> gradients = backward(graph, forward_training(graph, x, numerics), g, numerics);
+  const std::vector<Tensor> gradients =
+      backward(graph, forward_training(graph, x, numerics), g, numerics);
   REQUIRE(gradients.size() == 4);
   CHECK(gradients[1].data == std::vector<float>{4, 4});
   CHECK(gradients[2].data == std::vector<float>(6, 0.0f));
@@ -118,7 +130,9 @@ class Recording final : public Numerics {
     log.push_back("product " + std::string(p.layer) + " " + std::string(to_string(p.kind)));
     Numerics::product(p);
   }
-  void edge(const Edge& e, Tensor&) override { log.push_back((e.backward ? "edge' " : "edge ") + std::string(e.layer)); }
+  void edge(const Edge& e, Tensor&) override {
+    log.push_back((e.backward ? "edge' " : "edge ") + std::string(e.layer));
+  }
   Saved save(std::string_view layer, Tensor tensor) override {
     log.push_back("save " + std::string(layer));
     return Numerics::save(layer, std::move(tensor));
@@ -137,14 +151,33 @@ TEST_CASE("every tensor meets every moment once", "[fast]") {
   graph.add("fc2", std::make_unique<Linear>(4, 2));
   Recording numerics;
   Tape tape = forward_training(graph, test::random_tensor({2, 3}, 1), numerics);
-  CHECK(numerics.log == std::vector<std::string>{"product fc fprop", "edge fc", "save input", "vector relu relu",
-                                                 "edge relu", "vector sum weighted_sum", "edge sum", "save relu",
+  CHECK(numerics.log == std::vector<std::string>{"product fc fprop", "edge fc", "save input",
+                                                 "vector relu relu", "edge relu",
+                                                 "vector sum weighted_sum", "edge sum", "save relu",
                                                  "product fc2 fprop", "edge fc2", "save flatten"});
   numerics.log.clear();
   backward(graph, std::move(tape), Tensor({2, 2}, 1), numerics);
-  CHECK(numerics.log == std::vector<std::string>{"edge' fc2", "restore flatten", "product fc2 wgrad",
-                                                 "product fc2 dgrad", "edge' sum", "edge' relu", "restore relu",
+  CHECK(numerics.log == std::vector<std::string>{"edge' fc2", "restore flatten",
+                                                 "product fc2 wgrad", "product fc2 dgrad",
+                                                 "edge' sum", "edge' relu", "restore relu",
                                                  "edge' fc", "restore input", "product fc wgrad"});
+}
+
+TEST_CASE("the caller's rounding mode changes nothing", "[fast]") {
+  const Graph graph = residual_graph();
+  const Tensor x = test::random_tensor({9, 3}, 1), g = test::random_tensor({9, 4}, 2);
+  Numerics numerics;
+  const Tape expected = forward_training(graph, x, numerics);
+  const std::vector<Tensor> gradients = backward(graph, expected, g, numerics);
+  std::fesetround(FE_UPWARD);
+  const Tape tape = forward_training(graph, x, numerics);
+  const std::vector<Tensor> upward = backward(graph, tape, g, numerics);
+  const bool restored = std::fegetround() == FE_UPWARD;
+  std::fesetround(FE_TONEAREST);
+  CHECK(restored);
+  CHECK(tape.output.data == expected.output.data);
+  CHECK(upward[0].data == gradients[0].data);
+  CHECK(upward[1].data == gradients[1].data);
 }
 
 TEST_CASE("the observer sees results before their edge", "[fast]") {
@@ -169,11 +202,16 @@ TEST_CASE("parameters carry their layer's name; wrong shapes and inputs are refu
   CHECK(graph.parameters()[1]->name == "fc.bias");
   CHECK(graph.parameter_count() == 16);
   Numerics numerics;
-  CHECK_THROWS_WITH(forward(graph, Tensor({2, 4}), numerics), Catch::Contains("residual") && Catch::Contains("[2, 4]"));
+  CHECK_THROWS_WITH(forward(graph, Tensor({2, 4}), numerics),
+                    Catch::Contains("residual") && Catch::Contains("[2, 4]"));
   CHECK_THROWS_AS(forward(graph, Tensor({0, 3}), numerics), Error);
-  CHECK_THROWS_WITH(graph.add("fc", std::make_unique<Relu>()), Catch::Contains("two nodes are named fc"));
-  CHECK_THROWS_WITH(graph.add("late", std::make_unique<Relu>(), {9}), Catch::Contains("reads value 9"));
-  CHECK_THROWS_AS(backward(graph, forward_training(graph, Tensor({2, 3}), numerics), Tensor({2, 3}), numerics), Error);
+  CHECK_THROWS_WITH(graph.add("fc", std::make_unique<Relu>()),
+                    Catch::Contains("two nodes are named fc"));
+  CHECK_THROWS_WITH(graph.add("late", std::make_unique<Relu>(), {9}),
+                    Catch::Contains("reads value 9"));
+  CHECK_THROWS_AS(
+      backward(graph, forward_training(graph, Tensor({2, 3}), numerics), Tensor({2, 3}), numerics),
+      Error);
 }
 
 }  // namespace

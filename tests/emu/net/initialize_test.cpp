@@ -19,7 +19,7 @@ TEST_CASE("initial weights are normal with variance 2 / fan_in, biases zero", "[
     mean += v / deviation / n;
     square += v / deviation * v / deviation / n;
   }
-  CHECK(std::fabs(mean) < 4 / std::sqrt(n));                // 4 standard errors
+  CHECK(std::fabs(mean) < 4 / std::sqrt(n));  // 4 standard errors
   CHECK(std::fabs(square - 1) < 4 * std::sqrt(2 / n));
   std::sort(w.begin(), w.end());
   double distance = 0;
@@ -46,7 +46,8 @@ TEST_CASE("the initial weights of lenet are pinned", "[fast]") {
   initialize(graph, 0);
   std::string bytes;
   for (const Parameter* p : graph.parameters()) {
-    bytes.append(reinterpret_cast<const char*>(p->value.data.data()), p->value.data.size() * sizeof(float));
+    bytes.append(reinterpret_cast<const char*>(p->value.data.data()),
+                 p->value.data.size() * sizeof(float));
   }
   CHECK(sha256_hex(bytes) == "f796da05a4df8f2626bdeb9eaff0298f83064ed7e069cf3cea6a4c5069753bc7");
 }

@@ -27,7 +27,9 @@ class Oracle {
   double ulps(int (*function)(mpfr_t, const mpfr_t, mpfr_rnd_t), float x, float result) {
     mpfr_set_flt(value_, x, MPFR_RNDN);
     function(value_, value_, MPFR_RNDN);
-    const int exponent = mpfr_zero_p(value_) ? -126 : std::max<int>(static_cast<int>(mpfr_get_exp(value_)) - 1, -126);
+    const int exponent = mpfr_zero_p(value_)
+                             ? -126
+                             : std::max<int>(static_cast<int>(mpfr_get_exp(value_)) - 1, -126);
     mpfr_sub_d(value_, value_, result, MPFR_RNDN);
     return std::fabs(mpfr_get_d(value_, MPFR_RNDN)) * std::ldexp(1.0, 23 - exponent);
   }
@@ -45,7 +47,8 @@ void compare(std::uint32_t stride) {
     if (x > 0) worst_log = std::max(worst_log, oracle.ulps(mpfr_log, x, log(x)));
     for (const float signed_x : {x, -x}) {
       const float y = exp(signed_x);
-      if (std::isfinite(y) && signed_x > -200) worst_exp = std::max(worst_exp, oracle.ulps(mpfr_exp, signed_x, y));
+      if (std::isfinite(y) && signed_x > -200)
+        worst_exp = std::max(worst_exp, oracle.ulps(mpfr_exp, signed_x, y));
     }
   }
   CAPTURE(worst_exp, worst_log);

@@ -12,11 +12,18 @@ namespace {
 
 TEST_CASE("the default product is the fused chain of f32.sequential", "[fast]") {
   const Tensor a = test::random_tensor({4, 70}, 1), b = test::random_tensor({70, 3}, 2);
-  const unit::Gather rows = unit::Gather::matrix(4, 70), columns = unit::Gather::matrix(3, 70, true);
+  const unit::Gather rows = unit::Gather::matrix(4, 70),
+                     columns = unit::Gather::matrix(3, 70, true);
   std::vector<float> d(12);
   Numerics numerics;
-  numerics.product({"layer", GemmKind::fprop, 4, 3, 70, {&a, &rows, Role::activation, 1},
-                    {&b, &columns, Role::weight, 0}, d.data()});
+  numerics.product({"layer",
+                    GemmKind::fprop,
+                    4,
+                    3,
+                    70,
+                    {&a, &rows, Role::activation, 1},
+                    {&b, &columns, Role::weight, 0},
+                    d.data()});
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 3; ++j) {
       float chain = 0;
@@ -39,7 +46,8 @@ TEST_CASE("the default exchange is the mean in worker order", "[fast]") {
   const auto one = [](float x) { return std::vector<Tensor>{Tensor({1}, x)}; };
   Numerics numerics;
   CHECK(numerics.exchange({one(7)})[0].data[0] == 7);
-  CHECK(numerics.exchange({one(1), one(0x1p25f), one(-0x1p25f), one(8)})[0].data[0] == 2);  // (0 + 8) / 4
+  CHECK(numerics.exchange({one(1), one(0x1p25f), one(-0x1p25f), one(8)})[0].data[0] ==
+        2);  // (0 + 8) / 4
   CHECK_THROWS_AS(numerics.exchange({}), Error);
   CHECK_THROWS_WITH(numerics.exchange({one(1), {Tensor({2}, 1)}}), Catch::Contains("worker 1"));
 }

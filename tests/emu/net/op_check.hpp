@@ -1,4 +1,5 @@
-// Checks an operator against an independent float64 forward: its result, and its gradients by central differences.
+// Checks an operator against an independent float64 forward: its result, and its gradients by
+// central differences.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -21,14 +22,16 @@ inline Tensor random_tensor(Shape shape, std::uint32_t identity) {
   Tensor tensor(std::move(shape));
   const RandomSource source{17, Stream::vectors, identity, 0};
   for (std::size_t i = 0; i < tensor.data.size(); ++i) {
-    tensor.data[i] = static_cast<float>((static_cast<int>(source.bits(i, 16)) * 2 - 65536) * 0x1p-16);
+    tensor.data[i] =
+        static_cast<float>((static_cast<int>(source.bits(i, 16)) * 2 - 65536) * 0x1p-16);
   }
   return tensor;
 }
 
 inline Doubles widened(const Tensor& tensor) { return {tensor.data.begin(), tensor.data.end()}; }
 
-inline void require_close(const Doubles& expected, const Tensor& actual, double tolerance, const std::string& what) {
+inline void require_close(const Doubles& expected, const Tensor& actual, double tolerance,
+                          const std::string& what) {
   REQUIRE(expected.size() == actual.data.size());
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -40,8 +43,8 @@ inline void require_close(const Doubles& expected, const Tensor& actual, double 
 }
 
 /// Difference quotients of sum(weights * reference) along every element of argument `index`.
-inline Doubles central_differences(const Reference& reference, std::vector<Doubles> arguments, std::size_t index,
-                                   const Tensor& weights) {
+inline Doubles central_differences(const Reference& reference, std::vector<Doubles> arguments,
+                                   std::size_t index, const Tensor& weights) {
   constexpr double kStep = 0x1p-12;
   const auto loss = [&] {
     const Doubles y = reference(arguments);
@@ -62,12 +65,15 @@ inline Doubles central_differences(const Reference& reference, std::vector<Doubl
   return gradient;
 }
 
-/// Fills the parameters, runs forward and backward under `numerics`, compares both. The reference must be linear in every
-/// single argument element within 2^-12 of it, so that central differences are exact. `tolerance` bounds the float32 error.
-inline void check_op(Op& op, const std::vector<Tensor>& inputs, const Reference& reference, double tolerance) {
+/// Fills the parameters, runs forward and backward under `numerics`, compares both. The reference
+/// must be linear in every single argument element within 2^-12 of it, so that central differences
+/// are exact. `tolerance` bounds the float32 error.
+inline void check_op(Op& op, const std::vector<Tensor>& inputs, const Reference& reference,
+                     double tolerance) {
   Numerics numerics;
   std::uint32_t identity = 1000;
-  for (Parameter& parameter : op.parameters()) parameter.value = random_tensor(parameter.value.shape, ++identity);
+  for (Parameter& parameter : op.parameters())
+    parameter.value = random_tensor(parameter.value.shape, ++identity);
   std::vector<Shape> shapes;
   std::vector<const Tensor*> pointers;
   std::vector<Doubles> arguments;
@@ -86,22 +92,23 @@ inline void check_op(Op& op, const std::vector<Tensor>& inputs, const Reference&
   const Tensor grad_output = random_tensor(output.shape, 2000);
   std::vector<Tensor> grad_inputs, grad_parameters;
   for (const Shape& shape : shapes) grad_inputs.emplace_back(shape);
-  for (const Parameter& parameter : op.parameters()) grad_parameters.emplace_back(parameter.value.shape);
+  for (const Parameter& parameter : op.parameters())
+    grad_parameters.emplace_back(parameter.value.shape);
   const std::vector<const Tensor*> hidden(inputs.size(), nullptr);
-  op.backward(call, op.needs_inputs() ? pointers : hidden, op.needs_output() ? &output : nullptr, grad_output,
-              grad_inputs, grad_parameters, true);
+  op.backward(call, op.needs_inputs() ? pointers : hidden, op.needs_output() ? &output : nullptr,
+              grad_output, grad_inputs, grad_parameters, true);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    require_close(central_differences(reference, arguments, i, grad_output), grad_inputs[i], tolerance,
-                  "gradient of input " + std::to_string(i));
+    require_close(central_differences(reference, arguments, i, grad_output), grad_inputs[i],
+                  tolerance, "gradient of input " + std::to_string(i));
   }
   for (std::size_t p = 0; p < grad_parameters.size(); ++p) {
-    require_close(central_differences(reference, arguments, inputs.size() + p, grad_output), grad_parameters[p],
-                  tolerance, "gradient of " + op.parameters()[p].name);
+    require_close(central_differences(reference, arguments, inputs.size() + p, grad_output),
+                  grad_parameters[p], tolerance, "gradient of " + op.parameters()[p].name);
   }
 }
 
-/// A bound on the float32 error of a sum of k products of numbers in [-1, 1]: each of k roundings is at most half an ulp
-/// of a partial sum of at most k (+1 for the bias).
+/// A bound on the float32 error of a sum of k products of numbers in [-1, 1]: each of k roundings
+/// is at most half an ulp of a partial sum of at most k (+1 for the bias).
 inline double dot_tolerance(std::int64_t k) {
   const double n = static_cast<double>(k) + 1;
   return n * n * 0x1p-24;

@@ -1,4 +1,5 @@
-// Chains: every instruction set of this machine gives the same bits, whatever the caller's floating-point environment.
+// Chains: every instruction set of this machine gives the same bits, whatever the caller's
+// floating-point environment.
 #include "emu/unit/chain.hpp"
 
 #include <hwy/targets.h>
@@ -20,14 +21,15 @@ using namespace numemu::unit::test;
 namespace {
 
 const std::vector<Problem>& problems() {
-  static const std::vector<Problem> all = {make_matrices("float32", "float32", 37, 45, 300, {false, true, true}, Fill::any, 1),
-          make_matrices("float32", "float32", 45, 11, 33, {true, false, false}, Fill::finite, 2),
-          make_matrices("int8", "float8_e4m3fn", 20, 70, 90, {false, false, true}, Fill::finite, 3),
-          make_matrices("float8_e5m2", "float8_e5m2", 19, 23, 50, {true, true, true}, Fill::any, 4),
-          make_matrices("float4_e2m1fn", "int4", 50, 6, 40, {}, Fill::any, 5),
-          make_convolution("float8_e4m3fn", "float32", {2, 14, 14, 1, 5, 2, 1, 1}, 6, Fill::any, 6),
-          make_matrices("bfloat16", "float16", 12, 12, 12, {}, Fill::any, 8),
-          make_weight_gradient({2, 10, 10, 6, 5, 0, 1, 1}, 16, Fill::finite, 7)};
+  static const std::vector<Problem> all = {
+      make_matrices("float32", "float32", 37, 45, 300, {false, true, true}, Fill::any, 1),
+      make_matrices("float32", "float32", 45, 11, 33, {true, false, false}, Fill::finite, 2),
+      make_matrices("int8", "float8_e4m3fn", 20, 70, 90, {false, false, true}, Fill::finite, 3),
+      make_matrices("float8_e5m2", "float8_e5m2", 19, 23, 50, {true, true, true}, Fill::any, 4),
+      make_matrices("float4_e2m1fn", "int4", 50, 6, 40, {}, Fill::any, 5),
+      make_convolution("float8_e4m3fn", "float32", {2, 14, 14, 1, 5, 2, 1, 1}, 6, Fill::any, 6),
+      make_matrices("bfloat16", "float16", 12, 12, 12, {}, Fill::any, 8),
+      make_weight_gradient({2, 10, 10, 6, 5, 0, 1, 1}, 16, Fill::finite, 7)};
   return all;
 }
 
@@ -74,7 +76,8 @@ TEST_CASE("chain: every target gives the bits of the reference", "[fast]") {
   }
 }
 
-TEST_CASE("chain: the caller's rounding mode and flush flags change nothing and survive", "[fast]") {
+TEST_CASE("chain: the caller's rounding mode and flush flags change nothing and survive",
+          "[fast]") {
   const std::vector<float> expected = bits_of_all("f32.sequential"), exact = bits_of_all("exact");
   const int before = std::fegetround();
   std::fesetround(FE_DOWNWARD);

@@ -1,4 +1,5 @@
-// The plan of exact products: bounds are tight where they should be, and pieces add up to the value.
+// The plan of exact products: bounds are tight where they should be, and pieces add up to the
+// value.
 #include "emu/unit/exact_plan.hpp"
 
 #include <cmath>
@@ -24,7 +25,8 @@ TEST_CASE("exact plan: float32 up to 24 bits, float64 up to 53, then pieces", "[
   CHECK(plan.way == Way::split);
   CHECK(plan.a.size() * plan.b.size() == 3);
   CHECK(plan_exact(e5m2, e5m2, none, 1 << 14).a.size() == 2);
-  CHECK(plan_exact(e5m2, e4m3, none, 512).a.size() + plan_exact(e5m2, e4m3, none, 512).b.size() == 3);
+  CHECK(plan_exact(e5m2, e4m3, none, 512).a.size() + plan_exact(e5m2, e4m3, none, 512).b.size() ==
+        3);
   const Exponents float32{-149, 128};
   CHECK(plan_exact(float32, float32, none, 1).way == Way::kulisch);
 }

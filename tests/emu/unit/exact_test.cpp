@@ -1,4 +1,5 @@
-// neutral.exact: against integers of Boost.Multiprecision, fast against reference on every path, and permutations.
+// neutral.exact: against integers of Boost.Multiprecision, fast against reference on every path,
+// and permutations.
 #include <omp.h>
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include <numeric>
 
 #include "emu/unit/exact_plan.hpp"
-#include "formats/codec.hpp"
 #include "emu/unit/operand.hpp"
+#include "formats/codec.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
@@ -22,7 +23,8 @@ namespace {
 
 const Unit& exact() { return find_unit("exact"); }
 
-/// Every finite float32, as 53 bits of significand, is a multiple of 2^kFactorLow; products are multiples of 2^kLow.
+/// Every finite float32, as 53 bits of significand, is a multiple of 2^kFactorLow; products are
+/// multiples of 2^kLow.
 constexpr int kFactorLow = -250, kLow = 2 * kFactorLow;
 
 cpp_int scaled(double x, int low = kLow) {
@@ -52,8 +54,9 @@ bool is_nearest(const cpp_int& sum, float rounded) {
 double element(const OperandData& operand, std::int64_t r, std::int64_t k) {
   const std::int64_t i = operand.gather.row[r] + operand.gather.depth[k];
   const std::uint64_t code = !operand.bytes.empty() ? operand.bytes[i]
-                             : !operand.halves.empty() ? operand.halves[i]
-                                                       : std::bit_cast<std::uint32_t>(operand.floats[i]);
+                             : !operand.halves.empty()
+                                 ? operand.halves[i]
+                                 : std::bit_cast<std::uint32_t>(operand.floats[i]);
   return to_double(decode(*operand.format, code));
 }
 
@@ -106,20 +109,23 @@ TEST_CASE("exact: one rounding of the exact sum, by every way of computing it", 
   std::uint64_t seed = 1;
   for (const Row& row : rows) {
     INFO(row.a << " x " << row.b << " k " << row.k);
-    const Problem p = make_matrices(row.a, row.b, 9, 20, row.k, {false, false, row.with_c}, Fill::finite, ++seed);
+    const Problem p =
+        make_matrices(row.a, row.b, 9, 20, row.k, {false, false, row.with_c}, Fill::finite, ++seed);
     CHECK(way(p) == row.way);
     CHECK(not_nearest(p) == 0);
     CHECK(mismatches(exact(), p) == 0);
   }
 }
 
-TEST_CASE("exact: fast equals reference with NaN, infinity and signed zeros in every format", "[fast]") {
+TEST_CASE("exact: fast equals reference with NaN, infinity and signed zeros in every format",
+          "[fast]") {
   std::uint64_t seed = 100;
   for (const std::string& format : operand_formats(exact(), 32)) {
     for (const char* other : {"int8", "float8_e4m3fn", "float8_e5m2"}) {
       for (const Fill fill : {Fill::any, Fill::finite}) {
         INFO(format << " x " << other);
-        CHECK(mismatches(exact(), make_matrices(format, other, 5, 9, 7, {false, true, true}, fill, ++seed)) == 0);
+        CHECK(mismatches(exact(), make_matrices(format, other, 5, 9, 7, {false, true, true}, fill,
+                                                ++seed)) == 0);
         CHECK(mismatches(exact(), make_matrices(other, format, 9, 5, 21, {}, fill, ++seed)) == 0);
       }
     }
@@ -130,19 +136,24 @@ TEST_CASE("exact: shapes, empty sums and convolutions", "[fast]") {
   std::uint64_t seed = 300;
   for (const char* format : {"float8_e5m2", "float8_e4m3fn", "int4", "float32"}) {
     INFO(format);
-    for (const auto& [m, n, k] : {std::array{1, 1, 1}, {3, 4, 0}, {1, 50, 9}, {50, 1, 9}, {13, 33, 40}, {70, 20, 19}}) {
-      CHECK(mismatches(exact(), make_matrices(format, format, m, n, k, {true, true, true}, Fill::any, ++seed)) == 0);
-      CHECK(mismatches(exact(), make_matrices(format, format, m, n, k, {}, Fill::finite, ++seed)) == 0);
+    for (const auto& [m, n, k] :
+         {std::array{1, 1, 1}, {3, 4, 0}, {1, 50, 9}, {50, 1, 9}, {13, 33, 40}, {70, 20, 19}}) {
+      CHECK(mismatches(exact(), make_matrices(format, format, m, n, k, {true, true, true},
+                                              Fill::any, ++seed)) == 0);
+      CHECK(mismatches(exact(), make_matrices(format, format, m, n, k, {}, Fill::finite, ++seed)) ==
+            0);
     }
     const Convolution shape{2, 7, 7, 2, 3, 1, 1, 1};
-    CHECK(mismatches(exact(), make_convolution(format, "float8_e5m2", shape, 5, Fill::any, ++seed)) == 0);
+    CHECK(mismatches(exact(),
+                     make_convolution(format, "float8_e5m2", shape, 5, Fill::any, ++seed)) == 0);
   }
 }
 
 TEST_CASE("exact: zeros keep a negative sign only when every term has it", "[fast]") {
   // Codes of float8_e5m2: 0x80 is -0, 0x3c is 1, 0xbc is -1; 0x7b and 0x01 force the split path.
   const Gather one_by_three = Gather::matrix(1, 3);
-  const auto product = [&](std::vector<std::uint8_t> a, std::vector<std::uint8_t> b, const float* c) {
+  const auto product = [&](std::vector<std::uint8_t> a, std::vector<std::uint8_t> b,
+                           const float* c) {
     const Format& format = find_format("float8_e5m2");
     float d = 99, reference = 99;
     Gemm g{1, 1, 3, {&format, a.data(), &one_by_three}, {&format, b.data(), &one_by_three}, c, &d};
@@ -198,6 +209,7 @@ TEST_CASE("exact: several slices of k on every path", "[slow]") {
   std::uint64_t seed = 700;
   for (const char* format : {"int4", "float8_e4m3fn", "float8_e5m2"}) {
     INFO(format);
-    CHECK(mismatches(exact(), make_matrices(format, format, 70, 130, 1500, {false, true, true}, Fill::any, ++seed)) == 0);
+    CHECK(mismatches(exact(), make_matrices(format, format, 70, 130, 1500, {false, true, true},
+                                            Fill::any, ++seed)) == 0);
   }
 }

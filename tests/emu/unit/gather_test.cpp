@@ -17,7 +17,8 @@ TEST_CASE("gather: a matrix and its transpose address every element once", "[fas
   REQUIRE(g.row.size() == 3);
   REQUIRE(g.depth.size() == 5);
   for (int r = 0; r < 3; ++r)
-    for (int k = 0; k < 5; ++k) CHECK(g.row[r] + g.depth[k] == (transposed ? k * 3 + r : r * 5 + k));
+    for (int k = 0; k < 5; ++k)
+      CHECK(g.row[r] + g.depth[k] == (transposed ? k * 3 + r : r * 5 + k));
 }
 
 TEST_CASE("gather: padding and dilation place pixels, the rest is the zero given", "[fast]") {
@@ -38,8 +39,10 @@ TEST_CASE("gather: padding and dilation place pixels, the rest is the zero given
     for (std::int64_t y = 0; y < p.height; ++y)
       for (std::int64_t x = 0; x < p.width; ++x)
         for (std::int64_t c = 0; c < p.channels; ++c) {
-          const auto to = ((o * p.padded_height + p.top + y * p.dilation) * p.padded_width + p.left +
-                           x * p.dilation) * p.channels + c;
+          const auto to = ((o * p.padded_height + p.top + y * p.dilation) * p.padded_width +
+                           p.left + x * p.dilation) *
+                              p.channels +
+                          c;
           expected[to] = source[((o * p.height + y) * p.width + x) * p.channels + c];
         }
   CHECK(padded == expected);

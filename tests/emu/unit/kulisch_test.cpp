@@ -1,4 +1,5 @@
-// The exact accumulator against Boost.Multiprecision integers, and its rules for NaN, infinity and signed zero.
+// The exact accumulator against Boost.Multiprecision integers, and its rules for NaN, infinity and
+// signed zero.
 #include "emu/unit/kulisch.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
@@ -9,8 +10,8 @@
 
 using namespace numemu;
 using namespace numemu::unit;
-using numemu::unit::test::Dice;
 using boost::multiprecision::cpp_int;
+using numemu::unit::test::Dice;
 
 namespace {
 
@@ -53,8 +54,10 @@ TEST_CASE("kulisch: sums of products and terms equal exact integers", "[fast]") 
     const int spread = static_cast<int>(dice.below(270)) + 1;
     for (int t = 0; t < kTerms; ++t) {
       const auto draw = [&](int low) {
-        const std::uint64_t bits = (std::uint64_t{dice.bits()} << 21 ^ dice.bits()) >> dice.below(50);
-        return finite(dice.below(2) != 0, bits | 1, low + static_cast<int>(dice.below(spread / 2 + 1)));
+        const std::uint64_t bits =
+            (std::uint64_t{dice.bits()} << 21 ^ dice.bits()) >> dice.below(50);
+        return finite(dice.below(2) != 0, bits | 1,
+                      low + static_cast<int>(dice.below(spread / 2 + 1)));
       };
       const Value a = draw(-150), b = draw(-150);
       if (t % 3 == 0) {

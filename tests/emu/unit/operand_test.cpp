@@ -10,7 +10,8 @@ using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
 
-TEST_CASE("operand: containers follow the width, floats only for the top bits of float32", "[fast]") {
+TEST_CASE("operand: containers follow the width, floats only for the top bits of float32",
+          "[fast]") {
   CHECK(container_of(find_format("int4")) == Container::bytes);
   CHECK(container_of(find_format("float16")) == Container::halves);
   CHECK(container_of(find_format("float32")) == Container::floats);
@@ -24,7 +25,8 @@ TEST_CASE("operand: the exponents of a format bound every one of its values", "[
     if (format->bits > 16) continue;
     const Exponents bound = exponents_of(*format);
     Exponents present;
-    for (std::uint64_t code = 0; code <= format->code_mask(); ++code) present.include(decode(*format, code));
+    for (std::uint64_t code = 0; code <= format->code_mask(); ++code)
+      present.include(decode(*format, code));
     INFO(format->name);
     CHECK(bound.low <= present.low);
     CHECK(bound.top >= present.top);
@@ -34,9 +36,11 @@ TEST_CASE("operand: the exponents of a format bound every one of its values", "[
 }
 
 TEST_CASE("operand: which formats are float32 values", "[fast]") {
-  for (const char* name : {"float32", "tfloat32", "bfloat16", "float16", "float8_e8m0fnu", "int8", "dlfloat16"})
+  for (const char* name :
+       {"float32", "tfloat32", "bfloat16", "float16", "float8_e8m0fnu", "int8", "dlfloat16"})
     CHECK(fits_float32(find_format(name)));
-  for (const char* name : {"float64", "e9m3", "e11m2"}) CHECK_FALSE(fits_float32(find_format(name)));
+  for (const char* name : {"float64", "e9m3", "e11m2"})
+    CHECK_FALSE(fits_float32(find_format(name)));
 }
 
 TEST_CASE("operand: decoding pads with +0 and reads every container", "[fast]") {

@@ -16,7 +16,9 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) { source_.seed = seed; }
   std::uint32_t bits() { return source_.bits(next_++, 32); }
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n)); }
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n));
+  }
 
  private:
   RandomSource source_;
@@ -25,8 +27,8 @@ class Dice {
 
 /// Which codes an operand draws.
 enum class Fill {
-  any,      ///< every code of the format; for float32 with NaN, infinity, subnormals and -0
-  finite,   ///< moderate finite values (|x| <= 1 for float32)
+  any,     ///< every code of the format; for float32 with NaN, infinity, subnormals and -0
+  finite,  ///< moderate finite values (|x| <= 1 for float32)
 };
 
 /// One operand in its container.
@@ -38,7 +40,7 @@ struct OperandData {
   Gather gather;
 
   Operand operand() const {
-    const void* codes = !bytes.empty() ? static_cast<const void*>(bytes.data())
+    const void* codes = !bytes.empty()    ? static_cast<const void*>(bytes.data())
                         : !halves.empty() ? static_cast<const void*>(halves.data())
                                           : static_cast<const void*>(floats.data());
     return {format, codes, &gather};
@@ -46,14 +48,19 @@ struct OperandData {
 };
 
 inline float any_float(Dice& dice) {
-  static const std::uint32_t kSpecial[] = {0x7fc00000, 0xffc12345, 0x7f800000, 0xff800000, 0x80000000,
-                                           0,          0x00000001, 0x80700000, 0x7f7fffff, 0x3f800000};
+  static const std::uint32_t kSpecial[] = {0x7fc00000, 0xffc12345, 0x7f800000, 0xff800000,
+                                           0x80000000, 0,          0x00000001, 0x80700000,
+                                           0x7f7fffff, 0x3f800000};
   const std::uint32_t bits = dice.bits();
   switch (dice.below(8)) {
-    case 0: return std::bit_cast<float>(kSpecial[dice.below(10)]);
-    case 1: return std::bit_cast<float>((bits & 0x80ffffffu) | 0x30000000u);
-    case 2: return std::bit_cast<float>(bits & 0x807fffffu);
-    default: return std::bit_cast<float>((bits & 0x83ffffffu) | 0x3c000000u);
+    case 0:
+      return std::bit_cast<float>(kSpecial[dice.below(10)]);
+    case 1:
+      return std::bit_cast<float>((bits & 0x80ffffffu) | 0x30000000u);
+    case 2:
+      return std::bit_cast<float>(bits & 0x807fffffu);
+    default:
+      return std::bit_cast<float>((bits & 0x83ffffffu) | 0x3c000000u);
   }
 }
 
@@ -115,23 +122,26 @@ struct MatrixLayout {
   bool a_transposed = false, b_transposed = false, with_c = false;
 };
 
-inline Problem make_matrices(const std::string& format_a, const std::string& format_b, std::int64_t m,
-                             std::int64_t n, std::int64_t k, MatrixLayout layout, Fill fill,
-                             std::uint64_t seed) {
+inline Problem make_matrices(const std::string& format_a, const std::string& format_b,
+                             std::int64_t m, std::int64_t n, std::int64_t k, MatrixLayout layout,
+                             Fill fill, std::uint64_t seed) {
   Dice dice(seed);
   Problem p{m, n, k, {}, {}, {}};
   p.a = make_operand(format_a, m * k, Gather::matrix(m, k, layout.a_transposed), fill, dice);
   p.b = make_operand(format_b, n * k, Gather::matrix(n, k, layout.b_transposed), fill, dice);
   if (layout.with_c) {
     p.c.resize(static_cast<std::size_t>(m * n));
-    for (float& x : p.c) x = fill == Fill::any ? any_float(dice) : static_cast<float>(dice.below(64)) / 4;
+    for (float& x : p.c)
+      x = fill == Fill::any ? any_float(dice) : static_cast<float>(dice.below(64)) / 4;
   }
   return p;
 }
 
-/// A convolution as a product: `images` of height x width x channels, padded by `pad`, kernel x kernel taps.
+/// A convolution as a product: `images` of height x width x channels, padded by `pad`, kernel x
+/// kernel taps.
 struct Convolution {
-  std::int64_t images = 1, height = 8, width = 8, channels = 3, kernel = 3, pad = 1, dilation = 1, stride = 1;
+  std::int64_t images = 1, height = 8, width = 8, channels = 3, kernel = 3, pad = 1, dilation = 1,
+               stride = 1;
 };
 
 inline Gather patches(const Convolution& s) {
@@ -171,7 +181,8 @@ inline Problem make_convolution(const std::string& format_a, const std::string& 
   return p;
 }
 
-/// The weight gradient of the same convolution: A the output gradients, B the patches, depth runs over pixels.
+/// The weight gradient of the same convolution: A the output gradients, B the patches, depth runs
+/// over pixels.
 inline Problem make_weight_gradient(const Convolution& shape, std::int64_t outputs, Fill fill,
                                     std::uint64_t seed) {
   Dice dice(seed);

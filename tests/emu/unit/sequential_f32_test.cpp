@@ -35,9 +35,10 @@ TEST_CASE("f32.sequential: fast equals reference over shapes and layouts", "[fas
   struct Size {
     std::int64_t m, n, k;
   };
-  const Size sizes[] = {{1, 1, 1},   {1, 1, 0},    {5, 3, 0},    {0, 4, 3},   {4, 0, 3},   {1, 33, 5},  {33, 1, 5},
-                        {2, 2, 700}, {13, 31, 9},  {12, 32, 64}, {25, 65, 3}, {65, 25, 3}, {6, 25, 259}, {7, 40, 256},
-                        {40, 7, 257}, {3, 3, 3},   {17, 49, 33}};
+  const Size sizes[] = {{1, 1, 1},   {1, 1, 0},   {5, 3, 0},    {0, 4, 3},    {4, 0, 3},
+                        {1, 33, 5},  {33, 1, 5},  {2, 2, 700},  {13, 31, 9},  {12, 32, 64},
+                        {25, 65, 3}, {65, 25, 3}, {6, 25, 259}, {7, 40, 256}, {40, 7, 257},
+                        {3, 3, 3},   {17, 49, 33}};
   std::uint64_t seed = 10;
   for (const Size& s : sizes) {
     for (int layout = 0; layout < 8; ++layout) {
@@ -67,9 +68,13 @@ TEST_CASE("f32.sequential: every format of at most 8 bits, 16-bit formats and tf
   }
 }
 
-TEST_CASE("f32.sequential: convolutions with padding, dilation and stride, and their gradients", "[fast]") {
-  const Convolution shapes[] = {{2, 9, 9, 1, 5, 2, 1, 1}, {2, 6, 7, 6, 3, 0, 1, 1}, {1, 5, 5, 4, 3, 2, 2, 1},
-                                {2, 8, 8, 3, 3, 1, 1, 2}, {1, 12, 12, 1, 5, 0, 1, 1}};
+TEST_CASE("f32.sequential: convolutions with padding, dilation and stride, and their gradients",
+          "[fast]") {
+  const Convolution shapes[] = {{2, 9, 9, 1, 5, 2, 1, 1},
+                                {2, 6, 7, 6, 3, 0, 1, 1},
+                                {1, 5, 5, 4, 3, 2, 2, 1},
+                                {2, 8, 8, 3, 3, 1, 1, 2},
+                                {1, 12, 12, 1, 5, 0, 1, 1}};
   std::uint64_t seed = 2000;
   for (const Convolution& shape : shapes) {
     for (const Fill fill : {Fill::any, Fill::finite}) {
@@ -83,7 +88,8 @@ TEST_CASE("f32.sequential: convolutions with padding, dilation and stride, and t
   }
 }
 
-TEST_CASE("f32.sequential: 1, 2 and 3 threads give the same bits, also inside a parallel region", "[fast]") {
+TEST_CASE("f32.sequential: 1, 2 and 3 threads give the same bits, also inside a parallel region",
+          "[fast]") {
   const int before = omp_get_max_threads();
   const Problem problems[] = {
       make_matrices("float32", "float32", 131, 117, 300, {}, Fill::finite, 3000),
@@ -110,8 +116,10 @@ TEST_CASE("f32.sequential: 1, 2 and 3 threads give the same bits, also inside a 
 }
 
 TEST_CASE("f32.sequential: large enough for several slices of k and several tiles", "[slow]") {
-  const Problem p = make_matrices("float32", "float8_e4m3fn", 130, 70, 1100, {false, true, true}, Fill::any, 4000);
+  const Problem p = make_matrices("float32", "float8_e4m3fn", 130, 70, 1100, {false, true, true},
+                                  Fill::any, 4000);
   CHECK(mismatches(sequential(), p) == 0);
-  const Problem q = make_matrices("float32", "float32", 1100, 14, 70, {true, false, true}, Fill::any, 4001);
+  const Problem q =
+      make_matrices("float32", "float32", 1100, 14, 70, {true, false, true}, Fill::any, 4001);
   CHECK(mismatches(sequential(), q) == 0);
 }

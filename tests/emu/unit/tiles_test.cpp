@@ -15,12 +15,17 @@ TEST_CASE("tiles: every output belongs to exactly one tile", "[fast]") {
   const int before = omp_get_max_threads();
   for (const int threads : {1, 2, 3, 5}) {
     omp_set_num_threads(threads);
-    for (const auto& [rows, lanes, k] : {std::array<std::int64_t, 3>{1, 1, 1}, {7, 100, 5000}, {600, 1100, 50}, {1, 40, 100000}}) {
+    const std::array<std::int64_t, 3> sizes[] = {
+        {1, 1, 1}, {7, 100, 5000}, {600, 1100, 50}, {1, 40, 100000}};
+    for (const auto& size : sizes) {
+      const std::int64_t rows = size[0], lanes = size[1], k = size[2];
       std::vector<int> hits(rows * lanes, 0);
-      for_each_tile(rows, lanes, k, {.rows = 100, .lanes = 128, .granule = 16}, [&](const Tile& tile) {
-        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i)
-          for (std::int64_t j = tile.lane_begin; j < tile.lane_end; ++j) ++hits[i * lanes + j];
-      });
+      for_each_tile(rows, lanes, k, {.rows = 100, .lanes = 128, .granule = 16},
+                    [&](const Tile& tile) {
+                      for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i)
+                        for (std::int64_t j = tile.lane_begin; j < tile.lane_end; ++j)
+                          ++hits[i * lanes + j];
+                    });
       CHECK(hits == std::vector<int>(rows * lanes, 1));
     }
   }

@@ -41,7 +41,8 @@ TEST_CASE("unit table: every unit and its alias stand in docs/units.md", "[fast]
 }
 
 TEST_CASE("unit: an unknown name offers the nearest", "[fast]") {
-  CHECK_THROWS_WITH(find_unit("f32.sequentail"), Contains("f32.sequentail") && Contains("f32.sequential"));
+  CHECK_THROWS_WITH(find_unit("f32.sequentail"),
+                    Contains("f32.sequentail") && Contains("f32.sequential"));
   CHECK_THROWS_WITH(find_unit("neutral.exakt"), Contains("neutral.exact"));
   CHECK_THROWS_AS(find_unit(""), Error);
 }
@@ -52,7 +53,8 @@ TEST_CASE("unit: an unambiguous short form is accepted", "[fast]") {
   CHECK_THROWS_AS(find_unit(".f32"), Error);
 }
 
-TEST_CASE("unit: a format without a container or beyond float32 is refused, naming both", "[fast]") {
+TEST_CASE("unit: a format without a container or beyond float32 is refused, naming both",
+          "[fast]") {
   float d = 0;
   const float x = 1;
   const Gather gather = Gather::matrix(1, 1);
@@ -65,10 +67,12 @@ TEST_CASE("unit: a format without a container or beyond float32 is refused, nami
     g.d = &d;
     const Unit& row = find_unit(unit);
     INFO(unit << " " << format);
-    CHECK_THROWS_WITH(row.multiply(g), Contains(row.row().name) && Contains(find_format(format).name));
+    CHECK_THROWS_WITH(row.multiply(g),
+                      Contains(row.row().name) && Contains(find_format(format).name));
     CHECK_THROWS_AS(row.multiply_reference(g), Error);
     std::swap(g.a, g.b);
-    CHECK_THROWS_WITH(row.multiply(g), Contains(row.row().name) && Contains(find_format(format).name));
+    CHECK_THROWS_WITH(row.multiply(g),
+                      Contains(row.row().name) && Contains(find_format(format).name));
   }
   CHECK_NOTHROW(find_unit("exact").require_operand(find_format("binary15p3se")));
   CHECK_NOTHROW(find_unit("exact").require_operand(find_format("tfloat32")));

@@ -53,7 +53,9 @@ TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
   const auto lines = parse_csv(scratch.read("report.csv"));
   REQUIRE(lines.size() == rows.size() + 1);
   for (const auto& line : lines) CHECK(line.size() == record_columns().size());
-  const auto at = [&](std::size_t row, const char* name) { return lines[row + 1][column(lines[0], name)]; };
+  const auto at = [&](std::size_t row, const char* name) {
+    return lines[row + 1][column(lines[0], name)];
+  };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CHECK(at(i, "key") == rows[i]["key"]);
     CHECK(at(i, "unit") == rows[i]["point"]["recipe"]["gemms"]["fprop"]["unit"]);

@@ -19,10 +19,13 @@ TEST_CASE("data sets of the sample sweep", "[fast]") {
   CHECK(data["grids"].size() == 15);
   const Json& point = data["points"][0];
   CHECK(point["top1"].get<double>() == Approx(100 * rows[1]["metrics"]["top1"].get<double>()));
-  CHECK(point["lost"].get<double>() == Approx(-100 * rows[1]["metrics"]["difference"].get<double>()));
-  // Five layers, measured and predicted, of every quantized row; float32 layers are exact and have no bar.
+  CHECK(point["lost"].get<double>() ==
+        Approx(-100 * rows[1]["metrics"]["difference"].get<double>()));
+  // Five layers, measured and predicted, of every quantized row; float32 layers are exact and have
+  // no bar.
   CHECK(data["layers"].size() == (rows.size() - 1) * 10);
-  CHECK(swept_units(records) == std::vector<std::string>{"neutral.f32.sequential", "neutral.exact"});
+  CHECK(swept_units(records) ==
+        std::vector<std::string>{"neutral.f32.sequential", "neutral.exact"});
   double low = 1e9, high = -1e9;
   for (const Json& p : data["predictions"]) {
     low = std::min({low, p["predicted"].get<double>(), p["measured"].get<double>()});

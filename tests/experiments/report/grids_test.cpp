@@ -28,10 +28,9 @@ TEST_CASE("steps of float4_e2m1fn relative to the value", "[fast]") {
 
 TEST_CASE("formats stand float before int, narrow before wide; wide ones are not drawn", "[fast]") {
   const sample::Swept wide{"float16", 16, 60};
-  const std::vector<Json> rows = {
-      sample::row(0, &sample::kFormats[14], &sample::kFormats[8], "u"),
-      sample::row(1, &sample::kFormats[4], &sample::kFormats[0], "u"),
-      sample::row(2, &wide, &sample::kFormats[0], "u")};
+  const std::vector<Json> rows = {sample::row(0, &sample::kFormats[14], &sample::kFormats[8], "u"),
+                                  sample::row(1, &sample::kFormats[4], &sample::kFormats[0], "u"),
+                                  sample::row(2, &wide, &sample::kFormats[0], "u")};
   std::vector<std::string> names;
   for (const SweptFormat& f : swept_formats(read_records(rows))) names.push_back(f.name);
   CHECK(names == std::vector<std::string>{"float4_e2m1fn", "float8_e4m3fn", "int2", "int8"});

@@ -33,13 +33,17 @@ std::string joined(const std::vector<std::string>& sentences) {
 }  // namespace
 
 TEST_CASE("headline of four points", "[fast]") {
-  const std::vector<Json> rows = {baseline(), row(14, 8, 0.9801), row(12, 6, 0.9771), row(11, 5, 0.9755),
-                                  row(10, 4, 0.9)};
+  const std::vector<Json> rows = {baseline(), row(14, 8, 0.9801), row(12, 6, 0.9771),
+                                  row(11, 5, 0.9755), row(10, 4, 0.9)};
   const std::vector<Record> records = read_records(rows);
   const std::string text = joined(headline(records, judge_predictions(records)));
-  CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") != text.npos);
-  CHECK(text.find("Of 4 quantized configurations, 3 lose less than 0.5 points; for 2 of these") != text.npos);
-  CHECK(text.find("are 6.00 (weights 6.00, activations 6.00) bits per element: int6, rne, saturate") != text.npos);
+  CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") !=
+        text.npos);
+  CHECK(text.find("Of 4 quantized configurations, 3 lose less than 0.5 points; for 2 of these") !=
+        text.npos);
+  CHECK(text.find(
+            "are 6.00 (weights 6.00, activations 6.00) bits per element: int6, rne, saturate") !=
+        text.npos);
   CHECK(labels_by_loss(records, true) == std::vector<std::string>{"int8", "int6", "int5"});
   CHECK(labels_by_loss(records, false) == std::vector<std::string>{"int4"});
 }
@@ -67,7 +71,8 @@ TEST_CASE("the baseline belongs to the same network, data and seed", "[fast]") {
 }
 
 TEST_CASE("among equal bits the better accuracy is named", "[fast]") {
-  const std::vector<Json> rows = {baseline(), row(12, 6, 0.978, "first"), row(12, 6, 0.979, "second")};
+  const std::vector<Json> rows = {baseline(), row(12, 6, 0.978, "first"),
+                                  row(12, 6, 0.979, "second")};
   const std::vector<Record> records = read_records(rows);
   REQUIRE(cheapest_safe(records) == &records[2]);
 }
@@ -75,8 +80,9 @@ TEST_CASE("among equal bits the better accuracy is named", "[fast]") {
 TEST_CASE("no rows, and rows without numbers", "[fast]") {
   for (const std::vector<Json>& rows : {std::vector<Json>{}, {Json::object()}, {baseline()}}) {
     const std::vector<Record> records = read_records(rows);
-    CHECK(joined(headline(records, judge_predictions(records))).find("No quantized configuration") !=
-          std::string::npos);
+    CHECK(
+        joined(headline(records, judge_predictions(records))).find("No quantized configuration") !=
+        std::string::npos);
     CHECK(cheapest_safe(records) == nullptr);
     CHECK(conditions(records) == "nothing quantized");
   }
@@ -87,7 +93,8 @@ TEST_CASE("conditions name every rounding, overflow and scale rule", "[fast]") {
   other["point"]["recipe"]["roles"]["activation"]["rounding"] = "rtz";
   const std::vector<Json> rows = {row(10, 4, 0.9), other};
   CHECK(conditions(read_records(rows)) ==
-        "rounding rne, rtz; overflow saturate; scale absmax per channel (weights), absmax per tensor (activations)");
+        "rounding rne, rtz; overflow saturate; scale absmax per channel (weights), absmax per "
+        "tensor (activations)");
 }
 
 TEST_CASE("thousands stand apart", "[fast]") {

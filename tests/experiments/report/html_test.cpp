@@ -2,7 +2,6 @@
 #include "experiments/report/html.hpp"
 
 #include "experiments/report/datasets.hpp"
-
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"
@@ -33,10 +32,10 @@ TEST_CASE("without libraries the page has its tables and says how to get charts"
   const std::vector<Json> rows = sample::rows();
   const Json tensors = sample::tensors();
   const std::string page = render(rows, &tensors, "");
-  CHECK(has(page, "built without Node.js"));
+  CHECK(has(page, "built without its charting libraries"));
   CHECK(has(page, "numemu report"));
   CHECK_FALSE(has(page, "<figure"));
-  CHECK_FALSE(has(page, "report-data"));
+  CHECK_FALSE(has(page, "id=\"report-data\""));
   CHECK(count(page, "<tr") == rows.size() + 1 + 7 + 6);
   CHECK(has(page, "rne · saturate · absmax / channel"));
 }
@@ -77,13 +76,16 @@ TEST_CASE("figures without data are named, not drawn", "[fast]") {
   const std::vector<Json> rows = {sample::rows()[0]};
   const std::string page = render(rows, nullptr, "/* libraries */");
   CHECK(count(page, "<figure") == 0);
-  CHECK(has(page, "Not drawn, because the rows hold no data for it: Accuracy against effective bits; "));
+  CHECK(has(page,
+            "Not drawn, because the rows hold no data for it: Accuracy against effective bits; "));
   CHECK(has(page, "∞"));
 }
 
 TEST_CASE("rows of any shape give a page", "[fast]") {
   const std::vector<Json> none;
-  const std::vector<Json> odd = {Json(), Json::array(), {{"layers", {1, nullptr, {{"sqnr_db", "x"}}}}},
+  const std::vector<Json> odd = {Json(),
+                                 Json::array(),
+                                 {{"layers", {1, nullptr, {{"sqnr_db", "x"}}}}},
                                  {{"predicted", {{"tensors", {2, {{"fitted", 3}}}}}}}};
   for (const auto& rows : {none, odd}) {
     CHECK(has(render(rows, nullptr, "/* libraries */"), "</html>"));
@@ -104,7 +106,8 @@ TEST_CASE("seeds, networks and other rules appear as columns only where they dif
 }
 
 TEST_CASE("a template is filled once", "[fast]") {
-  CHECK(fill_template("a {{x}} b {{y}} {{z}} {{", {{"x", "{{y}}"}, {"y", "2"}}) == "a {{y}} b 2 {{z}} {{");
+  CHECK(fill_template("a {{x}} b {{y}} {{z}} {{", {{"x", "{{y}}"}, {"y", "2"}}) ==
+        "a {{y}} b 2 {{z}} {{");
 }
 
 TEST_CASE("a chart that is no chart is named", "[fast]") {

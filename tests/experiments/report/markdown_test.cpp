@@ -20,12 +20,15 @@ TEST_CASE("markdown has a line per row and the same number of cells in each", "[
     if (!line.starts_with("|")) continue;
     ++lines;
     std::size_t bars = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+    for (std::size_t i = 0; i < line.size(); ++i)
+      bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
     CHECK(bars == 12);
   }
   CHECK(lines == rows.size() + 2);
   const std::string whole = scratch.read("report.md");
   CHECK(whole.find("| float8_e4m3fn, rne, saturate, absmax per channel |") != whole.npos);
   CHECK(whole.find("Of 46 quantized configurations") != whole.npos);
-  CHECK(whole.find("<script") == whole.npos);
+  for (std::size_t at = whole.find('<'); at != whole.npos; at = whole.find('<', at + 1)) {
+    CHECK(whole[at - 1] == '\\');
+  }
 }

@@ -41,7 +41,10 @@ TEST_CASE("integers have no exponent bits, mixes two families", "[fast]") {
 
 TEST_CASE("rows of any shape give a record", "[fast]") {
   const std::vector<Json> rows = {
-      Json(), Json::array({1, 2}), Json("text"), Json::object(),
+      Json(),
+      Json::array({1, 2}),
+      Json("text"),
+      Json::object(),
       {{"key", 7}, {"point", {{"recipe", {{"roles", 3}, {"gemms", nullptr}}}}}, {"bits", "x"}},
       {{"metrics", {{"top1", nullptr}, {"ci95", {1}}, {"difference_ci95", "no"}}}, {"layers", 5}}};
   for (const Record& r : read_records(rows)) {

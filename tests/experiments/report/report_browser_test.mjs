@@ -12,6 +12,7 @@ const SKIPPED = 77;
 const MARKS = `Array.from(document.querySelectorAll(".plot"), (plot) => ({
   name: plot.dataset.chart,
   marks: plot.querySelectorAll("svg .role-mark > *").length,
+  empty: Array.from(plot.querySelectorAll("svg .role-mark")).filter((layer) => layer.childElementCount === 0).length,
   width: plot.querySelector("svg")?.getBoundingClientRect().width ?? 0 }))`;
 const DRAWN = `Array.from(document.querySelectorAll(".plot")).every((plot) => plot.dataset.drawn)`;
 const CELLS = (column) => `Array.from(document.querySelectorAll("#points tbody tr:not([hidden])"),
@@ -34,6 +35,7 @@ async function assertChartsDrawn(browser, names) {
   assert.deepEqual(plots.map((plot) => plot.name).sort(), names);
   for (const plot of plots) {
     assert.ok(plot.marks > 0, plot.name + " has no marks");
+    assert.equal(plot.empty, 0, plot.name + " has layers without marks");
     assert.ok(plot.width > 100, plot.name + " is " + plot.width + " pixels wide");
   }
 }

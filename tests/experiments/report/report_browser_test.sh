@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes three sample reports and opens them in a browser: report_browser_test.sh SAMPLE_PROGRAM FOLDER. Exit 77 = skipped.
 set -e
-here=$(dirname "$0")
+here=${0%/*}
 if ! command -v node >/dev/null; then
   echo "skipped: no Node.js"
   exit 77

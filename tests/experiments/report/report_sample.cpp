@@ -1,4 +1,5 @@
-// Writes the sample sweep's report in every format, for the browser test: report_sample FOLDER [full|baseline|hostile].
+// Writes the sample sweep's report in every format, for the browser test: report_sample FOLDER
+// [full|baseline|hostile].
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -1,4 +1,5 @@
-// A sweep as the engine writes it, made up but plausible and deterministic: what the report's tests draw.
+// A sweep as the engine writes it, made up but plausible and deterministic: what the report's tests
+// draw.
 #pragma once
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -23,11 +24,14 @@ struct Swept {
   double sqnr;
 };
 inline const std::vector<Swept> kFormats = {
-    {"float4_e2m1fn", 4, 17.1},   {"float6_e2m3fn", 6, 28.4},   {"float6_e3m2fn", 6, 26.0},
-    {"float8_e3m4", 8, 37.6},     {"float8_e4m3fn", 8, 31.5},   {"float8_e4m3fnuz", 8, 31.4},
-    {"float8_e5m2", 8, 25.5},     {"float8_e5m2fnuz", 8, 25.5}, {"int2", 2, 2.1},
-    {"int3", 3, 8.9},             {"int4", 4, 15.6},            {"int5", 5, 21.9},
-    {"int6", 6, 28.0},            {"int7", 7, 34.1},            {"int8", 8, 40.1}};
+    {"float4_e2m1fn", 4, 17.1}, {"float6_e2m3fn", 6, 28.4},
+    {"float6_e3m2fn", 6, 26.0}, {"float8_e3m4", 8, 37.6},
+    {"float8_e4m3fn", 8, 31.5}, {"float8_e4m3fnuz", 8, 31.4},
+    {"float8_e5m2", 8, 25.5},   {"float8_e5m2fnuz", 8, 25.5},
+    {"int2", 2, 2.1},           {"int3", 3, 8.9},
+    {"int4", 4, 15.6},          {"int5", 5, 21.9},
+    {"int6", 6, 28.0},          {"int7", 7, 34.1},
+    {"int8", 8, 40.1}};
 
 /// Reproducible wobble in [-1, 1].
 inline double wobble(std::size_t i, double salt) {
@@ -35,8 +39,8 @@ inline double wobble(std::size_t i, double salt) {
 }
 
 inline Json role(const Swept& f, const char* granularity) {
-  return {{"format", f.name},      {"rounding", "rne"},          {"overflow", "saturate"},
-          {"scale", "absmax"},     {"granularity", granularity}, {"axis", "channel"},
+  return {{"format", f.name},  {"rounding", "rne"},          {"overflow", "saturate"},
+          {"scale", "absmax"}, {"granularity", granularity}, {"axis", "channel"},
           {"mask", nullptr}};
 }
 
@@ -87,7 +91,8 @@ inline Json tensor(const Layer& layer, std::size_t at, const char* name, const S
 
 inline Json row(std::size_t at, const Swept* w, const Swept* a, const std::string& unit) {
   const double base = 0.9795;
-  const double noise = (w ? std::pow(10, -w->sqnr / 10) : 0) + (a ? std::pow(10, -a->sqnr / 10) : 0);
+  const double noise =
+      (w ? std::pow(10, -w->sqnr / 10) : 0) + (a ? std::pow(10, -a->sqnr / 10) : 0);
   const bool exact = noise == 0;
   const double sqnr = exact ? 0 : -10 * std::log10(noise) - 4;
   const double lost = exact ? 0 : 0.88 * (1 - std::exp(-std::pow(noise * 6.5, 1.6)));
@@ -112,23 +117,23 @@ inline Json row(std::size_t at, const Swept* w, const Swept* a, const std::strin
     key[i] = "0123456789abcdef"[(at * 2654435761u + static_cast<unsigned>(i) * 40503u) >> 7 & 15];
   }
   key[64] = 0;
-  return {{"key", key},
-          {"point", point(w, a, unit)},
-          {"bits",
-           {{"weight", w ? w->bits + 0.09 : 32.0}, {"activation", a ? a->bits + 0.01 : 32.0}}},
-          {"metrics",
-           {{"top1", top1},
-            {"n", 10000},
-            {"ci95", {top1 - half, top1 + half}},
-            {"loss", 0.07 + lost * 3},
-            {"sqnr_db", exact ? Json() : Json(sqnr)},
-            {"baseline_top1", base},
-            {"difference", top1 - base},
-            {"difference_ci95", {top1 - base - paired, top1 - base + paired}}}},
-          {"predicted",
-           {{"sqnr_db", exact ? Json() : Json(sqnr + 0.6 * wobble(at, 9))}, {"tensors", tensors}}},
-          {"layers", layers},
-          {"version", "1"}};
+  return {
+      {"key", key},
+      {"point", point(w, a, unit)},
+      {"bits", {{"weight", w ? w->bits + 0.09 : 32.0}, {"activation", a ? a->bits + 0.01 : 32.0}}},
+      {"metrics",
+       {{"top1", top1},
+        {"n", 10000},
+        {"ci95", {top1 - half, top1 + half}},
+        {"loss", 0.07 + lost * 3},
+        {"sqnr_db", exact ? Json() : Json(sqnr)},
+        {"baseline_top1", base},
+        {"difference", top1 - base},
+        {"difference_ci95", {top1 - base - paired, top1 - base + paired}}}},
+      {"predicted",
+       {{"sqnr_db", exact ? Json() : Json(sqnr + 0.6 * wobble(at, 9))}, {"tensors", tensors}}},
+      {"layers", layers},
+      {"version", "1"}};
 }
 
 /// The float32 baseline, every format and a few mixes, on two units: 47 rows.
@@ -157,9 +162,9 @@ inline Json tensors() {
       Json counts = Json::array();
       for (int bin = 0; bin < 128; ++bin) {
         const double x = low + (high - low) * (bin + 0.5) / 128;
-        const double density =
-            weight ? std::exp(-x * x / 0.045) * 2.66 * (1 + 0.2 * wobble(static_cast<std::size_t>(bin), 11))
-                   : (x < 0 ? 0.05 : std::exp(-x / 0.6) * 1.6);
+        const double density = weight ? std::exp(-x * x / 0.045) * 2.66 *
+                                            (1 + 0.2 * wobble(static_cast<std::size_t>(bin), 11))
+                                      : (x < 0 ? 0.05 : std::exp(-x / 0.6) * 1.6);
         counts.push_back(std::floor(n * density * (high - low) / 128));
       }
       list.push_back({{"layer", kLayers[i].name},
@@ -190,9 +195,11 @@ inline Json sweep() {
 
 /// Text that would run if it were ever taken for markup, and that breaks careless CSV and Markdown.
 inline const std::string kPoison =
-    "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1><!-- \"'`|,\r\n{{points}}";
+    "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1><!-- "
+    "\"'`|,\r\n{{points}}";
 
-/// The value with kPoison after every name that is free to choose; formats stay, so that charts have grids.
+/// The value with kPoison after every name that is free to choose; formats stay, so that charts
+/// have grids.
 inline Json poisoned(const Json& value, const std::string& key = "") {
   if (value.is_string()) {
     const bool is_free = key == "net" || key == "data" || key == "unit" || key == "name" ||

@@ -79,14 +79,19 @@ TEST_CASE("sqlite equals the rows", "[fast]") {
     CHECK(layers[i][2] == layer["sqnr_db"]);
   }
 
-  const auto tensors = query(file, "SELECT layer, role, n, measured_mse, fitted_family, fitted_ks, fitted_accepted "
-                                   "FROM tensors WHERE position = 4 ORDER BY rowid");
+  const auto tensors =
+      query(file,
+            "SELECT layer, role, n, measured_mse, fitted_family, fitted_ks, fitted_accepted "
+            "FROM tensors WHERE position = 4 ORDER BY rowid");
   const Json& expected = rows[4]["predicted"]["tensors"];
   REQUIRE(tensors.size() == expected.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Json& t = expected[i];
-    CHECK(tensors[i] == std::vector<Json>{t["layer"], t["role"], t["n"], t["measured_mse"], t["fitted"]["family"],
-                                          t["fitted"]["ks"], t["fitted"]["accepted"].dump()});
+    CHECK(tensors[i] == std::vector<Json>{t["layer"], t["role"], t["n"], t["measured_mse"],
+                                          t["fitted"]["family"], t["fitted"]["ks"],
+                                          t["fitted"]["accepted"].dump()});
   }
-  CHECK(Json::parse(query(file, "SELECT value FROM meta WHERE name = 'sweep'")[0][0].get<std::string>()) == sweep);
+  CHECK(Json::parse(
+            query(file, "SELECT value FROM meta WHERE name = 'sweep'")[0][0].get<std::string>()) ==
+        sweep);
 }

@@ -18,7 +18,11 @@ Json tensor(const char* layer, double ks, bool accepted, double measured, double
           {"empirical_mse", 2e-6},
           {"empirical_db", measured},
           {"fitted",
-           {{"family", "normal"}, {"ks", ks}, {"threshold", 0.166}, {"accepted", accepted}, {"db", fitted}}}};
+           {{"family", "normal"},
+            {"ks", ks},
+            {"threshold", 0.166},
+            {"accepted", accepted},
+            {"db", fitted}}}};
 }
 
 Verdicts judge(const std::vector<Json>& tensors, const char* rounding = "rne") {
@@ -63,7 +67,8 @@ TEST_CASE("a tensor without any fit is listed without a distance", "[fast]") {
   CHECK(v.fitted == 0);
 }
 
-TEST_CASE("empirical predictions hold within 1e-9 and only where rounding is deterministic", "[fast]") {
+TEST_CASE("empirical predictions hold within 1e-9 and only where rounding is deterministic",
+          "[fast]") {
   Json near = tensor("a", 0, true, 20, 20), far = tensor("b", 0, true, 20, 20);
   near["empirical_mse"] = 2e-6 * (1 + 0.9e-9);
   far["empirical_mse"] = 2e-6 * (1 + 1.2e-9);

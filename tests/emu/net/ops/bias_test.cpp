@@ -10,11 +10,13 @@
 namespace numemu::net {
 namespace {
 
-TEST_CASE("a bias is one float32 addition per output, its gradient one rounding of a float64 sum", "[fast]") {
+TEST_CASE("a bias is one float32 addition per output, its gradient one rounding of a float64 sum",
+          "[fast]") {
   Tensor y = test::random_tensor({7, 5, 3}, 1), bias = test::random_tensor({3}, 2), gradient({3});
   const Tensor before = y;
   add_bias(bias, y);
-  for (std::size_t i = 0; i < y.data.size(); ++i) CHECK(y.data[i] == before.data[i] + bias.data[i % 3]);
+  for (std::size_t i = 0; i < y.data.size(); ++i)
+    CHECK(y.data[i] == before.data[i] + bias.data[i % 3]);
   bias_gradient(before, gradient);
   for (std::size_t c = 0; c < 3; ++c) {
     double sum = 0;  // exact: multiples of 2^-16 below 35

@@ -15,17 +15,47 @@ struct Case {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      {2, 6, 5, {.in_channels = 1, .out_channels = 2, .kernel_height = 3, .kernel_width = 3, .pad = 1}},
+      {2,
+       6,
+       5,
+       {.in_channels = 1, .out_channels = 2, .kernel_height = 3, .kernel_width = 3, .pad = 1}},
       {2, 5, 6, {.in_channels = 3, .out_channels = 2, .kernel_height = 2, .kernel_width = 3}},
-      {1, 7, 6, {.in_channels = 2, .out_channels = 3, .kernel_height = 3, .kernel_width = 3, .stride = 2, .pad = 1}},
-      {2, 8, 7, {.in_channels = 1, .out_channels = 2, .kernel_height = 4, .kernel_width = 3, .stride = 3, .pad = 2}},
-      {3, 4, 4, {.in_channels = 4, .out_channels = 5, .kernel_height = 1, .kernel_width = 1, .stride = 2}},
-      {2, 5, 5, {.in_channels = 2, .out_channels = 1, .kernel_height = 5, .kernel_width = 5, .pad = 4, .bias = false}}};
+      {1,
+       7,
+       6,
+       {.in_channels = 2,
+        .out_channels = 3,
+        .kernel_height = 3,
+        .kernel_width = 3,
+        .stride = 2,
+        .pad = 1}},
+      {2,
+       8,
+       7,
+       {.in_channels = 1,
+        .out_channels = 2,
+        .kernel_height = 4,
+        .kernel_width = 3,
+        .stride = 3,
+        .pad = 2}},
+      {3,
+       4,
+       4,
+       {.in_channels = 4, .out_channels = 5, .kernel_height = 1, .kernel_width = 1, .stride = 2}},
+      {2,
+       5,
+       5,
+       {.in_channels = 2,
+        .out_channels = 1,
+        .kernel_height = 5,
+        .kernel_width = 5,
+        .pad = 4,
+        .bias = false}}};
   return all;
 }
 
-// Calls body(y, x, w) for every product of the convolution: flat indices into output, input and weight, in the order of
-// the output's elements, then kh, kw, in.
+// Calls body(y, x, w) for every product of the convolution: flat indices into output, input and
+// weight, in the order of the output's elements, then kh, kw, in.
 template <class Body>
 void for_each_product(const Case& c, Body body) {
   const Conv2dOptions& o = c.options;
@@ -55,7 +85,8 @@ TEST_CASE("conv2d and its gradients are those of seven loops in float64", "[fast
     const Shape y_shape = op.output_shape(shapes);
     const auto reference = [&](const std::vector<test::Doubles>& arguments) {
       test::Doubles y(static_cast<std::size_t>(element_count(y_shape)));
-      for_each_product(c, [&](auto out, auto in, auto w) { y[out] += arguments[0][in] * arguments[1][w]; });
+      for_each_product(
+          c, [&](auto out, auto in, auto w) { y[out] += arguments[0][in] * arguments[1][w]; });
       for (std::size_t i = 0; o.bias && i < y.size(); ++i) y[i] += arguments[2][i % o.out_channels];
       return y;
     };
@@ -79,7 +110,8 @@ TEST_CASE("conv2d's products are fused chains, bit for bit", "[fast]") {
     Tensor y(op.output_shape(shapes));
     op.forward(call, inputs, y);
     std::vector<float> chain(y.data.size());
-    for_each_product(c, [&](auto i, auto in, auto k) { chain[i] = std::fma(x.data[in], w.data[k], chain[i]); });
+    for_each_product(
+        c, [&](auto i, auto in, auto k) { chain[i] = std::fma(x.data[in], w.data[k], chain[i]); });
     CHECK(chain == y.data);
 
     const Tensor g = test::random_tensor(y.shape, 4);
@@ -87,17 +119,21 @@ TEST_CASE("conv2d's products are fused chains, bit for bit", "[fast]") {
     op.backward(call, inputs, nullptr, g, grad_inputs, grad_weights, true);
     // wgrad ascends over (n, oh, ow): the order in which the loops meet a weight.
     std::vector<float> wgrad(w.data.size());
-    for_each_product(c, [&](auto i, auto in, auto k) { wgrad[k] = std::fma(g.data[i], x.data[in], wgrad[k]); });
+    for_each_product(
+        c, [&](auto i, auto in, auto k) { wgrad[k] = std::fma(g.data[i], x.data[in], wgrad[k]); });
     CHECK(wgrad == grad_weights[0].data);
-    // dgrad ascends over flipped taps, which is ascending position of the output, then the output channel.
+    // dgrad ascends over flipped taps, which is ascending position of the output, then the output
+    // channel.
     std::vector<float> dgrad(x.data.size());
-    for_each_product(c, [&](auto i, auto in, auto k) { dgrad[in] = std::fma(g.data[i], w.data[k], dgrad[in]); });
+    for_each_product(
+        c, [&](auto i, auto in, auto k) { dgrad[in] = std::fma(g.data[i], w.data[k], dgrad[in]); });
     CHECK(dgrad == grad_inputs[0].data);
   }
 }
 
 TEST_CASE("conv2d refuses what it cannot compute", "[fast]") {
-  CHECK_THROWS_WITH(Conv2d({.kernel_height = 3, .kernel_width = 3, .pad = 3}), Catch::Contains("pad 3"));
+  CHECK_THROWS_WITH(Conv2d({.kernel_height = 3, .kernel_width = 3, .pad = 3}),
+                    Catch::Contains("pad 3"));
   CHECK_THROWS_WITH(Conv2d({.stride = 0}), Catch::Contains("positive"));
   const Conv2d op({.in_channels = 3, .kernel_height = 3, .kernel_width = 3});
   const std::vector<Shape> channels{{1, 8, 8, 1}}, small{{1, 2, 8, 3}};

@@ -28,7 +28,8 @@ TEST_CASE("cross_entropy and its gradient", "[fast]") {
   const Classified seen = cross_entropy(logits, kLabels, &gradient, kScale);
   test::Doubles z = test::widened(logits);
   for (std::int64_t i = 0; i < kBatch; ++i) {
-    // Float32 exp and log: a relative error of the sum of 2^-23, and one of the logarithm (below 8) of 2^-23.
+    // Float32 exp and log: a relative error of the sum of 2^-23, and one of the logarithm (below 8)
+    // of 2^-23.
     CHECK(std::fabs(seen.loss[i] - reference_loss(z, i)) < 10 * 0x1p-23);
   }
   constexpr double kStep = 0x1p-14;  // truncation: step^2 / 6 times a third derivative below 1
@@ -45,7 +46,8 @@ TEST_CASE("cross_entropy and its gradient", "[fast]") {
   }
 }
 
-TEST_CASE("cross_entropy survives large logits and counts the first maximum as the answer", "[fast]") {
+TEST_CASE("cross_entropy survives large logits and counts the first maximum as the answer",
+          "[fast]") {
   Tensor logits({3, 3});
   logits.data = {1e30f, 0, -1e30f, 2, 2, 1, 2, 2, 1};
   Tensor gradient;

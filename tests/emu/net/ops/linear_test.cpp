@@ -17,13 +17,15 @@ TEST_CASE("linear and its gradients are those of loops in float64", "[fast]") {
       for (std::int64_t n = 0; n < kBatch; ++n) {
         for (std::int64_t o = 0; o < kOut; ++o) {
           double sum = bias ? arguments[2][o] : 0;
-          for (std::int64_t i = 0; i < kIn; ++i) sum += arguments[0][n * kIn + i] * arguments[1][o * kIn + i];
+          for (std::int64_t i = 0; i < kIn; ++i)
+            sum += arguments[0][n * kIn + i] * arguments[1][o * kIn + i];
           y.push_back(sum);
         }
       }
       return y;
     };
-    test::check_op(op, {test::random_tensor({kBatch, kIn}, 1)}, reference, test::dot_tolerance(kIn));
+    test::check_op(op, {test::random_tensor({kBatch, kIn}, 1)}, reference,
+                   test::dot_tolerance(kIn));
   }
 }
 
@@ -51,7 +53,8 @@ TEST_CASE("linear refuses other shapes", "[fast]") {
   CHECK_THROWS_AS(Linear(0, 3), Error);
   const Linear op(4, 2);
   const std::vector<Shape> wrong{{3, 5}}, rank{{3, 2, 2}};
-  CHECK_THROWS_WITH(op.output_shape(wrong), Catch::Contains("[batch, 4]") && Catch::Contains("[3, 5]"));
+  CHECK_THROWS_WITH(op.output_shape(wrong),
+                    Catch::Contains("[batch, 4]") && Catch::Contains("[3, 5]"));
   CHECK_THROWS_AS(op.output_shape(rank), Error);
 }
 

@@ -16,7 +16,8 @@ TEST_CASE("max_pool and its gradient", "[fast]") {
   struct Case {
     std::int64_t size, stride, height, width;
   };
-  for (const Case c : {Case{2, 2, 6, 4}, Case{2, 2, 5, 7}, Case{3, 2, 7, 7}, Case{3, 1, 4, 5}, Case{1, 2, 3, 3}}) {
+  for (const Case c :
+       {Case{2, 2, 6, 4}, Case{2, 2, 5, 7}, Case{3, 2, 7, 7}, Case{3, 1, 4, 5}, Case{1, 2, 3, 3}}) {
     MaxPool op(c.size, c.stride);
     constexpr std::int64_t kBatch = 2, kChannels = 3;
     // A shuffled ramp: all values differ by more than the difference step.
@@ -24,7 +25,8 @@ TEST_CASE("max_pool and its gradient", "[fast]") {
     for (std::int64_t i = 0; i < x.size(); ++i) {
       x.data[i] = static_cast<float>((i * 7919 + 13) % 1009) / 1024 - 0.5f;
     }
-    const std::int64_t oh = (c.height - c.size) / c.stride + 1, ow = (c.width - c.size) / c.stride + 1;
+    const std::int64_t oh = (c.height - c.size) / c.stride + 1,
+                       ow = (c.width - c.size) / c.stride + 1;
     const auto reference = [&](const std::vector<test::Doubles>& arguments) {
       test::Doubles y;
       for (std::int64_t n = 0; n < kBatch; ++n)
@@ -35,13 +37,15 @@ TEST_CASE("max_pool and its gradient", "[fast]") {
               for (std::int64_t a = 0; a < c.size; ++a)
                 for (std::int64_t b = 0; b < c.size; ++b) {
                   const std::int64_t h = i * c.stride + a, w = j * c.stride + b;
-                  best = std::max(best, arguments[0][((n * c.height + h) * c.width + w) * kChannels + ch]);
+                  best = std::max(
+                      best, arguments[0][((n * c.height + h) * c.width + w) * kChannels + ch]);
                 }
               y.push_back(best);
             }
       return y;
     };
-    // A gradient sums at most size^2 numbers in [-1, 1]; differences of 200 terms in float64 add less.
+    // A gradient sums at most size^2 numbers in [-1, 1]; differences of 200 terms in float64 add
+    // less.
     test::check_op(op, {x}, reference, test::dot_tolerance(c.size * c.size));
   }
 }

@@ -13,7 +13,8 @@ namespace {
 TEST_CASE("relu and its gradient", "[fast]") {
   Relu op;
   Tensor x = test::random_tensor({4, 9}, 1);
-  for (float& v : x.data) v += v < 0 ? -0.125f : 0.125f;  // away from the kink, by more than the difference step
+  for (float& v : x.data)
+    v += v < 0 ? -0.125f : 0.125f;  // away from the kink, by more than the difference step
   const auto reference = [](const std::vector<test::Doubles>& arguments) {
     test::Doubles y = arguments[0];
     for (double& v : y) v = std::max(v, 0.0);
@@ -27,8 +28,8 @@ TEST_CASE("relu and its gradient", "[fast]") {
 TEST_CASE("relu turns -0 to +0 and keeps NaN, as the neutral one", "[fast]") {
   Relu op;
   Tensor x({5}), y({5});
-  x.data = {-0.0f, -1, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-            std::bit_cast<float>(0xffc12345u)};
+  x.data = {-0.0f, -1, std::numeric_limits<float>::infinity(),
+            -std::numeric_limits<float>::infinity(), std::bit_cast<float>(0xffc12345u)};
   Numerics numerics;
   const std::vector<const Tensor*> inputs{&x};
   op.forward({"relu", numerics}, inputs, y);

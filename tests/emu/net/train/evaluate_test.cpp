@@ -34,7 +34,8 @@ TEST_CASE("evaluation is the same for 1, 2 and 3 threads and agrees with one big
   omp_set_num_threads(omp_get_num_procs());
   double sum = 0;
   for (const double loss : all.loss) sum += loss;
-  CHECK(first.loss == Approx(sum / static_cast<double>(first.n)).epsilon(1e-12));  // 5000 float64 additions
+  CHECK(first.loss ==
+        Approx(sum / static_cast<double>(first.n)).epsilon(1e-12));  // 5000 float64 additions
 }
 
 TEST_CASE("evaluation of the first images of a split", "[fast]") {
@@ -44,9 +45,11 @@ TEST_CASE("evaluation of the first images of a split", "[fast]") {
   CHECK(evaluate(graph, data, Split::test, 65, numerics).n == 65);
   CHECK(evaluate(graph, data, Split::test, 0, numerics).n == 200);
   CHECK(evaluate(graph, data, Split::calibration, 0, numerics).n == Dataset::kCalibration);
-  CHECK_THROWS_WITH(evaluate(graph, data, Split::test, 201, numerics), Catch::Contains("201") && Catch::Contains("200"));
+  CHECK_THROWS_WITH(evaluate(graph, data, Split::test, 201, numerics),
+                    Catch::Contains("201") && Catch::Contains("200"));
   CHECK_THROWS_AS(evaluate(graph, data, Split::test, -1, numerics), Error);
-  CHECK_THROWS_WITH(evaluate(graph, data, Split::train, 1, numerics), Catch::Contains("training split"));
+  CHECK_THROWS_WITH(evaluate(graph, data, Split::train, 1, numerics),
+                    Catch::Contains("training split"));
 }
 
 TEST_CASE("an error inside a thread comes out", "[fast]") {

@@ -41,7 +41,8 @@ TEST_CASE("adam: corrected moments and decoupled decay", "[fast]") {
     const double g = t % 2 == 0 ? -0.3 : 0.7, rate = 0.1 / t;
     m = 0.9 * m + 0.1 * g;
     v = 0.999 * v + 0.001 * g * g;
-    const double corrected = m / (1 - std::pow(0.9, t)), root = std::sqrt(v / (1 - std::pow(0.999, t)));
+    const double corrected = m / (1 - std::pow(0.9, t)),
+                 root = std::sqrt(v / (1 - std::pow(0.999, t)));
     const double expected = -rate * (corrected / (root + 1e-8) + 0.01 * 3);
     adam->begin_step(rate);
     adam->step(0, weight, Tensor({1, 1}, static_cast<float>(g)), delta);

@@ -1,4 +1,5 @@
-// The order of an epoch: a permutation, another in each epoch and for each seed, without visible bias.
+// The order of an epoch: a permutation, another in each epoch and for each seed, without visible
+// bias.
 #include "emu/net/train/shuffle.hpp"
 
 #include <algorithm>

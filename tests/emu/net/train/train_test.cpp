@@ -1,4 +1,5 @@
-// Training: pinned weights for any thread count, every moment in its order, no look at the test split.
+// Training: pinned weights for any thread count, every moment in its order, no look at the test
+// split.
 #include "emu/net/train/train.hpp"
 
 #include <omp.h>
@@ -20,7 +21,8 @@ constexpr const char* kAdamWeightsAfter20Steps =
 std::string weights_hash(const Graph& graph) {
   std::string bytes;
   for (const Parameter* p : graph.parameters()) {
-    bytes.append(reinterpret_cast<const char*>(p->value.data.data()), p->value.data.size() * sizeof(float));
+    bytes.append(reinterpret_cast<const char*>(p->value.data.data()),
+                 p->value.data.size() * sizeof(float));
   }
   return sha256_hex(bytes);
 }
@@ -41,7 +43,7 @@ TEST_CASE("20 steps of mlp give the pinned weights for 1, 2 and 3 threads", "[fa
     initialize(graph, 0);
     std::int64_t steps = 0;
     TrainHooks hooks;
-    hooks.on_step = [&](std::int64_t, std::int64_t total, double) { 
+    hooks.on_step = [&](std::int64_t, std::int64_t total, double) {
       CHECK(total == 20);
       ++steps;
     };
@@ -93,14 +95,17 @@ class Recording final : public Numerics {
   }
   void begin_step(const Step& s) override {
     recording = s.phase == Phase::training;
-    note("begin " + std::to_string(s.index) + " of " + std::to_string(s.samples ? s.samples->size() : 0));
+    note("begin " + std::to_string(s.index) + " of " +
+         std::to_string(s.samples ? s.samples->size() : 0));
   }
   void end_step(const Step& s) override { note("end " + std::to_string(s.index)); }
   void product(const Product& p) override {
     note("product " + std::string(p.layer) + " " + std::string(to_string(p.kind)));
     Numerics::product(p);
   }
-  void edge(const Edge& e, Tensor&) override { note((e.backward ? "edge' " : "edge ") + std::string(e.layer)); }
+  void edge(const Edge& e, Tensor&) override {
+    note((e.backward ? "edge' " : "edge ") + std::string(e.layer));
+  }
   Saved save(std::string_view layer, Tensor tensor) override {
     note("save " + std::string(layer));
     return Numerics::save(layer, std::move(tensor));
@@ -135,13 +140,15 @@ class Recording final : public Numerics {
 };
 
 const std::vector<std::string> kUntilGradients{
-    "begin 0 of 640",    "loss_scale",
-    "product fc1 fprop", "edge fc1",      "save flatten",   // forward
-    "vector relu1",      "edge relu1",    "product fc2 fprop", "edge fc2", "save relu1",
-    "vector relu2",      "edge relu2",    "product fc3 fprop", "edge fc3", "save relu2",
-    "edge' fc3",         "restore relu2", "product fc3 wgrad", "product fc3 dgrad",  // backward
-    "edge' relu2",       "edge' fc2",     "restore relu1",     "product fc2 wgrad", "product fc2 dgrad",
-    "edge' relu1",       "edge' fc1",     "restore flatten",   "product fc1 wgrad", "accept_gradients"};
+    "begin 0 of 640",    "loss_scale",        "product fc1 fprop", "edge fc1",
+    "save flatten",  // forward
+    "vector relu1",      "edge relu1",        "product fc2 fprop", "edge fc2",
+    "save relu1",        "vector relu2",      "edge relu2",        "product fc3 fprop",
+    "edge fc3",          "save relu2",        "edge' fc3",         "restore relu2",
+    "product fc3 wgrad", "product fc3 dgrad",  // backward
+    "edge' relu2",       "edge' fc2",         "restore relu1",     "product fc2 wgrad",
+    "product fc2 dgrad", "edge' relu1",       "edge' fc1",         "restore flatten",
+    "product fc1 wgrad", "accept_gradients"};
 
 TEST_CASE("a step asks every moment in the documented order", "[fast]") {
   const Dataset data = test::synthetic_dataset();
@@ -153,7 +160,8 @@ TEST_CASE("a step asks every moment in the documented order", "[fast]") {
   train(graph, data, options, numerics);
   std::vector<std::string> expected = kUntilGradients;
   expected.push_back("exchange of 1");
-  for (const char* parameter : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"}) {
+  for (const char* parameter :
+       {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"}) {
     expected.push_back(std::string("penalty ") + parameter);
     expected.push_back(std::string("update ") + parameter);
   }

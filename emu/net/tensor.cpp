@@ -1,0 +1,35 @@
+// Shapes: their size with overflow checked, and their text.
+#include "emu/net/tensor.hpp"
+
+#include <utility>
+
+#include "formats/error.hpp"
+
+namespace numemu::net {
+
+std::int64_t element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  bool overflow = false;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) throw Error("shape " + to_string(shape) + ": expected no negative extent");
+    // A later zero makes the product fit again, so the verdict waits for the last axis.
+    if (extent == 0) return 0;
+    overflow |= __builtin_mul_overflow(count, extent, &count);
+  }
+  if (overflow) throw Error("shape " + to_string(shape) + ": expected fewer than 2^63 elements");
+  return count;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+Tensor::Tensor(Shape s, float value)
+    : shape(std::move(s)), data(static_cast<std::size_t>(element_count(shape)), value) {}
+
+}  // namespace numemu::net

@@ -1,0 +1,61 @@
+// The generated images: the same bits for any number of threads and any range they are asked for in.
+#include "emu/net/data/glyphs/glyphs.hpp"
+
+#include <omp.h>
+
+#include "formats/digest.hpp"
+#include "formats/random.hpp"
+#include "tests/catch.hpp"
+
+namespace numemu::net {
+namespace {
+
+std::string digest(const std::vector<std::uint8_t>& bytes) {
+  return sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+TEST_CASE("the first 300 images are pinned for 1, 2 and 3 threads", "[fast]") {
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 2, 3}) {
+    omp_set_num_threads(threads);
+    const Images images = glyphs::generate(0, 300);
+    CHECK(images.count == 300);
+    CHECK(digest(images.pixels) == "724906218839ceb99d70b7e0c4d801cfb13f8836a93226ad0805866a69542cd3");
+  }
+  omp_set_num_threads(before);
+}
+
+TEST_CASE("an image depends on its number alone", "[fast]") {
+  const Images run = glyphs::generate(59'990, 60'010);
+  for (const std::int64_t image : {59'990, 60'000, 60'009}) {
+    const Images one = glyphs::generate(image, image + 1);
+    const auto* begin = run.pixels.data() + (image - 59'990) * 784;
+    CHECK(one.labels[0] == run.labels[image - 59'990]);
+    CHECK(std::equal(begin, begin + 784, one.pixels.begin(), one.pixels.end()));
+  }
+}
+
+TEST_CASE("a label is the first draw of its image on the data stream", "[fast]") {
+  const Images images = glyphs::generate(1000, 1020);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const RandomSource source{0, Stream::data, 1000 + i, 0};
+    CHECK(images.labels[i] == std::uint64_t{source.bits(0, 32)} * 10 >> 32);
+  }
+}
+
+TEST_CASE("images are neither empty nor full, and classes are balanced", "[fast]") {
+  const Images images = glyphs::generate(0, 5000);
+  std::vector<int> per_class(10);
+  for (std::int64_t i = 0; i < images.count; ++i) {
+    ++per_class[images.labels[i]];
+    const auto* begin = images.pixels.data() + i * 784;
+    const auto [darkest, brightest] = std::minmax_element(begin, begin + 784);
+    CHECK(*brightest - *darkest >= 40);
+  }
+  // Binomial(5000, 1/10): five standard deviations are 106.
+  constexpr int kMostDeviation = 106;
+  for (const int n : per_class) CHECK(std::abs(n - 500) <= kMostDeviation);
+}
+
+}  // namespace
+}  // namespace numemu::net

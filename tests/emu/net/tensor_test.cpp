@@ -1,0 +1,29 @@
+// Shapes and their sizes.
+#include "emu/net/tensor.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/emu/net/data/files.hpp"
+
+namespace numemu::net {
+namespace {
+
+TEST_CASE("sizes of shapes, also of hostile ones", "[fast]") {
+  CHECK(element_count({}) == 1);
+  CHECK(element_count({128, 28, 28, 1}) == 100'352);
+  CHECK(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}) == 0);
+  CHECK(test::message_of([] { element_count({std::int64_t{1} << 40, std::int64_t{1} << 40}); }) ==
+        "shape [1099511627776, 1099511627776]: expected fewer than 2^63 elements");
+  CHECK(test::message_of([] { element_count({2, -1}); }) == "shape [2, -1]: expected no negative extent");
+}
+
+TEST_CASE("text of shapes and fresh tensors", "[fast]") {
+  CHECK(to_string(Shape{}) == "[]");
+  CHECK(to_string(Shape{128, 28}) == "[128, 28]");
+  const Tensor t({2, 3}, 1.5f);
+  CHECK(t.data == std::vector<float>(6, 1.5f));
+  CHECK(t.dim(-1) == 3);
+  CHECK(Tensor().empty());
+}
+
+}  // namespace
+}  // namespace numemu::net
