@@ -1,5 +1,4 @@
-// The products that are timed: shapes of matrices and of a small convolutional network, with
-// operands drawn at random.
+// The products that are timed: matrices and layers of a small convolutional network.
 #pragma once
 #include <cstdint>
 #include <string>

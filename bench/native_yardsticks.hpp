@@ -1,5 +1,4 @@
-// What this machine can do at best: Eigen and a loop of fused multiply-adds, built with
-// -march=native.
+// What this machine can do at best: Eigen and a loop of FMAs, built with -march=native.
 #pragma once
 #include <cstdint>
 

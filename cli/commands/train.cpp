@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
@@ -28,6 +29,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string net = "lenet", data, out = "out/train", recipe, store = "f32";
   net::TrainOptions train;
+  std::optional<double> learning_rate, weight_decay;
   bool quiet = false, json = false;
 };
 
@@ -150,14 +152,14 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--schedule", train.schedule, "cosine or step")
       ->capture_default_str()
       ->type_name("NAME");
-  command->add_option("--lr", train.learning_rate, "Learning rate")
-      ->capture_default_str()
+  command->add_option("--lr", options->learning_rate, "Learning rate (default: the optimizer's)")
       ->check(CLI::PositiveNumber);
   command->add_option("--momentum", train.momentum, "Momentum of sgd")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--weight-decay", train.weight_decay, "Weight decay")
-      ->capture_default_str()
+  command
+      ->add_option("--weight-decay", options->weight_decay,
+                   "Weight decay (default: the optimizer's)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--epochs", train.epochs, "Passes over the training images")
       ->capture_default_str()
@@ -169,7 +171,12 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--quiet", options->quiet, "No progress");
   add_threads(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  command->callback([&action, options] { action = [options] {
+      net::use_recommended_rates(options->train);
+      if (options->learning_rate) options->train.learning_rate = *options->learning_rate;
+      if (options->weight_decay) options->train.weight_decay = *options->weight_decay;
+      return run(*options);
+    }; });
 }
 
 }  // namespace numemu::cli

@@ -49,7 +49,8 @@ Tape forward_training(const Graph&, const Tensor& x, Numerics&);
 /// once: move it in.
 std::vector<Tensor> backward(const Graph&, Tape, Tensor grad_output, Numerics&);
 
-/// He-normal weights and zero biases: a function of the seed and the parameter's name alone.
+/// He-normal weights, the last ones with deviation 1 / fan_in, and zero biases: a function of the
+/// seed and the parameter's name.
 void initialize(Graph&, std::uint64_t seed);
 
 }  // namespace numemu::net

@@ -23,6 +23,10 @@ double normal(const RandomSource& source, std::uint64_t i) {
 
 void initialize(Graph& graph, std::uint64_t seed) {
   const FloatGuard guard;
+  const Parameter* classifier = nullptr;
+  for (const Parameter* parameter : graph.parameters()) {
+    if (parameter->fan_in > 0) classifier = parameter;
+  }
   for (Parameter* parameter : graph.parameters()) {
     std::vector<float>& data = parameter->value.data;
     if (parameter->fan_in == 0) {
@@ -30,10 +34,14 @@ void initialize(Graph& graph, std::uint64_t seed) {
       continue;
     }
     // He et al. (2015): variance 2 / fan_in keeps the scale of activations through layers of ReLU.
-    const double deviation = std::sqrt(2.0 / static_cast<double>(parameter->fan_in));
+    // Max-pooling makes them grow all the same, and logits with it; small last weights (Yang and Hu
+    // 2021, table 3) start the loss at ln(classes).
+    const double fan_in = static_cast<double>(parameter->fan_in);
+    const double deviation = parameter == classifier ? 1 / fan_in : std::sqrt(2 / fan_in);
     const RandomSource source{seed, Stream::init, tensor_word(parameter->name), 0};
-    for (std::size_t i = 0; i < data.size(); ++i)
+    for (std::size_t i = 0; i < data.size(); ++i) {
       data[i] = static_cast<float>(deviation * normal(source, i));
+    }
   }
 }
 

@@ -1,5 +1,4 @@
-// Chains of fused multiply-adds, one per output, k ascending: the fast path of every unit that is
-// such a chain.
+// Chains of fused multiply-adds, k ascending: the fast path of every unit that is such a chain.
 #pragma once
 #include <cstdint>
 #include <string>

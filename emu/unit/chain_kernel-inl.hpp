@@ -1,5 +1,4 @@
-// The register block of a chain: rows x vectors of accumulators, one fused multiply-add per k; once
-// per Highway target.
+// The register block of a chain: rows x vectors of accumulators; once per Highway target.
 #if defined(NUMEMU_CHAIN_KERNEL_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_CHAIN_KERNEL_INL
 #undef NUMEMU_CHAIN_KERNEL_INL

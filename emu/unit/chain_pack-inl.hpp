@@ -1,5 +1,4 @@
-// Copying between gathered operands, packed panels and output matrices; compiled once per Highway
-// target.
+// Copies between gathered operands, packed panels and output matrices; once per Highway target.
 #if defined(NUMEMU_CHAIN_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_CHAIN_PACK_INL
 #undef NUMEMU_CHAIN_PACK_INL

@@ -1,5 +1,4 @@
-// One tile of chains: packs panels, runs register blocks over slices of k, rounds and stores; once
-// per Highway target.
+// One tile of chains: packs, multiplies slice by slice of k, rounds and stores; per Highway target.
 #include "emu/unit/chain_tile.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,5 +1,4 @@
-// The core neutral.exact: exact products, exact sum, one rounding; fast wherever a proof covers
-// host arithmetic.
+// The core neutral.exact: an exact sum rounded once, fast wherever a proof covers host arithmetic.
 #include <bit>
 #include <type_traits>
 

@@ -1,5 +1,4 @@
-// The proof that host arithmetic is exact for a product: which number of bits every sum needs, and
-// how to cut operands.
+// The proof that host arithmetic is exact for a product, and how to cut operands until it is.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,4 @@
-// Exact products of operands too wide for one float64 chain: chains of pieces, combined in 128
-// bits.
+// Exact products too wide for one float64 chain: chains of pieces, combined in 128 bits.
 #pragma once
 #include "emu/unit/exact_plan.hpp"
 #include "emu/unit/unit.hpp"

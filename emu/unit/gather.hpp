@@ -1,5 +1,4 @@
-// How a GEMM operand is read from its source tensor: an element is the sum of a row offset and a
-// depth offset.
+// How a GEMM operand is read from its source: an element is a row offset plus a depth offset.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,4 @@
-// The core host.eigen.f32: Eigen's float product on decoded operands, for comparison; its bits
-// depend on the CPU.
+// The core host.eigen.f32: Eigen's float product, for comparison; its bits depend on the CPU.
 #include <Eigen/Core>
 #include <limits>
 #include <vector>

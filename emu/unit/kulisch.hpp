@@ -1,5 +1,4 @@
-// An exact accumulator: a fixed-point number wide enough that no sum of products of two formats is
-// ever rounded.
+// An exact accumulator: fixed point, wide enough that no sum of products of two formats is rounded.
 #pragma once
 #include <cstdint>
 #include <vector>

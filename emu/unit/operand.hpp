@@ -1,5 +1,4 @@
-// Reading an operand: its container, its range, and its source tensor decoded and padded once per
-// product.
+// Reading an operand: its container, its range, its source decoded and padded once per product.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,4 @@
-// The core neutral.f32.sequential: one chain of float32 fused multiply-adds per output, k
-// ascending.
+// The core neutral.f32.sequential: one chain of float32 fused multiply-adds per output.
 #include <bit>
 
 #include "emu/unit/chain.hpp"

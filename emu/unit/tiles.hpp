@@ -1,5 +1,4 @@
-// The tile driver of every unit: cuts the outputs into rectangles and spreads them over OpenMP
-// threads.
+// The tile driver of every unit: cuts the outputs into rectangles for OpenMP threads.
 #pragma once
 #include <cstdint>
 #include <functional>

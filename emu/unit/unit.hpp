@@ -12,7 +12,7 @@
 namespace numemu::unit {
 
 /// How strong the evidence is that the model computes the machine's bits; docs/units.md explains
-/// each letter.
+/// each grade.
 enum class Grade : std::uint8_t {
   definition,
   silicon,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
@@ -67,8 +68,9 @@ std::string caption_html(const std::string& caption, const std::string& conditio
       continue;
     }
     const std::string name = caption.substr(i + 1, close - i - 1);
-    if (name == "conditions") {
-      out += "Here " + html_text(conditions);
+    if (name == "conditions" && !conditions.empty()) {
+      out += static_cast<char>(std::toupper(static_cast<unsigned char>(conditions.front())));
+      out += html_text(conditions.substr(1));
     } else {
       out += fmt::format("<span data-say=\"{}\"></span>", html_text(name));
     }

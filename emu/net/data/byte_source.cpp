@@ -1,4 +1,5 @@
-// zlib's inflate under our own loop: gzread would pass over bytes that follow the gzip data in silence.
+// zlib's inflate under our own loop: gzread would pass over bytes that follow the gzip data in
+// silence.
 #include "emu/net/data/byte_source.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +48,8 @@ struct ByteSource::State {
 
   std::size_t read_file(std::uint8_t* to, std::size_t count) {
     const std::size_t got = std::fread(to, 1, count, file.get());
-    if (got < count && std::ferror(file.get()) != 0) throw Error(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
+    if (got < count && std::ferror(file.get()) != 0)
+      throw Error(fmt::format("{}: cannot read: {}", path, std::strerror(errno)));
     return got;
   }
 
@@ -60,14 +62,16 @@ struct ByteSource::State {
         stream.avail_in = static_cast<uInt>(read_file(input.data(), input.size()));
         if (stream.avail_in == 0) {
           if (member_ended) return done;
-          fail(position + static_cast<std::int64_t>(done), "expected more gzip data, found the end of the file");
+          fail(position + static_cast<std::int64_t>(done),
+               "expected more gzip data, found the end of the file");
         }
       }
       if (member_ended) {  // another gzip member may follow (RFC 1952, 2.2)
         inflateReset(&stream);
         member_ended = false;
       }
-      const auto want = static_cast<uInt>(std::min<std::size_t>(count - done, std::size_t{1} << 30));
+      const auto want =
+          static_cast<uInt>(std::min<std::size_t>(count - done, std::size_t{1} << 30));
       stream.next_out = to + done;
       stream.avail_out = want;
       const int status = inflate(&stream, Z_NO_FLUSH);
@@ -75,20 +79,24 @@ struct ByteSource::State {
       member_ended = status == Z_STREAM_END;
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
         fail(position + static_cast<std::int64_t>(done),
-             fmt::format("expected gzip data, found damage ({})", stream.msg != nullptr ? stream.msg : "zlib error"));
+             fmt::format("expected gzip data, found damage ({})",
+                         stream.msg != nullptr ? stream.msg : "zlib error"));
       }
     }
     return done;
   }
 
-  std::size_t some(std::uint8_t* to, std::size_t count) { return gzip ? inflate_some(to, count) : read_file(to, count); }
+  std::size_t some(std::uint8_t* to, std::size_t count) {
+    return gzip ? inflate_some(to, count) : read_file(to, count);
+  }
 };
 
 ByteSource::ByteSource(const std::string& path) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.path = path;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) throw Error(path + ": expected a regular file");
+  if (!std::filesystem::is_regular_file(path, error))
+    throw Error(path + ": expected a regular file");
   s.file.reset(std::fopen(path.c_str(), "rb"));
   if (!s.file) throw Error(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   s.file_size = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
@@ -108,16 +116,18 @@ ByteSource::~ByteSource() = default;
 std::vector<std::uint8_t> ByteSource::read(std::int64_t count, std::string_view what) {
   State& s = *state_;
   if (count < 0 || count > kMaxArrayBytes) {
-    fail(s.position, fmt::format("expected at most {} bytes of {}, found {} declared", kMaxArrayBytes, what, count));
+    fail(s.position, fmt::format("expected at most {} bytes of {}, found {} declared",
+                                 kMaxArrayBytes, what, count));
   }
   const std::int64_t room = s.gzip ? s.file_size * kMostExpansion : s.file_size - s.position;
   if (count > room) {
-    fail(s.position, fmt::format("expected {} bytes of {}, found {}{}", count, what, s.gzip ? "at most " : "",
-                                 std::max<std::int64_t>(room, 0)));
+    fail(s.position, fmt::format("expected {} bytes of {}, found {}{}", count, what,
+                                 s.gzip ? "at most " : "", std::max<std::int64_t>(room, 0)));
   }
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
   const std::size_t got = s.some(bytes.data(), bytes.size());
-  if (got < bytes.size()) fail(s.position, fmt::format("expected {} bytes of {}, found {}", count, what, got));
+  if (got < bytes.size())
+    fail(s.position, fmt::format("expected {} bytes of {}, found {}", count, what, got));
   s.position += count;
   return bytes;
 }
@@ -130,14 +140,18 @@ std::uint32_t ByteSource::read_big_endian(std::string_view what) {
 
 void ByteSource::expect_end() {
   std::uint8_t extra;
-  if (state_->some(&extra, 1) != 0) fail(state_->position, "expected the end of the file, found more bytes");
+  if (state_->some(&extra, 1) != 0)
+    fail(state_->position, "expected the end of the file, found more bytes");
 }
 
 void ByteSource::expect_label(std::int64_t offset, int label, int classes) const {
-  if (label >= classes) fail(offset, fmt::format("expected a label of 0..{}, found {}", classes - 1, label));
+  if (label >= classes)
+    fail(offset, fmt::format("expected a label of 0..{}, found {}", classes - 1, label));
 }
 
-void ByteSource::fail(std::int64_t offset, std::string_view text) const { state_->fail(offset, text); }
+void ByteSource::fail(std::int64_t offset, std::string_view text) const {
+  state_->fail(offset, text);
+}
 std::int64_t ByteSource::position() const { return state_->position; }
 const std::string& ByteSource::path() const { return state_->path; }
 

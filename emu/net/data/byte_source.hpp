@@ -1,4 +1,5 @@
-// Reads a file of known structure front to back, gzip or plain, and never allocates what the file cannot hold.
+// Reads a file of known structure front to back, gzip or plain, and never allocates what the file
+// cannot hold.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,7 +12,8 @@ namespace numemu::net {
 /// Largest array a loader accepts.
 inline constexpr std::int64_t kMaxArrayBytes = std::int64_t{1} << 31;
 
-/// Every failure throws Error("FILE: byte OFFSET: expected ..., found ..."); offsets count inflated bytes in a gzip file.
+/// Every failure throws Error("FILE: byte OFFSET: expected ..., found ..."); offsets count inflated
+/// bytes in a gzip file.
 class ByteSource {
  public:
   /// Opens a regular file; gzip is recognised by its first two bytes, not by the name.
@@ -20,8 +22,8 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  /// The next `count` bytes (`what` names them in the error). Sizes beyond kMaxArrayBytes or beyond what the file can
-  /// inflate to are refused before memory is taken.
+  /// The next `count` bytes (`what` names them in the error). Sizes beyond kMaxArrayBytes or beyond
+  /// what the file can inflate to are refused before memory is taken.
   std::vector<std::uint8_t> read(std::int64_t count, std::string_view what);
   /// The next 4 bytes, most significant first.
   std::uint32_t read_big_endian(std::string_view what);

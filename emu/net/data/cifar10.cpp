@@ -10,7 +10,8 @@
 namespace numemu::net {
 namespace {
 
-// Per channel (red, green, blue) on [0, 1]: the ImageNet constants that akamaster/pytorch_resnet_cifar10 trained with.
+// Per channel (red, green, blue) on [0, 1]: the ImageNet constants that
+// akamaster/pytorch_resnet_cifar10 trained with.
 constexpr double kMean[] = {0.485, 0.456, 0.406}, kDeviation[] = {0.229, 0.224, 0.225};
 
 constexpr std::int64_t kRecords = 10'000, kSide = 32, kPlane = kSide * kSide, kChannels = 3;
@@ -54,13 +55,16 @@ Dataset load_cifar10(const std::string& folder) {
     if (!path.empty()) append_batch(path, train);
   }
   if (train.count == 0) {
-    throw Error(folder + ": expected at least one of data_batch_1.bin to data_batch_5.bin, plain or .gz, found none");
+    throw Error(folder +
+                ": expected at least one of data_batch_1.bin to data_batch_5.bin, plain or .gz, "
+                "found none");
   }
   const std::string path = find_batch(folder, "test_batch.bin");
-  if (path.empty()) throw Error(folder + ": expected a file test_batch.bin, plain or .gz, found none");
+  if (path.empty())
+    throw Error(folder + ": expected a file test_batch.bin, plain or .gz, found none");
   append_batch(path, test);
-  return Dataset("cifar10:" + folder, kClasses, std::move(train), std::move(test), {kMean, kMean + kChannels},
-                 {kDeviation, kDeviation + kChannels});
+  return Dataset("cifar10:" + folder, kClasses, std::move(train), std::move(test),
+                 {kMean, kMean + kChannels}, {kDeviation, kDeviation + kChannels});
 }
 
 }  // namespace numemu::net

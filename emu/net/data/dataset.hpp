@@ -15,18 +15,19 @@ struct Images {
   std::vector<std::uint8_t> pixels, labels;
 };
 
-/// Splits: the last 5,000 training images are validation, the first 512 calibration (and still training).
-/// The test split is read only to report: test_reads() counts the calls, and a test proves that training makes none.
-/// Every batch throws Error when asked for images outside its split.
+/// Splits: the last 5,000 training images are validation, the first 512 calibration (and still
+/// training). The test split is read only to report: test_reads() counts the calls, and a test
+/// proves that training makes none. Every batch throws Error when asked for images outside its
+/// split.
 class Dataset {
  public:
   static constexpr std::int64_t kValidation = 5'000;
   static constexpr std::int64_t kCalibration = 512;
 
-  /// `mean` and `deviation` per channel, on pixels of [0, 1]. Throws Error naming the set when it is too small or the
-  /// arrays do not fit their extents.
-  Dataset(std::string name, std::int64_t classes, Images train, Images test, const std::vector<double>& mean,
-          const std::vector<double>& deviation);
+  /// `mean` and `deviation` per channel, on pixels of [0, 1]. Throws Error naming the set when it
+  /// is too small or the arrays do not fit their extents.
+  Dataset(std::string name, std::int64_t classes, Images train, Images test,
+          const std::vector<double>& mean, const std::vector<double>& deviation);
 
   const std::string& name() const { return name_; }
   std::int64_t classes() const { return classes_; }
@@ -35,17 +36,21 @@ class Dataset {
   std::int64_t validation_count() const { return kValidation; }
   std::int64_t test_count() const { return test_.count; }
 
-  /// [ids.size(), height, width, channels] of (pixel / 255 - mean) / deviation, computed once per byte value in float64
-  /// and rounded to float32; labels beside.
+  /// [ids.size(), height, width, channels] of (pixel / 255 - mean) / deviation, computed once per
+  /// byte value in float64 and rounded to float32; labels beside.
   Tensor train_batch(const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels) const;
-  Tensor validation_batch(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
-  Tensor calibration_batch(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
-  Tensor test_batch(std::int64_t first, std::int64_t count, std::vector<std::uint8_t>& labels) const;
+  Tensor validation_batch(std::int64_t first, std::int64_t count,
+                          std::vector<std::uint8_t>& labels) const;
+  Tensor calibration_batch(std::int64_t first, std::int64_t count,
+                           std::vector<std::uint8_t>& labels) const;
+  Tensor test_batch(std::int64_t first, std::int64_t count,
+                    std::vector<std::uint8_t>& labels) const;
   /// How often test_batch was called.
   std::int64_t test_reads() const { return test_reads_; }
 
  private:
-  Tensor batch(const Images&, const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels) const;
+  Tensor batch(const Images&, const std::vector<std::int64_t>& ids,
+               std::vector<std::uint8_t>& labels) const;
   std::vector<std::int64_t> run_of(std::string_view split, std::int64_t size, std::int64_t first,
                                    std::int64_t count) const;
 

@@ -1,4 +1,5 @@
-// IDX as described at yann.lecun.com/exdb/mnist: magic 0x0000TTDD (type, dimensions), 32-bit extents, data.
+// IDX as described at yann.lecun.com/exdb/mnist: magic 0x0000TTDD (type, dimensions), 32-bit
+// extents, data.
 #include "emu/net/data/idx.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +13,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::uint32_t kImagesMagic = 0x00000803, kLabelsMagic = 0x00000801;  // unsigned bytes; 3 and 1 dimensions
+constexpr std::uint32_t kImagesMagic = 0x00000803,
+                        kLabelsMagic = 0x00000801;  // unsigned bytes; 3 and 1 dimensions
 constexpr std::uint32_t kSide = 28;
 constexpr int kClasses = 10;
 
@@ -23,14 +25,17 @@ std::string find_file(const std::string& folder, const std::string& stem, const 
       if (std::filesystem::exists(path)) return path;
     }
   }
-  throw Error(fmt::format("{}: expected a file {}-{} or {}.{}, plain or .gz, found none", folder, stem, kind, stem, kind));
+  throw Error(fmt::format("{}: expected a file {}-{} or {}.{}, plain or .gz, found none", folder,
+                          stem, kind, stem, kind));
 }
 
-void expect(const ByteSource& source, std::uint32_t found, std::uint32_t expected, std::string_view what) {
+void expect(const ByteSource& source, std::uint32_t found, std::uint32_t expected,
+            std::string_view what) {
   if (found == expected) return;
   const bool hex = what == "magic";
-  source.fail(source.position() - 4, hex ? fmt::format("expected {} {:#010x}, found {:#010x}", what, expected, found)
-                                         : fmt::format("expected {} {}, found {}", what, expected, found));
+  source.fail(source.position() - 4,
+              hex ? fmt::format("expected {} {:#010x}, found {:#010x}", what, expected, found)
+                  : fmt::format("expected {} {}, found {}", what, expected, found));
 }
 
 std::string big_endian(std::initializer_list<std::uint32_t> words) {
@@ -59,12 +64,13 @@ Images read_idx(const std::string& folder, const std::string& prefix) {
 
   ByteSource labels(find_file(folder, prefix + "-labels", "idx1-ubyte"));
   expect(labels, labels.read_big_endian("magic"), kLabelsMagic, "magic");
-  expect(labels, labels.read_big_endian("the label count"), static_cast<std::uint32_t>(images.count),
-         "label count, one for each image:");
+  expect(labels, labels.read_big_endian("the label count"),
+         static_cast<std::uint32_t>(images.count), "label count, one for each image:");
   const std::int64_t first = labels.position();
   images.labels = labels.read(images.count, "labels");
   labels.expect_end();
-  for (std::int64_t i = 0; i < images.count; ++i) labels.expect_label(first + i, images.labels[i], kClasses);
+  for (std::int64_t i = 0; i < images.count; ++i)
+    labels.expect_label(first + i, images.labels[i], kClasses);
   return images;
 }
 

@@ -6,9 +6,9 @@
 
 namespace numemu::net {
 
-/// Reads one split ("train" or "t10k") of an MNIST-like set of 28 x 28 grey images and ten classes from `folder`:
-/// PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte, also with a dot before idx, each plain or .gz.
-/// Throws Error naming file, offset, expected and found.
+/// Reads one split ("train" or "t10k") of an MNIST-like set of 28 x 28 grey images and ten classes
+/// from `folder`: PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte, also with a dot before
+/// idx, each plain or .gz. Throws Error naming file, offset, expected and found.
 Images read_idx(const std::string& folder, const std::string& prefix);
 
 /// Writes the same two plain files, each atomically.

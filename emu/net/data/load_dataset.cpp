@@ -10,10 +10,14 @@ Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
   const std::string kind(name.substr(0, colon));
   const std::string folder(colon == std::string_view::npos ? "" : name.substr(colon + 1));
   const auto need_folder = [&] {
-    if (folder.empty()) throw Error("data set '" + std::string(name) + "': expected " + kind + ":DIR with the folder of its files");
+    if (folder.empty())
+      throw Error("data set '" + std::string(name) + "': expected " + kind +
+                  ":DIR with the folder of its files");
   };
   if (kind == "glyphs") {
-    if (colon != std::string_view::npos) throw Error("data set '" + std::string(name) + "': expected glyphs alone, it needs no folder");
+    if (colon != std::string_view::npos)
+      throw Error("data set '" + std::string(name) +
+                  "': expected glyphs alone, it needs no folder");
     return load_glyphs(cache_folder);
   }
   if (kind == "mnist") {
@@ -24,7 +28,9 @@ Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
     need_folder();
     return load_cifar10(folder);
   }
-  if (kind == "text") throw Error("data set '" + std::string(name) + "': expected images (glyphs, mnist:DIR or cifar10:DIR), found text");
+  if (kind == "text")
+    throw Error("data set '" + std::string(name) +
+                "': expected images (glyphs, mnist:DIR or cifar10:DIR), found text");
   throw Error(unknown_name("data set", kind, {"glyphs", "mnist", "cifar10"}));
 }
 

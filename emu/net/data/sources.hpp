@@ -6,11 +6,13 @@
 
 namespace numemu::net {
 
-/// The generated set; its arrays are kept as IDX files in CACHE/glyphs and made again when missing or damaged.
+/// The generated set; its arrays are kept as IDX files in CACHE/glyphs and made again when missing
+/// or damaged.
 Dataset load_glyphs(const std::string& cache_folder);
 /// MNIST's four IDX files.
 Dataset load_mnist(const std::string& folder);
-/// CIFAR-10's binary batches: test_batch.bin and any of data_batch_1.bin to data_batch_5.bin, at least one.
+/// CIFAR-10's binary batches: test_batch.bin and any of data_batch_1.bin to data_batch_5.bin, at
+/// least one.
 Dataset load_cifar10(const std::string& folder);
 
 }  // namespace numemu::net

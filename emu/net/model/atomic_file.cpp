@@ -18,7 +18,8 @@ namespace {
   throw Error(path + ": cannot " + what + ": " + std::strerror(error));
 }
 
-/// A new file beside `path`, unique among processes and threads; a leftover of a killed process is passed over.
+/// A new file beside `path`, unique among processes and threads; a leftover of a killed process is
+/// passed over.
 int create_beside(const std::string& path, std::string& temporary) {
   static std::atomic<unsigned> next{0};
   while (true) {
@@ -39,7 +40,8 @@ bool write_all(int file, std::string_view part) {
   return true;
 }
 
-/// A rename lasts through a power cut only when its folder is flushed too; file systems that refuse lose nothing else.
+/// A rename lasts through a power cut only when its folder is flushed too; file systems that refuse
+/// lose nothing else.
 void flush_folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);

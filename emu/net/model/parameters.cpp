@@ -20,17 +20,20 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
     names.push_back(parameter->name);
     const auto found = tensors.find(parameter->name);
     if (found == tensors.end()) {
-      throw Error(fmt::format("{}: expected a tensor {} of the network {}, found none", path, quote_name(parameter->name), graph.name));
+      throw Error(fmt::format("{}: expected a tensor {} of the network {}, found none", path,
+                              quote_name(parameter->name), graph.name));
     }
     if (found->second->shape != parameter->value.shape) {
-      throw Error(fmt::format("{}: tensor {}: expected shape {} of the network {}, found {}", path, quote_name(parameter->name),
-                              to_string(parameter->value.shape), graph.name, to_string(found->second->shape)));
+      throw Error(fmt::format("{}: tensor {}: expected shape {} of the network {}, found {}", path,
+                              quote_name(parameter->name), to_string(parameter->value.shape),
+                              graph.name, to_string(found->second->shape)));
     }
   }
   for (const NamedTensor& tensor : checkpoint.tensors) {
     if (std::find(names.begin(), names.end(), tensor.name) == names.end()) {
-      throw Error(fmt::format("{}: tensor {}: expected a parameter of the network {}; did you mean '{}'?", path,
-                              quote_name(tensor.name), graph.name, nearest_name(tensor.name, names)));
+      throw Error(
+          fmt::format("{}: tensor {}: expected a parameter of the network {}; did you mean '{}'?",
+                      path, quote_name(tensor.name), graph.name, nearest_name(tensor.name, names)));
     }
   }
   // Only now: a checkpoint that does not fit leaves the graph as it was.
@@ -39,7 +42,8 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
 
 Checkpoint parameters_of(const Graph& graph) {
   Checkpoint checkpoint;
-  for (const Parameter* parameter : graph.parameters()) checkpoint.tensors.push_back({parameter->name, parameter->value});
+  for (const Parameter* parameter : graph.parameters())
+    checkpoint.tensors.push_back({parameter->name, parameter->value});
   return checkpoint;
 }
 

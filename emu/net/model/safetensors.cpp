@@ -24,7 +24,8 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) throw Error(path + ": expected a regular file");
+    if (!std::filesystem::is_regular_file(path, error))
+      throw Error(path + ": expected a regular file");
     size_ = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
     stream_.open(path, std::ios::binary);
     if (error || !stream_) throw Error(path + ": cannot open");
@@ -32,12 +33,15 @@ class Reader {
   /// The caller has compared `count` with left().
   std::string read(std::int64_t count) {
     std::string bytes(static_cast<std::size_t>(count), '\0');
-    if (!stream_.read(bytes.data(), count)) fail(fmt::format("expected {} bytes, cannot read them", count));
+    if (!stream_.read(bytes.data(), count))
+      fail(fmt::format("expected {} bytes, cannot read them", count));
     position_ += count;
     return bytes;
   }
   std::int64_t left() const { return size_ - position_; }
-  [[noreturn]] void fail(const std::string& text) const { throw Error(fmt::format("{}: byte {}: {}", path_, position_, text)); }
+  [[noreturn]] void fail(const std::string& text) const {
+    throw Error(fmt::format("{}: byte {}: {}", path_, position_, text));
+  }
 
  private:
   const std::string& path_;
@@ -46,22 +50,26 @@ class Reader {
 };
 
 std::int64_t read_header_length(Reader& file) {
-  if (file.left() < kLengthBytes) file.fail(fmt::format("expected a header length of 8 bytes, found {} bytes", file.left()));
+  if (file.left() < kLengthBytes)
+    file.fail(fmt::format("expected a header length of 8 bytes, found {} bytes", file.left()));
   const std::int64_t most = std::min(kMaxHeaderBytes, file.left() - kLengthBytes);
   const std::string bytes = file.read(kLengthBytes);
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > static_cast<std::uint64_t>(most)) {
-    file.fail(fmt::format("expected a header of at most {} bytes, found {} declared at byte 0", most, length));
+    file.fail(fmt::format("expected a header of at most {} bytes, found {} declared at byte 0",
+                          most, length));
   }
   return static_cast<std::int64_t>(length);
 }
 
-HeaderEntry entry_of(const std::string& path, const NamedTensor& tensor, const StoredType& type, std::int64_t begin) {
+HeaderEntry entry_of(const std::string& path, const NamedTensor& tensor, const StoredType& type,
+                     std::int64_t begin) {
   const std::int64_t elements = element_count(tensor.value.shape);
   if (elements != tensor.value.size()) {
-    throw Error(fmt::format("{}: tensor {}: expected {} elements of shape {}, found {}", path, quote_name(tensor.name), elements,
-                            to_string(tensor.value.shape), tensor.value.size()));
+    throw Error(fmt::format("{}: tensor {}: expected {} elements of shape {}, found {}", path,
+                            quote_name(tensor.name), elements, to_string(tensor.value.shape),
+                            tensor.value.size()));
   }
   return {tensor.name, &type, tensor.value.shape, elements, begin, begin + elements * type.bytes};
 }
@@ -69,7 +77,9 @@ HeaderEntry entry_of(const std::string& path, const NamedTensor& tensor, const S
 void check_unique(const std::string& path, std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) throw Error(fmt::format("{}: expected each name once, found {} twice", path, quote_name(*twice)));
+  if (twice != names.end())
+    throw Error(
+        fmt::format("{}: expected each name once, found {} twice", path, quote_name(*twice)));
 }
 
 }  // namespace
@@ -86,8 +96,9 @@ void write_safetensors(const std::string& path, const Checkpoint& checkpoint, St
     header.entries.push_back(entry_of(path, tensor, type, static_cast<std::int64_t>(data.size())));
     const std::int64_t beyond = store(type, tensor.value.data, data);
     if (beyond >= 0) {
-      throw Error(fmt::format("{}: tensor {}: element {}: expected a value within {}, found {}", path, quote_name(tensor.name),
-                              beyond, type.format, tensor.value.data[beyond]));
+      throw Error(fmt::format("{}: tensor {}: element {}: expected a value within {}, found {}",
+                              path, quote_name(tensor.name), beyond, type.format,
+                              tensor.value.data[beyond]));
     }
   }
   check_unique(path, names);

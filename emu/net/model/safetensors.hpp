@@ -16,16 +16,20 @@ struct NamedTensor {
 };
 
 struct Checkpoint {
-  std::vector<NamedTensor> tensors;                            ///< in file order
-  std::vector<std::pair<std::string, std::string>> metadata;   ///< the header's __metadata__, sorted by key
+  std::vector<NamedTensor> tensors;  ///< in file order
+  std::vector<std::pair<std::string, std::string>>
+      metadata;  ///< the header's __metadata__, sorted by key
 };
 
-/// Writes atomically (a temporary file renamed). f16 and bf16 round to nearest even; a value beyond their range is an Error.
+/// Writes atomically (a temporary file renamed). f16 and bf16 round to nearest even; a value beyond
+/// their range is an Error.
 void write_safetensors(const std::string& path, const Checkpoint&, StorageType = StorageType::f32);
-/// Reads F32, F16 and BF16 tensors. Hostile input: sizes are checked before allocating; throws Error naming file and offset.
+/// Reads F32, F16 and BF16 tensors. Hostile input: sizes are checked before allocating; throws
+/// Error naming file and offset.
 Checkpoint read_safetensors(const std::string& path);
 
-/// Copies tensors into the graph's parameters by name; missing, unknown or misshapen ones are an Error naming the file.
+/// Copies tensors into the graph's parameters by name; missing, unknown or misshapen ones are an
+/// Error naming the file.
 void load_parameters(Graph&, const Checkpoint&, const std::string& path);
 Checkpoint parameters_of(const Graph&);
 

@@ -19,7 +19,8 @@ constexpr int kDeepest = 3;  // { tensor: { key: [ numbers ] } }
 constexpr std::int64_t kLengthBytes = 8;
 constexpr char kMetadata[] = "__metadata__";
 
-/// Refuses what nlohmann/json would accept in silence: a key twice, and nesting that only wastes memory.
+/// Refuses what nlohmann/json would accept in silence: a key twice, and nesting that only wastes
+/// memory.
 class Guard {
  public:
   explicit Guard(const std::string& path) : path_(path) {}
@@ -30,7 +31,8 @@ class Guard {
     }
     if (event == Event::object_start) keys_[depth].clear();
     if (event == Event::key && !keys_[depth - 1].insert(parsed.get<std::string>()).second) {
-      throw Error(fmt::format("{}: header: expected each key once, found {} twice", path_, quote_name(parsed.get<std::string>())));
+      throw Error(fmt::format("{}: header: expected each key once, found {} twice", path_,
+                              quote_name(parsed.get<std::string>())));
     }
     return true;
   }
@@ -42,11 +44,14 @@ class Guard {
 
 Json parse_json(const std::string& path, std::string_view text) {
   if (text.empty() || text.front() != '{') {
-    throw Error(fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
+    throw Error(
+        fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
   }
   Guard guard(path);
   try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
+    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
+      return guard(depth, event, parsed);
+    });
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("{}: byte {}: expected a JSON header, found a syntax error", path,
                             kLengthBytes + static_cast<std::int64_t>(error.byte) - 1));
@@ -67,18 +72,21 @@ class EntryReader {
     if (!json_.is_object()) fail("expected an object");
     for (const auto& [key, value] : json_.items()) {
       if (key != "dtype" && key != "shape" && key != "data_offsets") {
-        fail(fmt::format("expected the keys dtype, shape and data_offsets, found {}", quote_name(key)));
+        fail(fmt::format("expected the keys dtype, shape and data_offsets, found {}",
+                         quote_name(key)));
       }
     }
     read_type();
     entry_.shape = numbers("shape");
     const std::vector<std::int64_t> offsets = numbers("data_offsets");
-    if (offsets.size() != 2) fail(fmt::format("data_offsets: expected 2 numbers, found {}", offsets.size()));
+    if (offsets.size() != 2)
+      fail(fmt::format("data_offsets: expected 2 numbers, found {}", offsets.size()));
     entry_.begin = offsets[0];
     entry_.end = offsets[1];
     if (entry_.begin > entry_.end || entry_.end > data_bytes) {
-      fail(fmt::format("data_offsets: expected an ascending range inside the {} bytes of data, found [{}, {}]", data_bytes,
-                       entry_.begin, entry_.end));
+      fail(fmt::format(
+          "data_offsets: expected an ascending range inside the {} bytes of data, found [{}, {}]",
+          data_bytes, entry_.begin, entry_.end));
     }
     check_size();
     return entry_;
@@ -98,7 +106,8 @@ class EntryReader {
     if (!type.is_string()) fail("dtype: expected a string");
     entry_.type = stored_type(type.get_ref<const std::string&>());
     if (entry_.type == nullptr) {
-      fail(fmt::format("dtype: expected F32, F16 or BF16, found {}", quote_name(type.get_ref<const std::string&>())));
+      fail(fmt::format("dtype: expected F32, F16 or BF16, found {}",
+                       quote_name(type.get_ref<const std::string&>())));
     }
   }
 
@@ -119,7 +128,8 @@ class EntryReader {
     const std::int64_t found = entry_.end - entry_.begin;
     std::int64_t bytes = entry_.type->bytes;
     bool overflow = false;
-    for (const std::int64_t extent : entry_.shape) overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+    for (const std::int64_t extent : entry_.shape)
+      overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
     // A zero extent makes any product zero, also one that overflowed on the way.
     if (std::find(entry_.shape.begin(), entry_.shape.end(), 0) != entry_.shape.end()) {
       bytes = 0;
@@ -128,7 +138,9 @@ class EntryReader {
     if (overflow || bytes != found) {
       fail(fmt::format("data_offsets: expected {} bytes for {} of shape {}, found {}",
                        overflow ? "more than 2^63" : std::to_string(bytes), entry_.type->name,
-                       entry_.shape.size() > 16 ? "of " + std::to_string(entry_.shape.size()) + " axes" : to_string(entry_.shape),
+                       entry_.shape.size() > 16
+                           ? "of " + std::to_string(entry_.shape.size()) + " axes"
+                           : to_string(entry_.shape),
                        found));
     }
     entry_.elements = bytes / entry_.type->bytes;
@@ -142,7 +154,8 @@ class EntryReader {
 void read_metadata(const std::string& path, const Json& json, Header& header) {
   if (!json.is_object()) throw Error(path + ": __metadata__: expected an object of strings");
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) throw Error(fmt::format("{}: __metadata__: {}: expected a string", path, quote_name(key)));
+    if (!value.is_string())
+      throw Error(fmt::format("{}: __metadata__: {}: expected a string", path, quote_name(key)));
     header.metadata.emplace_back(key, value.get<std::string>());
   }
 }
@@ -151,13 +164,16 @@ void check_coverage(const std::string& path, const Header& header, std::int64_t 
   std::int64_t covered = 0;
   for (const HeaderEntry& entry : header.entries) {
     if (entry.begin != covered) {
-      throw Error(fmt::format("{}: tensor {}: data_offsets: expected to begin at {} (no hole, no overlap), found {}", path,
-                              quote_name(entry.name), covered, entry.begin));
+      throw Error(fmt::format(
+          "{}: tensor {}: data_offsets: expected to begin at {} (no hole, no overlap), found {}",
+          path, quote_name(entry.name), covered, entry.begin));
     }
     covered = entry.end;
   }
   if (covered != data_bytes) {
-    throw Error(fmt::format("{}: header: expected tensors that cover all {} bytes of data, found {}", path, data_bytes, covered));
+    throw Error(
+        fmt::format("{}: header: expected tensors that cover all {} bytes of data, found {}", path,
+                    data_bytes, covered));
   }
 }
 
@@ -173,9 +189,10 @@ Header parse_header(const std::string& path, std::string_view text, std::int64_t
       header.entries.push_back(EntryReader(path, name, entry).read(data_bytes));
     }
   }
-  std::stable_sort(header.entries.begin(), header.entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-  });
+  std::stable_sort(header.entries.begin(), header.entries.end(),
+                   [](const HeaderEntry& a, const HeaderEntry& b) {
+                     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+                   });
   check_coverage(path, header, data_bytes);
   return header;
 }
@@ -201,7 +218,8 @@ std::string format_header(const std::string& path, const Header& header) {
 
 std::string quote_name(std::string_view name) {
   constexpr std::size_t kLongest = 80;
-  std::string text = Json(std::string(name.substr(0, kLongest))).dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = Json(std::string(name.substr(0, kLongest)))
+                         .dump(-1, ' ', false, Json::error_handler_t::replace);
   return "'" + text.substr(1, text.size() - 2) + (name.size() > kLongest ? "..." : "") + "'";
 }
 

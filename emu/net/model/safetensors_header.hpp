@@ -26,7 +26,8 @@ struct Header {
   std::vector<std::pair<std::string, std::string>> metadata;  ///< sorted by key
 };
 
-/// Parses the text between the length and the data. Throws Error naming `path`, the tensor and the key.
+/// Parses the text between the length and the data. Throws Error naming `path`, the tensor and the
+/// key.
 Header parse_header(const std::string& path, std::string_view text, std::int64_t data_bytes);
 
 /// The text of a header, padded with spaces so that the data start at a multiple of 8 bytes.

@@ -20,14 +20,16 @@ constexpr std::array<StoredType, 3> kTypes = {{
 
 float decode_to_float(const Format& format, std::uint64_t code) {
   static const Format& float32 = find_format("float32");
-  return std::bit_cast<float>(static_cast<std::uint32_t>(encode(float32, decode(format, code), {}, Overflow::ieee).code));
+  return std::bit_cast<float>(
+      static_cast<std::uint32_t>(encode(float32, decode(format, code), {}, Overflow::ieee).code));
 }
 
 /// Every value of a 16-bit type, by its code.
 const std::vector<float>& values_of(const StoredType& type) {
   const auto all = [](std::string_view name) {
     std::vector<float> values(std::size_t{1} << 16);
-    for (std::size_t code = 0; code < values.size(); ++code) values[code] = decode_to_float(find_format(name), code);
+    for (std::size_t code = 0; code < values.size(); ++code)
+      values[code] = decode_to_float(find_format(name), code);
     return values;
   };
   static const std::vector<float> half = all("float16"), brain = all("bfloat16");
@@ -56,7 +58,8 @@ std::int64_t store(const StoredType& type, const std::vector<float>& values, std
   for (std::size_t i = 0; i < count; ++i) {
     const Value value = value_of(values[i]);
     const Encoded result = encode(format, value, {}, Overflow::ieee);
-    if (value.kind == Class::finite && (result.flags & kOverflow) != 0) return static_cast<std::int64_t>(i);
+    if (value.kind == Class::finite && (result.flags & kOverflow) != 0)
+      return static_cast<std::int64_t>(i);
     const auto code = static_cast<std::uint16_t>(result.code);
     std::memcpy(bytes.data() + start + i * sizeof code, &code, sizeof code);
   }

@@ -1,4 +1,5 @@
-// How checkpoints store an element: float32 as it is, float16 and bfloat16 rounded by the codec of formats/.
+// How checkpoints store an element: float32 as it is, float16 and bfloat16 rounded by the codec of
+// formats/.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,8 +22,8 @@ const StoredType& stored_type(StorageType);
 /// nullptr for a type that is not read.
 const StoredType* stored_type(std::string_view name);
 
-/// Appends the elements to `bytes`, rounded to nearest even. Returns the index of the first finite value whose rounded
-/// magnitude is beyond the type's largest, -1 if there is none.
+/// Appends the elements to `bytes`, rounded to nearest even. Returns the index of the first finite
+/// value whose rounded magnitude is beyond the type's largest, -1 if there is none.
 std::int64_t store(const StoredType&, const std::vector<float>& values, std::string& bytes);
 /// Reads values.size() elements from `bytes`.
 void load(const StoredType&, std::string_view bytes, std::vector<float>& values);

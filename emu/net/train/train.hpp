@@ -12,17 +12,21 @@
 namespace numemu::net {
 
 struct TrainOptions {
-  std::string optimizer = "sgd";  ///< sgd (momentum) or adam
+  std::string optimizer = "adam";  ///< sgd (momentum) or adam
   std::string schedule =
       "cosine";  ///< cosine (to zero over all steps) or step (x 0.1 at 1/2 and 3/4 of the epochs)
-  double learning_rate = 0.05;
+  double learning_rate = 0.002;
   double momentum = 0.9;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam
-  double weight_decay = 5e-4;  ///< L2 for sgd, decoupled for adam; on weights, not on biases
-  std::int64_t epochs = 10;
+  double weight_decay = 0.01;  ///< L2 for sgd, decoupled for adam; on weights, not on biases
+  std::int64_t epochs = 12;
   std::int64_t batch = 128;
   std::uint64_t seed = 0;
 };
+
+/// Sets the learning rate and the weight decay that serve options.optimizer on the reference networks.
+/// Throws Error with the nearest known optimizer.
+void use_recommended_rates(TrainOptions& options);
 
 struct EpochMetrics {
   std::int64_t epoch = 0;

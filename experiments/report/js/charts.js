@@ -102,7 +102,7 @@
     const panels = new Set(spec.datasets[spec.data.name].map((d) => d[spec.facet.field])).size || 1;
     const columns = width >= 720 ? panels : 1;
     spec.columns = columns;
-    spec.spec.width = Math.max(180, Math.min(420, Math.floor((width - 84) / columns) - 20));
+    spec.spec.width = Math.max(180, Math.min(420, Math.floor((width - 52) / columns) - 32));
     spec.spec.height = Math.min(spec.spec.width, 320);
   }
 

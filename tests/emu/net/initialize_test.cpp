@@ -31,6 +31,16 @@ TEST_CASE("initial weights are normal with variance 2 / fan_in, biases zero", "[
   for (const float v : graph.parameters()[1]->value.data) CHECK(v == 0);
 }
 
+TEST_CASE("the last weights have deviation 1 / fan_in", "[fast]") {
+  Graph graph = build_net("mlp", {28, 28, 1}, 10);
+  initialize(graph, 3);
+  const std::vector<float>& w = graph.parameters()[4]->value.data;
+  const double n = static_cast<double>(w.size());
+  double square = 0;
+  for (const float v : w) square += v * 128.0 * v * 128.0 / n;
+  CHECK(std::fabs(square - 1) < 4 * std::sqrt(2 / n));  // 4 standard errors
+}
+
 TEST_CASE("initial weights depend on the seed and the parameter's name alone", "[fast]") {
   Graph a = build_net("mlp", {28, 28, 1}, 10), b = build_net("mlp", {20, 20, 1}, 10);
   initialize(a, 3);

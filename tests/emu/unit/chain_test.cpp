@@ -1,5 +1,4 @@
-// Chains: every instruction set of this machine gives the same bits, whatever the caller's
-// floating-point environment.
+// Chains: the same bits from every instruction set and under any floating-point environment.
 #include "emu/unit/chain.hpp"
 
 #include <hwy/targets.h>

@@ -1,5 +1,4 @@
-// The plan of exact products: bounds are tight where they should be, and pieces add up to the
-// value.
+// The plan of exact products: bounds are tight, and pieces add up to the value.
 #include "emu/unit/exact_plan.hpp"
 
 #include <cmath>

@@ -1,10 +1,8 @@
-// neutral.exact: against integers of Boost.Multiprecision, fast against reference on every path,
-// and permutations.
+// neutral.exact: against Boost.Multiprecision, fast against reference on every path, permutations.
 #include <omp.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -12,12 +10,12 @@
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/unit/big_integer.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
-using boost::multiprecision::cpp_int;
 
 namespace {
 
@@ -30,7 +28,9 @@ constexpr int kFactorLow = -250, kLow = 2 * kFactorLow;
 cpp_int scaled(double x, int low = kLow) {
   int exponent = 0;
   const double fraction = std::frexp(x, &exponent);
-  return cpp_int(static_cast<std::int64_t>(std::ldexp(fraction, 53))) << (exponent - 53 - low);
+  cpp_int integer = static_cast<std::int64_t>(std::ldexp(fraction, 53));
+  integer <<= exponent - 53 - low;
+  return integer;
 }
 
 /// Whether `rounded` is the float32 nearest to sum * 2^kLow, ties to even: no neighbour is nearer.

@@ -1,5 +1,4 @@
-// host.eigen.f32: near the sequential chain within the bound of any order of summation; its bits
-// are not promised.
+// host.eigen.f32: near the exact product within the bound of any order; its bits are not promised.
 #include <cmath>
 
 #include "emu/unit/operand.hpp"

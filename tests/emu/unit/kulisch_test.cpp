@@ -1,16 +1,14 @@
-// The exact accumulator against Boost.Multiprecision integers, and its rules for NaN, infinity and
-// signed zero.
+// The exact accumulator against big integers, and its rules for NaN, infinity and signed zero.
 #include "emu/unit/kulisch.hpp"
-
-#include <boost/multiprecision/cpp_int.hpp>
 
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/unit/big_integer.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;
-using boost::multiprecision::cpp_int;
+using numemu::unit::test::cpp_int;
 using numemu::unit::test::Dice;
 
 namespace {
@@ -32,6 +30,15 @@ Value leading(const cpp_int& integer, int low) {
   v.sticky = shift > 0 && cpp_int(top << shift) != magnitude;
   v.exponent = low + shift;
   return v;
+}
+
+void accumulate(cpp_int& sum, bool negative, cpp_int magnitude, int shift) {
+  magnitude <<= shift;
+  if (negative) {
+    sum -= magnitude;
+  } else {
+    sum += magnitude;
+  }
 }
 
 void check_same(const Value& x, const Value& y) {
@@ -62,11 +69,12 @@ TEST_CASE("kulisch: sums of products and terms equal exact integers", "[fast]") 
       const Value a = draw(-150), b = draw(-150);
       if (t % 3 == 0) {
         sum.add(a);
-        expected += cpp_int(a.negative ? -1 : 1) * (cpp_int(a.significand) << (a.exponent - kLow));
+        accumulate(expected, a.negative, cpp_int(a.significand), a.exponent - kLow);
       } else {
         sum.add_product(a, b);
-        expected += cpp_int(a.negative != b.negative ? -1 : 1) *
-                    (cpp_int(a.significand) * b.significand << (a.exponent + b.exponent - kLow));
+        cpp_int product = a.significand;
+        product *= b.significand;
+        accumulate(expected, a.negative != b.negative, product, a.exponent + b.exponent - kLow);
       }
     }
     if (expected == 0) continue;

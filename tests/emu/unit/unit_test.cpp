@@ -30,7 +30,7 @@ TEST_CASE("unit table: names and aliases are unique and complete", "[fast]") {
 }
 
 TEST_CASE("unit table: every unit and its alias stand in docs/units.md", "[fast]") {
-  std::ifstream file(std::string(NUMEMU_SOURCE) + "/docs/units.md");
+  std::ifstream file(NUMEMU_SOURCE "/docs/units.md");
   REQUIRE(file.good());
   std::stringstream text;
   text << file.rdbuf();

@@ -29,12 +29,15 @@ void Canvas::stroke(Point a, Point b, std::int32_t half_width, Mix mix) {
   static const std::vector<std::int32_t> root = square_roots();
   const std::int32_t reach = half_width + kHalfPixel;
   const auto pixel_of = [](std::int32_t step) { return std::clamp(step / kPixel, 0, kSide - 1); };
-  const std::int32_t left = pixel_of(std::min(a.x, b.x) - reach), right = pixel_of(std::max(a.x, b.x) + reach);
-  const std::int32_t top = pixel_of(std::min(a.y, b.y) - reach), bottom = pixel_of(std::max(a.y, b.y) + reach);
+  const std::int32_t left = pixel_of(std::min(a.x, b.x) - reach),
+                     right = pixel_of(std::max(a.x, b.x) + reach);
+  const std::int32_t top = pixel_of(std::min(a.y, b.y) - reach),
+                     bottom = pixel_of(std::max(a.y, b.y) + reach);
   const std::int64_t dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
   for (std::int32_t row = top; row <= bottom; ++row) {
     for (std::int32_t column = left; column <= right; ++column) {
-      const std::int64_t px = column * kPixel + kHalfPixel - a.x, py = row * kPixel + kHalfPixel - a.y;
+      const std::int64_t px = column * kPixel + kHalfPixel - a.x,
+                         py = row * kPixel + kHalfPixel - a.y;
       const std::int64_t along = px * dx + py * dy;
       std::int64_t distance2;
       if (along <= 0) {
@@ -55,12 +58,14 @@ void Canvas::stroke(Point a, Point b, std::int32_t half_width, Mix mix) {
 }
 
 void Canvas::draw(Point a, Point b, std::int32_t half_width, std::int32_t opacity) {
-  stroke(a, b, half_width,
-         [=](std::int32_t ink, std::int32_t cover) { return std::max(ink, cover * opacity / 256); });
+  stroke(a, b, half_width, [=](std::int32_t ink, std::int32_t cover) {
+    return std::max(ink, cover * opacity / 256);
+  });
 }
 
 void Canvas::erase(Point a, Point b, std::int32_t half_width) {
-  stroke(a, b, half_width, [](std::int32_t ink, std::int32_t cover) { return std::min(ink, kOpaque - cover); });
+  stroke(a, b, half_width,
+         [](std::int32_t ink, std::int32_t cover) { return std::min(ink, kOpaque - cover); });
 }
 
 }  // namespace numemu::net::glyphs

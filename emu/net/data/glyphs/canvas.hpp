@@ -7,14 +7,15 @@
 
 namespace numemu::net::glyphs {
 
-inline constexpr std::int32_t kSide = 28;         ///< pixels per side
-inline constexpr std::int32_t kPixel = 256;       ///< canvas steps per pixel
+inline constexpr std::int32_t kSide = 28;    ///< pixels per side
+inline constexpr std::int32_t kPixel = 256;  ///< canvas steps per pixel
 inline constexpr std::int32_t kPixels = kSide * kSide;
 
 /// Ink per pixel, 0..255, row by row.
 class Canvas {
  public:
-  /// Ink becomes at least opacity (0..256) / 256 of what a line from a to b of that half width covers.
+  /// Ink becomes at least opacity (0..256) / 256 of what a line from a to b of that half width
+  /// covers.
   void draw(Point a, Point b, std::int32_t half_width, std::int32_t opacity);
   /// Ink becomes at most what such a line leaves uncovered.
   void erase(Point a, Point b, std::int32_t half_width);

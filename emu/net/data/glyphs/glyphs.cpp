@@ -1,4 +1,5 @@
-// One image: a sign through a random affine map and a smooth distortion, drawn, cluttered, scratched and made noisy.
+// One image: a sign through a random affine map and a smooth distortion, drawn, cluttered,
+// scratched and made noisy.
 #include "emu/net/data/glyphs/glyphs.hpp"
 
 #include <algorithm>
@@ -14,24 +15,28 @@ namespace {
 constexpr std::uint64_t kSeed = 0;
 constexpr std::int32_t kOne = 4096;  // 1.0 of the affine map
 
-// How strongly images vary: tuned once so that `lenet` reaches about 98 % (docs/data.md), then frozen by the hashes.
-constexpr std::int32_t kAngle = kOne * 26 / 100;        // +- radians
-constexpr std::int32_t kShear = kOne * 25 / 100;        // +-
-constexpr std::int32_t kScaleLow = kOne * 60 / 100;     // pixels per grid unit, each axis
+// How strongly images vary: tuned once so that `lenet` reaches about 98 % (docs/data.md), then
+// frozen by the hashes.
+constexpr std::int32_t kAngle = kOne * 26 / 100;     // +- radians
+constexpr std::int32_t kShear = kOne * 25 / 100;     // +-
+constexpr std::int32_t kScaleLow = kOne * 60 / 100;  // pixels per grid unit, each axis
 constexpr std::int32_t kScaleHigh = kOne * 94 / 100;
-constexpr std::int32_t kShift = 3 * kPixel;             // +-
-constexpr std::int32_t kBend = kPixel * 17 / 10;        // +-, at each node of the distortion
-constexpr std::int32_t kSlip = kPixel * 7 / 10;              // +-, of each stroke as a whole
+constexpr std::int32_t kShift = 3 * kPixel;       // +-
+constexpr std::int32_t kBend = kPixel * 17 / 10;  // +-, at each node of the distortion
+constexpr std::int32_t kSlip = kPixel * 7 / 10;   // +-, of each stroke as a whole
 constexpr std::int32_t kThin = kPixel * 65 / 100, kThick = kPixel * 155 / 100;  // half stroke width
 constexpr std::int32_t kPaperHigh = 50, kContrastLow = 80, kContrastHigh = 200;  // grey levels
-constexpr std::int32_t kNoiseLow = 6, kNoiseHigh = 48;  // 1/256 of a sum of four bytes: deviation 3 to 35 grey levels
+constexpr std::int32_t kNoiseLow = 6,
+                       kNoiseHigh =
+                           48;  // 1/256 of a sum of four bytes: deviation 3 to 35 grey levels
 
 enum Draw : std::uint16_t { kShape = 0, kNoise = 1 };
 
 /// The random numbers of one image in the order they are asked for.
 class Chance {
  public:
-  explicit Chance(std::int64_t image) : source_{kSeed, Stream::data, static_cast<std::uint32_t>(image), kShape} {}
+  explicit Chance(std::int64_t image)
+      : source_{kSeed, Stream::data, static_cast<std::uint32_t>(image), kShape} {}
   /// Uniform in low..high, both included.
   std::int32_t between(std::int32_t low, std::int32_t high) {
     const std::uint64_t range = static_cast<std::uint64_t>(high - low) + 1;
@@ -53,7 +58,8 @@ class Affine {
  public:
   explicit Affine(Chance& chance) {
     const std::int32_t angle = chance.around(kAngle), shear = chance.around(kShear);
-    const std::int32_t sx = chance.between(kScaleLow, kScaleHigh), sy = chance.between(kScaleLow, kScaleHigh);
+    const std::int32_t sx = chance.between(kScaleLow, kScaleHigh),
+                       sy = chance.between(kScaleLow, kScaleHigh);
     shift_ = {kSide * kPixel / 2 + chance.around(kShift), 0};
     shift_.y = kSide * kPixel / 2 + chance.around(kShift);
     // Two terms of each series: within 0.1 % up to 0.4 radian.
@@ -66,7 +72,8 @@ class Affine {
   }
   Point operator()(Point p) const {
     constexpr std::int32_t divisor = kOne * kGridUnit / kPixel;
-    return {shift_.x + (xx_ * p.x + xy_ * p.y) / divisor, shift_.y + (yx_ * p.x + yy_ * p.y) / divisor};
+    return {shift_.x + (xx_ * p.x + xy_ * p.y) / divisor,
+            shift_.y + (yx_ * p.x + yy_ * p.y) / divisor};
   }
 
  private:
@@ -84,12 +91,14 @@ class Distortion {
     }
   }
   Point operator()(Point p) const {
-    const std::int32_t x = std::clamp(p.x, 0, kSide * kPixel - 1), y = std::clamp(p.y, 0, kSide * kPixel - 1);
+    const std::int32_t x = std::clamp(p.x, 0, kSide * kPixel - 1),
+                       y = std::clamp(p.y, 0, kSide * kPixel - 1);
     const std::int32_t column = x / kCell, row = y / kCell, u = x % kCell, v = y % kCell;
     const Point* a = &nodes_[row * kNodes + column];
     const Point* b = a + kNodes;
-    const auto mix = [&](std::int32_t Point::* c) {
-      const std::int32_t upper = a[0].*c * (kCell - u) + a[1].*c * u, lower = b[0].*c * (kCell - u) + b[1].*c * u;
+    const auto mix = [&](std::int32_t Point::*c) {
+      const std::int32_t upper = a[0].*c * (kCell - u) + a[1].*c * u,
+                         lower = b[0].*c * (kCell - u) + b[1].*c * u;
       return (upper / kCell * (kCell - v) + lower / kCell * v) / kCell;
     };
     return {p.x + mix(&Point::x), p.y + mix(&Point::y)};
@@ -131,16 +140,19 @@ void add_mark(Chance& chance, Canvas& canvas, bool scratch) {
 
 /// Grey levels: paper, contrast, and noise that is the sum of four bytes (nearly Gaussian).
 void develop(const Canvas& canvas, std::uint32_t image, Chance& chance, std::uint8_t* pixels) {
-  const std::int32_t paper = chance.between(0, kPaperHigh), contrast = chance.between(kContrastLow, kContrastHigh);
+  const std::int32_t paper = chance.between(0, kPaperHigh),
+                     contrast = chance.between(kContrastLow, kContrastHigh);
   const std::int32_t noise = chance.between(kNoiseLow, kNoiseHigh);
   constexpr std::int32_t kBytes = 4, kMeanOfBytes = kBytes * 255 / 2;
   for (std::uint32_t p = 0; p < kPixels; p += 4) {
     // Word j of this block holds the four 8-bit pieces of pixel p + j.
-    const PhiloxBlock block = philox(kSeed, {p / 4, std::uint32_t{kNoise} << 16, image, std::uint32_t(Stream::data)});
+    const PhiloxBlock block =
+        philox(kSeed, {p / 4, std::uint32_t{kNoise} << 16, image, std::uint32_t(Stream::data)});
     for (std::uint32_t j = 0; j < 4; ++j) {
       const std::uint32_t w = block[j];
       const std::int32_t sum = (w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24);
-      const std::int32_t grey = paper + contrast * canvas.ink(p + j) / 255 + (sum - kMeanOfBytes) * noise / 256;
+      const std::int32_t grey =
+          paper + contrast * canvas.ink(p + j) / 255 + (sum - kMeanOfBytes) * noise / 256;
       pixels[p + j] = static_cast<std::uint8_t>(std::clamp(grey, 0, 255));
     }
   }

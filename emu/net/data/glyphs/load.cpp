@@ -1,4 +1,5 @@
-// glyphs: from the cache when its hashes are right, else generated; either way exactly the pinned bytes.
+// glyphs: from the cache when its hashes are right, else generated; either way exactly the pinned
+// bytes.
 #include <filesystem>
 #include <string_view>
 
@@ -11,10 +12,12 @@
 namespace numemu::net {
 namespace {
 
-// Mean and deviation of the 60,000 training images on [0, 1], computed once from the pinned bytes: six digits.
+// Mean and deviation of the 60,000 training images on [0, 1], computed once from the pinned bytes:
+// six digits.
 constexpr double kMean = 0.168540, kDeviation = 0.182024;
 
-/// What pins one split: where it lies in the sequence, its file prefix and the SHA-256 of its two arrays.
+/// What pins one split: where it lies in the sequence, its file prefix and the SHA-256 of its two
+/// arrays.
 struct Split {
   std::int64_t first, last;
   const char* prefix;
@@ -45,7 +48,8 @@ bool read_cache(const std::string& folder, const Split& split, Images& images) {
   return pinned(split, images);
 }
 
-/// A cache that cannot be written costs a second at the next start, no more: the set is complete in memory.
+/// A cache that cannot be written costs a second at the next start, no more: the set is complete in
+/// memory.
 void write_cache(const std::string& folder, const Split& split, const Images& images) {
   try {
     std::filesystem::create_directories(folder);
@@ -60,8 +64,9 @@ Images load(const std::string& folder, const Split& split) {
   if (read_cache(folder, split, images)) return images;
   images = glyphs::generate(split.first, split.last);
   if (!pinned(split, images)) {
-    throw Error("glyphs: the generated " + std::string(split.prefix) + " pixels have SHA-256 " + digest(images.pixels) +
-                ", expected " + std::string(split.pixels) + " as pinned in the source");
+    throw Error("glyphs: the generated " + std::string(split.prefix) + " pixels have SHA-256 " +
+                digest(images.pixels) + ", expected " + std::string(split.pixels) +
+                " as pinned in the source");
   }
   write_cache(folder, split, images);
   return images;
@@ -73,7 +78,8 @@ Dataset load_glyphs(const std::string& cache_folder) {
   const std::string folder = cache_folder + "/glyphs";
   Images train = load(folder, kTrain);
   Images test = load(folder, kTest);
-  return Dataset("glyphs", glyphs::kClasses, std::move(train), std::move(test), {kMean}, {kDeviation});
+  return Dataset("glyphs", glyphs::kClasses, std::move(train), std::move(test), {kMean},
+                 {kDeviation});
 }
 
 }  // namespace numemu::net

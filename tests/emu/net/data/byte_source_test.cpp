@@ -1,4 +1,5 @@
-// Hostile files, plain and gzip: every failure is one line with the file, the offset, the expected and the found.
+// Hostile files, plain and gzip: every failure is one line with the file, the offset, the expected
+// and the found.
 #include "emu/net/data/byte_source.hpp"
 
 #include "tests/catch.hpp"
@@ -34,7 +35,8 @@ TEST_CASE("data larger than the input buffer inflate", "[fast]") {
   const TemporaryFolder folder;
   std::string text;
   std::uint32_t state = 1;
-  for (int i = 0; i < 300'000; ++i) text += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  for (int i = 0; i < 300'000; ++i)
+    text += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
   write_file(folder / "x", gzip(text));
   ByteSource source(folder / "x");
   CHECK(all(source.read(300'000, "noise")) == text);
@@ -55,7 +57,8 @@ TEST_CASE("a file that ends too soon", "[fast]") {
   CHECK(message_of(read_ten) == path + ": inflated byte 2: expected 8 bytes of pixels, found 5");
   write_file(path, gzip("abcdefghij").substr(0, 14));
   CHECK_THAT(message_of(read_ten),
-             Catch::StartsWith(path + ": inflated byte ") && Catch::EndsWith(": expected more gzip data, found the end of the file"));
+             Catch::StartsWith(path + ": inflated byte ") &&
+                 Catch::EndsWith(": expected more gzip data, found the end of the file"));
 }
 
 TEST_CASE("bytes that follow the data", "[fast]") {
@@ -67,13 +70,16 @@ TEST_CASE("bytes that follow the data", "[fast]") {
     source.expect_end();
   };
   write_file(path, "abcd");
-  CHECK(message_of(read_three) == path + ": byte 3: expected the end of the file, found more bytes");
+  CHECK(message_of(read_three) ==
+        path + ": byte 3: expected the end of the file, found more bytes");
   write_file(path, gzip("abcd"));
-  CHECK(message_of(read_three) == path + ": inflated byte 3: expected the end of the file, found more bytes");
+  CHECK(message_of(read_three) ==
+        path + ": inflated byte 3: expected the end of the file, found more bytes");
   write_file(path, gzip("abc") + "d");
   CHECK_THAT(message_of(read_three), Catch::StartsWith(path + ": inflated byte 3: expected "));
   write_file(path, gzip("abc") + std::string(40, 'd'));
-  CHECK(message_of(read_three) == path + ": inflated byte 3: expected gzip data, found damage (incorrect header check)");
+  CHECK(message_of(read_three) ==
+        path + ": inflated byte 3: expected gzip data, found damage (incorrect header check)");
 }
 
 TEST_CASE("damaged gzip data", "[fast]") {
@@ -82,10 +88,11 @@ TEST_CASE("damaged gzip data", "[fast]") {
   std::string stored = gzip("abc");
   stored[stored.size() - 8] ^= 1;  // the checksum
   write_file(path, stored);
-  ByteSource source(path);
-  source.read(3, "letters");
-  CHECK(message_of([&] { source.expect_end(); }) ==
-        path + ": inflated byte 3: expected gzip data, found damage (incorrect data check)");
+  CHECK(message_of([&] {
+          ByteSource source(path);
+          source.read(3, "letters");
+          source.expect_end();
+        }) == path + ": inflated byte 3: expected gzip data, found damage (incorrect data check)");
 }
 
 TEST_CASE("declared sizes are refused before memory is taken", "[fast]") {
@@ -99,14 +106,17 @@ TEST_CASE("declared sizes are refused before memory is taken", "[fast]") {
           where + "expected at most 2147483648 bytes of pixels, found 2147483649 declared");
     CHECK_THAT(message_of([&] { source.read(kMaxArrayBytes, "pixels"); }),
                Catch::StartsWith(where + "expected 2147483648 bytes of pixels, found "));
-    CHECK_THAT(message_of([&] { source.read(-1, "pixels"); }), Catch::Contains("found -1 declared"));
+    CHECK_THAT(message_of([&] { source.read(-1, "pixels"); }),
+               Catch::Contains("found -1 declared"));
   }
 }
 
 TEST_CASE("what is not a file", "[fast]") {
   const TemporaryFolder folder;
-  CHECK(message_of([&] { ByteSource source(folder.path()); }) == folder.path() + ": expected a regular file");
-  CHECK(message_of([&] { ByteSource source(folder / "none"); }) == (folder / "none") + ": expected a regular file");
+  CHECK(message_of([&] { ByteSource source(folder.path()); }) ==
+        folder.path() + ": expected a regular file");
+  CHECK(message_of([&] { ByteSource source(folder / "none"); }) ==
+        (folder / "none") + ": expected a regular file");
 }
 
 }  // namespace

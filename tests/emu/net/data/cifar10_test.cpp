@@ -1,4 +1,5 @@
-// CIFAR-10 batches: the planes are interleaved, any subset of training batches will do, mistakes are named.
+// CIFAR-10 batches: the planes are interleaved, any subset of training batches will do, mistakes
+// are named.
 #include <array>
 
 #include "emu/net/data/dataset.hpp"
@@ -53,15 +54,20 @@ TEST_CASE("batches 2 and 4, one of them gzip, in order", "[fast]") {
 
 TEST_CASE("mistakes in CIFAR-10 files", "[fast]") {
   const TemporaryFolder folder;
-  const auto message = [&] { return message_of([&] { load_dataset("cifar10:" + folder.path(), ""); }); };
+  const auto message = [&] {
+    return message_of([&] { load_dataset("cifar10:" + folder.path(), ""); });
+  };
   CHECK(message() == folder.path() +
-                         ": expected at least one of data_batch_1.bin to data_batch_5.bin, plain or .gz, found none");
+                         ": expected at least one of data_batch_1.bin to data_batch_5.bin, plain "
+                         "or .gz, found none");
   const std::string path = folder / "data_batch_1.bin";
   std::string bytes = batch(0);
   write_file(path, bytes);
   CHECK(message() == folder.path() + ": expected a file test_batch.bin, plain or .gz, found none");
   write_file(folder / "test_batch.bin", bytes.substr(1));
-  CHECK(message() == (folder / "test_batch.bin") + ": byte 0: expected 30730000 bytes of 10000 records of 3073, found 30729999");
+  CHECK(message() ==
+        (folder / "test_batch.bin") +
+            ": byte 0: expected 30730000 bytes of 10000 records of 3073, found 30729999");
   write_file(path, bytes + "x");
   CHECK(message() == path + ": byte 30730000: expected the end of the file, found more bytes");
   bytes[std::size_t{3073} * 42] = 10;

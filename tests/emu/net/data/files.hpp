@@ -67,7 +67,8 @@ inline std::string big_endian(std::initializer_list<std::uint32_t> words) {
   return bytes;
 }
 
-/// The text of the Error that `action` throws, "" if it throws none. A message of two lines is marked as such.
+/// The text of the Error that `action` throws, "" if it throws none. A message of two lines is
+/// marked as such.
 template <class Action>
 std::string message_of(Action action) {
   try {

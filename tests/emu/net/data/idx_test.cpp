@@ -39,8 +39,10 @@ TEST_CASE("the four spellings of an IDX file", "[fast]") {
       const TemporaryFolder folder;
       const Files files;
       const std::string ending = zipped ? ".gz" : "";
-      write_file(folder / ("t10k-images" + std::string(joint) + "idx3-ubyte" + ending), zipped ? gzip(files.images) : files.images);
-      write_file(folder / ("t10k-labels" + std::string(joint) + "idx1-ubyte" + ending), zipped ? gzip(files.labels) : files.labels);
+      write_file(folder / ("t10k-images" + std::string(joint) + "idx3-ubyte" + ending),
+                 zipped ? gzip(files.images) : files.images);
+      write_file(folder / ("t10k-labels" + std::string(joint) + "idx1-ubyte" + ending),
+                 zipped ? gzip(files.labels) : files.labels);
       const Images images = read_idx(folder.path(), "t10k");
       CHECK(images.count == kCount);
       CHECK(images.height == 28);
@@ -64,7 +66,9 @@ TEST_CASE("written IDX files are those of the format", "[fast]") {
 TEST_CASE("a missing IDX file", "[fast]") {
   const TemporaryFolder folder;
   CHECK(message_of([&] { read_idx(folder.path(), "train"); }) ==
-        folder.path() + ": expected a file train-images-idx3-ubyte or train-images.idx3-ubyte, plain or .gz, found none");
+        folder.path() +
+            ": expected a file train-images-idx3-ubyte or train-images.idx3-ubyte, plain or .gz, "
+            "found none");
 }
 
 TEST_CASE("mistakes in the images", "[fast]") {
@@ -75,17 +79,22 @@ TEST_CASE("mistakes in the images", "[fast]") {
     files.images = images;
     return message(folder, files);
   };
-  CHECK(with(big_endian({0x801, kCount, 28, 28}) + pixels()) == path + ": byte 0: expected magic 0x00000803, found 0x00000801");
-  CHECK(with(big_endian({0x803, kCount, 27, 28}) + pixels()) == path + ": byte 8: expected rows 28, found 27");
-  CHECK(with(big_endian({0x803, kCount, 28, 32}) + pixels()) == path + ": byte 12: expected columns 28, found 32");
-  CHECK(with(big_endian({0x803})) == path + ": byte 4: expected 4 bytes of the image count, found 0");
+  CHECK(with(big_endian({0x801, kCount, 28, 28}) + pixels()) ==
+        path + ": byte 0: expected magic 0x00000803, found 0x00000801");
+  CHECK(with(big_endian({0x803, kCount, 27, 28}) + pixels()) ==
+        path + ": byte 8: expected rows 28, found 27");
+  CHECK(with(big_endian({0x803, kCount, 28, 32}) + pixels()) ==
+        path + ": byte 12: expected columns 28, found 32");
+  CHECK(with(big_endian({0x803})) ==
+        path + ": byte 4: expected 4 bytes of the image count, found 0");
   CHECK(with("") == path + ": byte 0: expected 4 bytes of magic, found 0");
   CHECK(with(big_endian({0x803, kCount, 28, 28}) + pixels().substr(1)) ==
         path + ": byte 16: expected 2352 bytes of pixels, found 2351");
   CHECK(with(big_endian({0x803, kCount, 28, 28}) + pixels() + "x") ==
         path + ": byte 2368: expected the end of the file, found more bytes");
   CHECK(with(big_endian({0x803, 0xffffffff, 28, 28})) ==
-        path + ": byte 16: expected at most 2147483648 bytes of pixels, found 3367254359280 declared");
+        path +
+            ": byte 16: expected at most 2147483648 bytes of pixels, found 3367254359280 declared");
 }
 
 TEST_CASE("mistakes in the labels", "[fast]") {
@@ -96,12 +105,16 @@ TEST_CASE("mistakes in the labels", "[fast]") {
     files.labels = labels;
     return message(folder, files);
   };
-  CHECK(with(big_endian({0x803, kCount}) + "abc") == path + ": byte 0: expected magic 0x00000801, found 0x00000803");
+  CHECK(with(big_endian({0x803, kCount}) + "abc") ==
+        path + ": byte 0: expected magic 0x00000801, found 0x00000803");
   CHECK(with(big_endian({0x801, 2}) + std::string(2, '\0')) ==
         path + ": byte 4: expected label count, one for each image: 3, found 2");
-  CHECK(with(big_endian({0x801, kCount}) + std::string("\1\2\x0a", 3)) == path + ": byte 10: expected a label of 0..9, found 10");
-  CHECK(with(big_endian({0x801, kCount}) + "\1") == path + ": byte 8: expected 3 bytes of labels, found 1");
-  CHECK(with(big_endian({0x801, kCount}) + "\1\2\3\4") == path + ": byte 11: expected the end of the file, found more bytes");
+  CHECK(with(big_endian({0x801, kCount}) + std::string("\1\2\x0a", 3)) ==
+        path + ": byte 10: expected a label of 0..9, found 10");
+  CHECK(with(big_endian({0x801, kCount}) + "\1") ==
+        path + ": byte 8: expected 3 bytes of labels, found 1");
+  CHECK(with(big_endian({0x801, kCount}) + "\1\2\3\4") ==
+        path + ": byte 11: expected the end of the file, found more bytes");
 }
 
 }  // namespace

@@ -15,11 +15,14 @@ TEST_CASE("names that are no data set", "[fast]") {
   CHECK(message("cifar:/x") == "unknown data set 'cifar'; did you mean 'cifar10'?");
   CHECK(message("glyph") == "unknown data set 'glyph'; did you mean 'glyphs'?");
   CHECK(message("mnist") == "data set 'mnist': expected mnist:DIR with the folder of its files");
-  CHECK(message("cifar10:") == "data set 'cifar10:': expected cifar10:DIR with the folder of its files");
+  CHECK(message("cifar10:") ==
+        "data set 'cifar10:': expected cifar10:DIR with the folder of its files");
   CHECK(message("glyphs:/x") == "data set 'glyphs:/x': expected glyphs alone, it needs no folder");
-  CHECK(message("text:a.txt") == "data set 'text:a.txt': expected images (glyphs, mnist:DIR or cifar10:DIR), found text");
+  CHECK(message("text:a.txt") ==
+        "data set 'text:a.txt': expected images (glyphs, mnist:DIR or cifar10:DIR), found text");
   CHECK(message("mnist:/no/such/folder") ==
-        "/no/such/folder: expected a file train-images-idx3-ubyte or train-images.idx3-ubyte, plain or .gz, found none");
+        "/no/such/folder: expected a file train-images-idx3-ubyte or train-images.idx3-ubyte, "
+        "plain or .gz, found none");
 }
 
 }  // namespace

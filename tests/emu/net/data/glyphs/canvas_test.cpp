@@ -7,7 +7,9 @@ namespace numemu::net::glyphs {
 namespace {
 
 constexpr std::int32_t centre(std::int32_t pixel) { return pixel * kPixel + kPixel / 2; }
-std::int32_t ink(const Canvas& canvas, std::int32_t row, std::int32_t column) { return canvas.ink(row * kSide + column); }
+std::int32_t ink(const Canvas& canvas, std::int32_t row, std::int32_t column) {
+  return canvas.ink(row * kSide + column);
+}
 
 TEST_CASE("a horizontal line covers its rows and has smooth round ends", "[fast]") {
   Canvas canvas;

@@ -1,4 +1,5 @@
-// The generated images: the same bits for any number of threads and any range they are asked for in.
+// The generated images: the same bits for any number of threads and any range they are asked for
+// in.
 #include "emu/net/data/glyphs/glyphs.hpp"
 
 #include <omp.h>
@@ -20,7 +21,8 @@ TEST_CASE("the first 300 images are pinned for 1, 2 and 3 threads", "[fast]") {
     omp_set_num_threads(threads);
     const Images images = glyphs::generate(0, 300);
     CHECK(images.count == 300);
-    CHECK(digest(images.pixels) == "724906218839ceb99d70b7e0c4d801cfb13f8836a93226ad0805866a69542cd3");
+    CHECK(digest(images.pixels) ==
+          "724906218839ceb99d70b7e0c4d801cfb13f8836a93226ad0805866a69542cd3");
   }
   omp_set_num_threads(before);
 }

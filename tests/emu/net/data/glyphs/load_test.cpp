@@ -16,12 +16,13 @@ namespace fs = std::filesystem;
 TEST_CASE("the whole set has the pinned hashes, and a damaged cache is made again", "[fast]") {
   const TemporaryFolder cache;
   const std::string folder = cache / "glyphs";
-  const Dataset made = load_dataset("glyphs", cache.path());  // throws where the bytes are not the pinned ones
+  const Dataset made =
+      load_dataset("glyphs", cache.path());  // throws where the bytes are not the pinned ones
   CHECK(made.name() == "glyphs");
   CHECK(made.train_count() == 55'000);
   CHECK(made.test_count() == 10'000);
-  const std::vector<std::string> names = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                                          "t10k-labels-idx1-ubyte"};
+  const std::vector<std::string> names = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                          "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
   std::vector<std::string> good;
   for (const std::string& name : names) good.push_back(read_file(folder + "/" + name));
 
@@ -34,7 +35,8 @@ TEST_CASE("the whole set has the pinned hashes, and a damaged cache is made agai
   write_file(folder + "/" + names[0], flipped);
   write_file(folder + "/" + names[3], good[3].substr(0, 5000));
   load_dataset("glyphs", cache.path());
-  for (std::size_t i = 0; i < names.size(); ++i) CHECK(read_file(folder + "/" + names[i]) == good[i]);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    CHECK(read_file(folder + "/" + names[i]) == good[i]);
   CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 4);
 
   std::vector<std::uint8_t> labels;

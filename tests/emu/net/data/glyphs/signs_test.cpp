@@ -10,7 +10,8 @@ namespace {
 
 TEST_CASE("ten signs of different names on the design grid, in short pieces", "[fast]") {
   constexpr std::int32_t kEdge = 12 * kGridUnit;
-  constexpr std::int32_t kLongest = 5 * kGridUnit;  // a piece of a curve is longer than one of a line
+  constexpr std::int32_t kLongest =
+      6 * kGridUnit;  // a piece of a curve is longer than one of a line
   std::set<std::string_view> names;
   for (const Sign& sign : signs()) {
     names.insert(sign.name);
