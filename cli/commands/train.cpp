@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
@@ -171,12 +171,14 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--quiet", options->quiet, "No progress");
   add_threads(*command);
-  command->callback([&action, options] { action = [options] {
+  command->callback([&action, options] {
+    action = [options] {
       net::use_recommended_rates(options->train);
       if (options->learning_rate) options->train.learning_rate = *options->learning_rate;
       if (options->weight_decay) options->train.weight_decay = *options->weight_decay;
       return run(*options);
-    }; });
+    };
+  });
 }
 
 }  // namespace numemu::cli

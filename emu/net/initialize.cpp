@@ -34,8 +34,8 @@ void initialize(Graph& graph, std::uint64_t seed) {
       continue;
     }
     // He et al. (2015): variance 2 / fan_in keeps the scale of activations through layers of ReLU.
-    // Max-pooling makes them grow all the same, and logits with it; small last weights (Yang and Hu
-    // 2021, table 3) start the loss at ln(classes).
+    // Max-pooling makes them grow all the same, and logits with it; small last weights (variance
+    // 1 / fan_in^2 as in Yang et al. 2022, Tensor Programs V) start the loss at ln(classes).
     const double fan_in = static_cast<double>(parameter->fan_in);
     const double deviation = parameter == classifier ? 1 / fan_in : std::sqrt(2 / fan_in);
     const RandomSource source{seed, Stream::init, tensor_word(parameter->name), 0};

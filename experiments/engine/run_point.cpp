@@ -48,6 +48,7 @@ Json tensor_json(const TensorNoise& noise) {
           {"n", noise.n},
           {"measured_mse", number(noise.measured_mse, kErrorDigits)},
           {"measured_db", number(noise.measured_db())},
+          {"standard_error", number(noise.standard_error)},
           {"empirical_mse", number(noise.empirical.mse, kErrorDigits)},
           {"empirical_db", number(noise.empirical.sqnr_db())},
           {"verdict", noise.empirical_verdict()},

@@ -102,7 +102,8 @@ NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& 
   }
 }
 
-double NoiseGains::gain(const TensorSource& source, NoiseShape shape, const std::string& layer) const {
+double NoiseGains::gain(const TensorSource& source, NoiseShape shape,
+                        const std::string& layer) const {
   const auto found = gains_.find(source);
   if (found == gains_.end()) return 0;
   const auto at = found->second.find(layer);

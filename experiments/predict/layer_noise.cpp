@@ -65,10 +65,10 @@ void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& r
                      const net::Graph& graph, const policies::FloatReference& reference) {
   for (TensorNoise& noise : noises) {
     const bool weight = noise.source.role == net::Role::weight;
-    noise.measured_mse = measure_noise(noise,
-                                       weight ? net::weight_of(graph, noise.source.layer)
-                                              : reference.inputs.at(noise.source.layer),
-                                       recipe.seed());
+    measure_noise(noise,
+                  weight ? net::weight_of(graph, noise.source.layer)
+                         : reference.inputs.at(noise.source.layer),
+                  recipe.seed());
   }
 }
 
@@ -80,7 +80,8 @@ LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const Noi
     for (const TensorNoise& source : noises) {
       const double proportional = source.empirical.mse_normal;
       noise += proportional * gains.gain(source.source, NoiseShape::proportional, layer) +
-               (source.empirical.mse - proportional) * gains.gain(source.source, NoiseShape::flat, layer);
+               (source.empirical.mse - proportional) *
+                   gains.gain(source.source, NoiseShape::flat, layer);
     }
     prediction.db[layer] = decibels(power(reference.outputs.at(layer)), noise);
   }

@@ -30,6 +30,7 @@ const std::vector<Column>& record_columns() {
       NUMEMU_TEXT("data", data),
       NUMEMU_NUMBER("eval_images", eval_images),
       NUMEMU_NUMBER("seed", seed),
+      NUMEMU_TEXT("weights_digest", weights_digest),
       NUMEMU_TEXT("weight_format", weight.format),
       NUMEMU_TEXT("weight_rounding", weight.rounding),
       NUMEMU_TEXT("weight_overflow", weight.overflow),

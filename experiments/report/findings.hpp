@@ -12,11 +12,6 @@ namespace numemu::experiments {
 
 /// A loss of top-1 that people call small: half a point.
 inline constexpr double kSmallLoss = 0.005;
-/// An accepted fitted prediction holds within this many dB.
-inline constexpr double kFittedToleranceDb = 0.5;
-/// An empirical prediction equals the measured MSE up to float64 summation order.
-inline constexpr double kEmpiricalTolerance = 1e-9;
-
 /// One tensor whose distribution no family fits; `distance` is empty when nothing could be fitted.
 struct RefusedTensor {
   std::string layer, role, family;
@@ -25,26 +20,26 @@ struct RefusedTensor {
 
 /// A prediction that was made and failed.
 struct FailedPrediction {
-  std::string what, layer, role, format;  ///< what: "empirical" or "fitted"
+  std::string what, layer, role, format;  ///< what: "empirical", "fitted", "layer" or "output"
   double predicted_db = 0, measured_db = 0;
 };
 
-/// Absolute differences between predicted and measured SQNR, in dB.
-struct Spread {
-  std::size_t count = 0;
+/// Verdicts of one kind of prediction, and how far it lies from the measurement in dB.
+struct Tally {
+  std::size_t holds = 0, undecided = 0, fails = 0;
   double median = 0, largest = 0;
+  std::size_t compared() const { return holds + undecided + fails; }
 };
 
-/// Verdicts on predictions. Points that differ only in their unit repeat tensors; each is counted
+/// Verdicts on predictions: the ones that the rows record, or by the same rules where they record
+/// none. Points that differ only in their unit repeat tensors; each distinct tensor is counted
 /// once.
 struct Verdicts {
   std::size_t weight_tensors = 0, weight_accepted = 0;          ///< distinct layers
   std::size_t activation_tensors = 0, activation_accepted = 0;  ///< distinct layers
-  std::size_t fitted = 0, fitted_held = 0;                      ///< accepted fits with a prediction
-  std::size_t empirical = 0, empirical_held = 0;                ///< deterministic rounding only
-  Spread layers, outputs;
+  Tally empirical, fitted, layers, outputs;                     ///< fitted: accepted fits only
   std::vector<RefusedTensor> refused;
-  std::vector<FailedPrediction> failed;
+  std::vector<FailedPrediction> failed;  ///< the furthest first
 };
 
 Verdicts judge_predictions(const std::vector<Record>&);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 
 namespace numemu::experiments {
@@ -83,27 +84,28 @@ void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& 
 }
 
 void say_predictions(const Verdicts& v, std::vector<std::string>& out) {
-  if (v.empirical) {
+  if (v.empirical.compared()) {
     out.push_back(
-        fmt::format("Of the predictions, {} of {} empirical ones equal the measured error of "
-                    "their tensor within 1e-9 relative.",
-                    v.empirical_held, v.empirical));
+        fmt::format("Of the predictions, {} of {} empirical ones equal the measured error of their "
+                    "tensor within "
+                    "1e-9 relative.",
+                    v.empirical.holds, v.empirical.compared()));
   }
-  const std::size_t tensors = v.weight_tensors + v.activation_tensors;
-  if (tensors) {
+  if (v.weight_tensors + v.activation_tensors) {
     out.push_back(
         fmt::format("A fitted distribution was accepted for {} of {} weight and {} of {} "
                     "activation tensors, and "
                     "{} of the {} predictions made from these fits lie within {:.1f} dB.",
                     v.weight_accepted, v.weight_tensors, v.activation_accepted,
-                    v.activation_tensors, v.fitted_held, v.fitted, kFittedToleranceDb));
+                    v.activation_tensors, v.fitted.holds, v.fitted.compared(), kFittedTolerance));
   }
-  if (v.outputs.count) {
-    out.push_back(
-        fmt::format("The predicted SQNR of the network's output differs from the measured one by "
-                    "{:.2f} dB in the "
-                    "median and by at most {:.2f} dB.",
-                    v.outputs.median, v.outputs.largest));
+  if (v.outputs.compared()) {
+    out.push_back(fmt::format(
+        "The predicted SQNR of the network's output holds (within {:g} dB) in {} of {} "
+        "configurations; it differs from the measured one by {:.2f} dB in the median and by at "
+        "most "
+        "{:.2f} dB.",
+        kLayerHolds, v.outputs.holds, v.outputs.compared(), v.outputs.median, v.outputs.largest));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "experiments/report/atomic_file.hpp"
+#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
 
@@ -188,7 +188,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
 }
 
 void write_html(const ReportInput& input, const std::string& path) {
-  write_atomically(path, render_html(input, embedded_assets()));
+  net::write_atomically(path, {render_html(input, embedded_assets())});
 }
 
 }  // namespace numemu::experiments

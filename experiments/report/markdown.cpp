@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "experiments/report/atomic_file.hpp"
+#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/report.hpp"
@@ -62,7 +62,7 @@ void write_markdown(const ReportInput& input, const std::string& path) {
                          number(t.threshold, 3)});
     }
   }
-  write_atomically(path, out);
+  net::write_atomically(path, {out});
 }
 
 }  // namespace numemu::experiments

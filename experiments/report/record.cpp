@@ -97,6 +97,8 @@ Record read_record(const Json& row, std::size_t position) {
   r.version = json_text(row, {"version"});
   r.eval_images = json_number(row, {"point", "eval_images"});
   r.seed = json_number(row, {"point", "seed"});
+  if (!r.seed) r.seed = json_number(row, {"point", "recipe", "seed"});
+  r.weights_digest = json_text(row, {"point", "weights"});
   r.weight = read_role(row, "weight");
   r.activation = read_role(row, "activation");
   r.unit = unit_name(row, "fprop");

@@ -23,7 +23,7 @@ struct RoleRecord {
 /// Absent, null and non-finite numbers are empty. Accuracies are fractions, SQNR in dB.
 struct Record {
   std::size_t position = 0;  ///< place in the sweep, from 0
-  std::string key, net, data, version;
+  std::string key, net, data, weights_digest, version;
   std::optional<double> eval_images, seed;
   RoleRecord weight, activation;
   std::string unit, dgrad_unit, wgrad_unit;

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "experiments/report/atomic_file.hpp"
+#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
@@ -16,18 +15,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Built in memory, so that the file appears whole or not at all.
 class Database {
  public:
   explicit Database(const std::string& path) : path_(path) {
-    std::remove(partial_path(path).c_str());
     sqlite3* raw = nullptr;
-    const int code = sqlite3_open_v2(partial_path(path).c_str(), &raw,
-                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+    const int code = sqlite3_open(":memory:", &raw);
     handle_.reset(raw);
     check(code);
-    // The file is published by a rename, so it needs no journal of its own.
-    run("PRAGMA journal_mode = OFF");
-    run("PRAGMA synchronous = FULL");
+  }
+
+  void publish() {
+    sqlite3_int64 size = 0;
+    const std::unique_ptr<unsigned char, void (*)(void*)> bytes(
+        sqlite3_serialize(handle_.get(), "main", &size, 0), sqlite3_free);
+    if (!bytes) check(SQLITE_NOMEM);
+    net::write_atomically(
+        path_, {{reinterpret_cast<const char*>(bytes.get()), static_cast<std::size_t>(size)}});
   }
 
   void run(const std::string& sql) {
@@ -75,6 +79,7 @@ constexpr Field kLayerFields[] = {{"name", true, nullptr, "name"},
                                   {"unit", true, nullptr, "unit"},
                                   {"sqnr_db", false, nullptr, "sqnr_db"},
                                   {"predicted_db", false, nullptr, "predicted_db"},
+                                  {"verdict", true, nullptr, "verdict"},
                                   {"overflow", false, nullptr, "overflow"},
                                   {"underflow", false, nullptr, "underflow"}};
 constexpr Field kTensorFields[] = {{"layer", true, nullptr, "layer"},
@@ -85,11 +90,13 @@ constexpr Field kTensorFields[] = {{"layer", true, nullptr, "layer"},
                                    {"measured_db", false, nullptr, "measured_db"},
                                    {"empirical_mse", false, nullptr, "empirical_mse"},
                                    {"empirical_db", false, nullptr, "empirical_db"},
+                                   {"empirical_verdict", true, nullptr, "verdict"},
                                    {"fitted_family", true, "fitted", "family"},
                                    {"fitted_ks", false, "fitted", "ks"},
                                    {"fitted_threshold", false, "fitted", "threshold"},
                                    {"fitted_accepted", true, "fitted", "accepted"},
-                                   {"fitted_db", false, "fitted", "db"}};
+                                   {"fitted_db", false, "fitted", "db"},
+                                   {"fitted_verdict", true, "fitted", "verdict"}};
 
 Cell field_cell(const Field& field, const Json& item) {
   const Json* owner = field.parent ? json_at(item, {field.parent}) : &item;
@@ -151,20 +158,15 @@ void write_meta(Database& database, const ReportInput& input) {
 }  // namespace
 
 void write_sqlite(const ReportInput& input, const std::string& path) {
-  try {
-    Database database(path);
-    database.run("BEGIN");
-    const std::vector<Record> records = read_records(*input.rows);
-    write_meta(database, input);
-    write_rows(database, records);
-    write_items(database, "layers", kLayerFields, records, {"layers"});
-    write_items(database, "tensors", kTensorFields, records, {"predicted", "tensors"});
-    database.run("COMMIT");
-  } catch (...) {
-    std::remove(partial_path(path).c_str());
-    throw;
-  }
-  publish_partial(path);
+  Database database(path);
+  database.run("BEGIN");
+  const std::vector<Record> records = read_records(*input.rows);
+  write_meta(database, input);
+  write_rows(database, records);
+  write_items(database, "layers", kLayerFields, records, {"layers"});
+  write_items(database, "tensors", kTensorFields, records, {"predicted", "tensors"});
+  database.run("COMMIT");
+  database.publish();
 }
 
 }  // namespace numemu::experiments

@@ -1,30 +1,21 @@
-// Judges every prediction in the rows: empirical, fitted, per layer and for the output.
+// Collects the verdict on every prediction in the rows: empirical, fitted, per layer and for the
+// output.
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Number = std::optional<double>;
 
-Spread spread_of(std::vector<double> differences) {
-  Spread out;
-  out.count = differences.size();
-  if (differences.empty()) return out;
-  std::sort(differences.begin(), differences.end());
-  const std::size_t half = differences.size() / 2;
-  out.median =
-      differences.size() % 2 ? differences[half] : (differences[half - 1] + differences[half]) / 2;
-  out.largest = differences.back();
-  return out;
-}
-
-/// Whether any rule of the recipe rounds at random; then equality with the mean is not promised.
+/// Whether any rule of the recipe rounds at random; an empirical prediction is then an expectation.
 bool rounds_at_random(const Json& row) {
   const Json* recipe = json_at(row, {"point", "recipe"});
   return recipe &&
@@ -32,23 +23,24 @@ bool rounds_at_random(const Json& row) {
              std::string::npos;
 }
 
-bool equal_mse(double predicted, double measured) {
-  return std::abs(predicted - measured) <= kEmpiricalTolerance * std::abs(measured);
+std::string by_distance(const Number& predicted, const Number& measured, double holds,
+                        double fails) {
+  if (!predicted || !measured) return "undecided";
+  const double distance = std::abs(*predicted - *measured);
+  return distance <= holds ? "holds" : distance <= fails ? "undecided" : "fails";
 }
 
-/// Distinct tensors by (role, layer), each with its worst fit over the rows.
+/// Distinct tensors, each with its worst fit over the rows; keyed by role, then network and layer.
 struct TensorFit {
   bool accepted = true;
   RefusedTensor refused;
 };
-
-/// Keyed by role, then network and layer.
 using TensorFits = std::map<std::pair<std::string, std::string>, TensorFit>;
 
-void judge_fit(const std::string& net, const Json& tensor, TensorFits& fits) {
+void collect_fit(const std::string& net, const Json& tensor, TensorFits& fits) {
   const std::string layer = json_text(tensor, {"layer"}), role = json_text(tensor, {"role"});
   const bool accepted = json_text(tensor, {"fitted", "accepted"}) == "true";
-  const std::optional<double> distance = json_number(tensor, {"fitted", "ks"});
+  const Number distance = json_number(tensor, {"fitted", "ks"});
   TensorFit& fit = fits[{role, net + '\n' + layer}];
   fit.accepted = fit.accepted && accepted;
   if (accepted) return;
@@ -61,53 +53,91 @@ void judge_fit(const std::string& net, const Json& tensor, TensorFits& fits) {
                  json_number(tensor, {"fitted", "threshold"})};
 }
 
-void judge_tensor(const Json& tensor, bool random, Verdicts& out) {
-  const std::optional<double> measured_mse = json_number(tensor, {"measured_mse"});
-  const std::optional<double> empirical_mse = json_number(tensor, {"empirical_mse"});
-  const std::optional<double> measured_db = json_number(tensor, {"measured_db"});
-  const auto fail = [&](const char* what, const char* db_key, const char* parent) {
-    const std::optional<double> db =
-        parent ? json_number(tensor, {parent, db_key}) : json_number(tensor, {db_key});
-    out.failed.push_back({what, json_text(tensor, {"layer"}), json_text(tensor, {"role"}),
-                          json_text(tensor, {"format"}), db.value_or(NAN),
-                          measured_db.value_or(NAN)});
-  };
-  if (measured_mse && empirical_mse && !random) {
-    ++out.empirical;
-    if (equal_mse(*empirical_mse, *measured_mse)) {
-      ++out.empirical_held;
+/// Counts verdicts of one kind and remembers its distances and failures.
+class Counter {
+ public:
+  Counter(const char* what, Tally& tally, std::vector<FailedPrediction>& failed)
+      : what_(what), tally_(tally), failed_(failed) {}
+
+  void add(const std::string& verdict, const Number& predicted, const Number& measured,
+           const std::string& layer, const std::string& role, const std::string& format) {
+    if (predicted && measured) distances_.push_back(std::abs(*predicted - *measured));
+    if (verdict == "holds") {
+      ++tally_.holds;
+    } else if (verdict == "fails") {
+      ++tally_.fails;
+      failed_.push_back(
+          {what_, layer, role, format, predicted.value_or(NAN), measured.value_or(NAN)});
     } else {
-      fail("empirical", "empirical_db", nullptr);
+      ++tally_.undecided;
     }
   }
-  const std::optional<double> fitted_db = json_number(tensor, {"fitted", "db"});
-  if (json_text(tensor, {"fitted", "accepted"}) == "true" && fitted_db && measured_db) {
-    ++out.fitted;
-    if (std::abs(*fitted_db - *measured_db) <= kFittedToleranceDb) {
-      ++out.fitted_held;
-    } else {
-      fail("fitted", "db", "fitted");
-    }
+
+  void finish() {
+    if (distances_.empty()) return;
+    std::sort(distances_.begin(), distances_.end());
+    const std::size_t half = distances_.size() / 2;
+    tally_.median =
+        distances_.size() % 2 ? distances_[half] : (distances_[half - 1] + distances_[half]) / 2;
+    tally_.largest = distances_.back();
   }
+
+ private:
+  const char* what_;
+  Tally& tally_;
+  std::vector<FailedPrediction>& failed_;
+  std::vector<double> distances_;
+};
+
+void judge_tensor(const Json& tensor, bool random, Counter& empirical, Counter& fitted) {
+  const std::string layer = json_text(tensor, {"layer"}), role = json_text(tensor, {"role"});
+  const std::string format = json_text(tensor, {"format"});
+  const Number measured_mse = json_number(tensor, {"measured_mse"});
+  const Number empirical_mse = json_number(tensor, {"empirical_mse"});
+  const Number measured_db = json_number(tensor, {"measured_db"});
+  if (measured_mse && empirical_mse) {
+    std::string verdict = json_text(tensor, {"verdict"});
+    if (verdict.empty()) {
+      const bool equal =
+          std::abs(*empirical_mse - *measured_mse) <= kEmpiricalTolerance * std::abs(*measured_mse);
+      verdict = random ? "undecided" : equal ? "holds" : "fails";
+    }
+    empirical.add(verdict, json_number(tensor, {"empirical_db"}), measured_db, layer, role, format);
+  }
+  const Number fitted_db = json_number(tensor, {"fitted", "db"});
+  if (json_text(tensor, {"fitted", "accepted"}) != "true" || !fitted_db || !measured_db) return;
+  std::string verdict = json_text(tensor, {"fitted", "verdict"});
+  if (verdict.empty()) {
+    verdict = by_distance(fitted_db, measured_db, kFittedTolerance, kFittedTolerance);
+  }
+  fitted.add(verdict, fitted_db, measured_db, layer, role, format);
+}
+
+void judge_sqnr(const std::string& recorded, const Number& predicted, const Number& measured,
+                const std::string& layer, const Record& record, Counter& counter) {
+  if (!predicted || !measured) return;
+  counter.add(
+      recorded.empty() ? by_distance(predicted, measured, kLayerHolds, kLayerFails) : recorded,
+      predicted, measured, layer, "", record.label());
 }
 
 }  // namespace
 
 Verdicts judge_predictions(const std::vector<Record>& records) {
   Verdicts out;
+  Counter empirical("empirical", out.empirical, out.failed);
+  Counter fitted("fitted", out.fitted, out.failed);
+  Counter layers("layer", out.layers, out.failed), outputs("output", out.outputs, out.failed);
   TensorFits fits;
   std::set<std::string> seen;
-  std::vector<double> layers, outputs;
   for (const Record& record : records) {
     const Json& row = *record.row;
-    if (record.sqnr_db && record.predicted_sqnr_db) {
-      outputs.push_back(std::abs(*record.sqnr_db - *record.predicted_sqnr_db));
-    }
+    judge_sqnr(json_text(row, {"predicted", "verdict"}), record.predicted_sqnr_db, record.sqnr_db,
+               "", record, outputs);
     if (const Json* items = json_at(row, {"layers"}); items && items->is_array()) {
       for (const Json& layer : *items) {
-        const auto measured = json_number(layer, {"sqnr_db"});
-        const auto predicted = json_number(layer, {"predicted_db"});
-        if (measured && predicted) layers.push_back(std::abs(*measured - *predicted));
+        judge_sqnr(json_text(layer, {"verdict"}), json_number(layer, {"predicted_db"}),
+                   json_number(layer, {"sqnr_db"}), json_text(layer, {"name"}), record, layers);
       }
     }
     const Json* tensors = json_at(row, {"predicted", "tensors"});
@@ -118,8 +148,8 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
       const std::string identity = record.net + '\n' + record.data + '\n' +
                                    tensor.dump(-1, ' ', false, Json::error_handler_t::replace);
       if (!seen.insert(identity).second) continue;
-      judge_fit(record.net, tensor, fits);
-      judge_tensor(tensor, random, out);
+      collect_fit(record.net, tensor, fits);
+      judge_tensor(tensor, random, empirical, fitted);
     }
   }
   for (const auto& [name, fit] : fits) {
@@ -131,11 +161,10 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
       out.refused.push_back(fit.refused);
     }
   }
-  std::sort(out.failed.begin(), out.failed.end(), [](const auto& a, const auto& b) {
+  for (Counter* counter : {&empirical, &fitted, &layers, &outputs}) counter->finish();
+  std::stable_sort(out.failed.begin(), out.failed.end(), [](const auto& a, const auto& b) {
     return std::abs(a.predicted_db - a.measured_db) > std::abs(b.predicted_db - b.measured_db);
   });
-  out.layers = spread_of(std::move(layers));
-  out.outputs = spread_of(std::move(outputs));
   return out;
 }
 

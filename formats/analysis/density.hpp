@@ -33,6 +33,6 @@ std::unique_ptr<Density> lognormal_density(double mu, double sigma, double posit
 std::unique_ptr<Density> with_zero_mass(std::unique_ptr<Density> inner, double p);
 /// `inner` restricted to [low, high] and renormalised. Throws Error where `inner` has no mass
 /// there.
-std::unique_ptr<Density> truncated(std::unique_ptr<Density> inner, double low, double high);
+std::unique_ptr<Density> truncated(std::shared_ptr<const Density> inner, double low, double high);
 
 }  // namespace numemu

@@ -30,7 +30,7 @@ class WithZeroMass final : public Density {
 
 class Truncated final : public Density {
  public:
-  Truncated(std::unique_ptr<Density> inner, double low, double high)
+  Truncated(std::shared_ptr<const Density> inner, double low, double high)
       : inner_(std::move(inner)), low_(low), high_(high) {
     zero_ = low <= 0 && 0 <= high ? inner_->zero_mass() : 0;
     mass_ = inner_->moments(low, high).p0 + zero_;
@@ -55,7 +55,7 @@ class Truncated final : public Density {
   }
 
  private:
-  std::unique_ptr<Density> inner_;
+  std::shared_ptr<const Density> inner_;
   double low_, high_, zero_ = 0, mass_ = 0, below_ = 0;
 };
 
@@ -66,7 +66,7 @@ std::unique_ptr<Density> with_zero_mass(std::unique_ptr<Density> inner, double p
   return std::make_unique<WithZeroMass>(std::move(inner), p);
 }
 
-std::unique_ptr<Density> truncated(std::unique_ptr<Density> inner, double low, double high) {
+std::unique_ptr<Density> truncated(std::shared_ptr<const Density> inner, double low, double high) {
   return std::make_unique<Truncated>(std::move(inner), low, high);
 }
 

@@ -28,8 +28,7 @@ const SplitRow& find_split(Split split) {
   static constexpr SplitRow kRows[] = {
       {Split::validation, "validation", [](const Dataset& d) { return d.validation_count(); },
        &Dataset::validation_batch},
-      {Split::calibration, "calibration",
-       [](const Dataset&) { return Dataset::kCalibration; },
+      {Split::calibration, "calibration", [](const Dataset&) { return Dataset::kCalibration; },
        &Dataset::calibration_batch},
       {Split::test, "test", [](const Dataset& d) { return d.test_count(); }, &Dataset::test_batch}};
   for (const SplitRow& row : kRows) {

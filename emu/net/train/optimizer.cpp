@@ -12,7 +12,7 @@ struct Row {
   std::unique_ptr<Optimizer> (*make)(const TrainOptions&, std::size_t parameters);
   double learning_rate, weight_decay;  // what serves on the reference networks at batch 128
 };
-constexpr Row kRows[] = {{"sgd", make_sgd, 0.02, 5e-4}, {"adam", make_adam, 0.002, 0.01}};
+constexpr Row kRows[] = {{"sgd", make_sgd, 0.05, 5e-4}, {"adam", make_adam, 0.002, 0.01}};
 
 const Row& find_row(std::string_view name) {
   for (const Row& row : kRows) {

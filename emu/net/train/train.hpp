@@ -24,8 +24,8 @@ struct TrainOptions {
   std::uint64_t seed = 0;
 };
 
-/// Sets the learning rate and the weight decay that serve options.optimizer on the reference networks.
-/// Throws Error with the nearest known optimizer.
+/// Sets the learning rate and the weight decay that serve options.optimizer on the reference
+/// networks. Throws Error with the nearest known optimizer.
 void use_recommended_rates(TrainOptions& options);
 
 struct EpochMetrics {

@@ -46,7 +46,7 @@ TEST_CASE("the empirical prediction equals the measurement for every determinist
             continue;  // negatives have no place there
           const std::vector<float> scales = policies::choose_scales(policy, x);
           TensorNoise noise = predict_noise({"fc", net::Role::weight}, policy, x, scales, fits);
-          noise.measured_mse = measure_noise(noise, x, 0);
+          measure_noise(noise, x, 0);
           INFO(policy.describe() << " predicted " << noise.empirical.mse << " measured "
                                  << noise.measured_mse);
           CHECK(noise.empirical_verdict() == "holds");
@@ -62,8 +62,9 @@ TEST_CASE("stochastic rounding meets its expectation within four standard errors
   policies::RolePolicy policy{&find_format("int4"), parse_rounding("sr(16)"), Overflow::saturate,
                               "absmax", policies::Granularity::tensor};
   const std::vector<float> scales = policies::choose_scales(policy, x);
-  const TensorNoise noise = predict_noise({"fc", net::Role::weight}, policy, x, scales, fits);
-  const double measured = measure_noise(noise, x, 0);
+  TensorNoise noise = predict_noise({"fc", net::Role::weight}, policy, x, scales, fits);
+  measure_noise(noise, x, 0);
+  const double measured = noise.measured_mse;
   // A squared error is at most scale^2, so its standard deviation is at most scale^2 / 2.
   const double standard_error =
       scales[0] * scales[0] / 2 / std::sqrt(static_cast<double>(x.size()));
@@ -78,7 +79,7 @@ TEST_CASE("an accepted fit predicts within half a decibel on a bell-shaped tenso
         &find_format(format), {}, Overflow::saturate, "absmax", policies::Granularity::tensor};
     const std::vector<float> scales = policies::choose_scales(policy, x);
     TensorNoise noise = predict_noise({"fc", net::Role::weight}, policy, x, scales, fits);
-    noise.measured_mse = measure_noise(noise, x, 0);
+    measure_noise(noise, x, 0);
     REQUIRE(noise.fitted);
     INFO(format << " " << noise.fitted->family);
     CHECK(noise.fitted_verdict() == "holds");

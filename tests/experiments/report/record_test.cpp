@@ -73,6 +73,16 @@ TEST_CASE("formats outside the table, described units and other rules keep their
   CHECK(r.other.find("\"match\":\"fc*\"") != std::string::npos);
 }
 
+TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {
+  Json row = sample::row(0, nullptr, nullptr, "u");
+  row["point"]["recipe"]["seed"] = 3;
+  Json without = row;
+  without["point"].erase("seed");
+  const std::vector<Json> rows = {row, without};
+  CHECK(read_records(rows)[0].seed == 0);
+  CHECK(read_records(rows)[1].seed == 3);
+}
+
 TEST_CASE("short names", "[fast]") {
   CHECK(short_format("float8_e4m3fn") == "e4m3fn");
   CHECK(short_format("float32") == "float32");

@@ -40,8 +40,8 @@ TEST_CASE("fits are accepted, refused and judged at half a decibel", "[fast]") {
                             tensor("c", 0.4, false, 20, 30)});
   CHECK(v.weight_tensors == 3);
   CHECK(v.weight_accepted == 2);
-  CHECK(v.fitted == 2);
-  CHECK(v.fitted_held == 1);
+  CHECK(v.fitted.compared() == 2);
+  CHECK(v.fitted.holds == 1);
   REQUIRE(v.refused.size() == 1);
   CHECK(v.refused[0].layer == "c");
   CHECK(v.refused[0].distance == 0.4);
@@ -64,7 +64,7 @@ TEST_CASE("a tensor without any fit is listed without a distance", "[fast]") {
   const Verdicts v = judge({none});
   REQUIRE(v.refused.size() == 1);
   CHECK_FALSE(v.refused[0].distance);
-  CHECK(v.fitted == 0);
+  CHECK(v.fitted.compared() == 0);
 }
 
 TEST_CASE("empirical predictions hold within 1e-9 and only where rounding is deterministic",
@@ -73,25 +73,48 @@ TEST_CASE("empirical predictions hold within 1e-9 and only where rounding is det
   near["empirical_mse"] = 2e-6 * (1 + 0.9e-9);
   far["empirical_mse"] = 2e-6 * (1 + 1.2e-9);
   const Verdicts v = judge({near, far});
-  CHECK(v.empirical == 2);
-  CHECK(v.empirical_held == 1);
+  CHECK(v.empirical.compared() == 2);
+  CHECK(v.empirical.holds == 1);
   REQUIRE(v.failed.size() == 1);
   CHECK(v.failed[0].what == "empirical");
-  CHECK(judge({near, far}, "sr(8)").empirical == 0);
+  CHECK(judge({near, far}, "sr(8)").empirical.undecided == 2);
 }
 
-TEST_CASE("spreads of layers and outputs", "[fast]") {
+TEST_CASE("layers and outputs hold within 1 dB and fail beyond 3", "[fast]") {
   Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
   row["metrics"]["sqnr_db"] = 20;
   row["predicted"]["sqnr_db"] = 21;
   row["layers"] = {{{"name", "a"}, {"sqnr_db", 10}, {"predicted_db", 11}},
                    {{"name", "b"}, {"sqnr_db", 10}, {"predicted_db", 6}},
-                   {{"name", "c"}, {"sqnr_db", nullptr}, {"predicted_db", 6}}};
+                   {{"name", "c"}, {"sqnr_db", 10}, {"predicted_db", 12}},
+                   {{"name", "d"}, {"sqnr_db", nullptr}, {"predicted_db", 6}}};
   const std::vector<Json> rows = {row};
   const Verdicts v = judge_predictions(read_records(rows));
-  CHECK(v.outputs.count == 1);
+  CHECK(v.outputs.compared() == 1);
   CHECK(v.outputs.largest == Approx(1));
-  CHECK(v.layers.count == 2);
-  CHECK(v.layers.median == Approx(2.5));
+  CHECK(v.layers.holds == 1);
+  CHECK(v.layers.undecided == 1);
+  CHECK(v.layers.fails == 1);
+  CHECK(v.layers.median == Approx(2));
   CHECK(v.layers.largest == Approx(4));
+  REQUIRE(v.failed.size() == 1);
+  CHECK(v.failed[0].what == "layer");
+  CHECK(v.failed[0].layer == "b");
+}
+
+TEST_CASE("a verdict that the row records is the one that counts", "[fast]") {
+  Json t = tensor("a", 0.05, true, 20, 20);
+  t["verdict"] = "fails";
+  t["fitted"]["verdict"] = "fails";
+  Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
+  row["predicted"] = {{"sqnr_db", 20}, {"verdict", "undecided"}, {"tensors", {t}}};
+  row["metrics"]["sqnr_db"] = 20;
+  row["layers"] = {{{"name", "a"}, {"sqnr_db", 10}, {"predicted_db", 10}, {"verdict", "fails"}}};
+  const std::vector<Json> rows = {row};
+  const Verdicts v = judge_predictions(read_records(rows));
+  CHECK(v.empirical.fails == 1);
+  CHECK(v.fitted.fails == 1);
+  CHECK(v.layers.fails == 1);
+  CHECK(v.outputs.undecided == 1);
+  CHECK(v.failed.size() == 3);
 }

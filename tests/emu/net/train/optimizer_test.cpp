@@ -13,6 +13,7 @@ constexpr double kFloatRoundings = 16 * 0x1p-24;  // relative, for at most 16 op
 
 TEST_CASE("sgd: momentum and L2 decay on weights, none on biases", "[fast]") {
   TrainOptions options;
+  options.optimizer = "sgd";
   options.momentum = 0.5;
   options.weight_decay = 0.125;
   const auto sgd = make_optimizer(options, 2);
@@ -50,10 +51,24 @@ TEST_CASE("adam: corrected moments and decoupled decay", "[fast]") {
   }
 }
 
+TEST_CASE("every optimizer recommends rates, and the default options have them", "[fast]") {
+  for (const std::string& name : optimizer_names()) {
+    TrainOptions options;
+    options.optimizer = name;
+    use_recommended_rates(options);
+    CHECK(options.learning_rate > 0);
+    CHECK(options.weight_decay > 0);
+    if (name != TrainOptions{}.optimizer) continue;
+    CHECK(options.learning_rate == TrainOptions{}.learning_rate);
+    CHECK(options.weight_decay == TrainOptions{}.weight_decay);
+  }
+}
+
 TEST_CASE("an unknown optimizer offers the nearest", "[fast]") {
   TrainOptions options;
   options.optimizer = "adma";
   CHECK_THROWS_WITH(make_optimizer(options, 1), Catch::Contains("'adam'"));
+  CHECK_THROWS_WITH(use_recommended_rates(options), Catch::Contains("'adam'"));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace numemu::net {
 namespace {
 
 constexpr const char* kWeightsAfter20Steps =
-    "20cb4c09d7ff2491cf79c2df9c4d8889780e009fa26fd670214cebd57911ea8b";
+    "1d7d69a03c4064ecaa0e325b59b46153419b8b8b70dd08df829caa4a4e63884e";
 constexpr const char* kAdamWeightsAfter20Steps =
-    "5ff0fd87122b20ddb359a24620ac1bf5a82e16d5da8b2612da39fafdce827ccd";
+    "6d6991781308b61c4959c55100227668043fff8788e164b6ed1e58a96f6a9d19";
 
 std::string weights_hash(const Graph& graph) {
   std::string bytes;
@@ -29,6 +29,10 @@ std::string weights_hash(const Graph& graph) {
 
 TrainOptions twenty_steps() {
   TrainOptions options;
+  options.optimizer = "sgd";
+  options.schedule = "cosine";
+  options.learning_rate = 0.05;
+  options.weight_decay = 5e-4;
   options.epochs = 1;
   options.batch = 32;
   return options;
@@ -63,6 +67,7 @@ TEST_CASE("20 steps of mlp with adam and the step schedule are pinned too", "[fa
   options.optimizer = "adam";
   options.schedule = "step";
   options.learning_rate = 0.002;
+  options.weight_decay = 0.01;
   for (const int threads : {1, 3}) {
     omp_set_num_threads(threads);
     Graph graph = build_net("mlp", data.input_shape(), data.classes());

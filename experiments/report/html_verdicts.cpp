@@ -1,0 +1,118 @@
+// The tables of predictions: how many held, which tensors no distribution fits, what failed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "experiments/predict/layer_noise.hpp"
+#include "experiments/report/escape.hpp"
+#include "experiments/report/html.hpp"
+#include "experiments/report/html_cells.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// How many failures the page lists; SQLite has them all.
+constexpr std::size_t kShown = 20;
+
+/// The start of a table; a title that begins with '>' heads a column of numbers.
+std::string table_start(const std::string& label, const std::vector<std::string>& titles) {
+  std::string out = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
+      label);
+  for (const std::string& title : titles) {
+    const bool numeric = title[0] == '>';
+    out += fmt::format("<th scope=\"col\"{}>{}</th>", numeric ? " class=\"n\"" : "",
+                       html_text(title.substr(numeric ? 1 : 0)));
+  }
+  return out + "</tr></thead><tbody>";
+}
+
+constexpr const char* kTableEnd = "</tbody></table></div>";
+
+std::string count_cell(std::size_t n) { return html_number_cell(n, fmt::format("{}", n)); }
+
+std::string verdict_row(const std::string& what, const Tally& t, const std::string& rule) {
+  std::string out = fmt::format("<tr><th scope=\"row\">{}</th>", what) + count_cell(t.compared());
+  out += html_number_cell(t.holds, t.compared()
+                                       ? fmt::format("{} <small>({:.0f} %)</small>", t.holds,
+                                                     std::floor(100.0 * t.holds / t.compared()))
+                                       : kNone);
+  out += count_cell(t.undecided) + count_cell(t.fails);
+  return out + fmt::format("<td>{}</td></tr>", rule);
+}
+
+/// Acceptance of a fit as a verdict: a refused fit makes no prediction, which is no failure of one.
+Tally acceptance(std::size_t accepted, std::size_t tensors) {
+  Tally out;
+  out.holds = accepted;
+  out.undecided = tensors - accepted;
+  return out;
+}
+
+std::string limits(const Tally& t) {
+  std::string out = fmt::format("within {:g} dB; fails beyond {:g} dB", kLayerHolds, kLayerFails);
+  if (t.compared()) {
+    out += fmt::format(" <small>median {:.2f} dB, at most {:.2f} dB</small>", t.median, t.largest);
+  }
+  return out;
+}
+
+std::string summary(const Verdicts& v) {
+  std::string out = table_start(
+      "Predictions", {"Prediction", ">Compared", ">Holds", ">Undecided", ">Fails", "Rule"});
+  out += verdict_row("Empirical error of a tensor", v.empirical,
+                     "equal within 1e-9 relative under deterministic rounding");
+  const char* ks = "Kolmogorov-Smirnov distance at most 0.03 + 1.36 / √n; undecided: refused";
+  out += verdict_row("Distribution fits a weight tensor",
+                     acceptance(v.weight_accepted, v.weight_tensors), ks);
+  out += verdict_row("Distribution fits an activation tensor",
+                     acceptance(v.activation_accepted, v.activation_tensors), ks);
+  out += verdict_row("Error from an accepted fit", v.fitted,
+                     fmt::format("within {:g} dB of the measured SQNR", kFittedTolerance));
+  out += verdict_row("SQNR of a layer", v.layers, limits(v.layers));
+  out += verdict_row("SQNR of the output", v.outputs, limits(v.outputs));
+  return out + kTableEnd;
+}
+
+std::string refused_table(const std::vector<RefusedTensor>& refused) {
+  std::string out = "<h3>Tensors that no distribution fits</h3>";
+  out += table_start("Refused tensors",
+                     {"Layer", "Role", ">Elements", "Best family", ">KS distance", ">Threshold"});
+  for (const RefusedTensor& t : refused) {
+    out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(t.layer)) +
+           html_text_cell(t.role) + html_number_cell(t.n, grouped(t.n)) + html_text_cell(t.family) +
+           html_number_cell(t.distance, html_number(t.distance, 3)) +
+           html_number_cell(t.threshold, html_number(t.threshold, 3)) + "</tr>";
+  }
+  return out + kTableEnd;
+}
+
+std::string failed_table(const std::vector<FailedPrediction>& failed) {
+  std::string out = "<h3>Predictions that failed";
+  if (failed.size() > kShown) out += fmt::format(" (the worst {} of {})", kShown, failed.size());
+  out += "</h3>" + table_start("Failed predictions", {"Kind", "Layer", "Role", "Format",
+                                                      ">Predicted, dB", ">Measured, dB"});
+  const auto db = [](double x) {
+    const std::optional<double> finite = std::isfinite(x) ? std::optional(x) : std::nullopt;
+    return html_number_cell(finite, html_number(finite, 2));
+  };
+  for (std::size_t i = 0; i < std::min(kShown, failed.size()); ++i) {
+    const FailedPrediction& f = failed[i];
+    out += "<tr>" + html_text_cell(f.what) + html_text_cell(f.layer) + html_text_cell(f.role) +
+           html_text_cell(f.format) + db(f.predicted_db) + db(f.measured_db) + "</tr>";
+  }
+  return out + kTableEnd;
+}
+
+}  // namespace
+
+std::string verdict_tables(const Verdicts& v) {
+  std::string out = summary(v);
+  if (!v.refused.empty()) out += refused_table(v.refused);
+  if (!v.failed.empty()) out += failed_table(v.failed);
+  return out;
+}
+
+}  // namespace numemu::experiments
