@@ -80,6 +80,7 @@ class Numerics {
  public:
   virtual ~Numerics() = default;
 
+  /// Around every training step, and around every batch of an evaluation on the thread that runs it.
   virtual void begin_step(const Step&) {}
   virtual void end_step(const Step&) {}
 

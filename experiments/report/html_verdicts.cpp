@@ -91,7 +91,8 @@ std::string refused_table(const std::vector<RefusedTensor>& refused) {
 
 std::string failed_table(const std::vector<FailedPrediction>& failed) {
   std::string out = "<h3>Predictions that failed";
-  if (failed.size() > kShown) out += fmt::format(" (the worst {} of {})", kShown, failed.size());
+  if (failed.size() > kShown)
+    out += fmt::format(" (the worst {} of {}; SQLite has all)", kShown, failed.size());
   out += "</h3>" + table_start("Failed predictions", {"Kind", "Layer", "Role", "Format",
                                                       ">Predicted, dB", ">Measured, dB"});
   const auto db = [](double x) {

@@ -62,14 +62,14 @@ std::string read_text(const std::string& path) {
 }
 
 void JsonReader::fail(const std::string& what) const {
-  throw Error(fmt::format("{}: expected {}", where_, what));
+  throw Error(fmt::format("{}: expected {}", where(), what));
 }
 
 void JsonReader::require_keys(const std::vector<std::string>& known) const {
   if (!value_.is_object()) fail("an object");
   for (const auto& item : value_.items()) {
     if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
-      throw Error(fmt::format("{}: {}", where_, unknown_name("key", item.key(), known)));
+      throw Error(fmt::format("{}: {}", where(), unknown_name("key", item.key(), known)));
     }
   }
 }
@@ -81,12 +81,11 @@ bool JsonReader::has(const std::string& key) const {
 bool JsonReader::is_null() const { return value_.is_null(); }
 
 JsonReader JsonReader::member(const std::string& key) const {
-  const std::string path = where_ +
-                           (where_.ends_with(":")                    ? " "
-                            : where_.find(": ") == std::string::npos ? ": "
-                                                                     : ".") +
-                           key;
-  return {has(key) ? value_.at(key) : kNull, path};
+  return {has(key) ? value_.at(key) : kNull, file_, path_.empty() ? key : path_ + "." + key};
+}
+
+JsonReader JsonReader::element(std::size_t i) const {
+  return {value_.at(i), file_, fmt::format("{}[{}]", path_, i)};
 }
 
 std::string JsonReader::text(const std::string& fallback) const {
@@ -110,7 +109,7 @@ std::string JsonReader::one_of(const std::string& fallback, const std::vector<st
                                std::string_view kind) const {
   const std::string name = text(fallback);
   if (std::find(known.begin(), known.end(), name) == known.end()) {
-    throw Error(fmt::format("{}: {} (there {}: {})", where_, unknown_name(kind, name, known),
+    throw Error(fmt::format("{}: {} (there {}: {})", where(), unknown_name(kind, name, known),
                             known.size() == 1 ? "is" : "are", fmt::join(known, ", ")));
   }
   return name;

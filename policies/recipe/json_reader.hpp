@@ -20,16 +20,20 @@ std::string read_text(const std::string& path);
 /// A JSON value and the path that leads to it ("recipe.json: roles.weight").
 class JsonReader {
  public:
-  JsonReader(const Json& value, std::string where) : value_(value), where_(std::move(where)) {}
+  JsonReader(const Json& value, std::string file) : value_(value), file_(std::move(file)) {}
 
   const Json& value() const { return value_; }
-  const std::string& where() const { return where_; }
+  std::string where() const { return path_.empty() ? file_ : file_ + ": " + path_; }
   /// Throws unless the value is an object whose keys are all among `known` (the nearest is
   /// offered).
   void require_keys(const std::vector<std::string>& known) const;
   bool has(const std::string& key) const;
   /// The member (null when absent).
   JsonReader member(const std::string& key) const;
+  /// Another value in this one's place: a value merged from several.
+  JsonReader replaced_by(const Json& value) const { return {value, file_, path_}; }
+  /// Element i of an array.
+  JsonReader element(std::size_t i) const;
   bool is_null() const;
 
   std::string text(const std::string& fallback) const;  ///< fallback when the value is null
@@ -41,8 +45,10 @@ class JsonReader {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
+  JsonReader(const Json& value, std::string file, std::string path)
+      : value_(value), file_(std::move(file)), path_(std::move(path)) {}
   const Json& value_;
-  std::string where_;
+  std::string file_, path_;
 };
 
 }  // namespace numemu::policies

@@ -187,7 +187,7 @@ Json merged_layer(const Json& base, const JsonReader& entry) {
     for (const auto& item : gemms.value().items()) merged["gemms"][item.key()] = item.value();
   }
   const Json raw = merged;
-  const JsonReader reader(raw, entry.where());
+  const JsonReader reader = entry.replaced_by(raw);
   merged["roles"] = canonical_roles(reader.member("roles"));
   merged["gemms"] = canonical_gemms(reader.member("gemms"));
   require_units_take(merged, reader);
@@ -200,7 +200,7 @@ Json canonical_layers(const Json& base, const JsonReader& layers) {
   if (!layers.value().is_array()) layers.fail("an array");
   Json current = base;
   for (std::size_t i = 0; i < layers.value().size(); ++i) {
-    const JsonReader entry(layers.value()[i], fmt::format("{}[{}]", layers.where(), i));
+    const JsonReader entry = layers.element(i);
     entry.require_keys({"match", "roles", "gemms"});
     const JsonReader match = entry.member("match");
     if (!match.value().is_string()) match.fail("a glob on layer names");

@@ -21,7 +21,9 @@ constexpr std::array<double, 8> kEighths = {1.0,
 constexpr int kSteps = 16;
 
 float least_squared_error(const ScaleRequest& r) {
-  const float widest = absmax_scale(largest_magnitude(r.x, r.n), *r.conversion);
+  const double amax = largest_magnitude(r.x, r.n);
+  if (amax == 0) return 1;
+  const float widest = absmax_scale(amax, *r.conversion);
   const bool stochastic = r.conversion->rounding.stochastic();
   const std::vector<Cell> grid =
       stochastic ? brackets(*r.conversion->format, r.conversion->symmetric)

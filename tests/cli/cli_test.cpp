@@ -110,7 +110,7 @@ TEST_CASE("config prints a canonical form that prints itself", "[fast]") {
   CHECK(s.run("config --print " + s.file("again.json", once.out)).out == once.out);
   check_refused(s.run("config --print missing.json"), "missing.json: cannot be opened");
   check_refused(s.run("config --print " + s.file("bad.json", "{\"numemu_recipe\": 1,}")),
-                "line 1 column 20");
+                "line 1 column 21");
   check_refused(s.run("config --print " +
                       s.file("role.json",
                              R"({"numemu_recipe": 1, "roles": {"vector": {"format": "int8"}}})")),

@@ -63,7 +63,7 @@ Dataset load_cifar10(const std::string& folder) {
   if (path.empty())
     throw Error(folder + ": expected a file test_batch.bin, plain or .gz, found none");
   append_batch(path, test);
-  return Dataset("cifar10:" + folder, kClasses, std::move(train), std::move(test),
+  return Dataset("cifar10", kClasses, std::move(train), std::move(test),
                  {kMean, kMean + kChannels}, {kDeviation, kDeviation + kChannels});
 }
 

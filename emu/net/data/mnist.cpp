@@ -1,4 +1,4 @@
-// mnist:DIR
+// The data set mnist:DIR: four IDX files, compressed or not.
 #include "emu/net/data/idx.hpp"
 #include "emu/net/data/sources.hpp"
 
@@ -13,7 +13,7 @@ constexpr double kMean = 0.1307, kDeviation = 0.3081;
 Dataset load_mnist(const std::string& folder) {
   Images train = read_idx(folder, "train");
   Images test = read_idx(folder, "t10k");
-  return Dataset("mnist:" + folder, 10, std::move(train), std::move(test), {kMean}, {kDeviation});
+  return Dataset("mnist", 10, std::move(train), std::move(test), {kMean}, {kDeviation});
 }
 
 }  // namespace numemu::net

@@ -56,19 +56,22 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
 
-  const Step step{Phase::inference, 0, nullptr};
-  numerics.begin_step(step);
 #pragma omp parallel for schedule(dynamic)
   for (std::int64_t b = 0; b < batches; ++b) {
     if (failed) continue;
     try {
       const FloatGuard guard;
       const std::int64_t first = b * kBatch;
+      std::vector<std::int64_t> samples(std::min(kBatch, result.n - first));
+      std::iota(samples.begin(), samples.end(), first);
+      const Step step{Phase::inference, b, &samples};
+      numerics.begin_step(step);
       std::vector<std::uint8_t> labels;
       const Tensor x = (data.*row.batch)(first, std::min(kBatch, result.n - first), labels);
       const Classified seen = cross_entropy(forward(graph, x, numerics), labels);
       std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first);
       std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first);
+      numerics.end_step(step);
     } catch (...) {
       failures[b] = std::current_exception();
       failed = true;
@@ -77,7 +80,6 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  numerics.end_step(step);
   result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
   if (result.n > 0) {
     result.loss = stats::pairwise_sum(result.n, [&](std::int64_t i) { return losses[i]; }) /

@@ -16,7 +16,7 @@ TEST_CASE("the real MNIST loads with its published mean and deviation", "[fast][
     return;
   }
   const Dataset data = load_dataset("mnist:" + folder + "/mnist", "");
-  CHECK(data.name() == "mnist:" + folder + "/mnist");
+  CHECK(data.name() == "mnist");
   CHECK(data.classes() == 10);
   CHECK(data.input_shape() == Shape{28, 28, 1});
   CHECK(data.train_count() == 55'000);
