@@ -39,7 +39,8 @@ int print_units(const std::string& name, bool json) {
     fmt::print("{}", text_table({"unit", "alias", "operands", "result", "evidence", "accumulation"},
                                 rows));
   } else {
-    for (const auto& item : unit_json(units[0]->row()).items())
+    const Json one = unit_json(units[0]->row());
+    for (const auto& item : one.items())
       fmt::print("{:<14}{}\n", item.key(), item.value().get<std::string>());
   }
   return kFine;
