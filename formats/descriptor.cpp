@@ -3,12 +3,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <string>
 
 #include "formats/error.hpp"
 
 namespace numemu {
 namespace {
+
+struct Number {
+  int value;  ///< the extreme int where the text is beyond it: every range check refuses it
+  std::string_view text;  ///< as written, for the error
+};
 
 // A cursor over the text; each take_ consumes a match or leaves the cursor where it is.
 struct Cursor {
@@ -20,22 +26,22 @@ struct Cursor {
     rest.remove_prefix(word.size());
     return true;
   }
-  // Values beyond int become the extreme int, which every range check refuses.
-  std::optional<int> take_number() {
+  std::optional<Number> take_number() {
     const bool minus = rest.starts_with('-');
     const std::size_t end = std::min(rest.find_first_not_of("0123456789", minus), rest.size());
     if (end == static_cast<std::size_t>(minus)) return {};
-    int number = 0;
-    const auto result = std::from_chars(rest.data(), rest.data() + end, number);
+    using Limits = std::numeric_limits<int>;
+    Number number{minus ? Limits::min() : Limits::max(), rest.substr(0, end)};
+    std::from_chars(rest.data(), rest.data() + end, number.value);  // leaves it where out of range
     rest.remove_prefix(end);
-    return result.ec == std::errc{} ? number : (minus ? -2147483647 : 2147483647);
+    return number;
   }
   [[noreturn]] void fail(const std::string& what) const {
     throw Error("format '" + std::string(text) + "': " + what);
   }
-  void check(const char* part, int number, int low, int high) const {
-    if (number < low || number > high)
-      fail(std::string(part) + " = " + std::to_string(number) + " is outside " +
+  void check(const char* part, const Number& number, int low, int high) const {
+    if (number.value < low || number.value > high)
+      fail(std::string(part) + " = " + std::string(number.text) + " is outside " +
            std::to_string(low) + ".." + std::to_string(high));
   }
 };
@@ -57,13 +63,26 @@ constexpr Option kOptions[] = {
     {"unsigned", 2, [](Format& f) { f.is_signed = false; }},
 };
 
+std::string exponent_mantissa(int exponent_bits, int mantissa_bits) {
+  return "e" + std::to_string(exponent_bits) + "m" + std::to_string(mantissa_bits);
+}
+
+// The row that has this text as an alias: e2m1, e2m3 and e3m2 are OCP elements, not IEEE-like.
+const Format* row_of_alias(const std::string& alias) {
+  for (const Format* row : named_formats()) {
+    const std::vector<std::string> aliases = aliases_of(*row);
+    if (std::find(aliases.begin(), aliases.end(), alias) != aliases.end()) return row;
+  }
+  return nullptr;
+}
+
 std::string canonical_name(const Format& f, int default_bias,
                            const bool (&given)[std::size(kOptions)]) {
-  std::string name = "e" + std::to_string(f.exponent_bits) + "m" + std::to_string(f.mantissa_bits);
+  std::string name = exponent_mantissa(f.exponent_bits, f.mantissa_bits);
   if (f.bias != default_bias) name += "b" + std::to_string(f.bias);
   for (std::size_t i = 1; i < std::size(kOptions); ++i)  // the first one, ieee, is the default
     if (given[i]) name.append("+").append(kOptions[i].word);
-  return name;
+  return row_of_alias(name) ? name + "+ieee" : name;  // read back it must be this format
 }
 
 void parse_options(Cursor& cursor, Format& f, bool (&given)[std::size(kOptions)]) {
@@ -98,12 +117,16 @@ std::optional<Format> parse_exponent_mantissa(std::string_view text) {
   cursor.check("exponent bits", *exponent_bits, 1, 15);
   cursor.check("mantissa bits", *mantissa_bits, 0, 23);
   if (bias) cursor.check("bias", *bias, -kLargestBias, kLargestBias);
-  const int default_bias = (1 << (*exponent_bits - 1)) - 1;
   Format f;
-  f.exponent_bits = *exponent_bits;
-  f.mantissa_bits = *mantissa_bits;
+  f.exponent_bits = exponent_bits->value;
+  f.mantissa_bits = mantissa_bits->value;
   f.specials = Specials::ieee;
-  f.bias = bias.value_or(default_bias);
+  const int default_bias = (1 << (f.exponent_bits - 1)) - 1;
+  f.bias = bias ? bias->value : default_bias;
+  if (cursor.rest.empty() && !bias) {  // e02m1 is what e2m1 is
+    if (const Format* row = row_of_alias(exponent_mantissa(f.exponent_bits, f.mantissa_bits)))
+      return *row;
+  }
   bool given[std::size(kOptions)] = {};
   parse_options(cursor, f, given);
   f.bits = f.exponent_bits + f.mantissa_bits + (f.is_signed ? 1 : 0);
@@ -130,17 +153,19 @@ std::optional<Format> parse_p3109(std::string_view text) {
   if (!(is_signed || cursor.rest[0] == 'u') || !(extended || cursor.rest[1] == 'f')) return {};
 
   cursor.check("width K", *width, 3, 15);
-  cursor.check("precision P", *precision, 1, is_signed ? *width - 1 : *width);
-  const int exponent_bits = is_signed ? *width - *precision : *width - *precision + 1;
-  return Format{.name = std::string(text),
-                .is_signed = is_signed,
-                .bits = *width,
-                .exponent_bits = exponent_bits,
-                .mantissa_bits = *precision - 1,
-                .bias = 1 << (exponent_bits - 1),
-                .specials = extended ? Specials::p3109_extended : Specials::p3109_finite,
-                .source = "IEEE P3109 interim report 3.x",
-                .doc = "Described by its name"};
+  const int k = width->value, p = precision->value;
+  cursor.check("precision P", *precision, 1, is_signed ? k - 1 : k);
+  const int exponent_bits = is_signed ? k - p : k - p + 1;
+  return Format{
+      .name = "binary" + std::to_string(k) + "p" + std::to_string(p) + std::string(cursor.rest),
+      .is_signed = is_signed,
+      .bits = k,
+      .exponent_bits = exponent_bits,
+      .mantissa_bits = p - 1,
+      .bias = 1 << (exponent_bits - 1),
+      .specials = extended ? Specials::p3109_extended : Specials::p3109_finite,
+      .source = "IEEE P3109 interim report 3.x",
+      .doc = "Described by its name"};
 }
 
 }  // namespace

@@ -23,11 +23,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// A hostile name may be long; beyond this length the rest cannot make a useful suggestion.
+constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kMostListed = 12;  // names that still fit on the one line of an error
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
-  // A hostile name may be long; beyond this length the rest cannot make a useful suggestion.
-  name = name.substr(0, 256);
+  name = name.substr(0, kLongestName);
   const auto nearest =
       std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
         return edit_distance(name, a) < edit_distance(name, b);
@@ -39,7 +42,14 @@ std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& known) {
   std::string text = "unknown ";
   text.append(kind).append(" '").append(name).append("'");
-  if (!known.empty()) text += "; did you mean '" + nearest_name(name, known) + "'?";
+  if (known.empty()) return text;
+  const std::string nearest = nearest_name(name, known);
+  const std::string_view start = name.substr(0, kLongestName);
+  if (edit_distance(start, nearest) <= std::max<std::size_t>(2, start.size() / 3))
+    return text + "; did you mean '" + nearest + "'?";
+  if (known.size() > kMostListed) return text;
+  text += "; known: " + known[0];
+  for (std::size_t i = 1; i < known.size(); ++i) text += ", " + known[i];
   return text;
 }
 

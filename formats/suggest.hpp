@@ -1,4 +1,4 @@
-// Unknown names are errors that offer the nearest known one.
+// Unknown names are errors that offer the nearest known one, or all where they are few.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,8 +10,9 @@ namespace numemu {
 /// `known` is empty.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// "unknown KIND 'NAME'; did you mean 'NEAREST'?" - the text every command prints for a name it
-/// does not know.
+/// The text every command prints for a name it does not know: "unknown KIND 'NAME'; did you mean
+/// 'NEAREST'?" if the distance is at most max(2, a third of NAME), else "unknown KIND 'NAME';
+/// known: A, B" for at most 12 names, else the first part alone.
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& known);
 

@@ -20,6 +20,9 @@ struct ScaleRequest {
 struct ScaleRule {
   const char* name;
   const char* summary;
+  /// The largest magnitude is put near the format's largest value: refused for formats whose range
+  /// is too wide for products in float32 (docs/adr/0005).
+  bool fills_range;
   /// A finite positive scale for x / scale. NaN and infinite elements are ignored; 1 when nothing
   /// else is left.
   float (*scale)(const ScaleRequest&);
@@ -28,6 +31,10 @@ struct ScaleRule {
 /// The rule of that name; throws Error with the nearest known name.
 const ScaleRule& find_scale_rule(std::string_view name);
 std::vector<const ScaleRule*> all_scale_rules();
+
+/// Largest value up to which a range may be filled: products of two such operands stay below 2^112
+/// and 2^15 of them below 2^127.
+inline constexpr double kWidestFilled = 0x1p56;
 
 /// The largest magnitude that conversion gives without saturating: the largest finite value, for
 /// signed integers 2^(b-1) - 1.

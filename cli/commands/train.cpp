@@ -3,17 +3,19 @@
 #include "emu/net/train/train.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
+#include "emu/net/model/atomic_file.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/row_store.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
 #include "formats/version.hpp"
@@ -28,8 +30,11 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string net = "lenet", data, out = "out/train", recipe, store = "f32";
+  policies::Recipe numerics;  ///< float32 without --recipe
   net::TrainOptions train;
+  std::optional<std::string> optimizer;
   std::optional<double> learning_rate, weight_decay;
+  std::int64_t seed = 0;
   bool quiet = false, json = false;
 };
 
@@ -57,10 +62,46 @@ net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
       {"data", dataset.name()},
       {"net", options.net},
       {"numerics", kNumericsVersion},
-      {"training", fmt::format("{} {} lr {} momentum {} weight decay {} epochs {} batch {} seed {}",
-                               t.optimizer, t.schedule, t.learning_rate, t.momentum, t.weight_decay,
-                               t.epochs, t.batch, t.seed)}};
+      {"training", fmt::format("{} {} lr {} {}weight decay {} epochs {} batch {} seed {}",
+                               t.optimizer, t.schedule, t.learning_rate,
+                               t.optimizer == "sgd" ? fmt::format("momentum {} ", t.momentum) : "",
+                               t.weight_decay, t.epochs, t.batch, t.seed)}};
+  if (!options.recipe.empty()) {
+    checkpoint.metadata.insert(checkpoint.metadata.begin() + 3,
+                               {"recipe", policies::canonical_json(options.numerics.json())});
+  }
   return checkpoint;
+}
+
+/// Reads the recipe and settles what it, the optimizer and the command line say of training.
+void settle(Options& options) {
+  if (!options.recipe.empty()) {
+    options.numerics =
+        policies::Recipe::parse_text(policies::read_text(options.recipe), options.recipe);
+    const std::string named = options.numerics.json()["update"]["optimizer"];
+    if (options.optimizer && *options.optimizer != named) {
+      throw Error(fmt::format("{}: update.optimizer: '{}' contradicts --optimizer {}",
+                              options.recipe, named, *options.optimizer));
+    }
+    options.train.optimizer = named;
+  }
+  if (options.optimizer) options.train.optimizer = *options.optimizer;
+  net::use_recommended_rates(options.train);
+  if (options.learning_rate) options.train.learning_rate = *options.learning_rate;
+  if (options.weight_decay) options.train.weight_decay = *options.weight_decay;
+  options.train.seed = static_cast<std::uint64_t>(options.seed);
+}
+
+/// The test split is read here for the first time, with the weights as stored and the recipe as
+/// inference uses it.
+net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
+                     const policies::Recipe& recipe) {
+  std::vector<std::uint8_t> labels;
+  policies::RecipeNumerics numerics(recipe, graph);
+  numerics.freeze(graph,
+                  policies::float_reference(
+                      graph, dataset.calibration_batch(0, net::Dataset::kCalibration, labels)));
+  return net::evaluate(graph, dataset, net::Split::test, 0, numerics);
 }
 
 int run(const Options& options) {
@@ -70,10 +111,9 @@ int run(const Options& options) {
   net::Numerics float32;
   std::unique_ptr<policies::RecipeNumerics> quantized;
   if (!options.recipe.empty()) {
-    quantized = std::make_unique<policies::RecipeNumerics>(
-        policies::Recipe::parse_text(policies::read_text(options.recipe), options.recipe), graph,
-        options.recipe);
+    quantized = std::make_unique<policies::RecipeNumerics>(options.numerics, graph, options.recipe);
   }
+  if (quantized) quantized->require_trainable(options.recipe);
   net::Numerics& numerics = quantized ? *quantized : float32;
 
   std::error_code error;
@@ -88,14 +128,19 @@ int run(const Options& options) {
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
     progress.show(step, fmt::format("loss {:.4f}", loss));
   };
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
   hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
+    if (!std::isfinite(epoch.train_loss)) {
+      throw Error(
+          fmt::format("training diverged: the loss of epoch {} is not finite; use a smaller --lr",
+                      epoch.epoch));
+    }
     metrics += epoch_json(epoch).dump() + "\n";
     if (!options.quiet) {
-      fmt::print(
-          stderr,
-          "\repoch {:3}  loss {:.4f}  train {:.2f} %  validation loss {:.4f}  {:.2f} %\033[K\n",
-          epoch.epoch, epoch.train_loss, 100 * epoch.train_top1, epoch.validation_loss,
-          100 * epoch.validation_top1);
+      fmt::print(stderr,
+                 "{}epoch {:3}  loss {:.4f}  train {:.2f} %  validation loss {:.4f}  {:.2f} %{}\n",
+                 terminal ? "\r" : "", epoch.epoch, epoch.train_loss, 100 * epoch.train_top1,
+                 epoch.validation_loss, 100 * epoch.validation_top1, terminal ? "\033[K" : "");
     }
   };
   net::train(graph, dataset, options.train, numerics, hooks);
@@ -103,25 +148,26 @@ int run(const Options& options) {
   const std::string path =
       fmt::format("{}/{}-{}.safetensors", options.out, options.net, dataset.name());
   net::write_safetensors(path, described(graph, dataset, options), storage(options.store));
-  experiments::write_atomically(options.out + "/metrics.jsonl", metrics);
-  // The test split is read here for the first time, with the weights as stored.
+  net::write_atomically(options.out + "/metrics.jsonl", {metrics});
   net::load_parameters(graph, net::read_safetensors(path), path);
-  const net::Evaluation test = net::evaluate(graph, dataset, net::Split::test, 0, float32);
-  const stats::Interval interval = stats::wilson(test.correct, test.n);
-  const double top1 = static_cast<double>(test.correct) / static_cast<double>(test.n);
+  const net::Evaluation tested = test(graph, dataset, options.numerics);
+  const stats::Interval interval = stats::wilson(tested.correct, tested.n);
+  const double top1 = static_cast<double>(tested.correct) / static_cast<double>(tested.n);
   if (options.json) {
     fmt::print("{}\n", Json({{"checkpoint", path},
+                             {"recipe", options.numerics.json()},
                              {"metrics",
                               {{"top1", top1},
-                               {"n", test.n},
+                               {"n", tested.n},
                                {"ci95", {interval.low, interval.high}},
-                               {"loss", test.loss}}}})
+                               {"loss", tested.loss}}}})
                            .dump(2));
   } else {
-    fmt::print(
-        "test {:.2f} % of {} images, 95 % interval [{:.2f}, {:.2f}], loss {:.4f}, float32 on "
-        "f32.sequential\n{}\n",
-        100 * top1, test.n, 100 * interval.low, 100 * interval.high, test.loss, path);
+    fmt::print("test {:.2f} % of {} images, 95 % interval [{:.2f}, {:.2f}], loss {:.4f}, {}\n{}\n",
+               100 * top1, tested.n, 100 * interval.low, 100 * interval.high, tested.loss,
+               options.recipe.empty() ? "float32 on neutral.f32.sequential"
+                                      : "numerics of " + options.recipe,
+               path);
   }
   return kFine;
 }
@@ -146,8 +192,8 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--store", options->store, "Type of the stored weights")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  command->add_option("--optimizer", train.optimizer, "sgd or adam")
-      ->capture_default_str()
+  command
+      ->add_option("--optimizer", options->optimizer, "sgd or adam (default: the recipe's, adam)")
       ->type_name("NAME");
   command->add_option("--schedule", train.schedule, "cosine or step")
       ->capture_default_str()
@@ -167,15 +213,17 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--batch", train.batch, "Images per step")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
-  command->add_option("--seed", train.seed, "Seed of weights and order")->capture_default_str();
+  command
+      ->add_option("--seed", options->seed,
+                   "Seed of weights and order (the recipe's is for rounding)")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--quiet", options->quiet, "No progress");
   add_threads(*command);
   command->callback([&action, options] {
     action = [options] {
-      net::use_recommended_rates(options->train);
-      if (options->learning_rate) options->train.learning_rate = *options->learning_rate;
-      if (options->weight_decay) options->train.weight_decay = *options->weight_decay;
+      settle(*options);
       return run(*options);
     };
   });

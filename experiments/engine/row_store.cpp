@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "emu/net/model/atomic_file.hpp"
 #include "formats/error.hpp"
 #include "formats/version.hpp"
 
@@ -118,7 +119,7 @@ RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<st
     prefix_ = prefix_ && !(gap && lines_.contains(key));
   }
   kept_ = lines_.size();
-  write_atomically(path_, in_point_order());
+  net::write_atomically(path_, {in_point_order()});
 }
 
 RowStore::~RowStore() = default;
@@ -157,7 +158,7 @@ std::string RowStore::in_point_order() const {
 void RowStore::append(const std::string& key, const std::string& line) {
   lines_[key] = line;
   if (!prefix_) {  // points were added in front of known rows: nothing known may be lost to a kill
-    write_atomically(path_, in_point_order());
+    net::write_atomically(path_, {in_point_order()});
     return;
   }
   const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -206,23 +207,6 @@ std::vector<Json> merge_rows(const std::string& folder) {
     }
   }
   return rows;
-}
-
-void write_atomically(const std::string& path, const std::string& text) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0)
-    throw Error(fmt::format("{}: cannot be opened for writing ({})", temporary, reason()));
-  try {
-    write_all(file, text, temporary);
-  } catch (const Error&) {
-    ::close(file);
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  ::close(file);
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    throw Error(fmt::format("{}: cannot be written ({})", path, reason()));
 }
 
 }  // namespace numemu::experiments

@@ -57,8 +57,4 @@ class RowStore {
 /// folder without rows are Errors naming file and line. A half-written last line is ignored.
 std::vector<nlohmann::ordered_json> merge_rows(const std::string& folder);
 
-/// Writes `text` to `path` so that a killed program leaves the old file or the new one (temporary
-/// file, fsync, rename).
-void write_atomically(const std::string& path, const std::string& text);
-
 }  // namespace numemu::experiments

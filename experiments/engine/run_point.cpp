@@ -81,7 +81,10 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
 Json identify(const Point& point, const Workbench& bench) {
   Json json = point.json;
   json["eval_images"] = bench.eval_images;
+  json["net"] = bench.trained.graph.name;  // no paths: moving a file changes no key
+  json["data"] = bench.dataset.name();
   json["weights"] = bench.trained.digest;
+  json["images"] = bench.dataset.digest();
   return json;
 }
 
@@ -123,7 +126,8 @@ Json run_point(const Point& point, Workbench& bench) {
                              {"predicted_db", number(layer_predicted)},
                              {"verdict", layer_verdict(layer_predicted, layer_measured)},
                              {"overflow", number(layer.counts.overflow / elements)},
-                             {"underflow", number(layer.counts.underflow / elements)}});
+                             {"underflow", number(layer.counts.underflow / elements)},
+                             {"invalid", number(layer.counts.invalid / elements)}});
   }
   row["version"] = kNumericsVersion;
   return row;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/atomic_file.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -85,8 +86,8 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
   RowStore store(folder, shard, keys, existing);
   const std::string times = folder + "/times.jsonl";
   if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
-  write_atomically(folder + "/sweep.json", policies::canonical_json(config.json) + "\n");
-  write_atomically(folder + "/tensors.json", tensor_histograms(bench).dump() + "\n");
+  net::write_atomically(folder + "/sweep.json", {policies::canonical_json(config.json), "\n"});
+  net::write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
 
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -81,13 +81,6 @@ Point make_point(const SweepConfig& config, const Json& base, const Settings& se
   recipe["seed"] = seed;
   for (const auto& [path, value] : settings)
     set_path(recipe, split(path), 0, value, where + ": " + path);
-  // A role left without a format by float32 settings ("roles.weight.format": null) is a float32
-  // role.
-  for (auto& item : recipe["roles"].items()) {
-    if (item.value().is_object() && item.value().contains("format") &&
-        item.value()["format"].is_null())
-      item.value() = nullptr;
-  }
   Point point;
   point.recipe = policies::Recipe::parse(recipe, where);
   point.net = config.net;
@@ -191,7 +184,8 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
   const JsonReader root(json, where);
   root.require_keys(kKeys);
   if (!root.has("numemu_sweep")) root.fail("a key 'numemu_sweep' with the schema version 1");
-  root.member("numemu_sweep").integer(1, 1, 1);
+  if (root.member("numemu_sweep").value() != 1)
+    root.member("numemu_sweep").fail("schema version 1");
 
   SweepConfig config;
   config.net = root.member("net").text("lenet");

@@ -69,35 +69,53 @@ class Probe : public net::Numerics {
 }  // namespace
 
 NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& whole,
-                       std::uint64_t seed) {
+                       std::uint64_t seed)
+    : layers_(net::gemm_layers(graph)) {
   const policies::FloatReference reference =
       policies::float_reference(graph, policies::first_samples(whole.images, kProbeImages));
-  layers_ = net::gemm_layers(graph);
+
+  struct Job {
+    TensorSource source;
+    NoiseShape shape;
+    int probe;
+    std::map<std::string, double> gain;  // by layer
+  };
+  std::vector<Job> jobs;
   for (const std::string& layer : layers_) {
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
-      const net::Tensor& x =
-          role == net::Role::weight ? net::weight_of(graph, layer) : reference.inputs.at(layer);
-      const double power = mean_square(x) * kProbeSize * kProbeSize;
-      if (power == 0) continue;
       for (const NoiseShape shape : {NoiseShape::flat, NoiseShape::proportional}) {
-        for (int probe = 0; probe < kProbes; ++probe) {
-          RandomSource random;
-          random.seed = seed;
-          random.stream = Stream::probe;
-          random.tensor =
-              tensor_word(fmt::format("{}/{}/{}/{}", layer, net::to_string(role), probe,
-                                      shape == NoiseShape::flat ? "flat" : "proportional"));
-          const net::Tensor operand = disturbed(x, shape, power, random);
-          Probe numerics(layer, role, operand);
-          const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-            const auto clean = reference.outputs.find(node.name);
-            if (clean == reference.outputs.end()) return;
-            gains_[{layer, role}][node.name][static_cast<int>(shape)] +=
-                mean_square_difference(output, clean->second) / power / kProbes;
-          };
-          net::forward(graph, reference.images, numerics, &observe);
-        }
+        for (int probe = 0; probe < kProbes; ++probe)
+          jobs.push_back({{layer, role}, shape, probe, {}});
       }
+    }
+  }
+  const auto run = [&](Job& job) {
+    const auto& [layer, role] = job.source;
+    const net::Tensor& x =
+        role == net::Role::weight ? net::weight_of(graph, layer) : reference.inputs.at(layer);
+    const double power = mean_square(x) * kProbeSize * kProbeSize;
+    if (power == 0) return;
+    RandomSource random;
+    random.seed = seed;
+    random.stream = Stream::probe;
+    random.tensor =
+        tensor_word(fmt::format("{}/{}/{}/{}", layer, net::to_string(role), job.probe,
+                                job.shape == NoiseShape::flat ? "flat" : "proportional"));
+    const net::Tensor operand = disturbed(x, job.shape, power, random);
+    Probe numerics(layer, role, operand);
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+      const auto clean = reference.outputs.find(node.name);
+      if (clean == reference.outputs.end()) return;
+      job.gain[node.name] = mean_square_difference(output, clean->second) / power;
+    };
+    net::forward(graph, reference.images, numerics, &observe);
+  };
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t i = 0; i < jobs.size(); ++i) run(jobs[i]);
+  // In order: the same sum for any number of threads.
+  for (const Job& job : jobs) {
+    for (const auto& [layer, gain] : job.gain) {
+      gains_[job.source][layer][static_cast<int>(job.shape)] += gain / kProbes;
     }
   }
 }

@@ -17,7 +17,7 @@ double power(const net::Tensor& x) {
 }
 
 double decibels(double signal, double noise) {
-  return noise > 0 ? 10 * std::log10(signal / noise) : HUGE_VAL;
+  return noise == 0 ? HUGE_VAL : 10 * std::log10(signal / noise);
 }
 
 double measured_db(const net::Tensor& clean, const net::Tensor& quantized) {
@@ -34,7 +34,7 @@ double measured_db(const net::Tensor& clean, const net::Tensor& quantized) {
 }  // namespace
 
 std::string layer_verdict(double predicted_db, double measured) {
-  if (std::isinf(predicted_db) && std::isinf(measured)) return "holds";
+  if (predicted_db == HUGE_VAL && measured == HUGE_VAL) return "holds";
   const double distance = std::fabs(predicted_db - measured);
   return distance <= kLayerHolds ? "holds" : distance <= kLayerFails ? "undecided" : "fails";
 }

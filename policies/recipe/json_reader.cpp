@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -45,13 +46,14 @@ Json parse_json(const std::string& text, const std::string& where) {
     const std::size_t column = start == std::string::npos ? at + 1 : at - start;
     throw Error(fmt::format("{}: line {} column {}: not valid JSON", where, line, column));
   } catch (const Json::exception& error) {
-    throw Error(fmt::format("{}: not valid JSON ({})", where, error.what()));
+    throw Error(where + ": not valid JSON: a number is too large");
   }
 }
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw Error(path + ": cannot be opened for reading");
+  if (std::filesystem::is_directory(path)) throw Error(path + ": expected a file, found a folder");
   const std::streamoff size = file.tellg();
   if (size < 0 || size > kLargestText)
     throw Error(path + ": expected a text file of at most 64 MiB");

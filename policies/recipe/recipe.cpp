@@ -57,6 +57,11 @@ RolePolicy read_role(const JsonReader& role) {
   policy.overflow = at(overflow, [&] { return parse_overflow(overflow.text("saturate")); });
   const JsonReader scale = role.member("scale");
   policy.scale = at(scale, [&] { return std::string(find_scale_rule(scale.text("absmax")).name); });
+  if (find_scale_rule(policy.scale).fills_range && largest_value(*policy.format) > kWidestFilled) {
+    scale.fail(fmt::format(
+        "the scale rule none for {}: {} would fill its range, and products would leave float32",
+        policy.format->name, policy.scale));
+  }
   policy.granularity =
       role.member("granularity").one_of("tensor", {"tensor", "channel"}, "granularity") == "tensor"
           ? Granularity::tensor
@@ -79,10 +84,17 @@ Json role_json(const RolePolicy& policy) {
           {"mask", nullptr}};
 }
 
+/// null, {"format": null} and {"format": "float32"} all say: not quantized.
+bool stays_float32(const JsonReader& role) {
+  if (role.is_null()) return true;
+  if (!role.has("format")) return false;
+  const JsonReader format = role.member("format");
+  return format.is_null() || format.value() == "float32";
+}
+
 /// A role of the base recipe or of a merged layer, canonical.
 Json canonical_role(const JsonReader& role, bool activation) {
-  if (role.is_null()) return nullptr;
-  if (const JsonReader format = role.member("format"); format.value() == "float32") return nullptr;
+  if (stays_float32(role)) return nullptr;
   const RolePolicy policy = read_role(role);
   if (activation && policy.granularity == Granularity::channel) {
     role.member("granularity")
@@ -153,16 +165,16 @@ void require_units_take(const Json& layer, const JsonReader& where) {
   }
 }
 
-/// RFC 7396 for objects, except that null replaces (null means float32) instead of deleting.
-void merge(Json& base, const Json& patch) {
-  for (const auto& item : patch.items()) {
-    Json& target = base[item.key()];
-    if (item.value().is_object() && target.is_object() &&
-        !(item.value().contains("dgrad") || item.value().contains("wgrad"))) {
-      merge(target, item.value());
-    } else {
-      target = item.value();
-    }
+bool is_split(const Json& role) {
+  return role.is_object() && (role.contains("dgrad") || role.contains("wgrad"));
+}
+
+/// Key by key over a quantized role; a float32 role and a gradient split otherwise are replaced.
+void merge_role(Json& role, const Json& patch) {
+  if (!role.is_object() || !patch.is_object() || is_split(role) || is_split(patch)) {
+    role = patch;
+  } else {
+    for (const auto& item : patch.items()) role[item.key()] = item.value();
   }
 }
 
@@ -175,10 +187,7 @@ Json merged_layer(const Json& base, const JsonReader& entry) {
     for (const auto& item : roles.value().items()) {
       if (!item.value().is_null() && !item.value().is_object())
         roles.member(item.key()).fail("an object or null");
-      if (item.value().is_object() && merged["roles"][item.key()].is_null())
-        merged["roles"][item.key()] = Json::object();
-      if (item.value().is_object()) merge(merged["roles"][item.key()], item.value());
-      if (item.value().is_null()) merged["roles"][item.key()] = nullptr;
+      merge_role(merged["roles"][item.key()], item.value());
     }
   }
   if (entry.has("gemms")) {
@@ -194,11 +203,24 @@ Json merged_layer(const Json& base, const JsonReader& entry) {
   return merged;
 }
 
+/// Aliases of formats, roundings and units replaced by their names, in a patch that has been
+/// checked.
+Json with_canonical_names(Json patch) {
+  for (auto& item : patch.items()) {
+    Json& value = item.value();
+    if (value.is_object()) value = with_canonical_names(value);
+    if (!value.is_string()) continue;
+    if (item.key() == "format") value = find_format(value.get<std::string>()).name;
+    if (item.key() == "rounding") value = to_string(parse_rounding(value.get<std::string>()));
+    if (item.key() == "unit") value = unit::find_unit(value.get<std::string>()).row().name;
+  }
+  return patch;
+}
+
 Json canonical_layers(const Json& base, const JsonReader& layers) {
   Json out = Json::array();
   if (layers.is_null()) return out;
   if (!layers.value().is_array()) layers.fail("an array");
-  Json current = base;
   for (std::size_t i = 0; i < layers.value().size(); ++i) {
     const JsonReader entry = layers.element(i);
     entry.require_keys({"match", "roles", "gemms"});
@@ -207,8 +229,8 @@ Json canonical_layers(const Json& base, const JsonReader& layers) {
     merged_layer(base, entry);  // checks the entry against the base; entries that overlap are
                                 // checked again per layer
     Json canonical = {{"match", match.text("")}};
-    if (entry.has("roles")) canonical["roles"] = entry.value()["roles"];
-    if (entry.has("gemms")) canonical["gemms"] = entry.value()["gemms"];
+    if (entry.has("roles")) canonical["roles"] = with_canonical_names(entry.value()["roles"]);
+    if (entry.has("gemms")) canonical["gemms"] = with_canonical_names(entry.value()["gemms"]);
     out.push_back(std::move(canonical));
   }
   return out;
@@ -243,7 +265,8 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
   const JsonReader root(json, where);
   root.require_keys({"numemu_recipe", "seed", "roles", "gemms", "update", "calibrate", "layers"});
   if (!root.has("numemu_recipe")) root.fail("a key 'numemu_recipe' with the schema version 1");
-  root.member("numemu_recipe").integer(1, 1, 1);
+  if (root.member("numemu_recipe").value() != 1)
+    root.member("numemu_recipe").fail("schema version 1");
 
   Recipe recipe(0);
   recipe.seed_ = static_cast<std::uint64_t>(root.member("seed").integer(0, 0, kLargestSeed));
@@ -255,7 +278,7 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
   const JsonReader update = root.member("update");
   if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale"});
   out["update"] = {
-      {"optimizer", update.member("optimizer").one_of("sgd", {"sgd", "adam"}, "optimizer")},
+      {"optimizer", update.member("optimizer").one_of("adam", {"adam", "sgd"}, "optimizer")},
       {"master", update.member("master").one_of("float32", {"float32"}, "master format")},
       {"rounding", update.member("rounding").one_of("rne", {"rne"}, "update rounding")},
       {"loss_scale", update.member("loss_scale").one_of("none", {"none"}, "loss scale policy")}};

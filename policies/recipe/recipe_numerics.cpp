@@ -14,11 +14,14 @@ namespace {
 /// Index of the first sample of the batch that this thread evaluates: random bits belong to images,
 /// not to batches.
 thread_local std::int64_t first_sample = 0;
+/// Phase of the step this thread is in.
+thread_local net::Phase phase = net::Phase::inference;
 
 void count(const FlagCounts& flags, OperandCounts& counts) {
   counts.elements += flags.elements;
   counts.overflow += flags.overflow;
   counts.underflow += flags.underflow;
+  counts.invalid += flags.invalid;
 }
 
 const Format& float32() {
@@ -49,7 +52,7 @@ void apply_scales(const ReadySide& a, const ReadySide& b, std::int64_t m, std::i
 }  // namespace
 
 RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role role,
-                           std::int64_t step, net::GemmKind kind) {
+                            std::int64_t step, net::GemmKind kind) {
   RandomSource source;
   source.seed = seed;
   source.stream = Stream::quantize;
@@ -98,7 +101,19 @@ void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& refer
   }
 }
 
+void RecipeNumerics::require_trainable(const std::string& where) const {
+  for (const auto& [name, layer] : layers_) {
+    if (layer.recipe.weight && layer.recipe.weight->granularity == Granularity::channel) {
+      throw Error(
+          fmt::format("{}: roles.weight.granularity: expected 'tensor' in training: dgrad of "
+                      "layer {} reduces along the axis of the channel scales",
+                      where, name));
+    }
+  }
+}
+
 void RecipeNumerics::begin_step(const net::Step& step) {
+  phase = step.phase;
   if (step.phase == net::Phase::training) training_step_ = step.index;
   first_sample = step.phase == net::Phase::inference && step.samples && !step.samples->empty()
                      ? step.samples->front()
@@ -113,7 +128,8 @@ const RecipeNumerics::Layer& RecipeNumerics::layer(std::string_view name) const 
 
 void RecipeNumerics::reset_counts() {
   for (auto& [name, layer] : layers_) {
-    layer.counts.elements = layer.counts.overflow = layer.counts.underflow = 0;
+    layer.counts.elements = layer.counts.overflow = 0;
+    layer.counts.underflow = layer.counts.invalid = 0;
     if (layer.frozen && layer.recipe.weight) count(layer.weight.flags, layer.counts);
   }
 }
@@ -127,18 +143,12 @@ void RecipeNumerics::product(const net::Product& product) {
     if (!policy) return {{&float32(), side.source->data.data(), side.gather}, nullptr};
     if (layer.frozen && side.role == net::Role::weight)
       return {{policy->format, layer.weight.codes(), side.gather}, &layer.weight.scales};
-    if (policy->granularity == Granularity::channel && product.kind != net::GemmKind::fprop) {
-      throw Error(
-          fmt::format("layer {}: a scale per channel of {} cannot be applied after {}, which "
-                      "reduces along that axis; use granularity tensor",
-                      product.layer, net::to_string(side.role), net::to_string(product.kind)));
-    }
-    const bool inference = layer.frozen;
+    const bool inference = phase == net::Phase::inference;
     const std::int64_t step = inference ? 0 : training_step_.load();
     const std::int64_t batch = std::max<std::int64_t>(1, side.source->dim(0));
     const std::int64_t first = inference ? first_sample * (side.source->size() / batch) : 0;
     quantize_tensor(*policy, *side.source,
-                    inference ? layer.activation_scales : choose_scales(*policy, *side.source),
+                    layer.frozen ? layer.activation_scales : choose_scales(*policy, *side.source),
                     operand_random(recipe_.seed(), product.layer, side.role, step, product.kind),
                     first, scratch);
     count(scratch.flags, layer.counts);

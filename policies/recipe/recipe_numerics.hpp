@@ -17,7 +17,7 @@ namespace numemu::policies {
 
 /// Counts over one layer's operands; sums of integers, so the order of threads does not matter.
 struct OperandCounts {
-  std::atomic<std::int64_t> elements{0}, overflow{0}, underflow{0};
+  std::atomic<std::int64_t> elements{0}, overflow{0}, underflow{0}, invalid{0};
 };
 
 /// Numerics of a recipe. Dynamic until freeze(): every product computes its scales from the
@@ -30,6 +30,8 @@ class RecipeNumerics : public net::Numerics {
   RecipeNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
 
   void freeze(const net::Graph&, const FloatReference&);
+  /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
+  void require_trainable(const std::string& where) const;
 
   void begin_step(const net::Step&) override;
   void product(const net::Product&) override;

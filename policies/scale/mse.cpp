@@ -47,6 +47,6 @@ float least_squared_error(const ScaleRequest& r) {
 }  // namespace
 
 extern const ScaleRule scale_mse{
-    "mse", "the best of absmax * 2^(-j/8), j = 0..16, by squared error", least_squared_error};
+    "mse", "the best of absmax * 2^(-j/8), j = 0..16, by squared error", true, least_squared_error};
 
 }  // namespace numemu::policies

@@ -30,6 +30,34 @@ TEST_CASE("descriptor: canonical spelling leaves out defaults and orders the par
   CHECK((f.bits == 6 && !f.is_signed && f.field_zero == FieldZero::flush && f.bias == 4));
 }
 
+TEST_CASE("descriptor: leading zeros are not part of a name", "[fast]") {
+  CHECK(find_format("binary08p3se").name == "binary8p3se");
+  CHECK(&find_format("binary8p03se") == &find_format("binary8p3se"));
+  CHECK(find_format("e04m03").name == "float8_e4m3");
+  CHECK(find_format("e3m3b004").name == "e3m3b4");
+  CHECK(find_format("e02m01").name == find_format("e2m1").name);
+}
+
+TEST_CASE("descriptor: the canonical name is read back as the same format", "[fast]") {
+  // e2m1, e2m3 and e3m2 are aliases of the OCP elements, which have no infinities.
+  for (const std::string name : {"e2m1", "e2m3", "e3m2"}) {
+    CHECK_FALSE(find_format(name).has_infinity());
+    CHECK(find_format(name + "+ieee").name == name + "+ieee");
+    CHECK(find_format(name + "+ieee").has_infinity());
+  }
+  CHECK(find_format("e2m1b1").name == "e2m1+ieee");
+  for (int e = 1; e <= 8; ++e) {
+    for (int m = 0; m <= 7; ++m) {
+      for (const std::string tail : {"+ieee", "+nan1", "+finite", "b2", "b2+finite+unsigned"}) {
+        const std::string name = "e" + std::to_string(e) + "m" + std::to_string(m) + tail;
+        if (e + m < 3) continue;  // some of these have no finite value but zero
+        INFO(name);
+        CHECK(&find_format(find_format(name).name) == &find_format(name));
+      }
+    }
+  }
+}
+
 TEST_CASE("descriptor: P3109 parameters", "[fast]") {
   const Format& s = find_format("binary8p3se");
   CHECK((s.exponent_bits == 5 && s.mantissa_bits == 2 && s.bias == 16 &&
@@ -54,8 +82,12 @@ TEST_CASE("descriptor: errors name the part", "[fast]") {
       {"e16m2", "format 'e16m2': exponent bits = 16 is outside 1..15"},
       {"e0m2", "format 'e0m2': exponent bits = 0 is outside 1..15"},
       {"e4m24", "format 'e4m24': mantissa bits = 24 is outside 0..23"},
-      {"e99999999999m2", "format 'e99999999999m2': exponent bits = 2147483647 is outside 1..15"},
+      {"e99999999999m2", "format 'e99999999999m2': exponent bits = 99999999999 is outside 1..15"},
       {"e4m3b99999", "format 'e4m3b99999': bias = 99999 is outside -32767..32767"},
+      {"e4m3b-99999999999",
+       "format 'e4m3b-99999999999': bias = -99999999999 is outside -32767..32767"},
+      {"binary99999999999p3se",
+       "format 'binary99999999999p3se': width K = 99999999999 is outside 3..15"},
       {"e4m3+inf",
        "format 'e4m3+inf': unknown part '+inf', expected +ieee +nan1 +fnuz +finite +nosub +ftz "
        "+unsigned"},

@@ -21,5 +21,24 @@ TEST_CASE("suggest: the text of an unknown name", "[fast]") {
   CHECK(unknown_name("format", "x", {}) == "unknown format 'x'");
 }
 
+TEST_CASE("suggest: a distant name is not offered, few names are all listed", "[fast]") {
+  const std::vector<std::string> few = {"glyphs", "mnist", "cifar10"};
+  CHECK(unknown_name("data set", "glyph", few) ==
+        "unknown data set 'glyph'; did you mean 'glyphs'?");
+  CHECK(unknown_name("data set", "cifar", few) ==
+        "unknown data set 'cifar'; did you mean 'cifar10'?");  // distance 2
+  CHECK(unknown_name("data set", "imagenet", few) ==
+        "unknown data set 'imagenet'; known: glyphs, mnist, cifar10");
+  CHECK(unknown_name("data set", "", few) == "unknown data set ''; known: glyphs, mnist, cifar10");
+  // Nine letters allow a distance of three, eight only two.
+  CHECK(unknown_name("key", "abcdefghi", {"abcdef"}) ==
+        "unknown key 'abcdefghi'; did you mean 'abcdef'?");
+  CHECK(unknown_name("key", "abcdefgh", {"abcde"}) == "unknown key 'abcdefgh'; known: abcde");
+  std::vector<std::string> many(12, "a_long_name");
+  CHECK_THAT(unknown_name("key", "xyz", many), Catch::Contains("known: a_long_name, a_long_name"));
+  many.emplace_back("another_name");
+  CHECK(unknown_name("key", "xyz", many) == "unknown key 'xyz'");
+}
+
 }  // namespace
 }  // namespace numemu

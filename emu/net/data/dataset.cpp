@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -51,6 +52,12 @@ Dataset::Dataset(std::string name, std::int64_t classes, Images train, Images te
       table_.push_back(static_cast<float>(x));
     }
   }
+  std::string digests;
+  for (const std::vector<std::uint8_t>* bytes :
+       {&train_.pixels, &train_.labels, &test_.pixels, &test_.labels}) {
+    digests += sha256_hex({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  }
+  digest_ = sha256_hex(digests).substr(0, 16);
 }
 
 Tensor Dataset::batch(const Images& images, const std::vector<std::int64_t>& ids,

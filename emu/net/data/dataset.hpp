@@ -30,6 +30,9 @@ class Dataset {
           const std::vector<double>& mean, const std::vector<double>& deviation);
 
   const std::string& name() const { return name_; }
+  /// Identity of the images: 16 hexadecimal digits of the SHA-256 of the SHA-256 of training
+  /// pixels, training labels, test pixels and test labels.
+  const std::string& digest() const { return digest_; }
   std::int64_t classes() const { return classes_; }
   Shape input_shape() const { return {train_.height, train_.width, train_.channels}; }
   std::int64_t train_count() const { return train_.count - kValidation; }
@@ -54,7 +57,7 @@ class Dataset {
   std::vector<std::int64_t> run_of(std::string_view split, std::int64_t size, std::int64_t first,
                                    std::int64_t count) const;
 
-  std::string name_;
+  std::string name_, digest_;
   std::int64_t classes_;
   Images train_, test_;
   std::vector<float> table_;  ///< [channel][256] normalised pixel values

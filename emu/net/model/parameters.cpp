@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "emu/net/model/safetensors.hpp"
@@ -30,6 +31,12 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
     }
   }
   for (const NamedTensor& tensor : checkpoint.tensors) {
+    for (std::size_t i = 0; i < tensor.value.data.size(); ++i) {
+      if (!std::isfinite(tensor.value.data[i])) {
+        throw Error(fmt::format("{}: tensor {}: element {}: expected a finite number, found {}",
+                                path, quote_name(tensor.name), i, tensor.value.data[i]));
+      }
+    }
     if (std::find(names.begin(), names.end(), tensor.name) == names.end()) {
       throw Error(
           fmt::format("{}: tensor {}: expected a parameter of the network {}; did you mean '{}'?",

@@ -58,6 +58,30 @@ TEST_CASE("later layers entries win, key by key", "[fast]") {
                     Contains("layers[1].match: 'conv?' matches no layer"));
 }
 
+TEST_CASE("a layer's gradient replaces one that is split otherwise", "[fast]") {
+  const std::string plain = R"({"format": "float8_e5m2"})",
+                    split = R"({"dgrad": {"format": "int8"}, "wgrad": null})";
+  const auto layered = [](const std::string& base, const std::string& layer) {
+    return recipe(R"({"numemu_recipe": 1, "roles": {"gradient": )" + base +
+                  R"(}, "layers": [{"match": "fc", "roles": {"gradient": )" + layer + "}}]}")
+        .layer("fc");
+  };
+  CHECK(layered(plain, split).gradient_dgrad->format->name == "int8");
+  CHECK_FALSE(layered(plain, split).gradient_wgrad);
+  CHECK(layered(split, plain).gradient_wgrad->format->name == "float8_e5m2");
+}
+
+TEST_CASE("a null format is float32 everywhere", "[fast]") {
+  CHECK_FALSE(recipe(with_roles(R"({"weight": {"format": null}, "vector": {"format": "float32"}})"))
+                  .layer("fc")
+                  .weight);
+  CHECK_FALSE(
+      recipe(
+          R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}, "layers": [{"match": "*", "roles": {"weight": {"format": null}}}]})")
+          .layer("fc")
+          .weight);
+}
+
 TEST_CASE("a gradient may be split", "[fast]") {
   const LayerRecipe layer =
       recipe(with_roles(R"({"gradient": {"dgrad": {"format": "int8"}, "wgrad": null}})"))
@@ -68,7 +92,7 @@ TEST_CASE("a gradient may be split", "[fast]") {
 
 TEST_CASE("every wrong value is refused by name", "[fast]") {
   const std::pair<std::string, std::string> cases[] = {
-      {R"({"numemu_recipe": 2})", "r.json: numemu_recipe: expected an integer from 1 to 1"},
+      {R"({"numemu_recipe": 2})", "r.json: numemu_recipe: expected schema version 1"},
       {R"({})", "r.json: expected a key 'numemu_recipe'"},
       {R"({"numemu_recipe": 1, "rolls": {}})", "'rolls'"},
       {with_roles(R"({"weights": null})"), "'weights'; did you mean 'weight'"},
@@ -106,6 +130,8 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
       {R"({"numemu_recipe": 1, "calibrate": {"rule": "kl"}})",
        "calibrate.rule: unknown calibration rule 'kl'"},
       {R"({"numemu_recipe": 1, "calibrate": {"samples": 0}})", "calibrate.samples"},
+      {with_roles(R"({"weight": {"format": "bfloat16"}})"),
+       "roles.weight.scale: expected the scale rule none for bfloat16"},
       {R"({"numemu_recipe": 1, "seed": -1})", "r.json: seed"},
       {R"({"numemu_recipe": 1, "layers": [{"roles": {}}]})", "layers[0]"},
       {R"({"numemu_recipe": 1, "layers": [{"match": "*", "roles": {"weight": {"format": "int9"}}}]})",

@@ -1,0 +1,10 @@
+// Scale rule none: values are converted as they are, as formats with a wide exponent (bfloat16) are
+// used.
+#include "policies/scale_rule.hpp"
+
+namespace numemu::policies {
+
+extern const ScaleRule scale_none{"none", "scale 1: values are converted as they are", false,
+                                  [](const ScaleRequest&) { return 1.0f; }};
+
+}  // namespace numemu::policies
