@@ -1,6 +1,7 @@
 // What every command is: it adds itself to the program and returns an exit code when run.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -21,6 +22,9 @@ void add_config(CLI::App&, Action&);
 
 /// Adds --threads, which sets the number of OpenMP threads (results do not depend on it).
 void add_threads(CLI::App&);
+/// Checks an option for a whole number from `least` to `most`, also where it does not fit an
+/// integer.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 /// The shipped data folder ($NUMEMU_DATA or where the program was built) and the cache folder
 /// ($NUMEMU_CACHE, $XDG_CACHE_HOME/numemu or ~/.cache/numemu).
 std::string data_folder();

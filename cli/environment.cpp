@@ -1,6 +1,8 @@
 // What the program takes from its surroundings: folders, clock, threads.
+#include <fmt/format.h>
 #include <omp.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -23,8 +25,22 @@ void add_threads(CLI::App& command) {
       .add_option_function<int>(
           "--threads", [](int threads) { omp_set_num_threads(threads); },
           "Number of threads (the results do not depend on it)")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->type_name("T");
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  constexpr std::size_t kShown = 40;  // characters of a wrong value
+  return {[least, most](const std::string& text) {
+            std::int64_t value = 0;
+            const char* end = text.data() + text.size();
+            const auto [at, error] = std::from_chars(text.data(), end, value);
+            if (error == std::errc() && at == end && value >= least && value <= most)
+              return std::string();
+            return fmt::format("expected a whole number from {} to {}, not '{}{}'", least, most,
+                               text.substr(0, kShown), text.size() > kShown ? "..." : "");
+          },
+          ""};
 }
 
 std::string data_folder() {

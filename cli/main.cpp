@@ -1,10 +1,13 @@
 // The program numemu: finds the command, runs it, turns mistakes into one line and exit code 2.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "formats/error.hpp"
@@ -15,7 +18,14 @@ namespace {
 
 using namespace numemu::cli;
 
-int complain(const std::string& text) {
+/// Commands that are documented but not written yet.
+const std::vector<std::string> kPlanned = {"encode",   "decode", "quantize",  "dequantize",
+                                           "analyze",  "gemm",   "vectors",   "verify",
+                                           "identify", "infer",  "experiment"};
+
+/// One line, whatever the text.
+int complain(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
   fmt::print(stderr, "numemu: {}\n", text);
   return kBadUsage;
 }
@@ -25,6 +35,10 @@ int complain_about(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* command : app.get_subcommands()) {
     const std::vector<std::string> rest = command->remaining();
     if (rest.empty()) continue;
+    if (!rest.front().starts_with('-')) {
+      return complain(
+          fmt::format("{}: unexpected argument '{}'", command->get_name(), rest.front()));
+    }
     std::vector<std::string> known;
     for (const CLI::Option* option : command->get_options()) {
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
@@ -32,8 +46,7 @@ int complain_about(const CLI::App& app, const CLI::ParseError& error) {
     return complain(fmt::format("{}: {}", command->get_name(),
                                 numemu::unknown_name("option", rest.front(), known)));
   }
-  std::string text = error.what();
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string text = error.what();
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return complain(chosen.empty() ? text : chosen.front()->get_name() + ": " + text);
 }
@@ -41,6 +54,10 @@ int complain_about(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Batches come and go by the megabyte: memory that is given back each time is faulted in each
+  // time, a tenth of a training step.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   CLI::App app(
       "numemu: what happens to my numbers, and to my network, if the machine computes like this?",
       "numemu");
@@ -63,6 +80,8 @@ int main(int argc, char** argv) {
 
   if (argc > 1 && argv[1][0] != '-' &&
       std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    if (std::find(kPlanned.begin(), kPlanned.end(), argv[1]) != kPlanned.end())
+      return complain(fmt::format("command '{}' is not there yet", argv[1]));
     return complain(numemu::unknown_name("command", argv[1], names));
   }
   if (argc == 1) {
@@ -83,6 +102,6 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return complain("out of memory");
   } catch (const std::exception& error) {
-    return complain(error.what());
+    return complain(fmt::format("internal error: {}", error.what()));
   }
 }

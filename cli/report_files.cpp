@@ -5,10 +5,14 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/table.hpp"
 #include "experiments/engine/row_store.hpp"
+#include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/report.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/json_reader.hpp"
 
 namespace numemu::cli {
@@ -16,18 +20,52 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Files are written beside their place and renamed, which would replace a device or a link instead
+/// of writing to it.
+void require_writable(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  const auto type = std::filesystem::symlink_status(path, error).type();
+  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
+    throw Error(path + ": expected a regular file or a new name");
+}
+
+/// Says when the rows are not all of the sweep's points. A sweep that this program cannot expand
+/// (another version's) hides no rows.
+void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) {
+  std::set<std::string> present;  // rows of several numerics versions may be of one point
+  for (const Json& row : rows) present.insert(policies::canonical_json(row["point"]));
+  try {
+    const std::size_t points =
+        experiments::parse_sweep(policies::read_text(sweep_path), sweep_path).points.size();
+    if (present.size() < points)
+      fmt::print(stderr, "{}: {} of {} points present\n", sweep_path, present.size(), points);
+    if (present.size() > points)
+      fmt::print(stderr, "{}: {} points, but rows of {}: another sweep's are among them\n",
+                 sweep_path, points, present.size());
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}; not known whether all points are present\n", error.what());
+  }
+}
+
+}  // namespace
+
 std::string role_text(const Json& role) {
-  if (!role.is_object() || !role.contains("format")) return "float32";
+  if (!role.is_object()) return "float32";
   return fmt::format("{} {} {} {}/{}", role["format"].get<std::string>(),
                      role["rounding"].get<std::string>(), role["overflow"].get<std::string>(),
                      role["scale"].get<std::string>(), role["granularity"].get<std::string>());
 }
 
-std::string number(const Json& value, const char* format) {
-  return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
+std::string number_text(const Json& value, const char* format, double factor) {
+  return value.is_number() ? fmt::format(fmt::runtime(format), factor * value.get<double>()) : "-";
 }
 
-}  // namespace
+std::string interval_text(const Json& pair, const char* format, double factor) {
+  if (!pair.is_array() || pair.size() != 2) return "-";
+  return fmt::format("[{}, {}]", number_text(pair[0], format, factor),
+                     number_text(pair[1], format, factor));
+}
 
 ReportPaths default_paths(const std::string& folder) {
   return {folder + "/report.html", folder + "/report.csv", folder + "/report.sqlite",
@@ -35,6 +73,8 @@ ReportPaths default_paths(const std::string& folder) {
 }
 
 std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths) {
+  for (const std::string* path : {&paths.html, &paths.csv, &paths.sqlite, &paths.markdown})
+    require_writable(*path);
   std::vector<Json> rows = experiments::merge_rows(folder);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json";
   const bool has_sweep = std::filesystem::exists(sweep_path),
@@ -43,6 +83,7 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
                                : Json::object();
   const Json tensors =
       has_tensors ? policies::parse_json(policies::read_text(tensors_path), tensors_path) : Json();
+  if (has_sweep) tell_missing(rows, sweep_path);
   const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr};
   if (!paths.html.empty()) experiments::write_html(input, paths.html);
   if (!paths.csv.empty()) experiments::write_csv(input, paths.csv);
@@ -58,13 +99,12 @@ std::string summary_table(const std::vector<Json>& rows) {
     const Json& metrics = row["metrics"];
     cells.push_back({role_text(recipe["roles"]["weight"]), role_text(recipe["roles"]["activation"]),
                      recipe["gemms"]["fprop"]["unit"].get<std::string>(),
-                     number(row["bits"]["weight"], "{:.2f}"),
-                     number(row["bits"]["activation"], "{:.2f}"),
-                     fmt::format("{:.2f}", 100 * metrics["top1"].get<double>()),
-                     fmt::format("[{:.2f}, {:.2f}]", 100 * metrics["ci95"][0].get<double>(),
-                                 100 * metrics["ci95"][1].get<double>()),
-                     number(metrics.value("sqnr_db", Json()), "{:.1f}"),
-                     number(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
+                     number_text(row["bits"]["weight"], "{:.2f}"),
+                     number_text(row["bits"]["activation"], "{:.2f}"),
+                     number_text(metrics["top1"], "{:.2f}", 100),
+                     interval_text(metrics["ci95"], "{:.2f}", 100),
+                     number_text(metrics.value("sqnr_db", Json()), "{:.1f}"),
+                     number_text(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
   }
   return text_table({"weights", "activations", "unit", "W bits", "A bits", "top-1 %", "95 %",
                      "SQNR dB", "predicted"},

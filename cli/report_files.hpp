@@ -13,8 +13,18 @@ struct ReportPaths {
 /// Beside the rows: report.html, report.csv, report.sqlite, report.md.
 ReportPaths default_paths(const std::string& folder);
 
-/// Merges the rows of `folder`, writes the files and returns the rows.
+/// Merges the rows of `folder`, writes the files and returns the rows; says on stderr when they are
+/// not all the points of the folder's sweep.json. Throws Error for a path that is there and no
+/// regular file, before anything is written.
 std::vector<nlohmann::ordered_json> write_report(const std::string& folder, const ReportPaths&);
+
+/// A role of a canonical recipe: "int8 rne saturate absmax/tensor", "float32" for null.
+std::string role_text(const nlohmann::ordered_json& role);
+/// `format` of a number times `factor`, "-" for null.
+std::string number_text(const nlohmann::ordered_json& value, const char* format, double factor = 1);
+/// "[LOW, HIGH]" of a list of two, each as number_text.
+std::string interval_text(const nlohmann::ordered_json& pair, const char* format,
+                          double factor = 1);
 
 /// One line a row: numerics, bits, accuracy, SQNR measured and predicted.
 std::string summary_table(const std::vector<nlohmann::ordered_json>& rows);

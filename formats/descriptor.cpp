@@ -11,9 +11,11 @@
 namespace numemu {
 namespace {
 
+// A number and its text, for errors. Beyond int the value is the extreme one, which every range
+// check refuses.
 struct Number {
-  int value;  ///< the extreme int where the text is beyond it: every range check refuses it
-  std::string_view text;  ///< as written, for the error
+  int value;
+  std::string_view text;
 };
 
 // A cursor over the text; each take_ consumes a match or leaves the cursor where it is.

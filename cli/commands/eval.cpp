@@ -7,7 +7,9 @@
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "formats/error.hpp"
 #include "policies/recipe/json_reader.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -17,31 +19,31 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string net, data, recipe;
   std::int64_t images = 0;
-  bool json = false;
+  bool json = false, quiet = false;
 };
 
-std::string decibels(const Json& value) {
-  return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "-";
-}
+constexpr std::int64_t kMostImages = 100000000;
+
+std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 
 void print_row(const Json& row) {
   fmt::print("{}\n", summary_table({row}));
   const Json& metrics = row["metrics"];
-  fmt::print(
-      "float32 {:.2f} %, difference {:+.2f} points, 95 % interval [{:+.2f}, {:+.2f}] paired by "
-      "image, loss {:.4f}\n\n",
-      100 * metrics["baseline_top1"].get<double>(), 100 * metrics["difference"].get<double>(),
-      100 * metrics["difference_ci95"][0].get<double>(),
-      100 * metrics["difference_ci95"][1].get<double>(), metrics["loss"].get<double>());
+  fmt::print("float32 {} %, difference {} points, 95 % interval {} paired by image, loss {}\n\n",
+             number_text(metrics["baseline_top1"], "{:.2f}", 100),
+             number_text(metrics["difference"], "{:+.2f}", 100),
+             interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
+             number_text(metrics["loss"], "{:.4f}"));
   std::vector<std::vector<std::string>> layers;
   for (const Json& layer : row["layers"]) {
     layers.push_back({layer["name"], layer["unit"], decibels(layer["sqnr_db"]),
                       decibels(layer["predicted_db"]), layer["verdict"],
-                      fmt::format("{:.2e}", layer["overflow"].get<double>()),
-                      fmt::format("{:.2e}", layer["underflow"].get<double>())});
+                      number_text(layer["overflow"], "{:.2e}"),
+                      number_text(layer["underflow"], "{:.2e}"),
+                      number_text(layer.value("invalid", Json(0.0)), "{:.2e}")});
   }
   fmt::print("{}\n", text_table({"layer", "unit", "SQNR dB", "predicted", "verdict", "overflow",
-                                 "underflow"},
+                                 "underflow", "invalid"},
                                 layers));
   std::vector<std::vector<std::string>> tensors;
   for (const Json& tensor : row["predicted"]["tensors"]) {
@@ -49,7 +51,7 @@ void print_row(const Json& row) {
     tensors.push_back({tensor["layer"], tensor["role"], tensor["format"],
                        decibels(tensor["measured_db"]), decibels(tensor["empirical_db"]),
                        tensor["verdict"], fitted.is_null() ? "-" : fitted["family"],
-                       fitted.is_null() ? "-" : fmt::format("{:.3f}", fitted["ks"].get<double>()),
+                       fitted.is_null() ? "-" : number_text(fitted["ks"], "{:.3f}"),
                        fitted.is_null() ? "-" : decibels(fitted["db"]),
                        fitted.is_null() ? "-" : fitted["verdict"]});
   }
@@ -71,9 +73,20 @@ int run(const Options& options) {
   point.net = options.net;
   point.data = options.data;
   point.where = options.recipe;
-  experiments::Workbench bench(options.net, options.data,
-                               options.images == 0 ? INT64_MAX : options.images,
-                               {data_folder(), cache_folder()});
+  const experiments::Folders folders{data_folder(), cache_folder()};
+  net::Dataset dataset = net::load_dataset(options.data, folders.cache);
+  if (options.images > dataset.test_count()) {
+    throw Error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
+                            dataset.test_count(), options.data, options.images));
+  }
+  experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
+  // Every mistake before the work, so that it is the only line on stderr.
+  policies::RecipeNumerics(point.recipe, trained.graph, point.where);
+  if (!options.quiet)
+    fmt::print(stderr, "loading {} on {}: float32 baseline, noise gains\n", options.net,
+               options.data);
+  experiments::Workbench bench(std::move(dataset), std::move(trained),
+                               options.images == 0 ? INT64_MAX : options.images);
   point.json = {{"net", point.net},
                 {"data", point.data},
                 {"eval_images", bench.eval_images},
@@ -103,9 +116,10 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--recipe", options->recipe, "The numerics (default: float32)")
       ->type_name("R.json");
   command->add_option("--images", options->images, "Use only the first test images")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1, kMostImages))
       ->type_name("N");
   command->add_flag("--json", options->json, "Print the row");
+  command->add_flag("--quiet", options->quiet, "Nothing on stderr");
   add_threads(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

@@ -1,6 +1,8 @@
 // numemu report: rows of a sweep, shards merged, to HTML, CSV, SQLite and Markdown.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/command.hpp"
 #include "cli/report_files.hpp"
 
@@ -9,7 +11,7 @@ namespace {
 
 struct Options {
   std::string folder, html, csv, sqlite;
-  bool quiet = false;
+  bool quiet = false, json = false;
 };
 
 int run(const Options& options) {
@@ -18,6 +20,10 @@ int run(const Options& options) {
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
   const auto rows = write_report(options.folder, paths);
+  if (options.json) {
+    for (const auto& row : rows) fmt::print("{}\n", row.dump());
+    return kFine;
+  }
   if (!options.quiet) fmt::print("{}\n", summary_table(rows));
   fmt::print("{}\n", paths.html);
   return kFine;
@@ -38,6 +44,7 @@ void add_report(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--sqlite", options->sqlite, "The SQLite file (default DIR/report.sqlite)")
       ->type_name("FILE");
+  command->add_flag("--json", options->json, "Print the rows instead of the table");
   command->add_flag("--quiet", options->quiet, "Print only the path of the report");
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
+#include "formats/error.hpp"
 #include "policies/recipe/json_reader.hpp"
 
 namespace numemu::cli {
@@ -25,14 +27,11 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-std::string role_text(const std::optional<policies::RolePolicy>& role) {
-  return role ? role->describe() : "float32";
-}
-
 std::string point_text(const experiments::Point& point) {
-  const policies::LayerRecipe layer = point.recipe.layer("");
-  return fmt::format("W {} A {} {}", role_text(layer.weight), role_text(layer.activation),
-                     layer.fprop_unit);
+  const policies::Json& recipe = point.recipe.json();
+  return fmt::format("W {} A {} {}", role_text(recipe["roles"]["weight"]),
+                     role_text(recipe["roles"]["activation"]),
+                     recipe["gemms"]["fprop"]["unit"].get<std::string>());
 }
 
 int dry_run(const experiments::SweepConfig& config, experiments::Workbench& bench,
@@ -51,6 +50,7 @@ int run(const Options& options) {
   const std::string path =
       options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
   const experiments::SweepConfig config = experiments::parse_sweep(policies::read_text(path), path);
+  if (config.points.empty()) throw Error(path + ": expected at least one point");
   const experiments::Shard shard = experiments::parse_shard(options.shard);
   const std::string out =
       options.out.empty() ? "out/" + std::filesystem::path(path).stem().string() : options.out;
@@ -117,8 +117,10 @@ void add_sweep(CLI::App& app, Action& action) {
       ->type_name("i/n");
   CLI::Option* resume =
       command->add_flag("--resume", options->resume, "Keep rows that are there (the default)");
-  CLI::Option* fresh =
-      command->add_flag("--fresh", options->fresh, "Drop rows that are there")->excludes(resume);
+  CLI::Option* fresh = command
+                           ->add_flag("--fresh", options->fresh,
+                                      "Drop rows that are there (with --shard: this shard's)")
+                           ->excludes(resume);
   command
       ->add_flag("--keep-old", options->keep_old,
                  "Keep rows of other numerics versions beside the new ones")

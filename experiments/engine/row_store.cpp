@@ -9,13 +9,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "emu/net/model/atomic_file.hpp"
+#include "experiments/engine/row_schema.hpp"
 #include "formats/error.hpp"
 #include "formats/version.hpp"
 
@@ -46,16 +51,49 @@ std::vector<std::string> complete_lines(const std::string& path) {
   return lines;
 }
 
-Json parse_row(const std::string& line, const std::string& path, std::size_t number) {
-  Json row = Json::parse(line, nullptr, false);
-  const auto text = [&](const char* key) {
-    return row.is_object() && row.contains(key) && row[key].is_string();
-  };
-  if (!text("key") || !text("version") || !row.contains("point")) {
-    throw Error(fmt::format(
-        "{}: line {}: expected a row (a JSON object with key, point and version)", path, number));
+/// Decimal digits and nothing else.
+std::optional<int> digits(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || text[0] == '-' || error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+/// -1 for rows.jsonl, i for rows.<i>.jsonl, nullopt for the name of any other file.
+std::optional<int> shard_index(std::string_view name) {
+  constexpr std::string_view kHead = "rows.", kTail = ".jsonl";
+  if (name == "rows.jsonl") return -1;
+  if (!name.starts_with(kHead) || !name.ends_with(kTail) ||
+      name.size() <= kHead.size() + kTail.size())
+    return std::nullopt;
+  return digits(name.substr(kHead.size(), name.size() - kHead.size() - kTail.size()));
+}
+
+/// The rows files of a folder, by index.
+std::map<int, std::string> rows_files(const std::string& folder) {
+  std::map<int, std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (const auto index = shard_index(name)) files[*index] = folder + "/" + name;
   }
-  return row;
+  if (error)
+    throw Error(fmt::format("{}: expected a folder with rows ({})", folder, error.message()));
+  return files;
+}
+
+std::string lock_path(const std::string& rows_path) {
+  const std::filesystem::path path(rows_path);
+  return (path.parent_path() / fmt::format(".{}.lock", path.filename().string())).string();
+}
+
+/// The number of shards that the last writer of a rows file noted in its lock; 0 when none did.
+int noted_shards(const std::string& rows_path) {
+  std::ifstream file(lock_path(rows_path));
+  int count = 0;
+  return file >> count ? count : 0;
 }
 
 }  // namespace
@@ -65,13 +103,13 @@ std::string Shard::rows_file() const {
 }
 
 Shard parse_shard(const std::string& text) {
-  Shard shard;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%d/%d%c", &shard.index, &shard.count, &rest) != 2 ||
-      shard.count < 1 || shard.index < 0 || shard.index >= shard.count) {
-    throw Error(fmt::format("--shard: expected i/n with 0 <= i < n, not '{}'", text));
-  }
-  return shard;
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const std::string_view all = text;
+  const auto index = digits(all.substr(0, slash));
+  const auto count = digits(all.substr(std::min(slash + 1, text.size())));
+  if (!index || !count || *index >= *count)
+    throw Error(fmt::format("--shard: expected i/n with 0 <= i < n, not '{}'", text.substr(0, 40)));
+  return {*index, *count};
 }
 
 /// Held for the life of a sweep; the kernel releases it when the process dies.
@@ -87,6 +125,11 @@ class FileLock {
     }
   }
   ~FileLock() { ::close(file_); }
+  /// Notes the number of shards for noted_shards; a note that is lost costs only a check.
+  void note(int shards) {
+    const std::string text = fmt::format("{}\n", shards);
+    if (::ftruncate(file_, 0) == 0) std::ignore = ::pwrite(file_, text.data(), text.size(), 0);
+  }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
@@ -100,18 +143,8 @@ RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<st
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", folder, error.message()));
-  lock_ = std::make_unique<FileLock>(fmt::format("{}/.{}.lock", folder, shard.rows_file()), path_);
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with("rows.") || !name.ends_with(".jsonl")) continue;
-    // Rows of one shard and rows of several in one folder would be merged twice.
-    const bool other_split = (name == "rows.jsonl") != (shard.count == 1);
-    if (other_split && existing == Existing::fresh) std::filesystem::remove(entry.path());
-    if (other_split && existing != Existing::fresh) {
-      throw Error(entry.path().string() +
-                  ": was written with another --shard; use --fresh or another --out");
-    }
-  }
+  lock_ = std::make_unique<FileLock>(lock_path(path_), path_);
+  settle_shards(folder, shard, existing);
   if (existing != Existing::fresh) read_existing(existing);
   bool gap = false;
   for (const std::string& key : keys_) {
@@ -124,11 +157,30 @@ RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<st
 
 RowStore::~RowStore() = default;
 
+/// Rows of different numbers of shards in one folder would be merged out of order, some of them
+/// twice.
+void RowStore::settle_shards(const std::string& folder, const Shard& shard, Existing existing) {
+  for (const auto& [index, path] : rows_files(folder)) {
+    const auto belongs = [&, at = index, &file = path] {
+      const int noted = noted_shards(file);
+      return (at < 0) == (shard.count == 1) && at < shard.count &&
+             (noted == 0 || noted == shard.count);
+    };
+    if (belongs()) continue;
+    if (existing != Existing::fresh)
+      throw Error(path + ": was written with another --shard; use --fresh or another --out");
+    if (path == path_) continue;  // about to be written anew
+    const FileLock other(lock_path(path), path);
+    if (!belongs()) std::filesystem::remove(path);
+  }
+  lock_->note(shard.count);
+}
+
 void RowStore::read_existing(Existing existing) {
   const std::set<std::string> wanted(keys_.begin(), keys_.end());
   std::size_t number = 0;
   for (const std::string& line : complete_lines(path_)) {
-    const Json row = parse_row(line, path_, ++number);
+    const Json row = parse_identity(line, path_, ++number);
     if (row["version"] != kNumericsVersion) {
       if (existing != Existing::keep_old) {
         throw Error(
@@ -143,6 +195,7 @@ void RowStore::read_existing(Existing existing) {
       throw Error(fmt::format("{}: line {}: a row of another sweep; use --fresh or another --out",
                               path_, number));
     }
+    check_schema(row, path_, number);
   }
 }
 
@@ -167,23 +220,16 @@ void RowStore::append(const std::string& key, const std::string& line) {
   ::close(file);
 }
 
+bool has_rows(const std::string& folder) {
+  return std::filesystem::is_directory(folder) && !rows_files(folder).empty();
+}
+
 std::vector<Json> merge_rows(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("rows.") && name.ends_with(".jsonl")) files.push_back(entry.path());
-  }
-  if (error)
-    throw Error(fmt::format("{}: expected a folder with rows ({})", folder, error.message()));
+  const std::map<int, std::string> files = rows_files(folder);
   if (files.empty()) throw Error(folder + ": expected rows.jsonl or rows.<i>.jsonl in it");
-  // rows.10 after rows.9: by length, then by name.
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.size(), a) < std::pair(b.size(), b);
-  });
   std::vector<std::vector<Json>> shards;
   std::map<std::string, std::string> seen;
-  for (const std::string& path : files) {
+  for (const auto& [index, path] : files) {
     shards.emplace_back();
     std::size_t number = 0;
     for (const std::string& line : complete_lines(path)) {

@@ -15,7 +15,7 @@ struct Shard {
   /// "rows.jsonl", or "rows.<i>.jsonl" when there are several.
   std::string rows_file() const;
 };
-/// "0/2"; throws Error.
+/// "0/2": digits, a slash, digits; throws Error.
 Shard parse_shard(const std::string& text);
 
 /// What to do with rows that are already there.
@@ -28,7 +28,9 @@ class RowStore {
   /// Opens `folder`/rows file for the points with these keys, in order. Complete lines that are
   /// among the keys are kept (and put in point order), a half-written last line is dropped. Throws
   /// Error for rows of another numerics version (unless keep_old), of another sweep, damaged in the
-  /// middle, or when another process holds the file.
+  /// middle or without a key that reports need, for rows files of another number of shards, and
+  /// when another process holds the file. With Existing::fresh rows files of another number of
+  /// shards are removed; those of other shards of the same number stay.
   RowStore(const std::string& folder, const Shard&, std::vector<std::string> keys, Existing);
   ~RowStore();
   RowStore(const RowStore&) = delete;
@@ -41,6 +43,7 @@ class RowStore {
   const std::string& path() const { return path_; }
 
  private:
+  void settle_shards(const std::string& folder, const Shard&, Existing);
   void read_existing(Existing);
   std::string in_point_order() const;
   std::string path_;
@@ -53,8 +56,12 @@ class RowStore {
   std::unique_ptr<FileLock> lock_;
 };
 
-/// Every row of a folder, shards merged in point order; duplicates that differ, damaged lines and a
-/// folder without rows are Errors naming file and line. A half-written last line is ignored.
+/// Whether the folder holds rows.jsonl or a rows.<i>.jsonl.
+bool has_rows(const std::string& folder);
+
+/// Every row of a folder, shards merged in point order; duplicates that differ, damaged lines,
+/// lines without a key that reports need and a folder without rows are Errors naming file and line.
+/// A half-written last line is ignored.
 std::vector<nlohmann::ordered_json> merge_rows(const std::string& folder);
 
 }  // namespace numemu::experiments

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +15,7 @@
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/json_reader.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/scale_rule.hpp"
 
@@ -30,6 +32,20 @@ std::vector<const Point*> shard_points(const SweepConfig& config, const Shard& s
   for (std::size_t i = shard.index; i < config.points.size(); i += shard.count)
     points.push_back(&config.points[i]);
   return points;
+}
+
+/// Shards are run apart and merged, so they must be of one and the same sweep. An unsharded folder
+/// may change its sweep: its one rows file is checked row by row.
+void require_same_sweep(const std::string& text, const std::string& folder, const Shard& shard,
+                        Existing existing) {
+  const std::string path = folder + "/sweep.json";
+  if (shard.count == 1 || existing == Existing::fresh || !std::filesystem::exists(path) ||
+      !has_rows(folder))
+    return;
+  if (policies::read_text(path) != text)
+    throw Error(path +
+                ": is another sweep's, whose shards are in this folder; use --fresh or "
+                "another --out");
 }
 
 void append_time(const std::string& path, const std::string& key, double seconds,
@@ -76,6 +92,9 @@ Json tensor_histograms(const Workbench& bench) {
 
 SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::string& folder,
                        const Shard& shard, Existing existing, const SweepHooks& hooks) {
+  if (config.points.empty()) throw Error("sweep: expected at least one point");
+  const std::string text = policies::canonical_json(config.json) + "\n";
+  require_same_sweep(text, folder, shard, existing);
   const std::vector<const Point*> points = shard_points(config, shard);
   std::vector<std::string> keys;
   for (const Point* point : points) {
@@ -86,7 +105,7 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
   RowStore store(folder, shard, keys, existing);
   const std::string times = folder + "/times.jsonl";
   if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
-  net::write_atomically(folder + "/sweep.json", {policies::canonical_json(config.json), "\n"});
+  net::write_atomically(folder + "/sweep.json", {text});
   net::write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
 
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};

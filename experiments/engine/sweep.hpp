@@ -23,7 +23,9 @@ struct SweepSummary {
 };
 
 /// Runs the shard's missing points and writes rows, times.jsonl, sweep.json and tensors.json into
-/// `folder`.
+/// `folder`. Existing::fresh empties times.jsonl too, but not for one shard of several: it holds
+/// the others' times. Throws Error for a sweep without points, and when shards of another sweep are
+/// in the folder.
 SweepSummary run_sweep(const SweepConfig&, Workbench&, const std::string& folder, const Shard&,
                        Existing, const SweepHooks&);
 

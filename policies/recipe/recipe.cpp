@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kDefaultUnit = "neutral.f32.sequential";
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
-constexpr int kWidestOperand = 16;                            // stored bits of a quantized role
+constexpr int kWidestExponent = 8;
+constexpr int kWidestOperand = 16;  // stored bits of a quantized role
 
 const std::vector<std::string> kRoleKeys = {"format",      "rounding", "overflow", "scale",
                                             "granularity", "axis",     "mask"};
@@ -49,6 +50,10 @@ RolePolicy read_role(const JsonReader& role) {
   if (policy.format->bits > kWidestOperand) {
     format.fail(fmt::format("a format of at most {} bits, not {} (null is float32, not quantized)",
                             kWidestOperand, policy.format->name));
+  }
+  if (policy.format->exponent_bits > kWidestExponent) {
+    format.fail(fmt::format("a format of at most {} exponent bits, as float32 has, not {}",
+                            kWidestExponent, policy.format->name));
   }
   if (!policy.format->has_zero()) format.fail("a format with a zero, not " + policy.format->name);
   const JsonReader rounding = role.member("rounding");

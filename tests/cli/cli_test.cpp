@@ -47,6 +47,16 @@ struct Scratch {
   }
 };
 
+/// A row with everything that a report needs.
+Json row(const std::string& key) {
+  return Json::parse(
+      R"({"key": ")" + key +
+      R"(", "point": {"net": "n", "data": "d", "recipe": {"roles": {"weight": null, "activation": null}, "gemms": {"fprop": {"unit": "u"}}}, "x": ")" +
+      key + R"("},
+    "bits": {"weight": 32, "activation": 32}, "metrics": {"top1": 1, "n": 2, "ci95": [0, 1], "loss": null},
+    "predicted": {"tensors": []}, "layers": [], "version": "1"})");
+}
+
 /// Exit code 2, nothing on stdout, one line on stderr that holds the text.
 void check_refused(const Result& result, const std::string& text) {
   CHECK(result.code == 2);
@@ -83,6 +93,71 @@ TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
   check_refused(s.run("eval --data glyphs"), "--net");
   check_refused(s.run("train --data glyphs --epochs 0"), "--epochs");
   check_refused(s.run("sweep --threads 0"), "--threads");
+  check_refused(s.run("units a b"), "units: unexpected argument 'b'");
+  for (const char* planned : {"encode", "gemm", "experiment"})
+    check_refused(s.run(planned), "command '" + std::string(planned) + "' is not there yet");
+}
+
+TEST_CASE("numbers beyond their range are refused in one short line", "[fast]") {
+  const Scratch s;
+  const std::string big(300, '9');
+  for (const std::string& images : {std::string("0"), std::string("-1"), std::string("1.5"),
+                                    std::string("1e3"), std::string("99999999999999999999"), big}) {
+    const Result result = s.run("eval --net lenet --data glyphs --images=" + images);
+    check_refused(result, "--images: expected a whole number from 1 to 100000000, not '");
+    CHECK(result.err.size() < 160);
+  }
+  check_refused(s.run("sweep --threads " + big), "--threads: expected a whole number from 1 to");
+  for (const char* shard : {"'0/ 2'", "0/4294967297", "+0/2", "2/2"})
+    check_refused(s.run("sweep --quiet --shard " + std::string(shard)), "--shard: expected i/n");
+}
+
+TEST_CASE("a sweep without points is refused", "[fast]") {
+  const Scratch s;
+  const std::string sweep = s.file("s.json", R"({"numemu_sweep": 1, "points": []})");
+  check_refused(s.run("sweep " + sweep), "s.json: expected at least one point");
+  check_refused(s.run("sweep --dry-run " + sweep), "s.json: expected at least one point");
+}
+
+TEST_CASE("a report names the row and key it cannot use, and what is missing", "[fast]") {
+  const Scratch s;
+  std::filesystem::create_directory(s.path + "/r");
+  const std::string good = row("a").dump() + "\n";
+  for (const char* key : {"point", "bits", "metrics", "predicted", "layers"}) {
+    Json bad = row("b");
+    bad.erase(key);
+    s.file("r/rows.jsonl", good + bad.dump() + "\n");
+    check_refused(s.run("report r"),
+                  "r/rows.jsonl: line 2: expected a row with " + std::string(key));
+  }
+  s.file("r/rows.jsonl", good);
+  const Result result = s.run("report r --json");
+  CHECK(result.code == 0);
+  CHECK(result.out == good);
+  CHECK(result.err.empty());
+  s.file("r/sweep.json", R"({"numemu_sweep": 1, "grid": {"seed": [1, 2, 3]}})");
+  const Result partial = s.run("report r --quiet");
+  CHECK(partial.code == 0);
+  CHECK(partial.out == "r/report.html\n");
+  CHECK(partial.err == "r/sweep.json: 1 of 3 points present\n");
+  s.file("r/sweep.json", R"({"numemu_sweep": 1, "grid": {"seed": [1]}})");
+  s.file("r/rows.jsonl", good + row("b").dump() + "\n");
+  CHECK_THAT(s.run("report r").err, Contains("another sweep's are among them"));
+}
+
+TEST_CASE("a report is written to regular files only", "[fast]") {
+  const Scratch s;
+  std::filesystem::create_directory(s.path + "/r");
+  s.file("r/rows.jsonl", row("a").dump() + "\n");
+  const std::string kExpected = ": expected a regular file or a new name";
+  for (const std::string target : {"/dev/full", "/dev/stdout", "r"}) {
+    check_refused(s.run("report r -o " + target), target + kExpected);
+    check_refused(s.run("report r --csv " + target), target + kExpected);
+    check_refused(s.run("report r --sqlite " + target), target + kExpected);
+  }
+  CHECK_FALSE(std::filesystem::exists(s.path + "/r/report.html"));
+  CHECK(s.run("report r --quiet -o " + s.file("old.html", "old")).code == 0);
+  CHECK_THAT(content(s.path + "/old.html"), Contains("<html"));
 }
 
 TEST_CASE("formats and units print tables and JSON", "[fast]") {
@@ -170,6 +245,13 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
       s.run("eval --net t/mlp-mnist.safetensors --data mnist:mnist --json --recipe " + recipe);
   REQUIRE(evaluated.code == 0);
   CHECK(Json::parse(evaluated.out)["metrics"]["n"] == 50);
+  CHECK_THAT(evaluated.err, Contains("loading t/mlp-mnist.safetensors on mnist:mnist"));
+  const std::string eval = "eval --net t/mlp-mnist.safetensors --data mnist:mnist --quiet ";
+  const Result table = s.run(eval + "--images 50 --recipe " + recipe);
+  CHECK(table.code == 0);
+  CHECK(table.err.empty());
+  CHECK_THAT(table.out, Contains("invalid") && Contains("difference +0.00 points"));
+  check_refused(s.run(eval + "--images 51"), "--images: expected at most 50, the test images of");
   const std::string sweep = s.file(
       "s.json",
       R"({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist", "eval_images": 50,
@@ -192,5 +274,18 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   CHECK(content(s.path + "/sharded/rows.0.jsonl") + content(s.path + "/sharded/rows.1.jsonl") ==
         rows);
   check_refused(s.run("sweep " + sweep + " --quiet --shard 2/2"), "--shard");
+  const std::string other = s.file(
+      "other.json",
+      R"({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist", "eval_images": 50,
+    "grid": {"roles.weight.format": ["int2", "int8", "int4"]}})");
+  check_refused(s.run("sweep " + other + " --out sharded --quiet --shard 0/2"),
+                "sharded/sweep.json: is another sweep's");
+  check_refused(s.run("sweep " + sweep + " --out sharded --quiet --shard 0/3"),
+                "was written with another --shard");
+  CHECK(s.run("sweep " + other + " --out sharded --quiet --fresh --shard 0/2").code == 0);
+  // Points added to an unsharded sweep keep the rows that are there.
+  const Result added = s.run("sweep " + other + " --out out/s");
+  CHECK(added.code == 0);
+  CHECK_THAT(added.err, Contains("3 points: 1 computed, 2 already there"));
   check_refused(s.run("report nothing"), "nothing");
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,9 @@ struct Folder {
 };
 
 std::string line_of(const std::string& key, const std::string& version = numemu::kNumericsVersion) {
-  return fmt::format(R"({{"key":"{}","point":{{}},"version":"{}"}})", key, version);
+  return fmt::format(
+      R"({{"key":"{}","point":{{"net":"n","data":"d","recipe":{{"roles":{{"weight":null,"activation":null}},"gemms":{{"fprop":{{"unit":"u"}}}}}}}},"bits":{{"weight":32,"activation":32}},"metrics":{{"top1":1,"n":2,"ci95":[0,1],"loss":null}},"predicted":{{"tensors":[]}},"layers":[],"version":"{}"}})",
+      key, version);
 }
 
 std::string content(const std::string& path) {
@@ -111,6 +114,70 @@ TEST_CASE("one writer at a time, one split at a time", "[fast]") {
   CHECK_FALSE(std::filesystem::exists(folder.path + "/rows.jsonl"));
 }
 
+TEST_CASE("different numbers of shards do not mix", "[fast]") {
+  Folder folder;
+  finish(folder.path, {0, 2}, {"a", "c"});
+  CHECK_THROWS_WITH(RowStore(folder.path, Shard{1, 3}, {"b"}, Existing::resume),
+                    Contains("rows.0.jsonl: was written with another --shard"));
+  CHECK_THROWS_WITH(RowStore(folder.path, Shard{0, 3}, {"a", "d"}, Existing::resume),
+                    Contains("rows.0.jsonl: was written with another --shard"));
+  finish(folder.path, {1, 2}, {"b", "d"});
+  CHECK_NOTHROW(RowStore(folder.path, Shard{0, 2}, {"a", "c"}, Existing::fresh));
+  CHECK(std::filesystem::exists(folder.path + "/rows.1.jsonl"));  // of the same split
+  CHECK_NOTHROW(RowStore(folder.path, Shard{0, 3}, {"a", "d"}, Existing::fresh));
+  CHECK_FALSE(std::filesystem::exists(folder.path + "/rows.1.jsonl"));
+  // Files copied without their locks: an index beyond the number tells.
+  Folder copied;
+  put(copied.path + "/rows.2.jsonl", line_of("c") + "\n");
+  CHECK_THROWS_WITH(RowStore(copied.path, Shard{0, 2}, {"a", "c"}, Existing::resume),
+                    Contains("rows.2.jsonl: was written with another --shard"));
+  // Other files' names are left alone.
+  put(folder.path + "/rows.backup.jsonl", "mine\n");
+  CHECK_NOTHROW(RowStore(folder.path, {}, kKeys, Existing::fresh));
+  CHECK(std::filesystem::exists(folder.path + "/rows.backup.jsonl"));
+}
+
+TEST_CASE("a row without a key that reports need is refused by that key", "[fast]") {
+  using Json = nlohmann::ordered_json;
+  const Json whole = Json::parse(line_of("a"));
+  Folder folder;
+  const std::string path = folder.path + "/rows.jsonl";
+  const auto check_refused = [&](const Json& row, const std::string& key) {
+    INFO(key);
+    put(path, row.dump() + "\n");
+    const auto message = Contains("rows.jsonl: line 1: expected a row with " + key + " (");
+    CHECK_THROWS_WITH(merge_rows(folder.path), message);
+    CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume), message);
+  };
+  for (const std::string key :
+       {"key", "version", "point.net", "point.data", "point.recipe.roles.weight",
+        "point.recipe.roles.activation", "point.recipe.gemms.fprop.unit", "bits.weight",
+        "bits.activation", "metrics.top1", "metrics.n", "metrics.ci95", "metrics.loss",
+        "predicted.tensors", "layers"}) {
+    std::string pointer = "/" + key;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    const Json::json_pointer at(pointer);
+    Json without = whole, wrong = whole;
+    without.at(at.parent_pointer()).erase(at.back());
+    wrong.at(at) = Json::array({1});
+    check_refused(without, key);
+    if (key != "predicted.tensors") check_refused(wrong, key);
+  }
+  Json row = whole;
+  row["point"] = Json::array();
+  check_refused(row, "point.net");
+  row = whole;
+  row["predicted"] = nullptr;
+  check_refused(row, "predicted.tensors");
+  row = whole;
+  row["point"]["recipe"]["roles"]["weight"] = {{"format", "int8"}};
+  check_refused(row, "point.recipe.roles.weight");
+  put(path, "[1]\n");
+  CHECK_THROWS_WITH(merge_rows(folder.path), Contains("line 1: expected a row (a JSON object)"));
+  put(path, whole.dump() + "\n");
+  CHECK(merge_rows(folder.path).size() == 1);
+}
+
 TEST_CASE("shards merge to the rows of one run; differing duplicates are refused", "[fast]") {
   Folder folder;
   finish(folder.path, {0, 2}, {"a", "c"});
@@ -118,8 +185,7 @@ TEST_CASE("shards merge to the rows of one run; differing duplicates are refused
   std::string merged;
   for (const auto& row : merge_rows(folder.path)) merged += row["key"].get<std::string>();
   CHECK(merged == "abcd");
-  put(folder.path + "/rows.1.jsonl", R"({"key":"a","point":{"x":1},"version":"1"})"
-                                     "\n");
+  put(folder.path + "/rows.1.jsonl", line_of("a") + " \n");
   CHECK_THROWS_WITH(merge_rows(folder.path),
                     Contains("rows.1.jsonl: line 1: differs from another row"));
   Folder empty;
@@ -130,6 +196,8 @@ TEST_CASE("shards merge to the rows of one run; differing duplicates are refused
 TEST_CASE("shards are written i/n", "[fast]") {
   CHECK(parse_shard("1/3").rows_file() == "rows.1.jsonl");
   CHECK(parse_shard("0/1").rows_file() == "rows.jsonl");
-  for (const char* wrong : {"3/3", "-1/2", "1", "1/0", "a/b", "1/2x", ""})
+  for (const char* wrong :
+       {"3/3", "-1/2", "-0/2", "+0/2", "1", "1/0", "a/b", "1/2x", "", "/", "0/", "/2", " 0/2",
+        "0/ 2", "0/2 ", "0/2/3", "0/4294967297", "4294967296/4294967297"})
     CHECK_THROWS_WITH(parse_shard(wrong), Contains("--shard"));
 }

@@ -112,6 +112,7 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
       {with_roles(R"({"weight": {"format": "int8", "mask": "2:4"}})"),
        "roles.weight.mask: unknown mask"},
       {with_roles(R"({"weight": {"format": "float64"}})"), "a format of at most 16 bits"},
+      {with_roles(R"({"weight": {"format": "e13m2"}})"), "at most 8 exponent bits"},
       {with_roles(R"({"weight": {"format": "float8_e8m0fnu"}})"), "a format with a zero"},
       {with_roles(R"({"activation": {"format": "int8", "granularity": "channel"}})"),
        "reduction axis"},
