@@ -126,7 +126,7 @@ Json canonical_roles(const JsonReader& roles) {
               {"gradient", canonical_gradient(roles.member("gradient"))}};
   for (const std::string& name : kFloat32Roles) {
     const JsonReader role = roles.member(name);
-    if (!role.is_null()) {
+    if (!stays_float32(role)) {
       throw Error(fmt::format(
           "{}: no policy quantizes the role '{}' (there are: {}); null keeps it float32",
           role.where(), name, fmt::join(kQuantizedRoles, ", ")));
