@@ -23,6 +23,8 @@ struct ScaleRule {
   /// The largest magnitude is put near the format's largest value: refused for formats whose range
   /// is too wide for products in float32 (docs/adr/0005).
   bool fills_range;
+  /// A scale is kept beside the codes and counts among the stored bits.
+  bool stores_scale;
   /// A finite positive scale for x / scale. NaN and infinite elements are ignored; 1 when nothing
   /// else is left.
   float (*scale)(const ScaleRequest&);

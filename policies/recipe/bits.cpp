@@ -1,6 +1,8 @@
 // Effective stored bits of a network under a recipe.
 #include "policies/recipe/bits.hpp"
 
+#include "policies/scale_rule.hpp"
+
 namespace numemu::policies {
 namespace {
 
@@ -11,7 +13,8 @@ constexpr double kScaleBits = 32;
 double stored_bits(const std::optional<RolePolicy>& policy, std::int64_t elements,
                    std::int64_t channels) {
   if (!policy) return kFloat32Bits * elements;
-  const std::int64_t scales = policy->granularity == Granularity::channel ? channels : 1;
+  const std::int64_t groups = policy->granularity == Granularity::channel ? channels : 1;
+  const std::int64_t scales = find_scale_rule(policy->scale).stores_scale ? groups : 0;
   return static_cast<double>(policy->format->bits) * elements + kScaleBits * scales;
 }
 

@@ -46,7 +46,8 @@ float least_squared_error(const ScaleRequest& r) {
 
 }  // namespace
 
-extern const ScaleRule scale_mse{
-    "mse", "the best of absmax * 2^(-j/8), j = 0..16, by squared error", true, least_squared_error};
+extern const ScaleRule scale_mse{"mse",
+                                 "the best of absmax * 2^(-j/8), j = 0..16, by squared error",
+                                 /*fills_range=*/true, /*stores_scale=*/true, least_squared_error};
 
 }  // namespace numemu::policies

@@ -4,7 +4,8 @@
 
 namespace numemu::policies {
 
-extern const ScaleRule scale_none{"none", "scale 1: values are converted as they are", false,
+extern const ScaleRule scale_none{"none", "scale 1: values are converted as they are",
+                                  /*fills_range=*/false, /*stores_scale=*/false,
                                   [](const ScaleRequest&) { return 1.0f; }};
 
 }  // namespace numemu::policies

@@ -1,0 +1,30 @@
+// Effective bits: elements, scales and what stays float32, counted by hand.
+#include "policies/recipe/bits.hpp"
+
+#include "emu/net/nets.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+TEST_CASE("effective bits count elements, scales and float32 biases", "[fast]") {
+  net::Graph graph = net::build_net("mlp", {2, 2, 1}, 10);  // 4-256-128-10
+  net::initialize(graph, 0);
+  const FloatReference reference = float_reference(graph, net::Tensor({3, 2, 2, 1}, 0.5f));
+  const double weights = 4 * 256 + 256 * 128 + 128 * 10, biases = 256 + 128 + 10, channels = biases;
+  const double activations = 4 + 256 + 128;
+  const auto bits = [&](const std::string& weight, const std::string& activation) {
+    const std::string text = R"({"numemu_recipe": 1, "roles": {"weight": )" + weight +
+                             R"(, "activation": )" + activation + "}}";
+    return effective_bits(Recipe::parse_text(text, "r"), graph, reference);
+  };
+  const EffectiveBits tensor = bits(R"({"format": "int4"})", R"({"format": "int8"})");
+  CHECK(tensor.weight == Approx((4 * weights + 3 * 32 + 32 * biases) / (weights + biases)));
+  CHECK(tensor.activation == Approx((8 * activations + 3 * 32) / activations));
+  const EffectiveBits channel = bits(R"({"format": "int4", "granularity": "channel"})", "null");
+  CHECK(channel.weight ==
+        Approx((4 * weights + 32 * channels + 32 * biases) / (weights + biases)));
+  CHECK(channel.activation == 32);
+  const EffectiveBits unscaled = bits(R"({"format": "bfloat16", "scale": "none"})", "null");
+  CHECK(unscaled.weight == Approx((16 * weights + 32 * biases) / (weights + biases)));
+}
