@@ -8,6 +8,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "experiments/predict/noise_power.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -34,12 +35,11 @@ Json interval_json(const stats::Interval& interval) {
 Json tensor_json(const TensorNoise& noise) {
   Json fitted = nullptr;
   if (noise.fitted) {
-    const double mse = noise.fitted->moments.mse;
     fitted = {{"family", noise.fitted->family},
               {"ks", number(noise.fitted->ks_distance)},
               {"threshold", number(noise.fitted->threshold)},
               {"accepted", noise.fitted->accepted},
-              {"db", number(mse > 0 ? 10 * std::log10(noise.empirical.signal / mse) : HUGE_VAL)},
+              {"db", number(decibels(noise.empirical.signal, noise.fitted->moments.mse))},
               {"verdict", noise.fitted_verdict()}};
   }
   return {{"layer", noise.source.layer},

@@ -8,27 +8,12 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/predict/noise_power.hpp"
 #include "formats/digest.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-double mean_square(const net::Tensor& x) {
-  if (x.size() == 0) return 0;
-  return stats::pairwise_sum(x.size(),
-                             [&](std::int64_t i) { return double{x.data[i]} * x.data[i]; }) /
-         x.size();
-}
-
-double mean_square_difference(const net::Tensor& x, const net::Tensor& y) {
-  return stats::pairwise_sum(x.size(),
-                             [&](std::int64_t i) {
-                               const double difference = double{x.data[i]} - y.data[i];
-                               return difference * difference;
-                             }) /
-         x.size();
-}
 
 /// x plus noise of random sign whose mean square is exactly `power`, shaped as asked.
 net::Tensor disturbed(const net::Tensor& x, NoiseShape shape, double power,

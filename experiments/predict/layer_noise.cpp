@@ -5,34 +5,9 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "experiments/predict/noise_power.hpp"
 
 namespace numemu::experiments {
-namespace {
-
-double power(const net::Tensor& x) {
-  return stats::pairwise_sum(x.size(),
-                             [&](std::int64_t i) { return double{x.data[i]} * x.data[i]; }) /
-         x.size();
-}
-
-double decibels(double signal, double noise) {
-  return noise == 0 ? HUGE_VAL : 10 * std::log10(signal / noise);
-}
-
-double measured_db(const net::Tensor& clean, const net::Tensor& quantized) {
-  const double noise = stats::pairwise_sum(clean.size(),
-                                           [&](std::int64_t i) {
-                                             const double error =
-                                                 double{quantized.data[i]} - clean.data[i];
-                                             return error * error;
-                                           }) /
-                       clean.size();
-  return decibels(power(clean), noise);
-}
-
-}  // namespace
-
 std::string layer_verdict(double predicted_db, double measured) {
   if (predicted_db == HUGE_VAL && measured == HUGE_VAL) return "holds";
   const double distance = std::fabs(predicted_db - measured);
@@ -83,7 +58,7 @@ LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const Noi
                (source.empirical.mse - proportional) *
                    gains.gain(source.source, NoiseShape::flat, layer);
     }
-    prediction.db[layer] = decibels(power(reference.outputs.at(layer)), noise);
+    prediction.db[layer] = decibels(mean_square(reference.outputs.at(layer)), noise);
   }
   if (!gains.layers().empty()) prediction.output_db = prediction.db.at(gains.layers().back());
   return prediction;
@@ -95,11 +70,13 @@ LayerMeasurement measure_layers(const net::Graph& graph, policies::RecipeNumeric
   const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
     const auto clean = reference.outputs.find(node.name);
     if (clean != reference.outputs.end())
-      measurement.db[node.name] = measured_db(clean->second, output);
+      measurement.db[node.name] =
+          decibels(mean_square(clean->second), mean_square_difference(output, clean->second));
   };
   numerics.begin_step({});
   const net::Tensor logits = net::forward(graph, reference.images, numerics, &observe);
-  measurement.output_db = measured_db(reference.logits, logits);
+  measurement.output_db =
+      decibels(mean_square(reference.logits), mean_square_difference(logits, reference.logits));
   return measurement;
 }
 

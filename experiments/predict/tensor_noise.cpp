@@ -4,17 +4,10 @@
 #include <cmath>
 
 #include "emu/stats/pairwise.hpp"
+#include "experiments/predict/noise_power.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
-namespace {
-
-double decibels(double signal, double noise) {
-  return noise > 0 ? 10 * std::log10(signal / noise) : HUGE_VAL;
-}
-
-}  // namespace
-
 double TensorNoise::measured_db() const { return decibels(empirical.signal, measured_mse); }
 
 std::string TensorNoise::empirical_verdict() const {
