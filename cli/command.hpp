@@ -13,6 +13,11 @@ using Action = std::function<int()>;
 inline constexpr int kFine = 0, kMismatch = 1, kBadUsage = 2;
 
 void add_formats(CLI::App&, Action&);
+void add_analyze(CLI::App&, Action&);
+void add_encode(CLI::App&, Action&);
+void add_decode(CLI::App&, Action&);
+void add_quantize(CLI::App&, Action&);
+void add_dequantize(CLI::App&, Action&);
 void add_units(CLI::App&, Action&);
 void add_train(CLI::App&, Action&);
 void add_eval(CLI::App&, Action&);

@@ -19,9 +19,8 @@ namespace {
 using namespace numemu::cli;
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"encode",   "decode", "quantize",  "dequantize",
-                                           "analyze",  "gemm",   "vectors",   "verify",
-                                           "identify", "infer",  "experiment"};
+const std::vector<std::string> kPlanned = {"gemm",     "vectors", "verify",
+                                           "identify", "infer",   "experiment"};
 
 /// One line, whatever the text.
 int complain(std::string text) {
@@ -66,6 +65,11 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_formats(app, action);
+  add_analyze(app, action);
+  add_encode(app, action);
+  add_decode(app, action);
+  add_quantize(app, action);
+  add_dequantize(app, action);
   add_units(app, action);
   add_train(app, action);
   add_eval(app, action);

@@ -12,23 +12,14 @@
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/json_reader.hpp"
 
 namespace numemu::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Files are written beside their place and renamed, which would replace a device or a link instead
-/// of writing to it.
-void require_writable(const std::string& path) {
-  if (path.empty()) return;
-  std::error_code error;
-  const auto type = std::filesystem::symlink_status(path, error).type();
-  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
-    throw Error(path + ": expected a regular file or a new name");
-}
 
 /// Says when the rows are not all of the sweep's points. A sweep that this program cannot expand
 /// (another version's) hides no rows.
@@ -37,7 +28,7 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
   for (const Json& row : rows) present.insert(policies::canonical_json(row["point"]));
   try {
     const std::size_t points =
-        experiments::parse_sweep(policies::read_text(sweep_path), sweep_path).points.size();
+        experiments::parse_sweep(read_text(sweep_path), sweep_path).points.size();
     if (present.size() < points)
       fmt::print(stderr, "{}: {} of {} points present\n", sweep_path, present.size(), points);
     if (present.size() > points)
@@ -74,15 +65,13 @@ ReportPaths default_paths(const std::string& folder) {
 
 std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths) {
   for (const std::string* path : {&paths.html, &paths.csv, &paths.sqlite, &paths.markdown})
-    require_writable(*path);
+    require_replaceable(*path);
   std::vector<Json> rows = experiments::merge_rows(folder);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json";
   const bool has_sweep = std::filesystem::exists(sweep_path),
              has_tensors = std::filesystem::exists(tensors_path);
-  const Json sweep = has_sweep ? policies::parse_json(policies::read_text(sweep_path), sweep_path)
-                               : Json::object();
-  const Json tensors =
-      has_tensors ? policies::parse_json(policies::read_text(tensors_path), tensors_path) : Json();
+  const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
+  const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
   if (has_sweep) tell_missing(rows, sweep_path);
   const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr};
   if (!paths.html.empty()) experiments::write_html(input, paths.html);

@@ -1,4 +1,5 @@
 // A code to its value: the specification of what every bit pattern means.
+#include "formats/codebook.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu {
@@ -10,11 +11,9 @@ Value decode_integer(const Format& f, std::uint64_t code) {
   return {Class::finite, negative, false, 0, negative ? f.code_mask() - code + 1 : code};
 }
 
-}  // namespace
+Value decode_sign(std::uint64_t code) { return {Class::finite, code != 0, false, 0, 1}; }
 
-Value decode(const Format& f, std::uint64_t code) {
-  if (f.kind == Kind::integer) return decode_integer(f, code);
-
+Value decode_floating(const Format& f, std::uint64_t code) {
   const bool negative = (code & f.sign_bit()) != 0;
   const std::uint64_t magnitude = code & ~f.sign_bit();
   const std::uint64_t hidden = std::uint64_t{1} << f.mantissa_bits;
@@ -36,6 +35,22 @@ Value decode(const Format& f, std::uint64_t code) {
   if (field == 0 && f.field_zero == FieldZero::subnormal)
     return {Class::finite, negative, false, 1 - f.bias - f.mantissa_bits, fraction};
   return {Class::finite, negative, false, field - f.bias - f.mantissa_bits, hidden | fraction};
+}
+
+}  // namespace
+
+Value decode(const Format& f, std::uint64_t code) {
+  switch (f.kind) {
+    case Kind::integer:
+      return decode_integer(f, code);
+    case Kind::sign:
+      return decode_sign(code);
+    case Kind::codebook:
+      return f.codebook->value(code);
+    case Kind::floating:
+      break;
+  }
+  return decode_floating(f, code);
 }
 
 }  // namespace numemu

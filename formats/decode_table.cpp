@@ -41,7 +41,7 @@ std::unique_ptr<const Table> make_table(const Format& f) {
 
 const float* decode_table(const Format& f) {
   const auto key = std::make_tuple(f.kind, f.is_signed, f.bits, f.exponent_bits, f.mantissa_bits,
-                                   f.bias, f.specials, f.field_zero);
+                                   f.bias, f.specials, f.field_zero, f.codebook);
   static std::mutex mutex;
   static std::map<std::remove_const_t<decltype(key)>, std::unique_ptr<const Table>> tables;
   const std::lock_guard lock(mutex);

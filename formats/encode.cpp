@@ -2,10 +2,13 @@
 //
 // Codes without their sign are consecutive integers in the order of the values, so a positive real
 // lies at some code `down` plus a fraction of the gap to `down` + 1. Every rounding rule looks at
-// that position and the sign only. This file is the specification of every conversion.
+// that position and the sign only. (A codebook's codes ascend through zero: `down` + 1 or `down` -
+// 1 is then the neighbour on the side of the number's sign.) This file is the specification of
+// every conversion.
 #include <algorithm>
 #include <bit>
 
+#include "formats/codebook.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu {
@@ -176,22 +179,43 @@ Encoded encode_finite(const Format& f, const Value& v, const Rounding& rounding,
   return {with_sign(f, rounded.magnitude, v.negative), static_cast<std::uint8_t>(flags)};
 }
 
+// The sign alone; nothing is rounded, so every finite magnitude but 1 is inexact and none
+// overflows.
+Encoded encode_sign(const Format& f, const Value& v) {
+  const bool zero = v.kind == Class::zero;
+  const bool one =
+      !zero && !v.sticky && std::has_single_bit(v.significand) && leading_exponent(v) == 0;
+  return {f.largest_code(v.negative && !zero), one ? std::uint8_t{0} : std::uint8_t{kInexact}};
+}
+
+// Away from zero is the side of the number's sign (zero counts as positive) even where a gap
+// reaches across zero; there "toward zero" means as zero itself would round.
+Encoded encode_codebook(const Format& f, const Value& v, const Rounding& rounding,
+                        std::uint32_t random) {
+  const bool negative = v.negative && v.kind != Class::zero;
+  const CodebookPlace place = f.codebook->locate(v);
+  if (place.outside) return {f.largest_code(place.below), kOverflow | kInexact};
+  const Position p{place.down, place.fraction, place.sticky};
+  if (!p.inexact()) return {static_cast<std::uint64_t>(p.down), 0};
+  if (place.across_zero && rounding.mode == RoundingMode::rtz)
+    return encode_codebook(f, {}, {.mode = RoundingMode::rne}, 0);
+  const int step = rounds_up(p, negative, rounding, random) ? (negative ? -1 : 1) : 0;
+  return {static_cast<std::uint64_t>(p.down + step), kInexact};
+}
+
 }  // namespace
 
 Encoded encode(const Format& f, const Value& v, const Rounding& rounding, Overflow overflow,
                std::uint32_t random) {
-  switch (v.kind) {
-    case Class::nan:
-      return f.has_nan() ? Encoded{f.nan_code(v.negative), 0} : Encoded{f.largest_code(), kInvalid};
-    case Class::infinite:
-      return v.negative && !f.is_signed ? refused_sign(f) : overflowed(f, v, rounding, overflow);
-    case Class::zero:
-      if (!f.has_zero()) return {0, kInexact | kUnderflow};
-      return {with_sign(f, 0, v.negative), 0};
-    case Class::finite:
-      break;
-  }
-  return encode_finite(f, v, rounding, overflow, random);
+  if (v.kind == Class::nan)
+    return f.has_nan() ? Encoded{f.nan_code(v.negative), 0} : Encoded{f.largest_code(), kInvalid};
+  if (v.kind == Class::infinite)
+    return v.negative && !f.is_signed ? refused_sign(f) : overflowed(f, v, rounding, overflow);
+  if (f.kind == Kind::sign) return encode_sign(f, v);
+  if (f.kind == Kind::codebook) return encode_codebook(f, v, rounding, random);
+  if (v.kind == Class::finite) return encode_finite(f, v, rounding, overflow, random);
+  if (!f.has_zero()) return {0, kInexact | kUnderflow};
+  return {with_sign(f, 0, v.negative), 0};
 }
 
 }  // namespace numemu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "formats/codebook.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 
@@ -31,6 +32,12 @@ std::uint64_t largest_magnitude(const Format& f) {
 
 }  // namespace
 
+std::uint64_t Format::last_code() const {
+  return kind == Kind::codebook ? codebook->size() - 1 : code_mask();
+}
+
+bool Format::codebook_has_zero() const { return codebook->has_zero(); }
+
 bool Format::has_infinity() const {
   return specials == Specials::ieee || specials == Specials::top ||
          specials == Specials::p3109_extended;
@@ -46,7 +53,16 @@ bool Format::has_negative_zero() const {
 }
 
 std::uint64_t Format::largest_code(bool negative) const {
-  if (kind == Kind::integer) return negative ? sign_bit() : code_mask() & ~sign_bit();
+  switch (kind) {
+    case Kind::integer:
+      return negative ? sign_bit() : code_mask() & ~sign_bit();
+    case Kind::sign:
+      return negative ? 1 : 0;
+    case Kind::codebook:
+      return negative ? 0 : last_code();
+    case Kind::floating:
+      break;
+  }
   return largest_magnitude(*this) | (negative ? sign_bit() : 0);
 }
 
@@ -71,7 +87,7 @@ std::uint64_t Format::nan_code(bool negative) const {
 double largest_value(const Format& f) { return to_double(decode(f, f.largest_code())); }
 
 double smallest_normal(const Format& f) {
-  if (f.kind == Kind::integer) return 1;
+  if (f.kind != Kind::floating) return smallest_value(f);
   switch (f.field_zero) {
     case FieldZero::scale:
       return to_double(decode(f, 0));
@@ -83,7 +99,12 @@ double smallest_normal(const Format& f) {
 }
 
 double smallest_value(const Format& f) {
-  if (f.kind == Kind::integer) return 1;
+  if (f.kind == Kind::codebook) {
+    for (const double value : finite_values(f))
+      if (value > 0) return value;
+    throw Error("format '" + f.name + "' has no positive value");
+  }
+  if (f.kind != Kind::floating) return 1;
   if (f.field_zero == FieldZero::flush) return smallest_normal(f);
   return to_double(decode(f, f.has_zero() ? 1 : 0));
 }
@@ -92,8 +113,8 @@ std::vector<double> finite_values(const Format& f) {
   if (f.bits > 16)
     throw Error("format '" + f.name + "' has more than 16 bits: too many values to list");
   std::vector<double> values;
-  values.reserve(std::size_t{1} << f.bits);
-  for (std::uint64_t code = 0; code <= f.code_mask(); ++code) {
+  values.reserve(f.last_code() + 1);
+  for (std::uint64_t code = 0; code <= f.last_code(); ++code) {
     const Value v = decode(f, code);
     if (v.kind == Class::zero) values.push_back(0.0);
     if (v.kind == Class::finite) values.push_back(to_double(v));

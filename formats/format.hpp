@@ -1,13 +1,22 @@
 // A number format is one record; nothing that decodes, encodes or rounds names a format.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace numemu {
 
-enum class Kind : std::uint8_t { floating, integer };
+class Codebook;
+
+/// How a code becomes a number.
+enum class Kind : std::uint8_t {
+  floating,  ///< sign, exponent, mantissa
+  integer,   ///< two's complement or unsigned
+  sign,      ///< the sign bit alone: code 0 is +1, code 1 is -1
+  codebook,  ///< an index into a list of numbers
+};
 
 /// Which codes are not finite numbers (the encoding rules of formats.def, column `specials`).
 enum class Specials : std::uint8_t {
@@ -31,8 +40,8 @@ enum class FieldZero : std::uint8_t {
               ///< rounding
 };
 
-/// One scalar format. A code is sign | exponent | mantissa in the low `bits` bits (floating), or a
-/// two's complement or unsigned integer (integer). Source of each row: see formats.def.
+/// One scalar format; a code is what `kind` says, in the low `bits` bits. The columns from
+/// `exponent_bits` to `specials` are for floating formats. Source of each row: see formats.def.
 struct Format {
   std::string name;  ///< canonical name
   Kind kind = Kind::floating;
@@ -47,37 +56,53 @@ struct Format {
       0;               ///< low container bits that are always zero (13 for tfloat32 in 32 bits)
   std::string source;  ///< where the row comes from
   std::string doc;     ///< what it is, in one line
+  /// The numbers of a codebook, else empty. A codebook counts as signed: whatever its entries are,
+  /// every number has a nearest one.
+  std::shared_ptr<const Codebook> codebook = {};
 
-  std::uint64_t sign_bit() const { return is_signed ? std::uint64_t{1} << (bits - 1) : 0; }
+  /// 0 where a code has no sign bit.
+  std::uint64_t sign_bit() const {
+    return is_signed && kind != Kind::codebook ? std::uint64_t{1} << (bits - 1) : 0;
+  }
   std::uint64_t code_mask() const {
     return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
   }
+  /// The largest bit pattern that is a code: code_mask(), but a codebook ends with its last entry.
+  std::uint64_t last_code() const;
   /// Some code stands for infinity (for `top` it is the NaN-or-Inf symbol, which reads as NaN).
   bool has_infinity() const;
   bool has_nan() const;
   bool has_negative_zero() const;
-  bool has_zero() const { return field_zero != FieldZero::scale; }
-  /// Code of the largest finite value. Negative: the most negative one; integers: -2^(bits-1).
+  bool has_zero() const {
+    return field_zero != FieldZero::scale || (kind == Kind::codebook && codebook_has_zero());
+  }
+  /// Code of the largest finite value. Negative: the most negative one; integers: -2^(bits-1); a
+  /// codebook's first entry.
   std::uint64_t largest_code(bool negative = false) const;
   /// Code of an infinity; only if has_infinity() (and, when negative, is_signed).
   std::uint64_t infinity_code(bool negative = false) const;
   /// Canonical (quiet) NaN code; only if has_nan(). The sign is dropped where NaN has none.
   std::uint64_t nan_code(bool negative = false) const;
+
+ private:
+  bool codebook_has_zero() const;
 };
 
 /// The largest finite value of the format, exact in a double for every format up to float64.
 /// These four throw Error for described formats whose values leave the range of a double (e15m2).
 double largest_value(const Format&);
-/// The smallest positive normal value; for integers 1.
+/// The smallest positive normal value; 1 for integers and the sign, for a codebook as below.
 double smallest_normal(const Format&);
-/// The smallest positive value; for integers 1.
+/// The smallest positive value; 1 for integers and the sign. Throws Error for a codebook without
+/// positive entries.
 double smallest_value(const Format&);
 /// Every finite value in ascending order (-0 and +0 once). For formats of at most 16 bits.
 std::vector<double> finite_values(const Format&);
 
 /// The format of that name, alias or descriptor ("float8_e4m3fn", "e4m3fn", "e3m2+finite",
-/// "binary8p3se"). The reference stays valid for the life of the program. Thread-safe. Throws Error
-/// with the nearest known name.
+/// "binary8p3se", "codebook(FILE.npy)"). A codebook's file is read at every call; the same name and
+/// entries give the same record. The reference stays valid for the life of the program.
+/// Thread-safe. Throws Error with the nearest known name, or with what is wrong in the file.
 const Format& find_format(std::string_view name);
 /// The rows of formats.def, in its order.
 const std::vector<const Format*>& named_formats();

@@ -10,13 +10,6 @@
 namespace numemu {
 namespace {
 
-// Symmetric use leaves out the most negative code: one more overflow, to the code above it.
-void leave_out_most_negative(const Format& f, Encoded& result) {
-  if (f.kind != Kind::integer || !f.is_signed || result.code != f.largest_code(true)) return;
-  result.code += 1;
-  result.flags |= kOverflow | kInexact;
-}
-
 template <class Code>
 FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float scale, Code* codes,
                    std::int64_t first) {
@@ -24,31 +17,14 @@ FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float sc
   const Value divisor = value_of(scale);
   for (std::int64_t i = 0; i < n; ++i) {
     const Value quotient = exact_quotient(value_of(x[i]), divisor);
-    const std::uint32_t random =
-        c.rounding.stochastic()
-            ? c.random.bits(static_cast<std::uint64_t>(first + i), c.rounding.random_bits)
-            : 0;
-    Encoded result = encode(*c.format, quotient, c.rounding, c.overflow, random);
-    if (c.symmetric) leave_out_most_negative(*c.format, result);
+    const Encoded result = encode_element(c, quotient, first + i);
     codes[i] = static_cast<Code>(result.code);
-    counts.inexact += (result.flags & kInexact) != 0;
-    counts.underflow += (result.flags & kUnderflow) != 0;
-    counts.overflow += (result.flags & kOverflow) != 0;
-    counts.invalid += (result.flags & kInvalid) != 0;
+    counts.add(result.flags);
   }
   return counts;
 }
 
 }  // namespace
-
-FlagCounts& FlagCounts::operator+=(const FlagCounts& other) {
-  elements += other.elements;
-  inexact += other.inexact;
-  underflow += other.underflow;
-  overflow += other.overflow;
-  invalid += other.invalid;
-  return *this;
-}
 
 FlagCounts quantize_codes_reference(const Conversion& c, const float* x, std::int64_t n,
                                     float scale, std::uint8_t* codes, std::int64_t first) {

@@ -2,28 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "formats/format.hpp"
-#include "formats/random.hpp"
-#include "formats/rounding.hpp"
+#include "formats/conversion.hpp"
 
 namespace numemu {
-
-/// How to convert an array: the three axes and, for sr(n), where the random bits come from.
-struct Conversion {
-  const Format* format = nullptr;
-  Rounding rounding = {};
-  Overflow overflow = Overflow::saturate;
-  /// Leave out the most negative code of a signed integer (it saturates one code higher and counts
-  /// as overflow).
-  bool symmetric = true;
-  RandomSource random = {};
-};
-
-/// How many elements raised each flag.
-struct FlagCounts {
-  std::int64_t elements = 0, inexact = 0, underflow = 0, overflow = 0, invalid = 0;
-  FlagCounts& operator+=(const FlagCounts&);
-};
 
 /// codes[i] = encode(x[i] / scale) for i in [0, n); scale is finite and positive; formats of at
 /// most 8 bits. `first` is the index of x[0] in its tensor (it selects the random bits).

@@ -1,9 +1,11 @@
-// Finds formats by name, alias or descriptor; the rows come from formats.def.
+// Finds formats by name, alias, descriptor or codebook file; the rows come from formats.def.
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 
+#include "formats/codebook.hpp"
 #include "formats/descriptor.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -28,9 +30,13 @@ const std::vector<Row>& rows() {
   Row{{#name, Kind::integer, is_signed, bits, 0, 0, 0, Specials::finite, FieldZero::subnormal, 0, \
        source, doc},                                                                              \
       aliases},
+#define NUMEMU_SIGN(name, aliases, source, doc)                                                  \
+  Row{{#name, Kind::sign, true, 1, 0, 0, 0, Specials::finite, FieldZero::scale, 0, source, doc}, \
+      aliases},
 #include "formats/formats.def"
 #undef NUMEMU_FLOAT
 #undef NUMEMU_INTEGER
+#undef NUMEMU_SIGN
   };
   return table;
 }
@@ -62,17 +68,31 @@ bool same_encoding(const Format& a, const Format& b) {
          a.field_zero == b.field_zero && a.container_shift == b.container_shift;
 }
 
-// A described format: the first row with the same encoding, else a record of its own, kept for the
-// program's life.
-const Format& keep(Format described) {
-  for (const Row& row : rows())
-    if (same_encoding(row.format, described)) return row.format;
+// One record per name and source, kept for the program's life. The source of a codebook is the
+// digest of its entries: a file that has changed is another format.
+const Format& keep(Format format) {
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<const Format>> kept;
   const std::lock_guard lock(mutex);
-  auto& slot = kept[described.name];
-  if (!slot) slot = std::make_unique<const Format>(std::move(described));
+  auto& slot = kept[format.name + '\n' + format.source];
+  if (!slot) slot = std::make_unique<const Format>(std::move(format));
   return *slot;
+}
+
+// A described format: the first row with the same encoding, else a record of its own.
+const Format& keep_described(Format described) {
+  for (const Row& row : rows())
+    if (same_encoding(row.format, described)) return row.format;
+  return keep(std::move(described));
+}
+
+// FILE of "codebook(FILE)".
+std::optional<std::string> codebook_path(std::string_view name) {
+  constexpr std::string_view kOpen = "codebook(";
+  if (!name.starts_with(kOpen)) return {};
+  if (!name.ends_with(')') || name.size() == kOpen.size() + 1)
+    throw Error("format '" + std::string(name) + "': expected codebook(FILE.npy)");
+  return std::string(name.substr(kOpen.size(), name.size() - kOpen.size() - 1));
 }
 
 }  // namespace
@@ -80,7 +100,8 @@ const Format& keep(Format described) {
 const Format& find_format(std::string_view name) {
   const Index& index = index_of_names();
   if (const auto found = index.find(name); found != index.end()) return *found->second;
-  if (auto described = parse_descriptor(name)) return keep(*std::move(described));
+  if (auto described = parse_descriptor(name)) return keep_described(*std::move(described));
+  if (const auto path = codebook_path(name)) return keep(read_codebook_format(*path));
   std::vector<std::string> known;
   for (const auto& entry : index) known.push_back(entry.first);
   throw Error(unknown_name("format", name, known));

@@ -1,10 +1,12 @@
-// A scale rule chooses the real scale of one tensor or channel; one file each in policies/scale/.
+// A scale rule chooses what the elements of a tensor, channel or block are divided by; one file
+// each in policies/scale/.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/block_format.hpp"
 #include "formats/quantize.hpp"
 
 namespace numemu::policies {
@@ -14,6 +16,24 @@ struct ScaleRequest {
   const float* x = nullptr;
   std::int64_t n = 0;
   const Conversion* conversion = nullptr;
+  /// Null: a float32 scale, symmetric. Otherwise its scale format, affine kind and tensor scale
+  /// count, and the rule returns a positive value of the scale format (zero: see absmax).
+  const BlockFormat* block = nullptr;
+  float tensor_scale = 1;                           ///< it will multiply the scale
+  RoundingMode scale_rounding = RoundingMode::rup;  ///< to the scale format
+};
+
+/// A batch of blocks that each get a power-of-two scale 2^s.
+struct ExponentRequest {
+  const BlockFormat* format = nullptr;
+  const Conversion* conversion = nullptr;
+  std::int64_t blocks = 0;
+  const float* amax = nullptr;  ///< of each block the largest finite magnitude, 0 for none
+  /// Only for rules with reads_elements: the finite elements of block b are x[offsets[b]] to
+  /// x[offsets[b + 1] - 1].
+  const float* x = nullptr;
+  const std::int64_t* offsets = nullptr;
+  std::int32_t* exponents = nullptr;  ///< out: s of each block, inside the scale format's range
 };
 
 /// A rule never runs the quantizer: predictions use the same rules.
@@ -26,12 +46,23 @@ struct ScaleRule {
   /// A scale is kept beside the codes and counts among the stored bits.
   bool stores_scale;
   /// A finite positive scale for x / scale. NaN and infinite elements are ignored; 1 when nothing
-  /// else is left.
+  /// else is left. Null: the rule has powers of two only.
   float (*scale)(const ScaleRequest&);
+  /// The exponents s of a batch of blocks, by integers. Null: the rule has real scales only.
+  void (*exponents)(const ExponentRequest&) = nullptr;
+  /// exponents() needs the elements, not only their largest magnitudes.
+  bool reads_elements = false;
+  /// scale() also serves zero points, minima and tensor scales.
+  bool serves_affine = false;
 };
 
-/// The rule of that name; throws Error with the nearest known name.
+/// The rule of that name for one real scale per tensor or channel; throws Error with the nearest
+/// known name, and for rules that have powers of two only.
 const ScaleRule& find_scale_rule(std::string_view name);
+/// The rule of that name for that block format; throws Error naming the rules that serve it.
+const ScaleRule& find_scale_rule(std::string_view name, const BlockFormat&);
+/// The rule can choose the scales of that block format.
+bool serves(const ScaleRule&, const BlockFormat&);
 std::vector<const ScaleRule*> all_scale_rules();
 
 /// Largest value up to which a range may be filled: products of two such operands stay below 2^112
@@ -46,5 +77,15 @@ double largest_element(const Conversion&);
 float absmax_scale(double amax, const Conversion&);
 /// The largest finite |x|, 0 for none.
 double largest_magnitude(const float* x, std::int64_t n);
+
+/// A rule's real scale for a request with a block format: what the elements reach (sym: the largest
+/// magnitude; zp: from the smallest to the largest of the elements and 0; min: from the smallest to
+/// the largest element) over what the codes reach (sym, min: the largest code; zp: all of them),
+/// divided by the tensor scale, exact, and rounded once to the scale format by scale_rounding. It
+/// saturates at the format's largest value and is at least its smallest unless there is nothing to
+/// reach: then 1, or with a tensor scale the code of zero.
+float absmax_block_scale(const ScaleRequest&);
+/// `scale` rounded to the scale format of the request, saturated, at least its smallest value.
+float round_scale(const ScaleRequest&, float scale);
 
 }  // namespace numemu::policies

@@ -5,7 +5,7 @@
 
 #include "cli/command.hpp"
 #include "experiments/engine/sweep_config.hpp"
-#include "policies/recipe/json_reader.hpp"
+#include "formats/storage/json_reader.hpp"
 
 namespace numemu::cli {
 
@@ -16,8 +16,8 @@ void add_config(CLI::App& app, Action& action) {
   command->add_option("--print", *file, "Recipe or sweep file")->required()->type_name("FILE");
   command->callback([&action, file] {
     action = [file] {
-      const std::string text = policies::read_text(*file);
-      const policies::Json json = policies::parse_json(text, *file);
+      const std::string text = read_text(*file);
+      const Json json = parse_json(text, *file);
       const bool sweep = json.is_object() && json.contains("numemu_sweep");
       fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, *file).json
                                 : policies::Recipe::parse(json, *file).json())

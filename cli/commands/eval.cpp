@@ -8,7 +8,7 @@
 #include "cli/table.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/json_reader.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::cli {
@@ -63,10 +63,9 @@ void print_row(const Json& row) {
 }
 
 int run(const Options& options) {
-  const Json recipe =
-      options.recipe.empty()
-          ? Json{{"numemu_recipe", 1}}
-          : policies::parse_json(policies::read_text(options.recipe), options.recipe);
+  const Json recipe = options.recipe.empty()
+                          ? Json{{"numemu_recipe", 1}}
+                          : parse_json(read_text(options.recipe), options.recipe);
   experiments::Point point;
   point.recipe =
       policies::Recipe::parse(recipe, options.recipe.empty() ? "recipe" : options.recipe);

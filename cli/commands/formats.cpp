@@ -1,14 +1,17 @@
-// numemu formats: every scalar format, or one with all its parameters, limits and values.
+// numemu formats: every scalar and block format, or one with all its parameters, limits and values.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/block_tables.hpp"
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "formats/codec.hpp"
+#include "formats/conformance.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
+#include "formats/suggest.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -19,6 +22,20 @@ constexpr int kMostPrinted = 8;  // bits: 256 values are a page
 constexpr int kMostListed = 16;  // 65,536 values are for --json only
 
 std::string plain(double value) { return fmt::format("{:.9g}", value); }
+
+std::string_view to_text(Kind kind) {
+  switch (kind) {
+    case Kind::floating:
+      return "float";
+    case Kind::integer:
+      return "integer";
+    case Kind::sign:
+      return "sign";
+    case Kind::codebook:
+      return "codebook";
+  }
+  return "";
+}
 
 std::string_view to_text(Specials specials) {
   switch (specials) {
@@ -67,7 +84,7 @@ Json format_json(const Format& format) {
   const bool floating = format.kind == Kind::floating;
   Json json = {{"name", format.name},
                {"doc", format.doc},
-               {"kind", floating ? "float" : "integer"},
+               {"kind", to_text(format.kind)},
                {"signed", format.is_signed},
                {"bits", format.bits}};
   if (floating) {
@@ -114,17 +131,48 @@ std::string property_text(const Json& property) {
 void print_values(const Format& format) {
   fmt::print("\nvalues, code in hexadecimal\n");
   constexpr std::uint64_t kColumns = 8;
-  const std::uint64_t rows = (format.code_mask() + kColumns) / kColumns;
+  const std::uint64_t rows = (format.last_code() + kColumns) / kColumns;
   std::vector<std::string> texts;
   std::size_t width = 0;
-  for (std::uint64_t code = 0; code <= format.code_mask(); ++code) {
+  for (std::uint64_t code = 0; code <= format.last_code(); ++code) {
     texts.push_back(value_text(decode(format, code), plain));
     width = std::max(width, texts.back().size());
   }
   for (std::uint64_t row = 0; row < rows; ++row) {
-    for (std::uint64_t code = row; code <= format.code_mask(); code += rows)
+    for (std::uint64_t code = row; code <= format.last_code(); code += rows)
       fmt::print("{:02x} {:<{}}  ", code, texts[code], width);
     fmt::print("\n");
+  }
+}
+
+void print_properties(const Json& json) {
+  for (const auto& item : json.items())
+    fmt::print("{:<18}{}\n", item.key(), property_text(item.value()));
+}
+
+int print_block(const BlockFormat& format, bool as_json) {
+  const Json json = block_json(format);
+  if (as_json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    print_properties(json);
+  }
+  return kFine;
+}
+
+/// The scalar format of that name; where nothing is, the nearest scalar or block format is offered.
+const Format& find_or_suggest(const std::string& name) {
+  try {
+    return find_format(name);
+  } catch (const Error& error) {
+    if (!std::string_view(error.what()).starts_with("unknown format")) throw;
+    std::vector<std::string> known;
+    for (const Format* format : named_formats()) {
+      known.push_back(format->name);
+      for (const std::string& alias : aliases_of(*format)) known.push_back(alias);
+    }
+    for (const BlockFormat* format : named_block_formats()) known.push_back(format->name);
+    throw Error(unknown_name("format", name, known));
   }
 }
 
@@ -133,19 +181,18 @@ int print_one(const Format& format, bool as_json) {
   if (as_json) {
     if (format.bits <= kMostListed) {
       Json values = Json::array();
-      for (std::uint64_t code = 0; code <= format.code_mask(); ++code)
+      for (std::uint64_t code = 0; code <= format.last_code(); ++code)
         values.push_back(value_text(decode(format, code), shortest));
       json["values"] = values;
     }
     fmt::print("{}\n", json.dump(2));
     return kFine;
   }
-  for (const auto& item : json.items())
-    fmt::print("{:<16}{}\n", item.key(), property_text(item.value()));
+  print_properties(json);
   if (format.bits <= kMostPrinted) {
     print_values(format);
   } else if (format.bits <= kMostListed) {
-    fmt::print("\n{} values: numemu formats {} --json lists them\n", format.code_mask() + 1,
+    fmt::print("\n{} values: numemu formats {} --json lists them\n", format.last_code() + 1,
                format.name);
   } else {
     fmt::print("\n2^{} values: they are listed up to {} bits\n", format.bits, kMostListed);
@@ -171,13 +218,23 @@ int print_all(bool as_json) {
                     plain(smallest_value(*format)),
                     fmt::format("{}", fmt::join(aliases_of(*format), " "))});
   }
+  for (const BlockFormat* format : named_block_formats()) list.push_back(block_json(*format));
   if (as_json) {
     fmt::print("{}\n", list.dump(2));
   } else {
     fmt::print("{}", text_table({"format", "bits", "exp", "man", "bias", "specials", "field 0",
                                  "inf", "nan", "largest", "smallest normal", "smallest", "aliases"},
                                 rows));
+    fmt::print(
+        "\n{}\nothers by name: mx(ELEM,SIZE)  bfp(K,SIZE)  "
+        "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])\n",
+        block_table());
   }
+  return kFine;
+}
+
+int print_conformance() {
+  fmt::print("{}", conformance_page());
   return kFine;
 }
 
@@ -189,12 +246,20 @@ void add_formats(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command
-      ->add_option("name", *name, "A name, alias or descriptor (float8_e4m3fn, e3m2, e4m3+finite)")
+      ->add_option("name", *name,
+                   "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
+                   "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))")
       ->type_name("NAME");
   command->add_flag("--json", *json, "Print JSON");
-  command->callback([&action, name, json] {
-    action = [name, json] {
-      return name->empty() ? print_all(*json) : print_one(find_format(*name), *json);
+  auto conformance = std::make_shared<bool>(false);
+  command->add_flag("--conformance", *conformance,
+                    "Print which flags do what other libraries do (docs/conformance.md)");
+  command->callback([&action, name, json, conformance] {
+    action = [name, json, conformance] {
+      if (*conformance) return print_conformance();
+      if (name->empty()) return print_all(*json);
+      if (is_block_name(*name)) return print_block(find_block_format(*name), *json);
+      return print_one(find_or_suggest(*name), *json);
     };
   });
 }

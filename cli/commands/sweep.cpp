@@ -11,7 +11,7 @@
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/json_reader.hpp"
+#include "formats/storage/json_reader.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -28,7 +28,7 @@ std::string host_name() {
 }
 
 std::string point_text(const experiments::Point& point) {
-  const policies::Json& recipe = point.recipe.json();
+  const Json& recipe = point.recipe.json();
   return fmt::format("W {} A {} {}", role_text(recipe["roles"]["weight"]),
                      role_text(recipe["roles"]["activation"]),
                      recipe["gemms"]["fprop"]["unit"].get<std::string>());
@@ -49,7 +49,7 @@ int run(const Options& options) {
   const experiments::Folders folders{data_folder(), cache_folder()};
   const std::string path =
       options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
-  const experiments::SweepConfig config = experiments::parse_sweep(policies::read_text(path), path);
+  const experiments::SweepConfig config = experiments::parse_sweep(read_text(path), path);
   if (config.points.empty()) throw Error(path + ": expected at least one point");
   const experiments::Shard shard = experiments::parse_shard(options.shard);
   const std::string out =

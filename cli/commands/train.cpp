@@ -12,15 +12,15 @@
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
-#include "emu/net/model/atomic_file.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/json_reader.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::cli {
@@ -76,8 +76,7 @@ net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
 /// Reads the recipe and settles what it, the optimizer and the command line say of training.
 void settle(Options& options) {
   if (!options.recipe.empty()) {
-    options.numerics =
-        policies::Recipe::parse_text(policies::read_text(options.recipe), options.recipe);
+    options.numerics = policies::Recipe::parse_text(read_text(options.recipe), options.recipe);
     const std::string named = options.numerics.json()["update"]["optimizer"];
     if (options.optimizer && *options.optimizer != named) {
       throw Error(fmt::format("{}: update.optimizer: '{}' contradicts --optimizer {}",
@@ -148,7 +147,7 @@ int run(const Options& options) {
   const std::string path =
       fmt::format("{}/{}-{}.safetensors", options.out, options.net, dataset.name());
   net::write_safetensors(path, described(graph, dataset, options), storage(options.store));
-  net::write_atomically(options.out + "/metrics.jsonl", {metrics});
+  write_atomically(options.out + "/metrics.jsonl", {metrics});
   net::load_parameters(graph, net::read_safetensors(path), path);
   const net::Evaluation tested = test(graph, dataset, options.numerics);
   const stats::Interval interval = stats::wilson(tested.correct, tested.n);

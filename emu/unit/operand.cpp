@@ -79,6 +79,7 @@ std::unique_ptr<T[]> fill_by_table(const Operand& operand, std::int64_t size, co
 }  // namespace
 
 std::optional<Container> container_of(const Format& format) {
+  if (format.kind == Kind::codebook) return std::nullopt;  // no hardware multiplies arbitrary reals
   if (format.bits <= 8) return Container::bytes;
   if (format.bits <= 16) return Container::halves;
   const bool top_of_float32 = format.kind == Kind::floating && format.is_signed &&
@@ -99,7 +100,7 @@ void Exponents::include(const Value& value) {
 }
 
 Exponents exponents_of(const Format& format) {
-  if (format.kind == Kind::integer) return {0, format.bits};
+  if (format.kind != Kind::floating) return {0, format.bits};
   const bool field_zero_is_normal =
       format.field_zero == FieldZero::normal || format.field_zero == FieldZero::scale;
   const int lowest_field = field_zero_is_normal ? 0 : 1;

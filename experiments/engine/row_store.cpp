@@ -19,9 +19,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "emu/net/model/atomic_file.hpp"
 #include "experiments/engine/row_schema.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/version.hpp"
 
 namespace numemu::experiments {
@@ -152,7 +152,7 @@ RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<st
     prefix_ = prefix_ && !(gap && lines_.contains(key));
   }
   kept_ = lines_.size();
-  net::write_atomically(path_, {in_point_order()});
+  write_atomically(path_, {in_point_order()});
 }
 
 RowStore::~RowStore() = default;
@@ -211,7 +211,7 @@ std::string RowStore::in_point_order() const {
 void RowStore::append(const std::string& key, const std::string& line) {
   lines_[key] = line;
   if (!prefix_) {  // points were added in front of known rows: nothing known may be lost to a kill
-    net::write_atomically(path_, {in_point_order()});
+    write_atomically(path_, {in_point_order()});
     return;
   }
   const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

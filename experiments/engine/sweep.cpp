@@ -11,11 +11,11 @@
 #include <set>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/model/atomic_file.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/json_reader.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/scale_rule.hpp"
 
@@ -42,7 +42,7 @@ void require_same_sweep(const std::string& text, const std::string& folder, cons
   if (shard.count == 1 || existing == Existing::fresh || !std::filesystem::exists(path) ||
       !has_rows(folder))
     return;
-  if (policies::read_text(path) != text)
+  if (read_text(path) != text)
     throw Error(path +
                 ": is another sweep's, whose shards are in this folder; use --fresh or "
                 "another --out");
@@ -105,8 +105,8 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
   RowStore store(folder, shard, keys, existing);
   const std::string times = folder + "/times.jsonl";
   if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
-  net::write_atomically(folder + "/sweep.json", {text});
-  net::write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
+  write_atomically(folder + "/sweep.json", {text});
+  write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
 
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};
   for (std::size_t i = 0; i < points.size(); ++i) {

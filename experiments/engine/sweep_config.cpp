@@ -10,16 +10,13 @@
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/json_reader.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using policies::Json;
-using policies::JsonReader;
 
 constexpr std::int64_t kMostPoints = 1000000;
 constexpr std::int64_t kMostImages = 100000000;
@@ -180,7 +177,7 @@ std::string row_key(const Json& point) {
 }
 
 SweepConfig parse_sweep(const std::string& text, const std::string& where) {
-  const Json json = policies::parse_json(text, where);
+  const Json json = parse_json(text, where);
   const JsonReader root(json, where);
   root.require_keys(kKeys);
   if (!root.has("numemu_sweep")) root.fail("a key 'numemu_sweep' with the schema version 1");

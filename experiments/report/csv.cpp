@@ -1,10 +1,10 @@
 // The rows as RFC 4180 CSV: the content of the report's table, with keys and every metric.
 #include <nlohmann/json.hpp>
 
-#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/report.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
 
@@ -23,7 +23,7 @@ void write_csv(const ReportInput& input, const std::string& path) {
     }
     out += line + "\r\n";
   }
-  net::write_atomically(path, {out});
+  write_atomically(path, {out});
 }
 
 }  // namespace numemu::experiments

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -188,7 +188,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
 }
 
 void write_html(const ReportInput& input, const std::string& path) {
-  net::write_atomically(path, {render_html(input, embedded_assets())});
+  write_atomically(path, {render_html(input, embedded_assets())});
 }
 
 }  // namespace numemu::experiments

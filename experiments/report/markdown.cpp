@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/report.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -62,7 +62,7 @@ void write_markdown(const ReportInput& input, const std::string& path) {
                          number(t.threshold, 3)});
     }
   }
-  net::write_atomically(path, {out});
+  write_atomically(path, {out});
 }
 
 }  // namespace numemu::experiments

@@ -31,6 +31,7 @@ RoleRecord read_role(const Json& row, const char* role) {
   out.bits = out.exponent_bits = out.mantissa_bits = std::nullopt;
   try {
     const Format& format = find_format(out.format);
+    if (format.kind != Kind::floating && format.kind != Kind::integer) return out;
     const bool floating = format.kind == Kind::floating;
     out.family = floating ? "float" : "int";
     out.bits = format.bits;
@@ -38,7 +39,7 @@ RoleRecord read_role(const Json& row, const char* role) {
     out.exponent_bits = floating ? format.exponent_bits : 0;
     out.mantissa_bits = floating ? format.mantissa_bits : format.bits - (format.is_signed ? 1 : 0);
   } catch (const Error&) {
-    // Block formats and codebooks have no row in the scalar table; they are drawn as "other".
+    // Block formats have no row in the scalar table; they are drawn as "other".
   }
   return out;
 }

@@ -5,10 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "emu/net/model/atomic_file.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -30,7 +30,7 @@ class Database {
     const std::unique_ptr<unsigned char, void (*)(void*)> bytes(
         sqlite3_serialize(handle_.get(), "main", &size, 0), sqlite3_free);
     if (!bytes) check(SQLITE_NOMEM);
-    net::write_atomically(
+    write_atomically(
         path_, {{reinterpret_cast<const char*>(bytes.get()), static_cast<std::size_t>(size)}});
   }
 

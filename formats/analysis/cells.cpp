@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
@@ -15,63 +16,6 @@ namespace numemu {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// A finite value and the parity of its code, which decides rne ties and rodd.
-struct Point {
-  double value;
-  bool odd;
-};
-
-/// The values of a format in ascending order, zero once.
-std::vector<Point> points(const Format& format, bool symmetric) {
-  if (format.bits > 16) {
-    throw Error(fmt::format("format '{}': {} bits, cells are listed for at most 16", format.name,
-                            format.bits));
-  }
-  const bool drop_lowest = symmetric && format.kind == Kind::integer && format.is_signed;
-  std::vector<Point> list;
-  for (std::uint64_t code = 0; code <= format.code_mask(); ++code) {
-    const Value v = decode(format, code);
-    if (drop_lowest && code == format.largest_code(true)) continue;
-    if (v.kind == Class::zero && v.negative) continue;
-    if (v.kind != Class::zero && v.kind != Class::finite) continue;
-    list.push_back({to_double(v), (code & 1) != 0});
-  }
-  const auto less = [](const Point& a, const Point& b) { return a.value < b.value; };
-  const auto same = [](const Point& a, const Point& b) { return a.value == b.value; };
-  std::stable_sort(list.begin(), list.end(), less);
-  list.erase(std::unique(list.begin(), list.end(), same), list.end());
-  return list;
-}
-
-/// Where the upper of two neighbours begins, and whether it owns that point.
-struct Boundary {
-  double at;
-  bool upper;
-};
-
-Boundary boundary(const Point& low, const Point& high, RoundingMode mode) {
-  const double midpoint = low.value + (high.value - low.value) / 2;
-  switch (mode) {
-    case RoundingMode::rne:
-      return {midpoint, !high.odd};
-    case RoundingMode::rna:
-      return {midpoint, midpoint > 0};
-    case RoundingMode::rtz:
-      if (high.value > 0) return {high.value, true};
-      return {low.value, false};
-    case RoundingMode::rup:
-      return {low.value, false};
-    case RoundingMode::rdn:
-      return {high.value, true};
-    case RoundingMode::rodd:
-      if (high.odd) return {low.value, false};
-      return {high.value, true};
-    case RoundingMode::sr:
-      break;
-  }
-  throw Error("stochastic rounding has no cells: use brackets");
-}
 
 bool is_normal(const Format& format, double value) {
   return format.kind == Kind::floating && std::abs(value) >= smallest_normal(format);
@@ -94,19 +38,75 @@ std::vector<Cell> flush(const Format& format, std::vector<Cell> fine) {
 
 }  // namespace
 
+std::vector<GridPoint> grid_points(const Format& format, bool symmetric) {
+  if (format.bits > 16) {
+    throw Error(fmt::format("format '{}': {} bits, cells are listed for at most 16", format.name,
+                            format.bits));
+  }
+  const bool drop_lowest = symmetric && format.kind == Kind::integer && format.is_signed;
+  std::vector<GridPoint> list;
+  for (std::uint64_t code = 0; code <= format.last_code(); ++code) {
+    const Value v = decode(format, code);
+    if (drop_lowest && code == format.largest_code(true)) continue;
+    if (v.kind == Class::zero && v.negative) continue;
+    if (v.kind != Class::zero && v.kind != Class::finite) continue;
+    try {
+      list.push_back({to_double(v), (code & 1) != 0});
+    } catch (const Error&) {
+      throw Error(
+          fmt::format("format '{}': its values leave the range of a float64, expected one "
+                      "within it",
+                      format.name));
+    }
+  }
+  const auto less = [](const GridPoint& a, const GridPoint& b) { return a.value < b.value; };
+  const auto same = [](const GridPoint& a, const GridPoint& b) { return a.value == b.value; };
+  std::stable_sort(list.begin(), list.end(), less);
+  list.erase(std::unique(list.begin(), list.end(), same), list.end());
+  return list;
+}
+
+Boundary rounding_boundary(const GridPoint& low, const GridPoint& high, RoundingMode mode) {
+  const double midpoint = std::midpoint(low.value, high.value);
+  switch (mode) {
+    case RoundingMode::rne:
+      return {midpoint, !high.odd};
+    case RoundingMode::rna:
+      return {midpoint, midpoint >= 0};
+    case RoundingMode::rtz: {
+      // A gap of a codebook may reach across zero: all of it goes where zero would.
+      const double below = std::abs(low.value), above = std::abs(high.value);
+      if (below < above || (below == above && !low.odd)) return {high.value, true};
+      return {low.value, false};
+    }
+    case RoundingMode::rup:
+      return {low.value, false};
+    case RoundingMode::rdn:
+      return {high.value, true};
+    case RoundingMode::rodd:
+      if (high.odd) return {low.value, false};
+      return {high.value, true};
+    case RoundingMode::sr:
+      break;
+  }
+  throw Error("stochastic rounding has no cells: use brackets");
+}
+
 std::vector<Cell> cells(const Format& format, const Rounding& rounding, bool symmetric) {
+  // The sign is the same in every rounding mode; in rne the boundary is zero, which is positive.
+  if (format.kind == Kind::sign && rounding != Rounding{}) return cells(format, {}, symmetric);
   if (rounding.stochastic()) throw Error("stochastic rounding has no cells: use brackets");
-  if (format.field_zero == FieldZero::flush) {
+  if (format.kind != Kind::codebook && format.field_zero == FieldZero::flush) {
     Format fine = format;
     fine.field_zero = FieldZero::subnormal;
     return flush(format, cells(fine, rounding, symmetric));
   }
-  const std::vector<Point> grid = points(format, symmetric);
+  const std::vector<GridPoint> grid = grid_points(format, symmetric);
   std::vector<Cell> out;
   out.reserve(grid.size());
   for (std::size_t i = 0; i < grid.size(); ++i) {
     const Boundary low =
-        i > 0 ? boundary(grid[i - 1], grid[i], rounding.mode) : Boundary{-kInfinity, true};
+        i > 0 ? rounding_boundary(grid[i - 1], grid[i], rounding.mode) : Boundary{-kInfinity, true};
     if (i > 0) out.back().high = low.at;
     out.push_back({low.at, kInfinity, grid[i].value, is_normal(format, grid[i].value), low.upper});
   }
@@ -114,7 +114,11 @@ std::vector<Cell> cells(const Format& format, const Rounding& rounding, bool sym
 }
 
 std::vector<Cell> brackets(const Format& format, bool symmetric) {
-  const std::vector<Point> grid = points(format, symmetric);
+  if (format.kind == Kind::sign) {
+    throw Error(
+        fmt::format("format '{}': a sign is never rounded stochastically: use cells", format.name));
+  }
+  const std::vector<GridPoint> grid = grid_points(format, symmetric);
   if (format.field_zero == FieldZero::flush) {
     throw Error(fmt::format(
         "format '{}': stochastic rounding followed by a flush of subnormals has no closed form",

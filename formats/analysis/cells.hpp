@@ -20,9 +20,29 @@ struct Cell {
 
 /// Cells of a format of at most 16 bits in ascending order under a deterministic rounding with
 /// saturation. Symmetric integers leave out the most negative code when `symmetric`. Throws Error
-/// for sr (see brackets()) and for wider formats. Negative inputs of unsigned formats are counted
-/// to the lowest cell, also where they encode as NaN.
+/// for sr (see brackets()) and for wider formats. The sign format has two cells in every mode, sr
+/// included. Midpoints of codebooks are rounded to a double. Negative inputs of unsigned formats
+/// are counted to the lowest cell, also where they encode as NaN.
 std::vector<Cell> cells(const Format&, const Rounding&, bool symmetric);
+
+/// A finite value of a format and the parity of its code, which decides rne ties and rodd.
+struct GridPoint {
+  double value;
+  bool odd;
+};
+
+/// The values of a format of at most 16 bits in ascending order, zero once; without the most
+/// negative code of a signed integer when `symmetric`.
+std::vector<GridPoint> grid_points(const Format&, bool symmetric);
+
+/// Where the upper of two neighbours begins, and whether it owns that point.
+struct Boundary {
+  double at;
+  bool upper;
+};
+
+/// The boundary between two neighbouring values under a deterministic rounding; Error for sr.
+Boundary rounding_boundary(const GridPoint& low, const GridPoint& high, RoundingMode);
 
 /// For stochastic rounding: cells [v_i, v_{i+1}] between neighbours, `value` = v_i; error inside
 /// has variance (x - v_i)(v_{i+1} - x), the limit of many random bits. `normal` when both ends are.

@@ -28,6 +28,13 @@ void require_shape(const char* family, double location, double width) {
   }
 }
 
+/// location + unit * k / 2 for k = -count..count.
+std::vector<double> half_steps(double location, double unit, int count) {
+  std::vector<double> points;
+  for (int k = -count; k <= count; ++k) points.push_back(location + unit * k / 2);
+  return points;
+}
+
 class Normal final : public Density {
  public:
   Normal(double mean, double sigma) : mean_(mean), sigma_(sigma) {}
@@ -38,13 +45,19 @@ class Normal final : public Density {
     const double a = (low - mean_) / sigma_, b = (high - mean_) / sigma_;
     const double fa = gaussian::pdf(a), fb = gaussian::pdf(b);
     const double p0 = gaussian::between(a, b);
-    // pdf(a) - pdf(b) through expm1: the two are nearly equal in a narrow cell.
-    const double p1 = std::isfinite(a) && std::isfinite(b)
-                          ? (fa > fb ? -fa * std::expm1((a - b) * (a + b) / 2)
-                                     : fb * std::expm1((b - a) * (a + b) / 2))
-                          : fa - fb;
+    // pdf(a) - pdf(b) through expm1: the two are nearly equal in a narrow cell. Beyond 38 sigma
+    // both are zero, and expm1 may be infinite.
+    const bool inside = std::isfinite(a) && std::isfinite(b) && fa + fb > 0;
+    const double p1 = inside ? (fa > fb ? -fa * std::expm1((a - b) * (a + b) / 2)
+                                        : fb * std::expm1((b - a) * (a + b) / 2))
+                             : fa - fb;
     const double p2 = p0 + (std::isfinite(a) ? a * fa : 0) - (std::isfinite(b) ? b * fb : 0);
     return affine({p0, p1, p2}, mean_, sigma_);
+  }
+  double pdf(double x) const override { return gaussian::pdf((x - mean_) / sigma_) / sigma_; }
+  std::vector<double> knots() const override {
+    constexpr int kReach = 77;  // the density underflows at 38.6 sigma
+    return half_steps(mean_, sigma_, kReach);
   }
 
  private:
@@ -86,6 +99,13 @@ class Laplace final : public Density {
     const Moments left = half(std::max(-b, 0.0), std::max(-a, 0.0));
     return affine({right.p0 + left.p0, right.p1 - left.p1, right.p2 + left.p2}, location_, scale_);
   }
+  double pdf(double x) const override {
+    return std::exp(-std::abs(x - location_) / scale_) / (2 * scale_);
+  }
+  std::vector<double> knots() const override {
+    constexpr int kReach = 160;  // exp(-80) is left
+    return half_steps(location_, scale_, kReach);
+  }
 
  private:
   /// Moments of exp(-u)/2 over [a, b], 0 <= a <= b, from u = a + t.
@@ -109,6 +129,8 @@ class Uniform final : public Density {
     const double p0 = (b - a) / (high_ - low_);
     return {p0, p0 * (a + b) / 2, p0 * (a * a + a * b + b * b) / 3};
   }
+  double pdf(double x) const override { return x < low_ || x > high_ ? 0 : 1 / (high_ - low_); }
+  std::vector<double> knots() const override { return {low_, high_}; }
 
  private:
   double low_, high_;

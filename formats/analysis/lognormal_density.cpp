@@ -35,6 +35,26 @@ class Lognormal final : public Density {
     return sum;
   }
 
+  double pdf(double x) const override {
+    if (x == 0) return 0;
+    const double weight = x > 0 ? positive_ : 1 - positive_;
+    return weight * gaussian::pdf(z(std::abs(x))) / (std::abs(x) * sigma_);
+  }
+
+  std::vector<double> knots() const override {
+    // x^2 times the density peaks at z = 2 sigma; 9.5 further out 1e-20 of it is left. Neighbours
+    // are at most half a sigma and a factor of two apart.
+    const double reach = 2 * sigma_ + 9.5;
+    const double step = std::fmin(sigma_ / 2, std::numbers::ln2);
+    const int count = static_cast<int>(std::ceil(reach * sigma_ / step));
+    std::vector<double> points;
+    for (int k = count; positive_ < 1 && k >= -count; --k)
+      points.push_back(-std::exp(mu_ + k * step));
+    for (int k = -count; positive_ > 0 && k <= count; ++k)
+      points.push_back(std::exp(mu_ + k * step));
+    return points;
+  }
+
  private:
   void add(double a, double b, double weight, int sign, Moments* sum) const {
     sum->p0 += weight * partial(0, a, b);

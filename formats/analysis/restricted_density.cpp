@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "formats/analysis/density.hpp"
@@ -22,6 +23,8 @@ class WithZeroMass final : public Density {
     const Moments m = inner_->moments(low, high);
     return {(1 - p_) * m.p0, (1 - p_) * m.p1, (1 - p_) * m.p2};
   }
+  double pdf(double x) const override { return (1 - p_) * inner_->pdf(x); }
+  std::vector<double> knots() const override { return inner_->knots(); }
 
  private:
   std::unique_ptr<Density> inner_;
@@ -52,6 +55,19 @@ class Truncated final : public Density {
   Moments moments(double low, double high) const override {
     const Moments m = inner_->moments(std::max(low, low_), std::min(high, high_));
     return {m.p0 / mass_, m.p1 / mass_, m.p2 / mass_};
+  }
+  double pdf(double x) const override { return x < low_ || x > high_ ? 0 : inner_->pdf(x) / mass_; }
+  std::vector<double> knots() const override {
+    std::vector<double> points;
+    const auto add = [&](double x) {
+      if (std::isfinite(x) && x >= low_ && x <= high_) points.push_back(x);
+    };
+    add(low_);
+    for (const double x : inner_->knots()) {
+      if (x > low_ && x < high_) add(x);
+    }
+    add(high_);
+    return points;
   }
 
  private:

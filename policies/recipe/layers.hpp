@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
-#include "policies/recipe/json_reader.hpp"
+#include "formats/storage/json_reader.hpp"
 
 namespace numemu::policies {
 

@@ -7,7 +7,7 @@
 
 #include "formats/error.hpp"
 #include "formats/format.hpp"
-#include "policies/recipe/json_reader.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/recipe/layers.hpp"
 #include "policies/recipe/roles.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/recipe/json_reader.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::policies {

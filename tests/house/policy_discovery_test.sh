@@ -44,7 +44,7 @@ int main() {
 TEXT
 "$compiler" "$@" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$scratch/list" \
   "$scratch/list.cpp" "$tree/policies/scale_rule.cpp" "$tree/policies/scale/zz_probe.cpp" \
-  -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto
+  -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto -lhwy
 "$scratch/list" | tee "$scratch/names"
 grep -qx 'zz-probe' "$scratch/names"
 grep -qx 'absmax' "$scratch/names"

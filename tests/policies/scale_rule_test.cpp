@@ -47,6 +47,7 @@ TEST_CASE("zeros give 1, and NaN and infinities do not count", "[fast]") {
   const float zeros[3] = {0, -0.0f, 0};
   const float odd[4] = {NAN, INFINITY, -127, 3};
   for (const ScaleRule* rule : all_scale_rules()) {
+    if (rule->scale == nullptr) continue;
     CHECK(rule->scale({zeros, 3, &conversion}) == 1);
     CHECK(rule->scale({zeros, 0, &conversion}) == 1);
   }
@@ -86,4 +87,29 @@ TEST_CASE("mse is the best of its seventeen candidates by measurement", "[fast]"
 
 TEST_CASE("unknown rules offer the nearest", "[fast]") {
   CHECK_THROWS_WITH(find_scale_rule("absmx"), Catch::Contains("did you mean 'absmax'"));
+}
+
+TEST_CASE("rules are refused where they cannot serve, by naming those that can", "[fast]") {
+  using Catch::Contains;
+  const auto refuse = [](const char* rule, const char* format, const char* text) {
+    CAPTURE(rule, format);
+    CHECK_THROWS_WITH(find_scale_rule(rule, find_block_format(format)), Contains(text));
+  };
+  refuse("absmax", "mxfp4",
+         "scale rule 'absmax' has no scales for mxfp4, expected ceil, even, floor, mse or nearest");
+  refuse("none", "mxint8", "expected ceil, even, floor, mse or nearest");
+  refuse("floor", "nvfp4", "scale rule 'floor' has no scales for nvfp4, expected absmax");
+  refuse("mse", "nvfp4", "expected absmax");
+  refuse("mse", "group(uint4,32,float16,zp)", "expected absmax");
+  refuse("floor", "group(int4,32,float16)", "expected absmax, mse or none");
+  refuse("flor", "mxfp4", "unknown scale rule 'flor'; did you mean 'floor'");
+  CHECK_THROWS_WITH(find_scale_rule("floor"),
+                    Contains("has no real scale, it chooses powers of two") &&
+                        Contains("expected absmax, mse or none"));
+  for (const BlockFormat* f : named_block_formats()) {
+    CHECK(serves(find_scale_rule(f->default_rule, *f), *f));
+    for (const ScaleRule* rule : all_scale_rules())
+      CHECK(serves(*rule, *f) ==
+            (f->tensor_scale ? rule->serves_affine : rule->exponents != nullptr));
+  }
 }

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "emu/net/data/byte_source.hpp"
-#include "emu/net/model/atomic_file.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu::net {
 namespace {

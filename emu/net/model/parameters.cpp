@@ -6,8 +6,8 @@
 #include <map>
 
 #include "emu/net/model/safetensors.hpp"
-#include "emu/net/model/safetensors_header.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/safetensors_header.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {

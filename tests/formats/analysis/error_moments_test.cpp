@@ -65,6 +65,15 @@ class PowerLaw final : public Density {
     if (!(a < b)) return {0, 0, 0};
     return {integral(0, a, b) / norm(), integral(1, a, b) / norm(), integral(2, a, b) / norm()};
   }
+  double pdf(double x) const override {
+    return x < low_ || x > high_ ? 0 : std::pow(x, -power_) / norm();
+  }
+  std::vector<double> knots() const override {
+    std::vector<double> points;
+    for (double x = low_; x < high_; x *= 2) points.push_back(x);
+    points.push_back(high_);
+    return points;
+  }
 
  private:
   double integral(int k, double a, double b) const {

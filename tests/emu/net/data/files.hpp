@@ -1,49 +1,20 @@
-// Temporary folders, hostile files and the message of an Error, for the tests of loaders.
+// Hostile files for the tests of loaders: compressed, big-endian, and the real data sets.
 #pragma once
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 
-#include "formats/error.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::net::test {
 
-/// A folder of its own, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "numemu-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error(name + ": cannot create");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+using numemu::test::message_of;
+using numemu::test::read_file;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 
 inline std::string gzip(const std::string& bytes) {
   z_stream stream{};
@@ -65,19 +36,6 @@ inline std::string big_endian(std::initializer_list<std::uint32_t> words) {
     for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(word >> shift & 255);
   }
   return bytes;
-}
-
-/// The text of the Error that `action` throws, "" if it throws none. A message of two lines is
-/// marked as such.
-template <class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    return text.find('\n') == std::string::npos ? text : "SEVERAL LINES: " + text;
-  }
-  return "";
 }
 
 /// The folder of the real data sets, "" where there is none.

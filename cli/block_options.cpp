@@ -1,0 +1,59 @@
+// A block format comes by name, or as an element format with a granularity and float32 scales.
+#include "cli/block_options.hpp"
+
+#include "cli/command.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::cli {
+namespace {
+
+constexpr std::int64_t kMostAxes = 64;
+/// The block of OCP MX, where --granularity block comes without a size.
+constexpr std::int64_t kUsualBlock = 32;
+
+}  // namespace
+
+void add_block_options(CLI::App& command, BlockOptions& options) {
+  CLI::Option* block = command.add_option(
+      "--block", options.block,
+      "mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, nvfp4, mx(ELEM,SIZE), "
+      "bfp(K,SIZE) or group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
+  block->type_name("B");
+  CLI::Option* format =
+      command.add_option("--format", options.format, "Element format under float32 scales");
+  format->type_name("F")->excludes(block);
+  command
+      .add_option("--granularity", options.granularity,
+                  "With --format: tensor, channel, row or block")
+      ->type_name("G")
+      ->excludes(block);
+  command
+      .add_option("--block-size", options.size,
+                  "With --granularity block: elements per scale (default: 32)")
+      ->check(whole_number(1, kLargestBlock))
+      ->type_name("SIZE")
+      ->excludes(block);
+  command
+      .add_option("--axis", options.axis,
+                  "Axis of blocks or channels; negative from the end (default: -1)")
+      ->check(whole_number(-kMostAxes, kMostAxes - 1))
+      ->type_name("AXIS");
+}
+
+const BlockFormat& block_format_of(const BlockOptions& options) {
+  if (!options.block.empty()) return find_block_format(options.block);
+  if (options.format.empty()) throw Error("expected --block B, or --format F with --granularity G");
+  if (options.granularity.empty())
+    throw Error("--format: expected --granularity tensor, channel, row or block beside it");
+  const Span span = parse_span(options.granularity);
+  if (options.size && span != Span::block)
+    throw Error("--block-size: expected --granularity block beside it");
+  return scaled_format(find_format(options.format), span, options.size.value_or(kUsualBlock));
+}
+
+std::optional<std::int64_t> sidecar_axis(const BlockFormat& f, const ArrayShape& shape, int axis) {
+  if (f.span != Span::block && f.span != Span::channel) return std::nullopt;
+  return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,56 @@
+// The parameters of block formats, and which scale rules serve them.
+#include "cli/block_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/table.hpp"
+#include "policies/scale_rule.hpp"
+
+namespace numemu::cli {
+
+nlohmann::ordered_json block_json(const BlockFormat& f) {
+  std::vector<std::string> rules;
+  for (const policies::ScaleRule* rule : policies::all_scale_rules())
+    if (serves(*rule, f)) rules.emplace_back(rule->name);
+  nlohmann::ordered_json json = {{"name", f.name},
+                                 {"doc", f.doc},
+                                 {"kind", "block"},
+                                 {"element", f.element->name},
+                                 {"element_exponent", f.element_exponent},
+                                 {"largest_element", to_double(largest_element(f))},
+                                 {"scale", f.scale->name},
+                                 {"granularity", to_string(f.span)}};
+  json["block"] = f.span == Span::block ? nlohmann::ordered_json(f.size) : nlohmann::ordered_json();
+  json.update(nlohmann::ordered_json({{"affine", to_string(f.affine)},
+                                      {"tensor_scale", f.tensor_scale},
+                                      {"bits", f.bits_per_element()},
+                                      {"scale_rule", f.default_rule},
+                                      {"scale_rules", rules},
+                                      {"source", f.source}}));
+  return json;
+}
+
+std::string block_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const BlockFormat* f : named_block_formats()) {
+    rows.push_back({f->name, f->element->name, f->scale->name, fmt::format("{}", f->size),
+                    f->tensor_scale ? "float32" : "", fmt::format("{:g}", f->bits_per_element()),
+                    f->default_rule, f->source});
+  }
+  return text_table(
+      {"block format", "element", "scale", "block", "tensor scale", "bits", "rule", "source"},
+      rows);
+}
+
+bool is_block_name(std::string_view text) {
+  const std::string_view head = text.substr(0, text.find('('));
+  const std::vector<const BlockFormat*>& named = named_block_formats();
+  const auto is = [&](const BlockFormat* f) { return f->name == text; };
+  return (head.size() < text.size() && (head == "mx" || head == "bfp" || head == "group")) ||
+         std::any_of(named.begin(), named.end(), is);
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,295 @@
+// numemu analyze: what a format does to numbers of a law or a file, predicted beside measured.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "cli/command.hpp"
+#include "cli/table.hpp"
+#include "formats/analysis/best_scale.hpp"
+#include "formats/analysis/comparison.hpp"
+#include "formats/analysis/monte_carlo.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/npy.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string format, dist, rounding = "rne", overflow = "saturate", scale = "1";
+  std::int64_t n = 1000000, seed = 0;
+  bool n_given = false, best_scale = false, json = false, quiet = false;
+};
+
+constexpr std::int64_t kLeastDraws = 1000, kMostDraws = 100000000;
+constexpr std::int64_t kSlowDraws = 10000000;  // about a second
+
+bool is_file(const std::string& dist) {
+  return dist.ends_with(".npy") || dist.find('/') != std::string::npos;
+}
+
+double parse_scale(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const auto scale = static_cast<float>(value);
+  if (text.empty() || *end != '\0' || !(scale > 0) || !std::isfinite(scale)) {
+    throw Error(fmt::format("--scale: expected a positive number within float32, not '{}'", text));
+  }
+  return scale;
+}
+
+/// The numbers of a file, all finite.
+std::vector<double> read_numbers(const std::string& path) {
+  constexpr double kLargest = 1e75;  // fourth powers, which size standard errors, stay doubles
+  const Array array = read_npy(path);
+  const std::int64_t n = array.elements();
+  std::vector<double> x(static_cast<std::size_t>(n));
+  const Format& half = find_format("float16");
+  for (std::int64_t i = 0; i < n; ++i) {
+    switch (array.type) {
+      case ArrayType::float64:
+        x[i] = array.as<double>()[i];
+        break;
+      case ArrayType::float32:
+        x[i] = static_cast<double>(array.as<float>()[i]);
+        break;
+      case ArrayType::float16:
+        x[i] = to_double(decode(half, array.as<std::uint16_t>()[i]));
+        break;
+      default:
+        throw Error(fmt::format("{}: dtype {}, expected float16, float32 or float64", path,
+                                to_string(array.type)));
+    }
+    if (!(std::abs(x[i]) <= kLargest)) {
+      throw Error(fmt::format("{}: element {} is {}, expected finite numbers up to {}", path, i,
+                              x[i], kLargest));
+    }
+  }
+  if (n == 0)
+    throw Error(
+        fmt::format("{}: shape {}, expected at least one element", path, shape_text(array.shape)));
+  return x;
+}
+
+/// What is analyzed: a law, or the numbers of a file.
+struct Subject {
+  Conversion conversion;
+  double scale = 1;
+  std::optional<Distribution> law;
+  std::vector<double> numbers;
+  std::int64_t n = 0;
+  bool sampled() const { return !law; }
+};
+
+Subject subject_of(const Options& options) {
+  Subject s;
+  const Format& format = find_format(options.format);
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  s.conversion = {.format = &format,
+                  .rounding = parse_rounding(options.rounding),
+                  .overflow = parse_overflow(options.overflow),
+                  .random = {.seed = seed}};
+  if (format.bits > 16) {
+    throw Error(fmt::format("--format: '{}' has {} bits, expected a format of at most 16",
+                            format.name, format.bits));
+  }
+  s.scale = parse_scale(options.scale);
+  if (!is_file(options.dist)) {
+    s.law = Distribution::parse(options.dist, !format.is_signed);
+    s.n = options.n;
+  } else {
+    if (options.n_given)
+      throw Error(fmt::format("--n: not with a file, whose {} numbers are taken as they are",
+                              options.dist));
+    s.numbers = read_numbers(options.dist);
+    s.n = static_cast<std::int64_t>(s.numbers.size());
+  }
+  return s;
+}
+
+struct Row {
+  const char *key, *label;
+  Figure predicted, measured;
+  Comparison comparison;
+};
+
+std::vector<Row> rows_of(const Subject& s, const ErrorFigures& predicted,
+                         const ErrorFigures& measured) {
+  std::vector<Row> rows;
+  const auto mean = [&](const char* key, const char* label, Figure ErrorFigures::*figure,
+                        double size = 0) {
+    const Figure &p = predicted.*figure, &m = measured.*figure;
+    rows.push_back({key, label, p, m,
+                    s.sampled() ? compare_sample(p, m, s.n, size) : compare_mean(p, m, s.n, size)});
+    return rows.back().comparison.verdict;
+  };
+  const auto mass = [&](const char* key, const char* label, Figure ErrorFigures::*figure) {
+    const Figure &p = predicted.*figure, &m = measured.*figure;
+    rows.push_back(
+        {key, label, p, m, s.sampled() ? compare_sample(p, m, s.n) : compare_mass(p, m, s.n)});
+  };
+  mean("mean_error", "mean error", &ErrorFigures::error, std::sqrt(predicted.square.mean));
+  const Verdict square = mean("mse", "MSE", &ErrorFigures::square);
+  mean("sqnr_db", "SQNR dB", &ErrorFigures::sqnr, 1);
+  const Verdict signal = mean("signal", "E[x^2]", &ErrorFigures::signal);
+  // A ratio is known no better than its parts.
+  if (square == Verdict::undecided || signal == Verdict::undecided)
+    rows[2].comparison.verdict = Verdict::undecided;
+  mean("relative_square", "E[(err/x)^2]", &ErrorFigures::relative);
+  mass("overflow", "overflow (OF)", &ErrorFigures::overflow);
+  mass("underflow", "underflow (UF)", &ErrorFigures::underflow);
+  mass("to_zero", "becomes zero", &ErrorFigures::to_zero);
+  mass("infinite", "becomes Inf", &ErrorFigures::infinite);
+  mass("nan", "becomes NaN", &ErrorFigures::nan);
+  return rows;
+}
+
+const char* to_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::fails:
+      return "fails";
+    case Verdict::undecided:
+      break;
+  }
+  return "undecided";
+}
+
+std::string number(double value) { return fmt::format("{:.6g}", value); }
+
+double sqnr_db(double signal, double square) { return 10 * std::log10(signal / square); }
+
+Json choice_json(const ScaleChoice& choice, double signal) {
+  return {{"scale", choice.scale},
+          {"log2_scale", std::log2(choice.scale)},
+          {"mse", choice.square},
+          {"sqnr_db", sqnr_db(signal, choice.square)}};
+}
+
+Json report_json(const Subject& s, const Options& options, const std::vector<Row>& rows,
+                 const std::optional<BestScale>& best) {
+  Json json = {{"format", s.conversion.format->name},
+               {"rounding", to_string(s.conversion.rounding)},
+               {"overflow", to_string(s.conversion.overflow)},
+               {"scale", s.scale},
+               {"dist", s.law ? s.law->name() : options.dist},
+               {"n", s.n},
+               {"seed", options.seed}};
+  for (const Row& row : rows) {
+    json["figures"][row.key] = {{"predicted", row.predicted.mean},
+                                {"measured", row.measured.mean},
+                                {"ci95", {row.comparison.low, row.comparison.high}},
+                                {"verdict", to_text(row.comparison.verdict)}};
+  }
+  if (best) {
+    json["best_scale"] = {{"real", choice_json(best->real, best->signal)},
+                          {"power_of_two", choice_json(best->power_of_two, best->signal)}};
+  }
+  return json;
+}
+
+void print_report(const Subject& s, const Options& options, const std::vector<Row>& rows,
+                  const std::optional<BestScale>& best) {
+  const Format& format = *s.conversion.format;
+  const bool symmetric = s.conversion.symmetric && format.kind == Kind::integer && format.is_signed;
+  fmt::print("{}{} {} {}, scale {:.9g}, {} {} of {}, seed {}\n\n", format.name,
+             symmetric ? " (symmetric)" : "", to_string(s.conversion.rounding),
+             to_string(s.conversion.overflow), s.scale, s.n, s.sampled() ? "numbers" : "draws",
+             s.law ? s.law->name() : options.dist, options.seed);
+  std::vector<std::vector<std::string>> table;
+  for (const Row& row : rows) {
+    table.push_back(
+        {row.label, number(row.predicted.mean), number(row.measured.mean),
+         fmt::format("[{}, {}]", number(row.comparison.low), number(row.comparison.high)),
+         to_text(row.comparison.verdict)});
+  }
+  fmt::print("{}", text_table({"quantity", s.sampled() ? "predicted" : "predicted (exact)",
+                               "measured", "95 % interval", "verdict"},
+                              table));
+  double lost = 0;
+  for (const Row& row : rows)
+    if (row.key == std::string_view("infinite") || row.key == std::string_view("nan"))
+      lost += row.measured.mean + row.predicted.mean;
+  if (lost > 0) fmt::print("\nerrors and E[x^2] are means over the results that are finite\n");
+  if (!best) return;
+  const auto line = [&](const char* kind, const ScaleChoice& choice) {
+    return std::vector<std::string>{
+        kind, fmt::format("{:.9g}", choice.scale), fmt::format("{:.6f}", std::log2(choice.scale)),
+        number(choice.square), fmt::format("{:.4f}", sqnr_db(best->signal, choice.square))};
+  };
+  fmt::print("\n{}",
+             text_table({"best scale (saturate)", "scale", "log2", "MSE", "SQNR dB"},
+                        {line("real", best->real), line("power of two", best->power_of_two)}));
+}
+
+int run(const Options& options) {
+  const Subject s = subject_of(options);
+  const Conversion& c = s.conversion;
+  const OutcomeLaw law = outcome_law(*c.format, c.rounding, c.overflow, c.symmetric);
+  if (!options.quiet && s.n > kSlowDraws) fmt::print(stderr, "converting {} numbers\n", s.n);
+  const ErrorFigures predicted = s.law ? error_figures(law, s.scale, s.law->density())
+                                       : error_figures(law, s.scale, s.numbers.data(), s.n);
+  const ErrorFigures measured =
+      s.law ? monte_carlo(c, s.scale, *s.law, static_cast<std::uint64_t>(options.seed), s.n)
+            : measure(c, s.scale, s.numbers.data(), s.n);
+  std::optional<BestScale> best;
+  if (options.best_scale) {
+    best = s.law ? best_scale(*c.format, c.rounding, s.law->density())
+                 : best_scale(*c.format, c.rounding, s.numbers.data(), s.n);
+  }
+  const std::vector<Row> rows = rows_of(s, predicted, measured);
+  if (options.json) {
+    fmt::print("{}\n", report_json(s, options, rows, best).dump(2));
+  } else {
+    print_report(s, options, rows, best);
+  }
+  for (const Row& row : rows)
+    if (row.comparison.verdict == Verdict::fails) return kMismatch;
+  return kFine;
+}
+
+}  // namespace
+
+void add_analyze(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "analyze", "Errors of a format under a law or a file's numbers, predicted beside measured");
+  auto options = std::make_shared<Options>();
+  command->add_option("--format", options->format, "A scalar format of at most 16 bits")
+      ->required()
+      ->type_name("F");
+  command
+      ->add_option("--dist", options->dist,
+                   "normal, laplace, uniform (on [-1, 1]), lognormal:S (S of ln|x|), "
+                   "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for formats without sign")
+      ->required()
+      ->type_name("D|FILE.npy");
+  command->add_option("--scale", options->scale, "x / scale is rounded (default 1)")
+      ->type_name("S");
+  command->add_flag("--best-scale", options->best_scale,
+                    "Also the scales with the least MSE, real and power of two");
+  command->add_option("--rounding", options->rounding, "rne rna rtz rup rdn rodd sr(n[,a|b|c|odd])")
+      ->type_name("R");
+  command->add_option("--overflow", options->overflow, "saturate propagate ieee")->type_name("O");
+  CLI::Option* n =
+      command->add_option("--n", options->n, "Draws of the measurement (default 1000000)")
+          ->check(whole_number(kLeastDraws, kMostDraws))
+          ->type_name("N");
+  command->add_option("--seed", options->seed, "Of the draws and the random bits (default 0)")
+      ->check(whole_number(0, INT64_MAX))
+      ->type_name("S");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--quiet", options->quiet, "Nothing on stderr");
+  add_threads(*command);
+  command->callback([&action, options, n] {
+    options->n_given = n->count() > 0;
+    action = [options] { return run(*options); };
+  });
+}
+
+}  // namespace numemu::cli

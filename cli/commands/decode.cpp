@@ -1,0 +1,117 @@
+// numemu decode: codes to the numbers they stand for, exactly or not at all.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/text_numbers.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/codes_file.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct Options {
+  std::string format, in, out, dtype, order, tensor;
+  bool packed = false, text = false, json = false, quiet = false;
+};
+
+/// float32 if that is exact for every finite value, else float64; the asked-for type or an Error.
+const Format& target_of(const Options& options, const Format& format) {
+  const std::vector<std::string> candidates = options.dtype.empty()
+                                                  ? std::vector<std::string>{"float32", "float64"}
+                                                  : std::vector<std::string>{options.dtype};
+  for (const std::string& name : candidates) {
+    if (exact_in(format, find_format(name))) return find_format(name);
+  }
+  const bool wider = options.dtype == "float32" && exact_in(format, find_format("float64"));
+  throw Error(fmt::format("{}: values of {} are not exact in {}: use --text{}", options.in,
+                          format.name, candidates.back(), wider ? " or --dtype float64" : ""));
+}
+
+/// Every value is exact, so only the infinities need a rule: they stay.
+Array decode_array(const Codes& codes, const Format& target) {
+  Array values(container_type(target), codes.array.shape);
+  Conversion conversion;
+  conversion.format = &target;
+  conversion.overflow = Overflow::propagate;
+  convert_codes(conversion, *codes.format, codes.array.data.data(), codes.array.elements(),
+                values.data.data());
+  return values;
+}
+
+void print_summary(const Options& options, const Codes& codes, const std::string& dtype) {
+  const std::int64_t n = codes.array.elements();
+  if (options.json) {
+    fmt::print("{}\n", OrderedJson({{"out", options.out},
+                                    {"format", codes.format->name},
+                                    {"dtype", dtype},
+                                    {"shape", codes.array.shape},
+                                    {"n", n}})
+                           .dump(2));
+    return;
+  }
+  fmt::print("{}: {} of {} {}, {} elements\n", options.out, dtype, codes.format->name,
+             shape_text(codes.array.shape), n);
+}
+
+int run(const Options& options) {
+  const bool to_stdout = options.text && options.out == "-";
+  if (!to_stdout) require_replaceable(options.out);
+  if (options.text && !options.dtype.empty())
+    throw Error("--dtype: expected no --text beside it: text has no type");
+  CodesTold told;
+  if (!options.format.empty()) told.format = &find_format(options.format);
+  told.packed = options.packed;
+  if (!options.order.empty()) told.order = parse_bit_order(options.order);
+  told.tensor = options.tensor;
+  const Codes codes = read_codes(options.in, told);
+  if (options.text) {
+    write_text_numbers(options.out, *codes.format, codes.array);
+    if (!to_stdout) print_summary(options, codes, "text");
+    return kFine;
+  }
+  const Format& target = target_of(options, *codes.format);
+  write_numbers(options.out, target, decode_array(codes, target), options.tensor);
+  print_summary(options, codes, target.name);
+  return kFine;
+}
+
+}  // namespace
+
+void add_decode(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("decode", "Convert codes of a format to numbers");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("--format", options->format,
+                   "A name, alias, descriptor or codebook(FILE) (default: the sidecar's)")
+      ->type_name("F");
+  command->add_option("--in", options->in, "Codes (.npy or .safetensors)")
+      ->required()
+      ->type_name("CODES.npy");
+  command->add_option("--out", options->out, "Numbers; with --text, - is the standard output")
+      ->required()
+      ->type_name("X.npy");
+  command
+      ->add_option("--dtype", options->dtype,
+                   "float32 or float64 (default: the first that is exact for every value)")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->type_name("TYPE");
+  command->add_flag("--packed", options->packed,
+                    "Rows of packed codes (default: what the sidecar says)");
+  command->add_option("--order", options->order, "Of packed codes: low-first or high-first")
+      ->type_name("ORDER");
+  command->add_option("--tensor", options->tensor, "Tensor of a .safetensors file")
+      ->type_name("NAME");
+  command->add_flag("--text", options->text, "Write one hexadecimal float a line");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

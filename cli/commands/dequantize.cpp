@@ -1,0 +1,168 @@
+// numemu dequantize: codes and their scales to the float32 numbers they stand for.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/block_options.hpp"
+#include "cli/command.hpp"
+#include "formats/block_convert.hpp"
+#include "formats/block_layout.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/codes_file.hpp"
+#include "formats/storage/npy.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct Options {
+  BlockOptions block;
+  std::string codes, scales, tensor_scale, zero_points, out;
+  bool json = false, quiet = false;
+};
+
+void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
+                   const std::string& why) {
+  if (found == expected) return;
+  throw Error(fmt::format("{}: shape: expected {} {}, found {}", path, shape_text(expected), why,
+                          shape_text(found)));
+}
+
+/// What --format means without --granularity and sidecar: the one span whose scales have that
+/// shape.
+const BlockFormat& inferred_format(const Options& options, const Format& element,
+                                   const ArrayShape& shape, const ArrayShape& scales) {
+  std::vector<Span> fitting;
+  for (const Span span : {Span::tensor, Span::channel, Span::row}) {
+    if (span != Span::tensor && shape.empty()) continue;
+    // A row of one axis is the tensor.
+    if (span == Span::row && shape.size() == 1) continue;
+    const BlockFormat& f = scaled_format(element, span, 0);
+    if (block_layout(f, shape, options.block.axis_or_last()).scale_shape == scales)
+      fitting.push_back(span);
+  }
+  if (fitting.size() == 1) return scaled_format(element, fitting[0], 0);
+  throw Error(fmt::format("{}: shape: {} fits {} of {}: expected --granularity to say which",
+                          options.scales, shape_text(scales),
+                          fitting.empty() ? "neither the tensor, the channels nor the rows"
+                                          : "the channels and the rows",
+                          shape_text(shape)));
+}
+
+/// The block format of the codes: from the options, else from the sidecar, else from the shapes.
+const BlockFormat& format_of(const Options& options, const std::optional<Sidecar>& sidecar,
+                             const ArrayShape& shape) {
+  const BlockOptions& block = options.block;
+  if (!block.block.empty() || block.format.empty() || !block.granularity.empty())
+    return block_format_of(block);
+  const Format& element = find_format(block.format);
+  if (sidecar && sidecar->block) {
+    const BlockFormat& f = find_block_format(*sidecar->block);
+    if (f.element == &element) return f;
+    throw Error(fmt::format("{}: block: {} contradicts --format {}", sidecar_path(options.codes),
+                            f.name, element.name));
+  }
+  return inferred_format(options, element, shape, read_npy(options.scales).shape);
+}
+
+/// The one number of the tensor scale; 1 where there is none.
+float read_tensor_scale(const std::string& path, const BlockFormat& f) {
+  if (path.empty()) return 1;
+  if (!f.tensor_scale) throw Error(fmt::format("--tensor-scale: {} has no tensor scale", f.name));
+  const Array scale = read_npy(path);
+  require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
+  require_shape(path, scale.shape, {}, "for a tensor scale");
+  return *scale.as<float>();
+}
+
+Array read_zero_points(const std::string& path, const BlockFormat& f, const ArrayShape& expected) {
+  if (f.affine == Affine::sym) {
+    if (!path.empty()) throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
+    return {};
+  }
+  if (path.empty()) throw Error(fmt::format("--zero-points: expected a file for {}", f.name));
+  const Format& format = f.affine == Affine::min ? find_format("float32") : *f.element;
+  Array array = read_codes(path, {.format = &format}).array;
+  require_shape(path, array.shape, expected, "as the scales");
+  return array;
+}
+
+int run(const Options& options) {
+  require_replaceable(options.out);
+  const std::optional<Sidecar> sidecar = read_sidecar(options.codes);
+  BlockOptions told = options.block;
+  if (!told.axis && sidecar && sidecar->axis) told.axis = *sidecar->axis;
+  const Format& element = told.block.empty() && !told.format.empty()
+                              ? find_format(told.format)
+                              : *block_format_of(told).element;
+  const Codes codes = read_codes(options.codes, {.format = &element});
+  const ArrayShape& shape = codes.array.shape;
+  Options settled = options;
+  settled.block = told;
+  const BlockFormat& f = format_of(settled, sidecar, shape);
+  const BlockLayout layout = [&] {
+    try {
+      return block_layout(f, shape, told.axis_or_last());
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", options.codes, error.what()));
+    }
+  }();
+  SidecarTold known;
+  known.block = f.name;
+  known.axis = sidecar_axis(f, shape, told.axis_or_last());
+  for (const std::string& path : {options.codes, options.scales, options.zero_points}) {
+    if (path.empty()) continue;
+    if (const auto about = read_sidecar(path)) check_sidecar(path, *about, known);
+  }
+  const Array scales = read_codes(options.scales, {.format = f.scale}).array;
+  require_shape(options.scales, scales.shape, layout.scale_shape,
+                fmt::format("for {} of {}", f.name, shape_text(shape)));
+  const Array zero_points = read_zero_points(options.zero_points, f, layout.scale_shape);
+  const float tensor_scale = read_tensor_scale(options.tensor_scale, f);
+  Array y(ArrayType::float32, shape);
+  dequantize_blocks(
+      f, layout,
+      {codes.array.data.data(), scales.data.data(), zero_points.data.data(), tensor_scale},
+      y.as<float>());
+  write_numbers(options.out, find_format("float32"), y);
+  if (options.json) {
+    fmt::print("{}\n", OrderedJson({{"out", options.out},
+                                    {"block", f.name},
+                                    {"shape", shape},
+                                    {"n", layout.elements()},
+                                    {"scales", layout.blocks},
+                                    {"bits_per_element", stored_bits(f, layout)}})
+                           .dump(2));
+  } else {
+    fmt::print("{}: float32 of {} {}, {} elements, {} scales\n", options.out, f.name,
+               shape_text(shape), layout.elements(), layout.blocks);
+  }
+  return kFine;
+}
+
+}  // namespace
+
+void add_dequantize(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("dequantize", "Convert codes and their scales to numbers");
+  auto options = std::make_shared<Options>();
+  add_block_options(*command, options->block);
+  command->add_option("--codes", options->codes, "Codes of the elements")
+      ->required()
+      ->type_name("C.npy");
+  command->add_option("--scales", options->scales, "Codes of the scales")
+      ->required()
+      ->type_name("S.npy");
+  command->add_option("--tensor-scale", options->tensor_scale, "Scale of the tensor (default: 1)")
+      ->type_name("T.npy");
+  command->add_option("--zero-points", options->zero_points, "Zero points (zp) or minima (min)")
+      ->type_name("Z.npy");
+  command->add_option("--out", options->out, "Numbers: float32")->required()->type_name("Y.npy");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

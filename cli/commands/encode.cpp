@@ -1,0 +1,199 @@
+// numemu encode: an array of numbers, or of another format's codes, to codes; one rounding each.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/conversion_options.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_numbers.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/codes_file.hpp"
+#include "formats/storage/npy.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements between two looks at the clock
+constexpr std::int64_t kLong = std::int64_t{1} << 27;   // elements from which progress is shown
+
+struct Options {
+  std::string format, in, out, from, flags, order, tensor;
+  ConversionOptions conversion;
+  bool packed = false, text = false, json = false, quiet = false;
+};
+
+/// What was encoded, for the sidecar and the summary.
+struct Result {
+  std::string from;
+  Array codes, flags;
+  FlagCounts counts;
+};
+
+/// Converts in chunks, so that long work can show itself.
+Result encode_array(const Codes& source, const Conversion& conversion, const Options& options) {
+  const Format& format = *conversion.format;
+  const std::int64_t n = source.array.elements();
+  Result result{source.format->name,
+                Array(container_type(format), source.array.shape),
+                Array(ArrayType::uint8, options.flags.empty() ? ArrayShape{0} : source.array.shape),
+                {}};
+  Progress progress("encode", n, "elements", options.quiet || n < kLong);
+  const int in_bytes = bytes_of(source.array.type), out_bytes = bytes_of(result.codes.type);
+  for (std::int64_t first = 0; first < n; first += kChunk) {
+    const std::int64_t count = std::min(kChunk, n - first);
+    result.counts += convert_codes(
+        conversion, *source.format, source.array.data.data() + first * in_bytes, count,
+        result.codes.data.data() + first * out_bytes,
+        options.flags.empty() ? nullptr : result.flags.as<std::uint8_t>() + first, first);
+    progress.show(first + count);
+  }
+  return result;
+}
+
+/// A line may say more than the 64 bits of a Value hold; where those are too few for one rounding
+/// it is refused.
+void check_precision(const Options& options, const Conversion& conversion, const Value& value,
+                     std::size_t line) {
+  constexpr int kSignificand = 64;
+  const int needed = conversion.format->mantissa_bits + 3 + conversion.rounding.random_bits;
+  if (!value.sticky || needed <= kSignificand) return;
+  throw Error(fmt::format("{}: line {}: expected at most {} significant bits for {} with {}",
+                          options.in, line, kSignificand, conversion.format->name,
+                          to_string(conversion.rounding)));
+}
+
+Result encode_text(const std::vector<Value>& values, const Conversion& conversion,
+                   const Options& options) {
+  const Format& format = *conversion.format;
+  const ArrayShape shape = {static_cast<std::int64_t>(values.size())};
+  Result result{"text", Array(container_type(format), shape), Array(ArrayType::uint8, shape), {}};
+  const int bytes = bytes_of(result.codes.type);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    check_precision(options, conversion, values[i], i + 1);
+    const Encoded encoded = encode_element(conversion, values[i], static_cast<std::int64_t>(i));
+    const std::uint64_t container = encoded.code << format.container_shift;
+    std::memcpy(result.codes.data.data() + i * bytes, &container, static_cast<std::size_t>(bytes));
+    result.flags.as<std::uint8_t>()[i] = encoded.flags;
+    result.counts.add(encoded.flags);
+  }
+  return result;
+}
+
+Result encode(const Options& options, const Format& format, SettledConversion& settled) {
+  if (options.text) {
+    const std::vector<Value> values = read_text_numbers(options.in);
+    settled = settle(options.conversion, format, {static_cast<std::int64_t>(values.size())});
+    return encode_text(values, settled.conversion, options);
+  }
+  CodesTold told;
+  if (!options.from.empty()) told.format = &find_format(options.from);
+  told.tensor = options.tensor;
+  const Codes source = read_numbers(options.in, told);
+  settled = settle(options.conversion, format, source.array.shape);
+  return encode_array(source, settled.conversion, options);
+}
+
+void print_summary(const Options& options, const Result& result, const Sidecar& about) {
+  const FlagCounts& counts = result.counts;
+  if (options.json) {
+    fmt::print("{}\n", OrderedJson({{"out", options.out},
+                                    {"format", *about.format},
+                                    {"rounding", *about.rounding},
+                                    {"overflow", *about.overflow},
+                                    {"from", result.from},
+                                    {"shape", result.codes.shape},
+                                    {"packed", *about.packed},
+                                    {"n", result.codes.elements()},
+                                    {"flags",
+                                     {{"inexact", counts.inexact},
+                                      {"underflow", counts.underflow},
+                                      {"overflow", counts.overflow},
+                                      {"invalid", counts.invalid}}}})
+                           .dump(2));
+    return;
+  }
+  fmt::print("{}: {} {} {} of {} {}, {} elements: {}\n", options.out, *about.format,
+             *about.rounding, *about.overflow, result.from, shape_text(result.codes.shape),
+             result.codes.elements(), flags_text(counts));
+}
+
+/// Everything that can be refused before anything is read.
+void check_options(const Options& options, const Format& format) {
+  require_replaceable(options.out);
+  if (!options.flags.empty()) require_replaceable(options.flags);
+  if (!options.order.empty() && !options.packed)
+    throw Error("--order: expected --packed beside it");
+  if (options.packed) {
+    check_bit_order(options.order.empty() ? BitOrder::low_first : parse_bit_order(options.order),
+                    format.bits);
+  }
+  if (options.text && !options.from.empty())
+    throw Error("--from: expected no --text beside it: text has no format");
+}
+
+int run(const Options& options) {
+  const Format& format = find_format(options.format);
+  check_options(options, format);
+  SettledConversion settled = settle(
+      {options.conversion.rounding, options.conversion.overflow, "", options.conversion.seed},
+      format, {});
+  const Result result = encode(options, format, settled);
+  Sidecar about;
+  about.numemu = NUMEMU_VERSION;
+  about.format = format.name;
+  about.packed = options.packed;
+  if (options.packed)
+    about.order = options.order.empty() ? BitOrder::low_first : parse_bit_order(options.order);
+  about.rounding = to_string(settled.conversion.rounding);
+  about.overflow = to_string(settled.conversion.overflow);
+  about.seed = settled.seed;
+  write_codes(options.out, format, result.codes.shape, result.codes.data.data(), about,
+              options.tensor);
+  if (!options.flags.empty())
+    write_npy(options.flags, ArrayType::uint8, result.codes.shape, result.flags.data.data());
+  print_summary(options, result, about);
+  return kFine;
+}
+
+}  // namespace
+
+void add_encode(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("encode", "Convert numbers to codes of a format");
+  auto options = std::make_shared<Options>();
+  command->add_option("--format", options->format, "A name, alias, descriptor or codebook(FILE)")
+      ->required()
+      ->type_name("F");
+  command
+      ->add_option("--in", options->in,
+                   "Numbers (float16, float32, float64), codes with --from or a sidecar, or lines "
+                   "of text with --text (- is standard input)")
+      ->required()
+      ->type_name("X.npy");
+  command->add_option("--out", options->out, "Codes (.npy or .safetensors); a sidecar beside them")
+      ->required()
+      ->type_name("CODES.npy");
+  command->add_option("--from", options->from, "The format whose codes --in holds")->type_name("F");
+  add_conversion_options(*command, options->conversion);
+  command->add_option("--flags", options->flags, "Exception flags of each element, uint8")
+      ->type_name("FLAGS.npy");
+  command->add_flag("--packed", options->packed, "Pack codes of 1 to 8 bits; rows start on a byte");
+  command->add_option("--order", options->order, "Of packed codes: low-first or high-first")
+      ->type_name("ORDER");
+  command->add_option("--tensor", options->tensor, "Tensor of a .safetensors file")
+      ->type_name("NAME");
+  command->add_flag("--text", options->text, "Read one number a line, hexadecimal or decimal");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

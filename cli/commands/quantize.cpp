@@ -1,0 +1,273 @@
+// numemu quantize: an array of numbers to codes that share scales, and what they stand for.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/block_options.hpp"
+#include "cli/command.hpp"
+#include "cli/conversion_options.hpp"
+#include "emu/stats/pairwise.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/codes_file.hpp"
+#include "formats/storage/npy.hpp"
+#include "policies/quantize_blocks.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct Options {
+  BlockOptions block;
+  ConversionOptions conversion;
+  std::string in, out, codes, scales, tensor_scale, zero_points;
+  std::string rule, scale_round, nonfinite = "propagate";
+  bool full_range = false, no_tensor_scale = false, json = false, quiet = false;
+};
+
+/// float32 numbers, or numbers of a format that are exact there.
+Array read_float32(const std::string& path) {
+  Codes source = read_numbers(path, {});
+  const Format& float32 = find_format("float32");
+  if (source.format->name == float32.name) return std::move(source.array);
+  if (!exact_in(*source.format, float32)) {
+    throw Error(
+        fmt::format("{}: dtype: expected float32, or numbers that are exact there, found {}", path,
+                    source.format->name));
+  }
+  Array values(ArrayType::float32, source.array.shape);
+  Conversion widen;
+  widen.format = &float32;
+  widen.overflow = Overflow::propagate;
+  convert_codes(widen, *source.format, source.array.data.data(), source.array.elements(),
+                values.data.data());
+  return values;
+}
+
+/// The arrays that the run writes, taken only where they were asked for.
+struct Outputs {
+  Array y, codes, scales, zero_points;
+  float tensor_scale = 1;
+
+  Outputs(const Options& options, const BlockFormat& f, const BlockLayout& layout,
+          const ArrayShape& shape)
+      : y(ArrayType::float32, shape) {
+    if (!options.codes.empty()) codes = Array(container_type(*f.element), shape);
+    if (!options.scales.empty()) scales = Array(container_type(*f.scale), layout.scale_shape);
+    if (!options.zero_points.empty()) {
+      zero_points = Array(f.affine == Affine::min ? ArrayType::float32 : container_type(*f.element),
+                          layout.scale_shape);
+    }
+  }
+  BlockArrays arrays() {
+    return {codes.data.data(), scales.data.data(), zero_points.data.data(), &tensor_scale};
+  }
+};
+
+/// Everything that can be refused before anything is read.
+void check_options(const Options& options, const BlockFormat& f) {
+  for (const std::string& path :
+       {options.out, options.codes, options.scales, options.tensor_scale, options.zero_points}) {
+    if (!path.empty()) require_replaceable(path);
+  }
+  if (!options.tensor_scale.empty() && !f.tensor_scale)
+    throw Error(fmt::format("--tensor-scale: {} has no tensor scale", f.name));
+  if (options.no_tensor_scale && !f.tensor_scale)
+    throw Error(fmt::format("--no-tensor-scale: {} has no tensor scale", f.name));
+  if (!options.zero_points.empty() && f.affine == Affine::sym)
+    throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
+  const bool symmetric_integers =
+      f.element->kind == Kind::integer && f.element->is_signed && f.affine == Affine::sym;
+  if (options.full_range && !symmetric_integers)
+    throw Error(fmt::format("--full-range: {} has no symmetric integers", f.name));
+  if (!options.scale_round.empty() && (f.power_of_two_scale() || f.tensor_scale))
+    throw Error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
+}
+
+policies::BlockQuantization quantization_of(const Options& options, const BlockFormat& f,
+                                            const Conversion& conversion) {
+  policies::BlockQuantization how;
+  how.format = &f;
+  how.rule = &policies::find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
+  how.element = conversion;
+  how.element.symmetric = !options.full_range;
+  if (!options.scale_round.empty()) how.scale_rounding = parse_rounding(options.scale_round).mode;
+  if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
+  if (options.nonfinite == "ignore") how.nonfinite = policies::Nonfinite::ignore;
+  how.use_tensor_scale = !options.no_tensor_scale;
+  return how;
+}
+
+/// 10 log10 of signal over noise, over the elements that are finite in both; nothing without noise.
+std::optional<double> sqnr_db(const float* x, const float* y, std::int64_t n) {
+  const auto sum = [&](const auto& term) {
+    return stats::pairwise_sum(n, [&](std::int64_t i) {
+      return std::isfinite(x[i]) && std::isfinite(y[i]) ? term(double{x[i]}, double{y[i]}) : 0.0;
+    });
+  };
+  const double signal = sum([](double a, double) { return a * a; });
+  const double noise = sum([](double a, double b) { return (b - a) * (b - a); });
+  if (noise == 0) return std::nullopt;
+  return 10 * std::log10(signal / noise);
+}
+
+void write_outputs(const Options& options, const BlockFormat& f, const Sidecar& about,
+                   const Outputs& outputs) {
+  // float32 scales and minima are numbers, everything else is codes of a format.
+  const auto write = [&](const std::string& path, const Format& format, const Array& array) {
+    if (path.empty()) return;
+    if (array.type == ArrayType::float32) {
+      write_numbers(path, find_format("float32"), array);
+    } else {
+      write_codes(path, format, array.shape, array.data.data(), about);
+    }
+  };
+  write_numbers(options.out, find_format("float32"), outputs.y);
+  write(options.codes, *f.element, outputs.codes);
+  write(options.scales, *f.scale, outputs.scales);
+  write(options.zero_points, *f.element, outputs.zero_points);
+  if (!options.tensor_scale.empty())
+    write_npy(options.tensor_scale, ArrayType::float32, {}, &outputs.tensor_scale);
+}
+
+struct Summary {
+  const Options& options;
+  const policies::BlockQuantization& how;
+  const BlockLayout& layout;
+  const Sidecar& about;
+  const policies::BlockCounts& counts;
+  const ArrayShape& shape;
+  std::optional<double> sqnr;
+};
+
+void print_json(const Summary& s) {
+  const BlockFormat& f = *s.how.format;
+  const FlagCounts& flags = s.counts.elements;
+  OrderedJson json = {{"out", s.options.out},
+                      {"block", f.name},
+                      {"format", f.element->name},
+                      {"scale", f.scale->name},
+                      {"granularity", to_string(f.span)}};
+  if (s.about.axis) json["axis"] = *s.about.axis;
+  json.update(OrderedJson({{"rounding", *s.about.rounding},
+                           {"overflow", *s.about.overflow},
+                           {"scale_rule", *s.about.scale_rule},
+                           {"shape", s.shape},
+                           {"scale_shape", s.layout.scale_shape},
+                           {"n", s.layout.elements()},
+                           {"blocks", s.counts.blocks},
+                           {"zero_blocks", s.counts.zero_blocks},
+                           {"nan_blocks", s.counts.nan_blocks},
+                           {"bits_per_element", stored_bits(f, s.layout)},
+                           {"flags",
+                            {{"inexact", flags.inexact},
+                             {"underflow", flags.underflow},
+                             {"overflow", flags.overflow},
+                             {"invalid", flags.invalid}}},
+                           {"sqnr_db", s.sqnr ? OrderedJson(*s.sqnr) : OrderedJson()}}));
+  if (!f.power_of_two_scale())
+    json["scale_rounding"] = to_string(Rounding{.mode = s.how.scale_rounding});
+  if (f.tensor_scale) json["tensor_scale"] = s.counts.tensor_scale;
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_text(const Summary& s) {
+  const BlockFormat& f = *s.how.format;
+  std::string rule = *s.about.scale_rule;
+  if (!f.power_of_two_scale()) rule += " " + to_string(Rounding{.mode = s.how.scale_rounding});
+  std::string blocks = fmt::format("{} scales", s.counts.blocks);
+  if (s.counts.zero_blocks > 0) blocks += fmt::format(", {} zero blocks", s.counts.zero_blocks);
+  if (s.counts.nan_blocks > 0) blocks += fmt::format(", {} NaN blocks", s.counts.nan_blocks);
+  if (f.tensor_scale) blocks += fmt::format(", tensor scale {:a}", s.counts.tensor_scale);
+  fmt::print("{}: {} {} {} scale rule {}, {} {} elements, {}, {:.4g} bits: {}; SQNR {}\n",
+             s.options.out, f.name, *s.about.rounding, *s.about.overflow, rule, shape_text(s.shape),
+             s.layout.elements(), blocks, stored_bits(f, s.layout), flags_text(s.counts.elements),
+             s.sqnr ? fmt::format("{:.2f} dB", *s.sqnr) : "infinite");
+}
+
+int run(const Options& options) {
+  const BlockFormat& f = block_format_of(options.block);
+  check_options(options, f);
+  parse_rounding(options.conversion.rounding);
+  parse_overflow(options.conversion.overflow);
+  policies::find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
+  const Array x = read_float32(options.in);
+  const int axis = options.block.axis_or_last();
+  const BlockLayout layout = [&] {
+    try {
+      return block_layout(f, x.shape, axis);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", options.in, error.what()));
+    }
+  }();
+  const SettledConversion settled = settle(options.conversion, *f.element, x.shape);
+  const policies::BlockQuantization how = quantization_of(options, f, settled.conversion);
+  Outputs outputs(options, f, layout, x.shape);
+  const float* numbers = x.as<float>();
+  float* y = outputs.y.as<float>();
+  const policies::BlockCounts counts =
+      policies::quantize_blocks(how, layout, numbers, outputs.arrays(), y);
+  Sidecar about;
+  about.numemu = NUMEMU_VERSION;
+  about.block = f.name;
+  about.axis = sidecar_axis(f, x.shape, axis);
+  about.packed = false;
+  about.rounding = to_string(settled.conversion.rounding);
+  about.overflow = to_string(settled.conversion.overflow);
+  about.scale_rule = how.rule->name;
+  about.seed = settled.seed;
+  write_outputs(options, f, about, outputs);
+  const Summary summary{
+      options, how, layout, about, counts, x.shape, sqnr_db(numbers, y, layout.elements())};
+  (options.json ? print_json : print_text)(summary);
+  return kFine;
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("quantize", "Quantize numbers that share scales");
+  auto options = std::make_shared<Options>();
+  add_block_options(*command, options->block);
+  command->add_option("--in", options->in, "Numbers: float32, float16")
+      ->required()
+      ->type_name("X.npy");
+  command->add_option("--out", options->out, "What they become: float32")
+      ->required()
+      ->type_name("Y.npy");
+  command->add_option("--codes", options->codes, "Codes of the elements")->type_name("C.npy");
+  command->add_option("--scales", options->scales, "Codes of the scales")->type_name("S.npy");
+  command->add_option("--tensor-scale", options->tensor_scale, "Scale of the tensor: float32")
+      ->type_name("T.npy");
+  command->add_option("--zero-points", options->zero_points, "Zero points (zp) or minima (min)")
+      ->type_name("Z.npy");
+  command
+      ->add_option("--scale-rule", options->rule,
+                   "floor, ceil, even, nearest or mse for powers of two; absmax, mse or none for "
+                   "real scales (default: the block format's)")
+      ->type_name("NAME");
+  add_conversion_options(*command, options->conversion);
+  command
+      ->add_option("--scale-round,--scale-rounding", options->scale_round,
+                   "Of real scales to their format: rup (default: never clips) or rne")
+      ->check(CLI::IsMember({"rup", "rne"}))
+      ->type_name("R");
+  command
+      ->add_option("--nonfinite", options->nonfinite,
+                   "Blocks with NaN or Inf: propagate (the block is NaN) or ignore")
+      ->check(CLI::IsMember({"propagate", "ignore"}))
+      ->capture_default_str()
+      ->type_name("MODE");
+  command->add_flag("--full-range", options->full_range,
+                    "Use the most negative code of symmetric integers");
+  command->add_flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

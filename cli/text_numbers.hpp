@@ -1,0 +1,20 @@
+// Numbers as lines of text, in files or on the standard streams.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/storage/array.hpp"
+#include "formats/value.hpp"
+
+namespace numemu::cli {
+
+/// One number a line; "-" is the standard input. Throws Error naming file and line.
+std::vector<Value> read_text_numbers(const std::string& path);
+
+/// Decoded values of codes in containers, one hexadecimal float a line, in C order; "-" is the
+/// standard output.
+void write_text_numbers(const std::string& path, const Format&, const Array& codes);
+
+}  // namespace numemu::cli

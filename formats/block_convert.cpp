@@ -1,0 +1,220 @@
+// Elements to codes and back under the scale of their block: exact numbers, one rounding each.
+#include "formats/block_convert.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <string>
+
+#include "formats/block_arithmetic.hpp"
+#include "formats/codec.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+
+namespace numemu {
+namespace {
+
+constexpr std::uint32_t kNaN = 0x7fc00000;
+
+// Whole numbers of 33 bits: encode() into it is rounding to an integer, with room for every zero
+// point; beyond it everything saturates anyway.
+const Format& whole_numbers() {
+  static const Format format = [] {
+    Format f;
+    f.name = "int33";
+    f.kind = Kind::integer;
+    f.bits = 33;
+    return f;
+  }();
+  return format;
+}
+
+// The range of q for affine formats.
+struct Range {
+  std::int64_t low, high;
+};
+
+std::int64_t number_of(const Format& integer, std::uint64_t code) {
+  return static_cast<std::int64_t>(code) -
+         ((code & integer.sign_bit()) != 0 ? std::int64_t{1} << integer.bits : 0);
+}
+
+Range range_of(const BlockFormat& f) {
+  const auto high = static_cast<std::int64_t>(f.element->largest_code());
+  return {f.affine == Affine::zp && f.element->is_signed ? -high - 1 : 0, high};
+}
+
+float to_float32(const Value& v) {
+  static const Format& float32 = find_format("float32");
+  if (v.kind == Class::nan) return std::bit_cast<float>(kNaN);
+  const Encoded result = encode(float32, v, {}, Overflow::ieee);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(result.code));
+}
+
+// x / factor, where factor is zero or positive.
+Value divided(const Value& x, const Value& factor) {
+  if (factor.kind == Class::finite) return exact_quotient(x, factor);
+  Value q = x;
+  if (x.kind == Class::finite) q.kind = Class::infinite;
+  return q;
+}
+
+// Rounds v to a whole number, adds `shift` and saturates.
+Encoded encode_shifted(const Format& element, const Range& range, const Conversion& c,
+                       const Value& v, std::int64_t shift, std::int64_t i) {
+  const Format& whole = whole_numbers();
+  const Encoded rounded = encode(whole, v, c.rounding, Overflow::saturate, c.random_bits(i));
+  const std::int64_t q = number_of(whole, rounded.code) + shift;
+  Encoded result{0, static_cast<std::uint8_t>(rounded.flags & ~kOverflow)};
+  if (v.kind == Class::infinite || ((q < range.low || q > range.high) && v.kind != Class::nan))
+    result.flags |= kOverflow | kInexact;
+  result.code =
+      static_cast<std::uint64_t>(std::clamp(q, range.low, range.high)) & element.code_mask();
+  return result;
+}
+
+// The first element of the array whose code has bits beyond the format's width; -1 for none.
+std::int64_t first_wide_code(const Format& f, const void* codes, std::int64_t n) {
+  const int container = 8 * container_bytes(f);
+  if (f.bits >= container) return -1;
+  std::atomic<std::int64_t> first = n;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (load_code(f, codes, i) <= f.code_mask()) continue;
+    std::int64_t known = first;
+    while (i < known && !first.compare_exchange_weak(known, i)) {
+    }
+  }
+  return first == n ? -1 : first.load();
+}
+
+void check_codes(const char* what, const Format& f, const void* codes, std::int64_t n) {
+  const std::int64_t i = first_wide_code(f, codes, n);
+  if (i >= 0)
+    throw Error(std::string(what) + ": element " + std::to_string(i) + " is " +
+                std::to_string(load_code(f, codes, i)) + ", expected at most " +
+                std::to_string(f.code_mask()) + " for " + f.name);
+}
+
+}  // namespace
+
+std::uint64_t load_code(const Format& f, const void* codes, std::int64_t i) {
+  switch (container_bytes(f)) {
+    case 1:
+      return static_cast<const std::uint8_t*>(codes)[i];
+    case 2:
+      return static_cast<const std::uint16_t*>(codes)[i];
+    default:
+      return static_cast<const std::uint32_t*>(codes)[i];
+  }
+}
+
+void store_code(const Format& f, void* codes, std::int64_t i, std::uint64_t code) {
+  switch (container_bytes(f)) {
+    case 1:
+      static_cast<std::uint8_t*>(codes)[i] = static_cast<std::uint8_t>(code);
+      break;
+    case 2:
+      static_cast<std::uint16_t*>(codes)[i] = static_cast<std::uint16_t>(code);
+      break;
+    default:
+      static_cast<std::uint32_t*>(codes)[i] = static_cast<std::uint32_t>(code);
+  }
+}
+
+void store_scale(const BlockFormat& f, const BlockArrays& arrays, std::int64_t b,
+                 const StoredScale& stored) {
+  if (arrays.scales != nullptr) store_code(*f.scale, arrays.scales, b, stored.scale);
+  if (arrays.zero_points == nullptr) return;
+  if (f.affine == Affine::min)
+    static_cast<float*>(arrays.zero_points)[b] = std::bit_cast<float>(stored.shift);
+  if (f.affine == Affine::zp) store_code(*f.element, arrays.zero_points, b, stored.shift);
+}
+
+StoredScale nan_scale(const BlockFormat& f) {
+  if (!f.scale->has_nan())
+    throw Error("a block holds NaN or Inf, and scale format " + f.scale->name + " of " + f.name +
+                " has no NaN to say so");
+  return {f.scale->nan_code(), 0};
+}
+
+BlockScale block_scale(const BlockFormat& f, const StoredScale& stored, float tensor_scale) {
+  BlockScale scale;
+  scale.factor = decode(*f.scale, stored.scale);
+  if (f.tensor_scale) scale.factor = exact_product(scale.factor, value_of(tensor_scale));
+  scale.factor.exponent += f.element_exponent;
+  if (f.affine == Affine::zp) scale.zero = number_of(*f.element, stored.shift);
+  if (f.affine == Affine::min) scale.minimum = value_of(std::bit_cast<float>(stored.shift));
+  return scale;
+}
+
+Encoded encode_in_block(const BlockFormat& f, const Conversion& c, const BlockScale& s, float x,
+                        std::int64_t i) {
+  const bool nan_block = s.factor.kind == Class::nan;
+  if (f.affine == Affine::sym) {
+    if (nan_block) return {encode(*f.element, {}, {}, Overflow::saturate).code, 0};
+    return encode_element(c, divided(value_of(x), s.factor), i);
+  }
+  if (nan_block) return {};
+  const Value quotient = f.affine == Affine::min && s.factor.kind == Class::finite
+                             ? quotient_of_difference(value_of(x), s.minimum, s.factor)
+                             : divided(value_of(x), s.factor);
+  return encode_shifted(*f.element, range_of(f), c, quotient, s.zero, i);
+}
+
+float decode_in_block(const BlockFormat& f, const BlockScale& s, std::uint64_t code) {
+  if (f.affine == Affine::zp) {
+    const std::int64_t q = number_of(*f.element, code) - s.zero;
+    const Value value{q == 0 ? Class::zero : Class::finite, q < 0, false, 0,
+                      static_cast<std::uint64_t>(q < 0 ? -q : q)};
+    return to_float32(exact_product(value, s.factor));
+  }
+  const Value product = exact_product(decode(*f.element, code), s.factor);
+  return to_float32(f.affine == Affine::min ? exact_sum(product, s.minimum) : product);
+}
+
+std::uint32_t zero_point(const BlockFormat& f, const Value& factor, float low) {
+  const Range range = range_of(f);
+  Value steps = divided(value_of(low), factor);
+  steps.negative = false;
+  const Encoded rounded = encode(whole_numbers(), steps, {}, Overflow::saturate);
+  const std::int64_t z = range.low + number_of(whole_numbers(), rounded.code);
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(std::min(z, range.high)) &
+                                    f.element->code_mask());
+}
+
+FlagCounts encode_elements(const BlockFormat& f, const Conversion& c, const BlockScale& s,
+                           const float* x, const BlockElements& elements, std::int64_t begin,
+                           std::int64_t end, void* codes, float* y) {
+  FlagCounts counts{.elements = end - begin};
+  for (std::int64_t k = begin; k < end; ++k) {
+    const std::int64_t i = elements.at(k);
+    const Encoded result = encode_in_block(f, c, s, x[i], i);
+    counts.add(result.flags);
+    if (codes != nullptr) store_code(*f.element, codes, i, result.code);
+    if (y != nullptr) y[i] = decode_in_block(f, s, result.code);
+  }
+  return counts;
+}
+
+void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const BlockSource& source,
+                       float* y) {
+  const std::int64_t n = layout.elements();
+  check_codes("codes", *f.element, source.codes, n);
+  check_codes("scales", *f.scale, source.scales, layout.blocks);
+  if (f.affine == Affine::zp)
+    check_codes("zero points", *f.element, source.zero_points, layout.blocks);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t b = layout.block_of(i);
+    StoredScale stored{load_code(*f.scale, source.scales, b), 0};
+    if (f.affine == Affine::zp)
+      stored.shift = static_cast<std::uint32_t>(load_code(*f.element, source.zero_points, b));
+    if (f.affine == Affine::min)
+      stored.shift = std::bit_cast<std::uint32_t>(static_cast<const float*>(source.zero_points)[b]);
+    const BlockScale scale = block_scale(f, stored, source.tensor_scale);
+    y[i] = decode_in_block(f, scale, load_code(*f.element, source.codes, i));
+  }
+}
+
+}  // namespace numemu

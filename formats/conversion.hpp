@@ -1,0 +1,46 @@
+// What a conversion of an array is told, and what it counts.
+#pragma once
+#include <cstdint>
+
+#include "formats/codec.hpp"
+#include "formats/format.hpp"
+#include "formats/random.hpp"
+#include "formats/rounding.hpp"
+
+namespace numemu {
+
+/// How to convert an array: the three axes and, for sr(n), where the random bits come from.
+struct Conversion {
+  const Format* format = nullptr;
+  Rounding rounding = {};
+  Overflow overflow = Overflow::saturate;
+  /// Leave out the most negative code of a signed integer (it saturates one code higher and counts
+  /// as overflow).
+  bool symmetric = true;
+  /// The counter-based random bits of element i.
+  RandomSource random = {};
+  /// Caller-supplied random bits instead, one word per element, r in its low n bits.
+  const std::uint32_t* random_words = nullptr;
+
+  /// r of element i (in its low n bits); 0 unless the rounding is stochastic.
+  std::uint32_t random_bits(std::int64_t i) const {
+    if (!rounding.stochastic()) return 0;
+    return random_words != nullptr
+               ? random_words[i]
+               : random.bits(static_cast<std::uint64_t>(i), rounding.random_bits);
+  }
+};
+
+/// encode() as the conversion says, of the element with index i in its tensor.
+Encoded encode_element(const Conversion&, const Value&, std::int64_t i);
+
+/// How many elements raised each flag.
+struct FlagCounts {
+  std::int64_t elements = 0, inexact = 0, underflow = 0, overflow = 0, invalid = 0;
+  /// Counts one element with these Flag bits.
+  void add(std::uint8_t flags);
+  FlagCounts& operator+=(const FlagCounts&);
+  friend bool operator==(const FlagCounts&, const FlagCounts&) = default;
+};
+
+}  // namespace numemu

@@ -1,0 +1,114 @@
+// Cuts arrays into chunks, fetches their random bits and hands them to the vector loops.
+#include "formats/float32_converter.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+
+#include "formats/codec.hpp"
+#include "formats/error.hpp"
+#include "formats/float_guard.hpp"
+#include "formats/simd/loops.hpp"
+#include "formats/simd/philox.hpp"
+
+namespace numemu {
+namespace {
+
+// Random words of one chunk stay in the first-level cache with its elements.
+constexpr std::int64_t kChunk = 1024;
+// Results that the second-level cache cannot hold are written past it.
+constexpr std::int64_t kStreamFrom = std::int64_t{1} << 22;
+constexpr std::uintptr_t kStreamAlignment = 64;
+
+float to_float32(const Value& v) {
+  static const Format& float32 = find_format("float32");
+  return std::bit_cast<float>(
+      static_cast<std::uint32_t>(encode(float32, v, {}, Overflow::ieee).code));
+}
+
+template <class Out>
+void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, std::uint8_t* flags,
+               std::int64_t first) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Encoded result = encode_element(c, value_of(x[i]), first + i);
+    if constexpr (std::is_same_v<Out, float>) {
+      out[i] = to_float32(decode(*c.format, result.code));
+    } else {
+      out[i] = static_cast<Out>(result.code);
+    }
+    if (flags != nullptr) flags[i] = result.flags;
+  }
+}
+
+void set_output(simd::Arrays& arrays, float* out) { arrays.values = out; }
+void set_output(simd::Arrays& arrays, std::uint8_t* out) { arrays.codes8 = out; }
+void set_output(simd::Arrays& arrays, std::uint16_t* out) { arrays.codes16 = out; }
+
+}  // namespace
+
+Float32Converter::Float32Converter(const Conversion& c) : conversion_(c) {
+  if (auto plan = simd::make_plan(c)) plan_ = std::make_unique<const simd::Plan>(*plan);
+}
+Float32Converter::~Float32Converter() = default;
+Float32Converter::Float32Converter(Float32Converter&&) noexcept = default;
+Float32Converter& Float32Converter::operator=(Float32Converter&&) noexcept = default;
+
+template <class Out>
+void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_t* flags,
+                           std::int64_t first) const {
+  if (!plan_) return reference(conversion_, x, n, out, flags, first);
+  const FloatGuard guard(plan_->host);
+  simd::Arrays arrays{.x = x, .n = n, .flags = flags};
+  set_output(arrays, out);
+  if (!conversion_.rounding.stochastic()) {
+    arrays.stream = std::is_same_v<Out, float> && n >= kStreamFrom &&
+                    reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
+    return simd::convert_vectors(*plan_, arrays);
+  }
+  alignas(64) std::uint32_t words[kChunk];
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const std::int64_t size = std::min(kChunk, n - begin);
+    if (conversion_.random_words != nullptr) {
+      const std::uint32_t mask =
+          (std::uint32_t{1} << plan_->random_bits) - 1;  // at most 24 bits in a plan
+      for (std::int64_t i = 0; i < size; ++i)
+        words[i] = conversion_.random_words[first + begin + i] & mask;
+    } else {
+      simd::fill_random(conversion_.random, plan_->random_bits,
+                        static_cast<std::uint64_t>(first + begin), size, words);
+    }
+    arrays.x = x + begin;
+    arrays.n = size;
+    arrays.random = words;
+    arrays.flags = flags == nullptr ? nullptr : flags + begin;
+    set_output(arrays, out + begin);
+    simd::convert_vectors(*plan_, arrays);
+  }
+}
+
+void Float32Converter::round(const float* x, std::int64_t n, float* y, std::uint8_t* flags,
+                             std::int64_t first) const {
+  run(x, n, y, flags, first);
+}
+
+void Float32Converter::encode(const float* x, std::int64_t n, std::uint8_t* codes,
+                              std::uint8_t* flags, std::int64_t first) const {
+  if (conversion_.format->bits > 8)
+    throw Error("format '" + conversion_.format->name + "' has more than 8 bits");
+  run(x, n, codes, flags, first);
+}
+
+void Float32Converter::encode(const float* x, std::int64_t n, std::uint16_t* codes,
+                              std::uint8_t* flags, std::int64_t first) const {
+  if (conversion_.format->bits <= 8 || conversion_.format->bits > 16)
+    throw Error("format '" + conversion_.format->name + "' has not 9 to 16 bits");
+  run(x, n, codes, flags, first);
+}
+
+FlagCounts count_flags(const std::uint8_t* flags, std::int64_t n) {
+  std::int64_t counts[5] = {};
+  simd::count_flags(flags, n, counts);
+  return {n, counts[0], counts[1], counts[2], counts[4]};
+}
+
+}  // namespace numemu

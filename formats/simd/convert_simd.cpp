@@ -1,0 +1,308 @@
+// The loops over float32 arrays, one set per instruction set, dispatched at run time.
+#include <algorithm>
+
+#include "formats/codec.hpp"
+#include "formats/simd/loops.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "formats/simd/convert_simd.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include "formats/simd/round-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace numemu::simd {
+namespace HWY_NAMESPACE {
+
+// What one vector becomes; only what the loop stores is computed.
+struct Result {
+  FloatVector value;
+  WordVector code, flags;
+};
+
+// The lean conversion: a saturating format with sign. A magnitude beyond the largest is cut to it
+// first and then exact; flags come from thresholds. Only for flags that depend on random bits does
+// the magnitude keep what lies beyond the largest value.
+template <Step kStep, bool kCodes, bool kFlags>
+struct Plain {
+  static constexpr bool kRandom = kStep == Step::stochastic, kBeyond = kRandom && kFlags;
+
+  static HWY_INLINE Result convert(const Plan& plan, FloatVector x, WordVector random) {
+    Result result{};
+    const FloatMask number = is_number(x);
+    const FloatVector largest = set(plan.largest), nan = set(plan.nan.value);
+    const FloatVector limit = kBeyond ? set(plan.beyond) : largest;
+    const FloatVector a =
+        kRandom ? clamp_magnitude(x, limit, number, nan) : clamp(x, limit, number, nan);
+    const Sum sum = round_magnitude<kStep>(plan, a, random);
+    FloatVector y = rounded_of(plan, sum);
+    const FloatMask over = hn::Gt(y, largest);
+    if (kBeyond) y = hn::IfThenElse(over, largest, y);
+    if (kCodes) {
+      WordVector magnitude = code_of(plan, sum);
+      if (kBeyond) magnitude = choose(over, set(plan.over.code), magnitude);
+      result.code = code_with_nan(plan, magnitude, x, number);
+    } else {
+      result.value = value_with_nan(plan, y, x, number);
+    }
+    if (kBeyond) {
+      const WordVector zero = hn::Zero(kWords);
+      const FloatMask inexact = hn::Or(differ(y, hn::Abs(x)), over);
+      WordVector flags = choose(inexact, set(std::uint32_t{kInexact}), zero);
+      flags = choose(hn::And(inexact, is_tiny_at_random(plan, a, random)),
+                     set(std::uint32_t{kInexact | kUnderflow}), flags);
+      flags = choose(over, set(std::uint32_t{kInexact | kOverflow}), flags);
+      result.flags = choose(number, flags, set(plan.nan.flags));
+    } else if (kFlags) {
+      result.flags = flags_of(plan, x, y, number);
+    }
+    return result;
+  }
+
+  static HWY_INLINE WordVector code_with_nan(const Plan& plan, WordVector magnitude, FloatVector x,
+                                             FloatMask number) {
+    const WordVector nan = set(plan.nan.code);
+    if (plan.nan_keeps_sign) return signed_code(plan, choose(number, magnitude, nan), x);
+    return choose(number, signed_code(plan, magnitude, x), nan);
+  }
+
+  // The rounded number y has its sign unless the step is random, but a zero need not.
+  static HWY_INLINE FloatVector value_with_nan(const Plan& plan, FloatVector y, FloatVector x,
+                                               FloatMask number) {
+    const FloatVector nan = set(plan.nan.value);
+    if (!kRandom && !plan.keeps_zero_sign) return y;  // NaN has no sign either
+    FloatVector value = mix(set(0x80000000U), x, y);
+    if (!plan.keeps_zero_sign) value = hn::IfThenZeroElse(hn::Eq(y, hn::Zero(kFloats)), value);
+    return plan.nan_keeps_sign ? value : hn::IfThenElse(number, value, nan);
+  }
+
+  static HWY_INLINE WordVector flags_of(const Plan& plan, FloatVector x, FloatVector y,
+                                        FloatMask number) {
+    const FloatVector magnitude = hn::Abs(x);
+    FloatVector tiny = set(plan.tiny_below.positive), over = set(plan.over_from.positive);
+    if (plan.sided) {
+      const FloatMask negative = hn::Lt(x, hn::Zero(kFloats));
+      tiny = hn::IfThenElse(negative, set(plan.tiny_below.negative), tiny);
+      over = hn::IfThenElse(negative, set(plan.over_from.negative), over);
+    }
+    const WordVector flags = flag_words(y, x, magnitude, tiny, over, kInexact,
+                                        kInexact | kUnderflow, kInexact | kOverflow);
+    return plan.nan.flags == 0 ? flags : choose(number, flags, set(plan.nan.flags));
+  }
+};
+
+// Every other conversion: the magnitude is cut to the step after the largest value, and what lies
+// outside the format is replaced afterwards.
+template <Step kStep>
+struct General {
+  // yes where x is negative.
+  static HWY_INLINE FloatVector sided(FloatMask negative, float positive, float other) {
+    return hn::IfThenElse(negative, set(other), set(positive));
+  }
+  static HWY_INLINE WordVector sided(FloatMask negative, std::uint32_t positive,
+                                     std::uint32_t other) {
+    return choose(negative, set(other), set(positive));
+  }
+  static HWY_INLINE void replace(FloatMask where, FloatMask negative, const Special& positive,
+                                 const Special& other, Result& result) {
+    result.value =
+        hn::IfThenElse(where, sided(negative, positive.value, other.value), result.value);
+    result.code = choose(where, sided(negative, positive.code, other.code), result.code);
+    result.flags = choose(where, sided(negative, positive.flags, other.flags), result.flags);
+  }
+
+  static HWY_INLINE Result convert(const Plan& plan, FloatVector x, WordVector random) {
+    const hn::RebindToSigned<Floats> integers;
+    const FloatVector zero = hn::Zero(kFloats), magnitude = hn::Abs(x);
+    const FloatMask negative =
+        hn::RebindMask(kFloats, hn::Lt(hn::BitCast(integers, x), hn::Zero(integers)));
+    const FloatMask number = is_number(x);
+    const FloatVector beyond = set(plan.beyond);
+    const FloatVector a = kStep == Step::stochastic ? clamp_magnitude(x, beyond, number, zero)
+                                                    : clamp(x, beyond, number, zero);
+    const Sum sum = round_magnitude<kStep>(plan, a, random);
+    FloatVector y = hn::Abs(rounded_of(plan, sum));
+    WordVector code = hn::And(code_of(plan, sum), set(plan.code_mask));
+    if (plan.gap) {
+      const FloatVector smallest = set(plan.smallest);
+      const FloatMask in_gap = hn::Lt(magnitude, smallest);
+      const FloatMask up =
+          hn::Ge(magnitude, sided(negative, plan.up_from.positive, plan.up_from.negative));
+      y = hn::IfThenElse(in_gap, hn::IfThenElseZero(up, smallest), y);
+      code = choose(in_gap, hn::IfThenElseZero(hn::RebindMask(kWords, up), set(1U)), code);
+    }
+    if (plan.flush) {
+      const FloatMask flushed = hn::Lt(y, set(plan.smallest_normal));
+      y = hn::IfThenElse(flushed, zero, y);
+      code = choose(flushed, hn::Zero(kWords), code);
+    }
+    const FloatMask over = hn::Gt(
+        y, sided(negative, plan.largest, plan.is_signed ? plan.largest_negative : plan.largest));
+    const FloatMask inexact = differ(y, magnitude);
+    const FloatMask tiny = hn::And(inexact, is_tiny(plan, a, magnitude, negative, random));
+    Result result;
+    result.flags = choose(inexact, set(std::uint32_t{kInexact}), hn::Zero(kWords));
+    result.flags = choose(tiny, set(std::uint32_t{kInexact | kUnderflow}), result.flags);
+
+    const FloatMask is_zero = hn::Eq(y, zero);
+    const FloatMask has_sign =
+        plan.keeps_zero_sign ? negative : hn::And(negative, hn::Not(is_zero));
+    result.value = hn::IfThenElse(has_sign, hn::Neg(y), y);
+    const WordVector with_sign = plan.twos_complement
+                                     ? hn::And(hn::Sub(hn::Zero(kWords), code), set(plan.code_mask))
+                                     : hn::Or(code, set(plan.sign_bit));
+    result.code = choose(has_sign, with_sign, code);
+
+    replace(over, negative, plan.over, plan.over_negative, result);
+    replace(hn::Eq(magnitude, set(HUGE_VALF)), negative, plan.infinity, plan.infinity_negative,
+            result);
+    if (!plan.is_signed)
+      replace(hn::And(negative, hn::Not(is_zero)), negative, plan.refused, plan.refused, result);
+    replace(hn::Not(number), negative, plan.nan, plan.nan_negative, result);
+    return result;
+  }
+
+  // Whether rounding with exponents that go on downwards stays below the smallest normal number.
+  static HWY_INLINE FloatMask is_tiny(const Plan& plan, FloatVector a, FloatVector magnitude,
+                                      FloatMask negative, WordVector random) {
+    if (kStep == Step::stochastic) return is_tiny_at_random(plan, a, random);
+    return hn::Lt(magnitude, sided(negative, plan.tiny_below.positive, plan.tiny_below.negative));
+  }
+};
+
+// Four vectors at a time, so that four rows of codes or flags leave as one row of bytes.
+constexpr int kUnroll = 4;
+
+template <class Kernel, Step kStep, bool kCodes>
+HWY_INLINE Result convert_one(const Plan& plan, const Arrays& to, std::int64_t i) {
+  const WordVector random =
+      kStep == Step::stochastic ? hn::LoadU(kWords, to.random + i) : hn::Zero(kWords);
+  const Result result = Kernel::convert(plan, hn::LoadU(kFloats, to.x + i), random);
+  if (kCodes) {
+    if (to.codes8 == nullptr) {
+      const hn::Rebind<std::uint16_t, Words> halves;
+      hn::StoreU(hn::TruncateTo(halves, result.code), halves, to.codes16 + i);
+    }
+  } else if (to.stream) {
+    hn::Stream(result.value, kFloats, to.values + i);
+  } else {
+    hn::StoreU(result.value, kFloats, to.values + i);
+  }
+  return result;
+}
+
+template <class Kernel, Step kStep, bool kCodes, bool kFlags>
+HWY_INLINE void convert_some(const Plan& plan, const Arrays& to, std::int64_t i) {
+  const std::int64_t n = lanes();
+  const Result a = convert_one<Kernel, kStep, kCodes>(plan, to, i);
+  const Result b = convert_one<Kernel, kStep, kCodes>(plan, to, i + n);
+  const Result c = convert_one<Kernel, kStep, kCodes>(plan, to, i + 2 * n);
+  const Result d = convert_one<Kernel, kStep, kCodes>(plan, to, i + 3 * n);
+  if (kCodes && to.codes8 != nullptr) store_bytes(a.code, b.code, c.code, d.code, to.codes8 + i);
+  if (kFlags) store_bytes(a.flags, b.flags, c.flags, d.flags, to.flags + i);
+}
+
+template <class Kernel, Step kStep, bool kCodes, bool kFlags>
+void loop(const Plan& shared, const Arrays& to) {
+  const Plan plan = shared;  // a local copy: its numbers stay in registers
+  constexpr std::int64_t kMost = kUnroll * static_cast<std::int64_t>(hn::MaxLanes(Floats()));
+  const std::int64_t step = kUnroll * lanes();
+  std::int64_t i = 0;
+  for (; i + step <= to.n; i += step) convert_some<Kernel, kStep, kCodes, kFlags>(plan, to, i);
+  if (i == to.n) return;
+  // The rest goes through a padded copy.
+  alignas(64) float x[kMost] = {}, values[kMost];
+  alignas(64) std::uint32_t random[kMost] = {};
+  std::uint8_t codes8[kMost], flags[kMost];
+  std::uint16_t codes16[kMost];
+  const std::int64_t rest = to.n - i;
+  std::copy_n(to.x + i, rest, x);
+  if (to.random != nullptr) std::copy_n(to.random + i, rest, random);
+  const Arrays last{x, rest, values, to.codes8 ? codes8 : nullptr, codes16, flags, random, false};
+  convert_some<Kernel, kStep, kCodes, kFlags>(plan, last, 0);
+  if (to.values) std::copy_n(values, rest, to.values + i);
+  if (to.codes8) std::copy_n(codes8, rest, to.codes8 + i);
+  if (to.codes16) std::copy_n(codes16, rest, to.codes16 + i);
+  if (to.flags) std::copy_n(flags, rest, to.flags + i);
+}
+
+template <Step kStep>
+void run_step(const Plan& plan, const Arrays& to) {
+  const bool codes = to.values == nullptr, flags = to.flags != nullptr;
+  const bool plain = codes ? plan.plain_codes : plan.plain_values;
+  if (plain && !flags) {
+    if (codes) return loop<Plain<kStep, true, false>, kStep, true, false>(plan, to);
+    return loop<Plain<kStep, false, false>, kStep, false, false>(plan, to);
+  }
+  if (plain) {
+    if (codes) return loop<Plain<kStep, true, true>, kStep, true, true>(plan, to);
+    return loop<Plain<kStep, false, true>, kStep, false, true>(plan, to);
+  }
+  if (codes && flags) return loop<General<kStep>, kStep, true, true>(plan, to);
+  if (codes) return loop<General<kStep>, kStep, true, false>(plan, to);
+  if (flags) return loop<General<kStep>, kStep, false, true>(plan, to);
+  return loop<General<kStep>, kStep, false, false>(plan, to);
+}
+
+void run(const Plan& plan, const Arrays& to) {
+  switch (plan.step) {
+    case Step::host:
+      return run_step<Step::host>(plan, to);
+    case Step::away:
+      return run_step<Step::away>(plan, to);
+    case Step::odd:
+      return run_step<Step::odd>(plan, to);
+    case Step::stochastic:
+      return run_step<Step::stochastic>(plan, to);
+  }
+}
+
+// Eight-bit lanes count up to 255 rounds before they are added up.
+void count(const std::uint8_t* flags, std::int64_t n, std::int64_t* counts) {
+  const hn::ScalableTag<std::uint8_t> bytes;
+  const hn::Repartition<std::uint64_t, decltype(bytes)> sums;
+  const auto width = static_cast<std::int64_t>(hn::Lanes(bytes));
+  constexpr int kBits = 5, kRounds = 255;
+  std::int64_t i = 0;
+  while (i + width <= n) {
+    auto a0 = hn::Zero(bytes), a1 = a0, a2 = a0, a4 = a0;
+    const auto one = hn::Set(bytes, 1);
+    for (int round = 0; round < kRounds && i + width <= n; ++round, i += width) {
+      const auto f = hn::LoadU(bytes, flags + i);
+      a0 = hn::Add(a0, hn::And(f, one));
+      a1 = hn::Add(a1, hn::And(hn::ShiftRight<1>(f), one));
+      a2 = hn::Add(a2, hn::And(hn::ShiftRight<2>(f), one));
+      a4 = hn::Add(a4, hn::And(hn::ShiftRight<4>(f), one));
+    }
+    const auto total = [&](auto v) {
+      return static_cast<std::int64_t>(hn::GetLane(hn::SumOfLanes(sums, hn::SumsOf8(v))));
+    };
+    counts[0] += total(a0);
+    counts[1] += total(a1);
+    counts[2] += total(a2);
+    counts[4] += total(a4);
+  }
+  for (; i < n; ++i)
+    for (int bit = 0; bit < kBits; ++bit) counts[bit] += flags[i] >> bit & 1;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace numemu::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace numemu::simd {
+
+HWY_EXPORT(run);
+HWY_EXPORT(count);
+
+void convert_vectors(const Plan& plan, const Arrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(run)(plan, arrays);
+}
+
+void count_flags(const std::uint8_t* flags, std::int64_t n, std::int64_t counts[5]) {
+  HWY_DYNAMIC_DISPATCH(count)(flags, n, counts);
+}
+
+}  // namespace numemu::simd
+#endif

@@ -1,0 +1,13 @@
+// Philox4x32-10 in vectors: the random bits of consecutive elements, as RandomSource gives them.
+#pragma once
+#include <cstdint>
+
+#include "formats/random.hpp"
+
+namespace numemu::simd {
+
+/// words[i] = source.bits(first + i, bits) for i in [0, n); bits 1..32.
+void fill_random(const RandomSource& source, int bits, std::uint64_t first, std::int64_t n,
+                 std::uint32_t* words);
+
+}  // namespace numemu::simd

@@ -1,0 +1,87 @@
+// Sizes are computed with overflow checks, memory is taken uninitialised.
+#include "formats/storage/array.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu {
+namespace {
+
+struct TypeRow {
+  std::string_view name;
+  int bytes;
+};
+
+/// In the order of ArrayType.
+constexpr std::array<TypeRow, 11> kTypes = {{{"int8", 1},
+                                             {"uint8", 1},
+                                             {"int16", 2},
+                                             {"uint16", 2},
+                                             {"int32", 4},
+                                             {"uint32", 4},
+                                             {"int64", 8},
+                                             {"uint64", 8},
+                                             {"float16", 2},
+                                             {"float32", 4},
+                                             {"float64", 8}}};
+static_assert(kTypes[static_cast<std::size_t>(ArrayType::float64)].name == "float64");
+
+constexpr std::size_t kAlignment = 64;
+/// Faulting in 4 KiB pages takes longer than reading a cached file into them.
+constexpr std::size_t kHugePage = std::size_t{1} << 21;
+
+}  // namespace
+
+int bytes_of(ArrayType type) { return kTypes[static_cast<std::size_t>(type)].bytes; }
+
+std::string_view to_string(ArrayType type) { return kTypes[static_cast<std::size_t>(type)].name; }
+
+ArrayType parse_array_type(std::string_view name) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (kTypes[i].name == name) return static_cast<ArrayType>(i);
+    known.emplace_back(kTypes[i].name);
+  }
+  throw Error(unknown_name("array type", name, known));
+}
+
+std::optional<std::int64_t> element_count_of(const ArrayShape& shape) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (__builtin_mul_overflow(count, extent, &count)) return std::nullopt;
+  }
+  return count;
+}
+
+std::string shape_text(const ArrayShape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+Bytes::Bytes(std::int64_t size) : size_(size) {
+  if (size <= 0) return;
+  const std::size_t alignment =
+      static_cast<std::size_t>(size) >= 2 * kHugePage ? kHugePage : kAlignment;
+  const std::size_t rounded =
+      (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
+  if (data_ == nullptr) throw std::bad_alloc();
+  if (alignment == kHugePage) madvise(data_.get(), rounded, MADV_HUGEPAGE);
+}
+
+Array::Array(ArrayType t, ArrayShape s) : type(t), shape(std::move(s)) {
+  std::int64_t bytes = 0;
+  const std::optional<std::int64_t> count = element_count_of(shape);
+  if (!count || __builtin_mul_overflow(*count, std::int64_t{bytes_of(t)}, &bytes))
+    throw std::bad_alloc();
+  data = Bytes(bytes);
+}
+
+}  // namespace numemu

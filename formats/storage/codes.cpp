@@ -1,0 +1,110 @@
+// Every element is looked at once: nothing behind this check sees bits that are no code.
+#include "formats/storage/codes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/error.hpp"
+
+namespace numemu {
+namespace {
+
+/// Codes of the format, shifted into their container, are IEEE numbers of that layout.
+bool is_ieee(const Format& f, int exponent_bits, int mantissa_bits) {
+  return f.kind == Kind::floating && f.is_signed && f.exponent_bits == exponent_bits &&
+         f.mantissa_bits + f.container_shift == mantissa_bits &&
+         f.bias == (1 << (exponent_bits - 1)) - 1 && f.specials == Specials::ieee &&
+         f.field_zero == FieldZero::subnormal;
+}
+
+std::vector<ArrayType> accepted_types(const Format& f) {
+  std::vector<ArrayType> types = {container_type(f)};
+  if (f.kind == Kind::integer && f.is_signed && f.bits <= 8) types.push_back(ArrayType::int8);
+  if (is_ieee(f, 5, 10)) types.push_back(ArrayType::float16);
+  if (types[0] == ArrayType::float32) types.push_back(ArrayType::uint32);
+  if (types[0] == ArrayType::float64) types.push_back(ArrayType::uint64);
+  return types;
+}
+
+[[noreturn]] void refuse_element(const std::string& path, const Format& f, std::int64_t i,
+                                 const std::string& range, const std::string& found) {
+  throw Error(fmt::format("{}: element {}: expected a code of {} within {}, found {}", path, i,
+                          f.name, range, found));
+}
+
+/// Sign-extended integers become zero-extended codes.
+void zero_extend(const std::string& path, const Format& f, Array& array) {
+  const int least = -(1 << (f.bits - 1)), most = -least - 1;
+  auto* codes = array.as<std::int8_t>();
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    if (codes[i] < least || codes[i] > most)
+      refuse_element(path, f, i, fmt::format("{}..{}", least, most), fmt::format("{}", codes[i]));
+    codes[i] = static_cast<std::int8_t>(codes[i] & static_cast<int>(f.code_mask()));
+  }
+}
+
+template <class Word>
+void check_codes(const std::string& path, const Format& f, const Array& array) {
+  const auto last = static_cast<Word>(f.last_code() << f.container_shift);
+  const auto below = static_cast<Word>((std::uint64_t{1} << f.container_shift) - 1);
+  const Word* codes = array.as<Word>();
+  const auto bad = [=](Word code) { return (code > last) | ((code & below) != 0); };
+  // Reduced without a branch first: nearly every array is fine, and then this runs at memory speed.
+  bool any = false;
+  for (std::int64_t i = 0; i < array.elements(); ++i) any |= bad(codes[i]);
+  if (!any) return;
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    if (!bad(codes[i])) continue;
+    refuse_element(path, f, i,
+                   fmt::format("0..{:#x}{}", last,
+                               below == 0 ? "" : fmt::format(" in steps of {:#x}", below + 1)),
+                   fmt::format("{:#x}", codes[i]));
+  }
+}
+
+void check_codes(const std::string& path, const Format& f, const Array& array) {
+  switch (bytes_of(array.type)) {
+    case 1:
+      return f.last_code() == 0xff ? void() : check_codes<std::uint8_t>(path, f, array);
+    case 2:
+      return f.last_code() == 0xffff ? void() : check_codes<std::uint16_t>(path, f, array);
+    case 4:
+      return f.last_code() == 0xffffffff ? void() : check_codes<std::uint32_t>(path, f, array);
+    default:
+      return check_codes<std::uint64_t>(path, f, array);
+  }
+}
+
+}  // namespace
+
+ArrayType container_type(const Format& f) {
+  const int bits = f.bits + f.container_shift;
+  if (bits <= 8) return ArrayType::uint8;
+  if (bits <= 16) return ArrayType::uint16;
+  if (bits <= 32) return is_ieee(f, 8, 23) ? ArrayType::float32 : ArrayType::uint32;
+  return is_ieee(f, 11, 52) ? ArrayType::float64 : ArrayType::uint64;
+}
+
+void require_type(const std::string& path, ArrayType found, const std::vector<ArrayType>& accepted,
+                  const std::string& what) {
+  if (std::find(accepted.begin(), accepted.end(), found) != accepted.end()) return;
+  std::vector<std::string_view> names;
+  for (const ArrayType type : accepted) names.push_back(to_string(type));
+  throw Error(fmt::format("{}: dtype: expected {} {}, found {}", path, fmt::join(names, " or "),
+                          what, to_string(found)));
+}
+
+Codes checked_codes(const std::string& path, const Format& f, Array array) {
+  require_type(path, array.type, accepted_types(f), "codes of " + f.name);
+  if (array.type == ArrayType::int8) {
+    zero_extend(path, f, array);
+  } else {
+    check_codes(path, f, array);
+  }
+  array.type = container_type(f);
+  return {&f, std::move(array)};
+}
+
+}  // namespace numemu

@@ -1,0 +1,120 @@
+// Reading JSON objects strictly: unknown keys, wrong types and unknown names are errors that say
+// where they stand.
+#include "formats/storage/json_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu {
+namespace {
+
+const Json kNull;
+constexpr std::streamoff kLargestText = 64 << 20;
+constexpr int kDeepest = 64;
+
+}  // namespace
+
+Json parse_json(const std::string& text, const std::string& where) {
+  std::vector<std::set<std::string>> keys;
+  const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepest) throw Error(where + ": nested deeper than 64 levels");
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !keys.back().insert(parsed.get<std::string>()).second) {
+      throw Error(
+          fmt::format("{}: key '{}' stands twice in one object", where, parsed.get<std::string>()));
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, callback);
+  } catch (const Json::parse_error& error) {
+    const std::size_t at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+    const auto line = 1 + std::count(text.begin(), text.begin() + at, '\n');
+    const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    const std::size_t column = start == std::string::npos ? at + 1 : at - start;
+    throw Error(fmt::format("{}: line {} column {}: not valid JSON", where, line, column));
+  } catch (const Json::exception& error) {
+    throw Error(where + ": not valid JSON: a number is too large");
+  }
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw Error(path + ": cannot be opened for reading");
+  if (std::filesystem::is_directory(path)) throw Error(path + ": expected a file, found a folder");
+  const std::streamoff size = file.tellg();
+  if (size < 0 || size > kLargestText)
+    throw Error(path + ": expected a text file of at most 64 MiB");
+  std::string text(static_cast<std::size_t>(size), '\0');
+  file.seekg(0);
+  if (!file.read(text.data(), size)) throw Error(path + ": cannot be read");
+  return text;
+}
+
+void JsonReader::fail(const std::string& what) const {
+  throw Error(fmt::format("{}: expected {}", where(), what));
+}
+
+void JsonReader::require_keys(const std::vector<std::string>& known) const {
+  if (!value_.is_object()) fail("an object");
+  for (const auto& item : value_.items()) {
+    if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
+      throw Error(fmt::format("{}: {}", where(), unknown_name("key", item.key(), known)));
+    }
+  }
+}
+
+bool JsonReader::has(const std::string& key) const {
+  return value_.is_object() && value_.contains(key);
+}
+
+bool JsonReader::is_null() const { return value_.is_null(); }
+
+JsonReader JsonReader::member(const std::string& key) const {
+  return {has(key) ? value_.at(key) : kNull, file_, path_.empty() ? key : path_ + "." + key};
+}
+
+JsonReader JsonReader::element(std::size_t i) const {
+  return {value_.at(i), file_, fmt::format("{}[{}]", path_, i)};
+}
+
+std::string JsonReader::text(const std::string& fallback) const {
+  if (value_.is_null()) return fallback;
+  if (!value_.is_string()) fail("a string");
+  return value_.get<std::string>();
+}
+
+std::int64_t JsonReader::integer(std::int64_t fallback, std::int64_t least,
+                                 std::int64_t most) const {
+  if (value_.is_null()) return fallback;
+  const double number = value_.is_number() ? value_.get<double>() : std::nan("");
+  if (!(number == std::floor(number)) || number < static_cast<double>(least) ||
+      number > static_cast<double>(most)) {
+    fail(fmt::format("an integer from {} to {}", least, most));
+  }
+  return static_cast<std::int64_t>(number);
+}
+
+std::string JsonReader::one_of(const std::string& fallback, const std::vector<std::string>& known,
+                               std::string_view kind) const {
+  const std::string name = text(fallback);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    throw Error(fmt::format("{}: {} (there {}: {})", where(), unknown_name(kind, name, known),
+                            known.size() == 1 ? "is" : "are", fmt::join(known, ", ")));
+  }
+  return name;
+}
+
+}  // namespace numemu

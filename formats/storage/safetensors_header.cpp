@@ -1,0 +1,252 @@
+// Layout as published by Hugging Face (github.com/huggingface/safetensors, README "Format").
+#include "formats/storage/safetensors_header.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "formats/error.hpp"
+
+namespace numemu {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDeepest = 3;  // { tensor: { key: [ numbers ] } }
+constexpr std::int64_t kLengthBytes = 8;
+constexpr char kMetadata[] = "__metadata__";
+static_assert(std::endian::native == std::endian::little, "the header length is copied as it is");
+
+/// Refuses what nlohmann/json would accept in silence: a key twice, and nesting that only wastes
+/// memory.
+class Guard {
+ public:
+  explicit Guard(const std::string& path) : path_(path) {}
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if ((event == Event::object_start || event == Event::array_start) && depth >= kDeepest) {
+      throw Error(path_ + ": header: expected at most 3 levels of nesting");
+    }
+    if (event == Event::object_start) keys_[depth].clear();
+    if (event == Event::key && !keys_[depth - 1].insert(parsed.get<std::string>()).second) {
+      throw Error(fmt::format("{}: header: expected each key once, found {} twice", path_,
+                              quote_name(parsed.get<std::string>())));
+    }
+    return true;
+  }
+
+ private:
+  const std::string& path_;
+  std::array<std::set<std::string>, kDeepest> keys_;
+};
+
+Json parse_json(const std::string& path, std::string_view text) {
+  if (text.empty() || text.front() != '{') {
+    throw Error(
+        fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
+  }
+  Guard guard(path);
+  try {
+    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
+      return guard(depth, event, parsed);
+    });
+  } catch (const Json::parse_error& error) {
+    throw Error(fmt::format("{}: byte {}: expected a JSON header, found a syntax error", path,
+                            kLengthBytes + static_cast<std::int64_t>(error.byte) - 1));
+  } catch (const Json::exception&) {  // a number beyond the range of a double
+    throw Error(path + ": header: expected JSON numbers in range");
+  }
+}
+
+/// One tensor's entry; every failure names it.
+class EntryReader {
+ public:
+  EntryReader(const std::string& path, const std::string& name, const Json& json)
+      : where_(path + ": tensor " + quote_name(name) + ": "), json_(json) {
+    entry_.name = name;
+  }
+
+  SafetensorsEntry read(std::int64_t data_bytes, const std::vector<std::string_view>& accepted) {
+    if (!json_.is_object()) fail("expected an object");
+    for (const auto& [key, value] : json_.items()) {
+      if (key != "dtype" && key != "shape" && key != "data_offsets") {
+        fail(fmt::format("expected the keys dtype, shape and data_offsets, found {}",
+                         quote_name(key)));
+      }
+    }
+    read_type(accepted);
+    entry_.shape = numbers("shape");
+    const std::vector<std::int64_t> offsets = numbers("data_offsets");
+    if (offsets.size() != 2)
+      fail(fmt::format("data_offsets: expected 2 numbers, found {}", offsets.size()));
+    entry_.begin = offsets[0];
+    entry_.end = offsets[1];
+    if (entry_.begin > entry_.end || entry_.end > data_bytes) {
+      fail(fmt::format(
+          "data_offsets: expected an ascending range inside the {} bytes of data, found [{}, {}]",
+          data_bytes, entry_.begin, entry_.end));
+    }
+    check_size();
+    return entry_;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& text) const { throw Error(where_ + text); }
+
+  const Json& at(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) fail(fmt::format("expected a key {}", key));
+    return *found;
+  }
+
+  void read_type(const std::vector<std::string_view>& accepted) {
+    const Json& type = at("dtype");
+    if (!type.is_string()) fail("dtype: expected a string");
+    const std::string& name = type.get_ref<const std::string&>();
+    entry_.type = safetensors_type(name);
+    if (accepted.empty() && entry_.type == nullptr)
+      fail(fmt::format("dtype: expected one of safetensors 0.6, found {}", quote_name(name)));
+    if (!accepted.empty() && std::find(accepted.begin(), accepted.end(), name) == accepted.end()) {
+      fail(fmt::format("dtype: expected {} or {}, found {}",
+                       fmt::join(accepted.begin(), accepted.end() - 1, ", "), accepted.back(),
+                       quote_name(name)));
+    }
+  }
+
+  std::vector<std::int64_t> numbers(const char* key) const {
+    const Json& list = at(key);
+    if (!list.is_array()) fail(fmt::format("{}: expected a list of numbers", key));
+    std::vector<std::int64_t> out;
+    for (const Json& number : list) {
+      if (!number.is_number_unsigned() || number.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {
+        fail(fmt::format("{}: expected integers of 0..2^63-1", key));
+      }
+      out.push_back(number.get<std::int64_t>());
+    }
+    return out;
+  }
+
+  void check_size() {
+    const std::int64_t found = entry_.end - entry_.begin;
+    const std::optional<std::int64_t> elements = element_count_of(entry_.shape);
+    const auto bits = static_cast<unsigned __int128>(elements.value_or(0)) * entry_.type->bits;
+    const bool overflow = !elements || bits / 8 > INT64_MAX;
+    const std::string of =
+        fmt::format("{} of shape {}", entry_.type->name,
+                    entry_.shape.size() > 16 ? fmt::format("of {} axes", entry_.shape.size())
+                                             : shape_text(entry_.shape));
+    if (!overflow && bits % 8 != 0) {
+      fail(fmt::format(
+          "shape: expected a whole number of bytes, found {} elements of {} bits for {}", *elements,
+          entry_.type->bits, of));
+    }
+    const auto bytes = static_cast<std::int64_t>(bits / 8);
+    if (overflow || bytes != found) {
+      fail(fmt::format("data_offsets: expected {} bytes for {}, found {}",
+                       overflow ? "more than 2^63" : std::to_string(bytes), of, found));
+    }
+    entry_.elements = *elements;
+  }
+
+  std::string where_;
+  const Json& json_;
+  SafetensorsEntry entry_;
+};
+
+void read_metadata(const std::string& path, const Json& json, SafetensorsHeader& header) {
+  if (!json.is_object()) throw Error(path + ": __metadata__: expected an object of strings");
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string())
+      throw Error(fmt::format("{}: __metadata__: {}: expected a string", path, quote_name(key)));
+    header.metadata.emplace_back(key, value.get<std::string>());
+  }
+}
+
+void check_coverage(const std::string& path, const SafetensorsHeader& header,
+                    std::int64_t data_bytes) {
+  std::int64_t covered = 0;
+  for (const SafetensorsEntry& entry : header.entries) {
+    if (entry.begin != covered) {
+      throw Error(fmt::format(
+          "{}: tensor {}: data_offsets: expected to begin at {} (no hole, no overlap), found {}",
+          path, quote_name(entry.name), covered, entry.begin));
+    }
+    covered = entry.end;
+  }
+  if (covered != data_bytes) {
+    throw Error(
+        fmt::format("{}: header: expected tensors that cover all {} bytes of data, found {}", path,
+                    data_bytes, covered));
+  }
+}
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view text,
+                                           std::int64_t data_bytes,
+                                           const std::vector<std::string_view>& accepted) {
+  const Json json = parse_json(path, text);
+  SafetensorsHeader header;
+  for (const auto& [name, entry] : json.items()) {
+    if (name == kMetadata) {
+      read_metadata(path, entry, header);
+    } else {
+      header.entries.push_back(EntryReader(path, name, entry).read(data_bytes, accepted));
+    }
+  }
+  std::stable_sort(header.entries.begin(), header.entries.end(),
+                   [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+                     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+                   });
+  check_coverage(path, header, data_bytes);
+  return header;
+}
+
+SafetensorsHeader read_safetensors_header(InputFile& file,
+                                          const std::vector<std::string_view>& accepted) {
+  if (file.left() < kLengthBytes)
+    file.fail(fmt::format("expected a header length of 8 bytes, found {} bytes", file.left()));
+  std::uint64_t length = 0;
+  file.read(&length, sizeof length);
+  const std::int64_t most = std::min(kMaxHeaderBytes, file.left());
+  if (length > static_cast<std::uint64_t>(most)) {
+    file.fail(fmt::format("expected a header of at most {} bytes, found {} declared at byte 0",
+                          most, length));
+  }
+  const std::string text = file.read(static_cast<std::int64_t>(length));
+  return parse_safetensors_header(file.path(), text, file.left(), accepted);
+}
+
+std::string format_safetensors_header(const std::string& path, const SafetensorsHeader& header) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : header.metadata) json[kMetadata][key] = value;
+  for (const SafetensorsEntry& entry : header.entries) {
+    auto& out = json[entry.name];
+    out["dtype"] = entry.type->name;
+    out["shape"] = entry.shape;
+    out["data_offsets"] = {entry.begin, entry.end};
+  }
+  std::string text;
+  try {
+    text = json.dump();
+  } catch (const Json::exception&) {
+    throw Error(path + ": header: expected tensor names and metadata in UTF-8");
+  }
+  text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+std::string quote_name(std::string_view name) {
+  constexpr std::size_t kLongest = 80;
+  std::string text = Json(std::string(name.substr(0, kLongest)))
+                         .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return "'" + text.substr(1, text.size() - 2) + (name.size() > kLongest ? "..." : "") + "'";
+}
+
+}  // namespace numemu

@@ -1,0 +1,49 @@
+// The JSON header of a safetensors file, checked against the bytes that follow it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/storage/array.hpp"
+#include "formats/storage/input_file.hpp"
+#include "formats/storage/safetensors_type.hpp"
+
+namespace numemu {
+
+/// Longest header accepted, as in the reference implementation.
+inline constexpr std::int64_t kMaxHeaderBytes = 100'000'000;
+
+/// One tensor of the file; its bytes are begin .. end-1 counted from the end of the header.
+struct SafetensorsEntry {
+  std::string name;
+  const SafetensorsType* type = nullptr;
+  ArrayShape shape;
+  std::int64_t elements = 0, begin = 0, end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry>
+      entries;  ///< in file order: they cover the data without hole or overlap
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< sorted by key
+};
+
+/// Parses the text between the length and the data. A dtype that is not among `accepted` (all of
+/// them if it is empty) is an Error. Throws Error naming `path`, the tensor and the key.
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view text,
+                                           std::int64_t data_bytes,
+                                           const std::vector<std::string_view>& accepted = {});
+
+/// Reads length and header from the start of a file, which is left at the first byte of data.
+SafetensorsHeader read_safetensors_header(InputFile& file,
+                                          const std::vector<std::string_view>& accepted = {});
+
+/// What stands before the data: the length and the text, padded with spaces so that the data start
+/// at a multiple of 8 bytes. Throws Error naming `path` where a name is not UTF-8.
+std::string format_safetensors_header(const std::string& path, const SafetensorsHeader&);
+
+/// A name in quotes for a one-line message: escaped, and cut when it is long.
+std::string quote_name(std::string_view name);
+
+}  // namespace numemu

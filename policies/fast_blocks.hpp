@@ -1,0 +1,42 @@
+// The vector path of quantize_blocks(): contiguous blocks with power-of-two scales, and those of
+// NVFP4.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "policies/quantize_blocks.hpp"
+
+namespace numemu::simd {
+struct Plan;
+}
+
+namespace numemu::policies {
+
+/// Serves formats and conversions, or not; where it does, the bits are those of
+/// quantize_blocks_reference(). Const functions may run in several threads at once.
+class FastBlocks {
+ public:
+  explicit FastBlocks(const BlockQuantization&);
+  ~FastBlocks();
+
+  /// Whether the vector loops serve such tensors.
+  bool serves(const BlockLayout&, float tensor_scale) const;
+
+  /// The blocks [begin, end) of a tensor that serves() accepted; arrays and y as quantize_blocks(),
+  /// of which codes or y must be there. Throws as it does.
+  BlockCounts quantize(const BlockLayout&, const float* x, float tensor_scale, std::int64_t begin,
+                       std::int64_t end, const BlockArrays&, float* y) const;
+
+ private:
+  struct Batch;
+  void choose_powers(Batch&) const;
+  void survey(Batch&) const;
+  void choose_nvfp4(Batch&) const;
+  void convert(const Batch&) const;
+  void replace(Batch&) const;
+
+  BlockQuantization how_;
+  std::unique_ptr<const simd::Plan> element_, scale_;
+};
+
+}  // namespace numemu::policies

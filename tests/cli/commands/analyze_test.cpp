@@ -1,0 +1,181 @@
+// numemu analyze from outside: tables, JSON, verdicts, files, and bad input in one line.
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "formats/storage/npy.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+namespace {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+using numemu::test::check_refused;
+using numemu::test::Result;
+
+struct Scratch : numemu::test::Scratch {
+  Result analyze(const std::string& arguments) const { return run("analyze " + arguments); }
+  Json json(const std::string& arguments) const {
+    const Result r = analyze(arguments + " --json");
+    INFO(arguments << "\n" << r.err);
+    REQUIRE(r.code == 0);
+    return Json::parse(r.out);
+  }
+  template <class T>
+  void save(const std::string& name, numemu::ArrayType type, const std::vector<T>& x) const {
+    numemu::write_npy(path + "/" + name, type, {static_cast<std::int64_t>(x.size())}, x.data());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("analyze: the table names its three axes and every verdict holds", "[fast]") {
+  const Scratch s;
+  const Result r =
+      s.analyze("--format e4m3fn --dist normal --n 20000 --best-scale --overflow ieee");
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Contains("float8_e4m3fn rne ieee, scale 1, 20000 draws of normal, seed 0"));
+  CHECK_THAT(r.out, Contains("predicted (exact)"));
+  CHECK_THAT(r.out, Contains("95 % interval"));
+  CHECK_THAT(r.out, Contains("best scale (saturate)"));
+  CHECK_THAT(r.out, Contains("power of two"));
+  CHECK_THAT(r.out, !Contains("fails"));
+}
+
+TEST_CASE("analyze --json: predictions, measurements, intervals, best scales", "[fast]") {
+  const Scratch s;
+  const Json json = s.json("--format int4 --dist uniform --scale 0.125 --best-scale --n 50000");
+  CHECK(json["format"] == "int4");
+  CHECK(json["rounding"] == "rne");
+  CHECK(json["overflow"] == "saturate");
+  CHECK(json["scale"] == 0.125);
+  CHECK(json["n"] == 50000);
+  CHECK(json["figures"].size() == 10);
+  for (const auto& item : json["figures"].items()) {
+    INFO(item.key() << " " << item.value().dump());
+    CHECK(item.value()["verdict"] == "holds");
+    CHECK(item.value()["ci95"][0] <= item.value()["measured"]);
+    CHECK(item.value()["ci95"][1] >= item.value()["measured"]);
+  }
+  // 15 cells of 1/8; the two halves beyond 7.5 of them have errors up to a whole step.
+  const double inside = 0.9375 * 0.125 * 0.125 / 12, outside = 0.0625 * 7.0 / 3 / 256;
+  CHECK(json["figures"]["mse"]["predicted"].get<double>() ==
+        Approx(inside + outside).epsilon(1e-12));
+  CHECK(json["best_scale"]["real"]["scale"].get<double>() == Approx(1 / 7.5).epsilon(1e-5));
+  CHECK(json["best_scale"]["power_of_two"]["log2_scale"] == -3);
+}
+
+TEST_CASE("analyze: results depend on the seed and not on the threads", "[fast]") {
+  const Scratch s;
+  const std::string common = "--format float4_e2m1fn --dist laplace --rounding 'sr(4)' --n 40000";
+  const Result one = s.analyze(common + " --threads 1"), three = s.analyze(common + " --threads 3");
+  CHECK(one.out == three.out);
+  CHECK(s.analyze(common + " --seed 1").out != one.out);
+}
+
+TEST_CASE("analyze: formats without sign get the law of |x|, infinite means are null", "[fast]") {
+  const Scratch s;
+  const Json json = s.json("--format uint4 --dist normal --rounding rup --n 2000");
+  CHECK(json["dist"] == "|normal|");
+  CHECK(json["figures"]["relative_square"]["predicted"].is_null());
+  CHECK(json["figures"]["relative_square"]["verdict"] == "undecided");
+}
+
+TEST_CASE("analyze: results that are not finite are counted and left out of the errors", "[fast]") {
+  const Scratch s;
+  const Json json = s.json(
+      "--format float8_e4m3fn --dist uniform --scale 0.001 --overflow ieee "
+      "--n 20000");
+  // Beyond 464 * 0.001 everything is NaN.
+  const double scale = static_cast<double>(0.001F);
+  CHECK(json["figures"]["nan"]["predicted"].get<double>() == Approx(1 - 464 * scale));
+  CHECK(json["figures"]["overflow"]["predicted"] == json["figures"]["nan"]["predicted"]);
+  CHECK(json["figures"]["signal"]["predicted"].get<double>() ==
+        Approx(464 * scale * 464 * scale / 3));
+  CHECK_THAT(s.analyze("--format float8_e4m3fn --dist uniform --scale 0.001 --overflow ieee").out,
+             Contains("means over the results that are finite"));
+}
+
+TEST_CASE("analyze FILE.npy: the law on the numbers equals the codec on them", "[fast]") {
+  const Scratch s;
+  std::vector<double> x;
+  for (int i = -500; i <= 500; ++i) x.push_back(i / 64.0 + (i % 3) * 1e-3);
+  s.save("x.npy", numemu::ArrayType::float64, x);
+  s.save("y.npy", numemu::ArrayType::float32, std::vector<float>(x.begin(), x.end()));
+  s.save("h.npy", numemu::ArrayType::float16, std::vector<std::uint16_t>{0x3c00, 0xc000, 0x3555});
+  for (const char* file : {"x.npy", "y.npy"}) {
+    for (const char* rounding : {"rne", "rodd", "'sr(6)'"}) {
+      const Json json = s.json(std::string("--format e2m3 --best-scale --dist ") + file +
+                               " --rounding " + rounding);
+      CHECK(json["n"] == 1001);
+      CHECK(json["dist"] == file);
+      for (const auto& item : json["figures"].items()) CHECK(item.value()["verdict"] == "holds");
+      CHECK(json["best_scale"]["real"]["mse"].get<double>() <=
+            json["figures"]["mse"]["predicted"].get<double>() * (1 + 1e-9));
+    }
+  }
+  // 1, -2 and 0x3555 = 0.33325...: only the last is no multiple of 1/8.
+  const double rest = 0.375 - 0.333251953125;
+  CHECK(s.json("--format e2m3 --dist h.npy")["figures"]["mse"]["measured"].get<double>() ==
+        Approx(rest * rest / 3).epsilon(1e-12));
+  CHECK_THAT(s.analyze("--format e2m3 --dist x.npy").out, Contains("1001 numbers of x.npy"));
+}
+
+TEST_CASE("analyze refuses bad arguments in one line", "[fast]") {
+  const Scratch s;
+  const auto refused = [&](const std::string& arguments, const std::string& text) {
+    INFO(arguments);
+    check_refused(s.analyze(arguments), text);
+  };
+  refused("--dist normal", "--format");
+  refused("--format e4m3fn", "--dist");
+  refused("--format e4m3fm --dist normal", "did you mean 'e4m3fn'");
+  refused("--format float32 --dist normal", "32 bits, expected a format of at most 16");
+  refused("--format binary15p1se --dist normal", "'binary15p1se': its values leave the range");
+  refused("--format int4 --dist nromal", "did you mean 'normal'");
+  refused("--format int4 --dist lognormal:0", "S is 0");
+  refused("--format int4 --dist lognormal:-2:log2", "S is -2");
+  refused("--format int4 --dist lognormal:two", "'two' is no number");
+  refused("--format int4 --dist lognormal:1:ln", "unknown unit 'ln'");
+  refused("--format int4 --dist normal --scale 0", "--scale: expected a positive number");
+  refused("--format int4 --dist normal --scale -1", "--scale");
+  refused("--format int4 --dist normal --scale 1e60", "'1e60'");
+  refused("--format int4 --dist normal --scale 1x", "'1x'");
+  refused("--format int4 --dist normal --scale nan", "'nan'");
+  refused("--format int4 --dist normal --n 10", "--n");
+  refused("--format int4 --dist normal --n 1e6", "--n");
+  refused("--format int4 --dist normal --seed -1", "--seed");
+  refused("--format int4 --dist normal --rounding rnd", "rne");
+  refused("--format int4 --dist normal --rounding 'sr(33)'", "sr(");
+  refused("--format int4 --dist normal --overflow wrap", "unknown overflow");
+  refused("--format int4 --dist normal --bestscale", "did you mean '--best-scale'");
+}
+
+TEST_CASE("analyze refuses bad files in one line that names the place", "[fast]") {
+  const Scratch s;
+  s.save("empty.npy", numemu::ArrayType::float32, std::vector<float>{});
+  s.save("nan.npy", numemu::ArrayType::float32, std::vector<float>{1, 2, NAN});
+  s.save("inf.npy", numemu::ArrayType::float64, std::vector<double>{-INFINITY});
+  s.save("int.npy", numemu::ArrayType::int32, std::vector<std::int32_t>{1});
+  s.save("zero.npy", numemu::ArrayType::float32, std::vector<float>(5));
+  s.save("good.npy", numemu::ArrayType::float32, std::vector<float>{1});
+  std::ofstream(s.path + "/text.npy") << "no numbers";
+  const auto refused = [&](const std::string& arguments, const std::string& text) {
+    INFO(arguments);
+    check_refused(s.analyze("--format int4 --dist " + arguments), text);
+  };
+  refused("empty.npy", "empty.npy: shape [0]");
+  refused("nan.npy", "nan.npy: element 2 is nan");
+  refused("inf.npy", "inf.npy: element 0 is -inf");
+  s.save("huge.npy", numemu::ArrayType::float64, std::vector<double>{1, 1e200});
+  refused("huge.npy", "huge.npy: element 1 is 1e+200, expected finite numbers up to 1e+75");
+  refused("int.npy", "int.npy: dtype int32, expected float16, float32 or float64");
+  refused("text.npy", "text.npy");
+  refused("none.npy", "none.npy");
+  refused("zero.npy --best-scale", "zero");
+  refused("good.npy --n 1000", "--n: not with a file");
+  CHECK(s.analyze("--format int4 --dist zero.npy").code == 0);
+}

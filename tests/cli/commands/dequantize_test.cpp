@@ -1,0 +1,165 @@
+// numemu dequantize from outside: the inverse of quantize, and arrays that contradict.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "formats/storage/npy.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+namespace {
+
+using namespace numemu;
+using Catch::Contains;
+using test::check_refused;
+using test::Result;
+
+constexpr std::int64_t kRows = 6, kColumns = 40;
+
+struct Folder : test::Scratch {
+  Folder() {
+    std::vector<float> x;
+    for (int i = 0; i < kRows * kColumns; ++i)
+      x.push_back(std::ldexp(static_cast<float>((i * 7919) % 509 - 254), i % 13 - 10));
+    write_npy(path + "/x.npy", ArrayType::float32, {kRows, kColumns}, x.data());
+    write_npy(path + "/square.npy", ArrayType::float32, {6, 6}, x.data());
+  }
+  /// Quantizes x.npy into c, s, t or z; the extra arrays are named in `more`.
+  void quantize(const std::string& options, const std::string& more = "",
+                const std::string& in = "x.npy") const {
+    const Result result = run("quantize " + options + " --in " + in +
+                              " --out y.npy --codes c.npy --scales s.npy " + more);
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+  }
+  Result back(const std::string& options) const {
+    return run("dequantize " + options + " --codes c.npy --scales s.npy --out y2.npy");
+  }
+  bool same() const {
+    return test::read_file(path + "/y.npy") == test::read_file(path + "/y2.npy");
+  }
+  void remove(const std::string& name) const { std::filesystem::remove(path + "/" + name); }
+};
+
+}  // namespace
+
+TEST_CASE("dequantize gives y of quantize back", "[fast]") {
+  const Folder s;
+  for (const std::string block :
+       {"--block mxfp4", "--block mxint8", "--block 'mx(e3m2,7)'",
+        "--block 'group(int4,16,float16)'", "--block 'group(e5m2,row,bf16)'",
+        "--format int8 --granularity tensor", "--format int8 --granularity channel",
+        "--format e4m3fn --granularity block --block-size 9"}) {
+    for (const std::string axis : {"", " --axis 0"}) {
+      CAPTURE(block, axis);
+      s.quantize(block + axis);
+      CHECK(s.back(block + axis).code == 0);
+      CHECK(s.same());
+      s.remove("y2.npy");
+      // The sidecar knows the axis.
+      CHECK(s.back(block).code == 0);
+      CHECK(s.same());
+    }
+  }
+  s.quantize("--block nvfp4", "--tensor-scale t.npy");
+  CHECK(s.back("--block nvfp4 --tensor-scale t.npy").code == 0);
+  CHECK(s.same());
+  CHECK(s.back("--block nvfp4").code == 0);  // a tensor scale of 1
+  CHECK_FALSE(s.same());
+  for (const std::string affine : {"zp", "min"}) {
+    const std::string block = "--block 'group(uint4,16,float16," + affine + ")'";
+    s.quantize(block, "--zero-points z.npy");
+    CHECK(s.back(block + " --zero-points z.npy").code == 0);
+    CHECK(s.same());
+  }
+}
+
+TEST_CASE("dequantize: --format finds its granularity in the sidecar or in the shapes", "[fast]") {
+  const Folder s;
+  for (const std::string granularity : {"tensor", "channel", "row"}) {
+    CAPTURE(granularity);
+    s.quantize("--format int8 --granularity " + granularity);
+    CHECK(s.back("--format int8").code == 0);
+    CHECK(s.same());
+    s.remove("c.npy.json");
+    CHECK(s.back("--format int8").code == 0);
+    CHECK(s.same());
+  }
+  s.quantize("--format int8 --granularity row", "", "square.npy");
+  CHECK(s.back("--format int8").code == 0);
+  CHECK(s.same());
+  s.remove("c.npy.json");
+  check_refused(
+      s.back("--format int8"),
+      "s.npy: shape: [6] fits the channels and the rows of [6, 6]: expected --granularity");
+  CHECK(s.back("--format int8 --granularity row").code == 0);
+  CHECK(s.same());
+  s.quantize("--format int8 --granularity block --block-size 9");
+  s.remove("c.npy.json");
+  check_refused(s.back("--format int8"), "s.npy: shape: [6, 5] fits neither");
+  CHECK(s.back("--format int8 --granularity block --block-size 9").code == 0);
+  CHECK(s.same());
+}
+
+TEST_CASE("codes of intN may be int8, scales float16", "[fast]") {
+  const Folder s;
+  const std::int8_t codes[4] = {-7, 7, 0, 3};
+  const std::uint16_t half = 0x3800;
+  write_npy(s.path + "/c.npy", ArrayType::int8, {4}, codes);
+  write_npy(s.path + "/s.npy", ArrayType::float16, {1}, &half);
+  REQUIRE(s.back("--block 'group(int4,4,float16)'").code == 0);
+  const Array y = read_npy(s.path + "/y2.npy");
+  CHECK(y.as<float>()[0] == -3.5f);
+  CHECK(y.as<float>()[3] == 1.5f);
+  const std::int8_t wide[4] = {-7, 8, 0, 3};
+  write_npy(s.path + "/c.npy", ArrayType::int8, {4}, wide);
+  check_refused(s.back("--block 'group(int4,4,float16)'"), "c.npy: element 1");
+}
+
+TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
+  const Folder s;
+  s.quantize("--block mxfp4");
+  check_refused(s.back("--block mxint8"), "c.npy.json: format");
+  check_refused(s.back("--block 'mx(e2m1,16)'"), "c.npy.json: block");
+  check_refused(s.back("--block mxfp4 --axis 0"), "c.npy.json: axis");
+  check_refused(s.back("--format e2m1 --granularity row"), "c.npy.json: block");
+  check_refused(s.back("--format int4"), "c.npy.json: format");
+  s.remove("c.npy.json");
+  check_refused(s.back("--block 'mx(e2m1,16)'"), "s.npy.json: block");
+  s.remove("s.npy.json");
+  check_refused(s.back("--block 'mx(e2m1,16)'"),
+                "s.npy: shape: expected [6, 3] for mx(float4_e2m1fn,16) of [6, 40], found [6, 2]");
+  check_refused(s.back("--block mxfp4 --axis 5"), "c.npy: axis 5 is outside");
+  check_refused(s.back("--block mxfp4 --zero-points z.npy"), "mxfp4 has no zero points");
+  check_refused(s.back("--block mxfp4 --tensor-scale t.npy"), "mxfp4 has no tensor scale");
+  check_refused(s.back("--block 'group(uint4,32,float8_e4m3fn,zp)'"), "--zero-points: expected");
+  check_refused(s.back(""), "expected --block B");
+  check_refused(s.run("dequantize --block mxfp4 --codes c.npy --out y.npy"), "--scales");
+  const std::uint8_t wide[2] = {1, 16};
+  write_npy(s.path + "/w.npy", ArrayType::uint8, {2}, wide);
+  check_refused(s.run("dequantize --block mxfp4 --codes w.npy --scales s.npy --out y.npy"),
+                "w.npy: element 1");
+  const float two[2] = {1, 2};
+  write_npy(s.path + "/t.npy", ArrayType::float32, {2}, two);
+  const std::uint8_t one = 0x38;
+  write_npy(s.path + "/s1.npy", ArrayType::uint8, {1}, &one);
+  const std::uint8_t code = 3;
+  write_npy(s.path + "/c1.npy", ArrayType::uint8, {1}, &code);
+  check_refused(
+      s.run("dequantize --block nvfp4 --codes c1.npy --scales s1.npy --tensor-scale t.npy "
+            "--out y.npy"),
+      "t.npy: shape: expected [] for a tensor scale, found [2]");
+  check_refused(s.run("dequantize --block 'group(int4,32,float16)' --codes c1.npy --scales s1.npy "
+                      "--out y.npy"),
+                "s1.npy: dtype");
+}
+
+TEST_CASE("dequantize summarizes", "[fast]") {
+  const Folder s;
+  s.quantize("--block mxfp4");
+  CHECK(s.back("--block mxfp4").out ==
+        "y2.npy: float32 of mxfp4 [6, 40], 240 elements, 12 scales\n");
+  const auto json = nlohmann::ordered_json::parse(s.back("--block mxfp4 --json").out);
+  CHECK(json["block"] == "mxfp4");
+  CHECK(json["n"] == 240);
+}

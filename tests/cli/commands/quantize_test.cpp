@@ -1,0 +1,250 @@
+// numemu quantize from outside: arrays, sidecars, summaries, and inputs refused in one line.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "formats/storage/npy.hpp"
+#include "formats/storage/sidecar.hpp"
+#include "policies/quantize_blocks.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+namespace {
+
+using namespace numemu;
+using Catch::Contains;
+using test::check_refused;
+using test::Result;
+using Summary = nlohmann::ordered_json;
+
+constexpr std::int64_t kRows = 5, kColumns = 70;
+
+std::vector<float> numbers() {
+  std::vector<float> x;
+  for (int i = 0; i < kRows * kColumns; ++i)
+    x.push_back(std::ldexp(static_cast<float>((i * 7919) % 509 - 254), i % 13 - 10));
+  return x;
+}
+
+/// A scratch folder with x.npy, the numbers above in shape (5, 70).
+struct Folder : test::Scratch {
+  std::vector<float> x = numbers();
+  Folder() { write_npy(path + "/x.npy", ArrayType::float32, {kRows, kColumns}, x.data()); }
+  Array npy(const std::string& name) const { return read_npy(path + "/" + name); }
+  void floats(const std::string& name, const ArrayShape& shape, const std::vector<float>& v) const {
+    write_npy(path + "/" + name, ArrayType::float32, shape, v.data());
+  }
+};
+
+bool same_bytes(const Array& array, const void* expected, std::size_t bytes) {
+  return array.data.size() == static_cast<std::int64_t>(bytes) &&
+         std::memcmp(array.data.data(), expected, bytes) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("quantize writes what the library computes", "[fast]") {
+  const Folder s;
+  const Result result = s.run(
+      "quantize --block mxfp4 --in x.npy --out y.npy --codes c.npy --scales s.npy --axis 0 "
+      "--scale-rule ceil --rounding 'sr(8)' --seed 5");
+  REQUIRE(result.code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(result.out, Contains("y.npy: mxfp4 sr(8) saturate scale rule ceil, [5, 70]") &&
+                             Contains("70 scales") && Contains("inexact") && Contains(" dB"));
+  policies::BlockQuantization how;
+  how.format = &find_block_format("mxfp4");
+  how.rule = &policies::find_scale_rule("ceil", *how.format);
+  how.element.rounding = parse_rounding("sr(8)");
+  how.element.random.seed = 5;
+  std::vector<float> y(s.x.size());
+  std::vector<std::uint8_t> codes(s.x.size()), scales(kColumns);
+  quantize_blocks(how, block_layout(*how.format, {kRows, kColumns}, 0), s.x.data(),
+                  {codes.data(), scales.data(), nullptr, nullptr}, y.data());
+  CHECK(s.npy("y.npy").shape == ArrayShape{kRows, kColumns});
+  CHECK(s.npy("s.npy").shape == ArrayShape{1, kColumns});
+  CHECK(same_bytes(s.npy("y.npy"), y.data(), 4 * y.size()));
+  CHECK(same_bytes(s.npy("c.npy"), codes.data(), codes.size()));
+  CHECK(same_bytes(s.npy("s.npy"), scales.data(), scales.size()));
+  const Sidecar about = read_sidecar(s.path + "/c.npy").value();
+  CHECK(about.format == "float4_e2m1fn");
+  CHECK(about.block == "mxfp4");
+  CHECK(about.axis == 0);
+  CHECK(about.logical_shape == ArrayShape{kRows, kColumns});
+  CHECK(about.rounding == "sr(8)");
+  CHECK(about.overflow == "saturate");
+  CHECK(about.scale_rule == "ceil");
+  CHECK(about.seed == 5);
+  CHECK(read_sidecar(s.path + "/s.npy").value().format == "float8_e8m0fnu");
+}
+
+TEST_CASE("arrays have the shapes and types of the contract", "[fast]") {
+  const Folder s;
+  struct Case {
+    const char* options;
+    ArrayType codes, scales;
+    ArrayShape shape;
+  };
+  const Case cases[] = {
+      {"--block mxint8", ArrayType::uint8, ArrayType::uint8, {5, 3}},
+      {"--block nvfp4", ArrayType::uint8, ArrayType::uint8, {5, 5}},
+      {"--block 'group(int4,128,float16)' --axis 0", ArrayType::uint8, ArrayType::uint16, {1, 70}},
+      {"--block 'group(int4,128,bf16)'", ArrayType::uint8, ArrayType::uint16, {5, 1}},
+      {"--block 'mx(float16,32)'", ArrayType::uint16, ArrayType::uint8, {5, 3}},
+      {"--format int8 --granularity tensor", ArrayType::uint8, ArrayType::float32, {}},
+      {"--format int8 --granularity channel", ArrayType::uint8, ArrayType::float32, {70}},
+      {"--format e4m3fn --granularity channel --axis 0", ArrayType::uint8, ArrayType::float32, {5}},
+      {"--format int8 --granularity row", ArrayType::uint8, ArrayType::float32, {5}},
+      {"--format int8 --granularity block", ArrayType::uint8, ArrayType::float32, {5, 3}},
+      {"--format int8 --granularity block --block-size 7",
+       ArrayType::uint8,
+       ArrayType::float32,
+       {5, 10}},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.options);
+    const Result result = s.run(std::string("quantize ") + one.options +
+                                " --in x.npy --out y.npy --codes c.npy --scales s.npy");
+    REQUIRE(result.code == 0);
+    CHECK(s.npy("y.npy").type == ArrayType::float32);
+    CHECK(s.npy("c.npy").type == one.codes);
+    CHECK(s.npy("c.npy").shape == ArrayShape{kRows, kColumns});
+    CHECK(s.npy("s.npy").type == one.scales);
+    CHECK(s.npy("s.npy").shape == one.shape);
+  }
+  REQUIRE(s.run("quantize --block nvfp4 --in x.npy --out y.npy --tensor-scale t.npy").code == 0);
+  CHECK(s.npy("t.npy").shape.empty());
+  CHECK(s.npy("t.npy").type == ArrayType::float32);
+  REQUIRE(s.run("quantize --block 'group(uint4,32,float16,zp)' --in x.npy --out y.npy "
+                "--zero-points z.npy")
+              .code == 0);
+  CHECK(s.npy("z.npy").type == ArrayType::uint8);
+  CHECK(s.npy("z.npy").shape == ArrayShape{5, 3});
+  REQUIRE(s.run("quantize --block 'group(uint4,32,float16,min)' --in x.npy --out y.npy "
+                "--zero-points z.npy")
+              .code == 0);
+  CHECK(s.npy("z.npy").type == ArrayType::float32);
+}
+
+TEST_CASE("the summary says what was done", "[fast]") {
+  const Folder s;
+  s.floats("odd.npy", {4, 2}, {7, 1, 0, 0, NAN, 1, 1, HUGE_VALF});
+  const Result text = s.run("quantize --block 'mx(e2m1,2)' --in odd.npy --out y.npy");
+  CHECK_THAT(text.out, Contains("4 scales, 1 zero blocks, 2 NaN blocks, 8 bits: 1 inexact, 0 "
+                                "underflow, 1 overflow, 0 invalid"));
+  const Summary json =
+      Summary::parse(s.run("quantize --block nvfp4 --in x.npy --out y.npy --json --quiet").out);
+  CHECK(json["block"] == "nvfp4");
+  CHECK(json["format"] == "float4_e2m1fn");
+  CHECK(json["axis"] == 1);
+  CHECK(json["rounding"] == "rne");
+  CHECK(json["overflow"] == "saturate");
+  CHECK(json["scale_rule"] == "absmax");
+  CHECK(json["scale_rounding"] == "rne");
+  CHECK(json["n"] == 350);
+  CHECK(json["blocks"] == 25);
+  CHECK(json["bits_per_element"] == Approx(4 + (25 * 8 + 32) / 350.0));
+  CHECK(json["tensor_scale"] > 0);
+  const double sqnr = json["sqnr_db"];
+  const Array y = s.npy("y.npy");
+  double signal = 0, noise = 0;
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    signal += std::pow(s.x[i], 2);
+    noise += std::pow(double{y.as<float>()[i]} - s.x[i], 2);
+  }
+  CHECK(sqnr == Approx(10 * std::log10(signal / noise)));
+  CHECK_THAT(s.run("quantize --block mxfp4 --in odd.npy --out y.npy --nonfinite ignore").out,
+             Contains("1 invalid"));
+  s.floats("exact.npy", {2}, {6, 1});
+  CHECK_THAT(s.run("quantize --block mxfp4 --in exact.npy --out y.npy").out,
+             Contains("SQNR infinite"));
+  CHECK(Summary::parse(
+            s.run("quantize --block mxfp4 --in exact.npy --out y.npy --json").out)["sqnr_db"]
+            .is_null());
+}
+
+TEST_CASE("switches reach the library", "[fast]") {
+  const Folder s;
+  s.floats("v.npy", {4}, {-1.999f, 1.999f, 0.25f, 0.5f});
+  const auto first = [&](const std::string& options) {
+    REQUIRE(s.run("quantize --in v.npy --out y.npy " + options).code == 0);
+    return s.npy("y.npy").as<float>()[0];
+  };
+  CHECK(first("--block mxint8") == -127 / 64.0f);
+  CHECK(first("--block mxint8 --full-range") == -2);
+  CHECK(first("--block nvfp4 --no-tensor-scale") != first("--block nvfp4"));
+  s.floats("v.npy", {2}, {-5.2f, 1});
+  CHECK(first("--block mxfp4 --rounding rdn") == -6);
+  CHECK(first("--block mxfp4 --rounding rup") == -4);
+  s.floats("v.npy", {2}, {127.3f, 1});  // 127.3 / 127 lies between float8_e4m3fn's 1 and 1.125
+  CHECK(first("--block 'group(int8,2,e4m3fn)' --scale-round rne") == 127);
+  CHECK(first("--block 'group(int8,2,e4m3fn)'") == 113 * 1.125f);
+  CHECK(first("--block 'group(bf16,2,float32)' --scale-rule none") == 127.5f);
+  s.floats("v.npy", {2}, {0x1.fp15f, 1});  // 63488 rounds beyond 57344, the largest of float8_e5m2
+  CHECK(first("--block 'mx(e5m2,2)'") == 57344);
+  CHECK(std::isinf(first("--block 'mx(e5m2,2)' --overflow ieee")));
+  const std::vector<std::uint32_t> words(2, 255);
+  write_npy(s.path + "/r.npy", ArrayType::uint32, {2}, words.data());
+  s.floats("v.npy", {2}, {4.1f, 1});
+  CHECK(first("--block mxfp4 --rounding 'sr(8)' --random-bits r.npy") == 6);
+}
+
+TEST_CASE("float16 is widened, other types are refused", "[fast]") {
+  const Folder s;
+  const std::uint16_t halves[2] = {0x3c00, 0xc100};
+  write_npy(s.path + "/h.npy", ArrayType::float16, {2}, halves);
+  REQUIRE(s.run("quantize --block mxfp4 --in h.npy --out y.npy").code == 0);
+  CHECK(s.npy("y.npy").as<float>()[1] == -2);
+  const double doubles[2] = {1, 2};
+  write_npy(s.path + "/d.npy", ArrayType::float64, {2}, doubles);
+  check_refused(s.run("quantize --block mxfp4 --in d.npy --out y.npy"),
+                "d.npy: dtype: expected float32, or numbers that are exact there, found float64");
+  write_npy(s.path + "/i.npy", ArrayType::int16, {2}, halves);
+  check_refused(s.run("quantize --block mxfp4 --in i.npy --out y.npy"), "i.npy: dtype:");
+}
+
+TEST_CASE("bad usage of quantize is one line", "[fast]") {
+  const Folder s;
+  const std::string io = " --in x.npy --out y.npy";
+  const auto refused = [&](const std::string& options, const std::string& text) {
+    CAPTURE(options);
+    check_refused(s.run("quantize " + options + io), text);
+  };
+  refused("", "expected --block B, or --format F with --granularity G");
+  refused("--block mxfp5", "did you mean 'mxfp4'");
+  refused("--block 'mx(e2m1,0)'", "size = 0 is outside");
+  refused("--block mxfp4 --format int8", "--format");
+  refused("--format int8", "--format: expected --granularity tensor, channel, row or block");
+  refused("--format int8 --granularity tenser", "did you mean 'tensor'");
+  refused("--format int8 --granularity row --block-size 8", "--block-size: expected --granularity");
+  refused("--format int8 --granularity block --block-size 0", "--block-size");
+  refused("--format float64 --granularity row", "group(float64,row,float32)");
+  refused("--block mxfp4 --axis 2", "x.npy: axis 2 is outside -2..1");
+  refused("--block mxfp4 --axis x", "--axis");
+  refused("--block mxfp4 --rounding rnd", "unknown rounding");
+  refused("--block mxfp4 --overflow wrap", "unknown overflow");
+  refused("--block mxfp4 --scale-rule flor", "did you mean 'floor'");
+  refused(
+      "--block mxfp4 --scale-rule absmax",
+      "scale rule 'absmax' has no scales for mxfp4, expected ceil, even, floor, mse or nearest");
+  refused("--block nvfp4 --scale-rule floor", "expected absmax");
+  refused("--block mxfp4 --tensor-scale t.npy", "--tensor-scale: mxfp4 has no tensor scale");
+  refused("--block mxfp4 --no-tensor-scale", "--no-tensor-scale: mxfp4 has no tensor scale");
+  refused("--block mxfp4 --zero-points z.npy", "--zero-points: mxfp4 has no zero points");
+  refused("--block mxfp4 --full-range", "--full-range: mxfp4 has no symmetric integers");
+  refused("--block mxfp4 --scale-round rne", "--scale-round: the scales of mxfp4");
+  refused("--block mxfp4 --scale-round up", "--scale-round");
+  refused("--block mxfp4 --nonfinite drop", "--nonfinite");
+  check_refused(s.run("quantize --block mxfp4 --in x.npy --out /dev/null"), "/dev/null");
+  refused("--block mxfp4 --seed -1", "--seed");
+  check_refused(s.run("quantize --block mxfp4 --in none.npy --out y.npy"), "none.npy: cannot open");
+  s.floats("scalar.npy", {}, {1});
+  check_refused(s.run("quantize --block mxfp4 --in scalar.npy --out y.npy"),
+                "scalar.npy: a scalar");
+  s.floats("nan.npy", {2}, {NAN, 1});
+  check_refused(s.run("quantize --block 'group(int4,2,hfp8_e4m3)' --in nan.npy --out y.npy"),
+                "has no NaN");
+  s.floats("r.npy", {2}, {1, 1});
+  refused("--block mxfp4 --rounding 'sr(8)' --random-bits r.npy", "r.npy: dtype");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
+}

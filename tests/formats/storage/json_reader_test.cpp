@@ -1,0 +1,40 @@
+// Strict JSON: every mistake is one line that says where it stands.
+#include "formats/storage/json_reader.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using Catch::Contains;
+
+TEST_CASE("syntax errors name line and column", "[fast]") {
+  CHECK_THROWS_WITH(parse_json("{\n \"a\": 1,\n \"b\" 2}", "f.json"),
+                    Contains("f.json: line 3 column 6"));
+  CHECK_THROWS_WITH(parse_json("", "f.json"), Contains("f.json: line 1 column 1"));
+  CHECK_THROWS_WITH(parse_json("{\"a\": 1, \"a\": 2}", "f.json"), Contains("key 'a' stands twice"));
+  CHECK_THROWS_WITH(parse_json(std::string(1000, '['), "f.json"), Contains("nested deeper"));
+  CHECK_THROWS_WITH(parse_json("{\"a\": \"\xff\"}", "f.json"), Contains("not valid JSON"));
+}
+
+TEST_CASE("unknown keys offer the nearest", "[fast]") {
+  const Json json = parse_json(R"({"formt": 1})", "f.json");
+  CHECK_THROWS_WITH(JsonReader(json, "f.json").require_keys({"format", "scale"}),
+                    Contains("'formt'") && Contains("'format'"));
+}
+
+TEST_CASE("integers are checked for range and wholeness", "[fast]") {
+  const Json json = parse_json(R"({"a": 1.5, "b": 9, "c": "x", "d": 3})", "f.json");
+  const JsonReader reader(json, "f.json");
+  CHECK_THROWS_WITH(reader.member("a").integer(0, 0, 5),
+                    "f.json: a: expected an integer from 0 to 5");
+  CHECK_THROWS_WITH(reader.member("b").integer(0, 0, 5), Contains("f.json: b"));
+  CHECK_THROWS_WITH(reader.member("c").integer(0, 0, 5), Contains("f.json: c"));
+  CHECK(reader.member("d").integer(0, 0, 5) == 3);
+  CHECK(reader.member("absent").integer(4, 0, 5) == 4);
+}
+
+TEST_CASE("files that are not there are named", "[fast]") {
+  CHECK_THROWS_WITH(read_text("/nonexistent/recipe.json"), Contains("/nonexistent/recipe.json"));
+}

@@ -1,0 +1,24 @@
+// Every dtype that stores codes names a format of its width.
+#include "formats/storage/safetensors_type.hpp"
+
+#include "formats/format.hpp"
+#include "tests/catch.hpp"
+
+namespace numemu {
+namespace {
+
+TEST_CASE("a dtype and its format", "[fast]") {
+  for (const std::string_view name : safetensors_code_types()) {
+    const SafetensorsType* type = safetensors_type(name);
+    REQUIRE(type != nullptr);
+    const Format& format = find_format(type->format);
+    CHECK(format.name == type->format);
+    CHECK(format.bits == type->bits);
+    CHECK(safetensors_type_of_format(format.name) == type);
+  }
+  CHECK(safetensors_type_of_format("") == nullptr);
+  CHECK(safetensors_type_of_format("int4") == nullptr);
+}
+
+}  // namespace
+}  // namespace numemu
