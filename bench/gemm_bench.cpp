@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "bench/gemm_cases.hpp"
 #include "bench/native_yardsticks.hpp"
+#include "bench/timing.hpp"
 #include "emu/unit/chain.hpp"
 #include "formats/error.hpp"
 
@@ -19,18 +19,6 @@ namespace {
 
 /// Each figure is the median of this many runs, in turns with its yardsticks.
 constexpr int kPairs = 31;
-
-template <class Body>
-double seconds(const Body& body) {
-  const double start = thread_seconds();
-  body();
-  return thread_seconds() - start;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 /// One line: rate, share of the FMA ceiling measured around each run, and ratio to Eigen on decoded
 /// operands.

@@ -2,6 +2,7 @@
 #include "formats/convert.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -10,14 +11,26 @@
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
+#include "formats/simd/decode.hpp"
 
 namespace numemu {
 namespace {
 
 // Elements per task: few enough that flags and widened sources stay in the second-level cache.
 constexpr std::int64_t kTask = 1 << 15;
+// Making a plan or a table costs some hundred conversions.
+constexpr std::int64_t kWorthPlan = 256;
+// Results that the second-level cache cannot hold are written past it.
+constexpr std::int64_t kStreamFrom = std::int64_t{1} << 22;
+constexpr std::uintptr_t kStreamAlignment = 64;
 // Formats up to this width are decoded by table once an array has more elements than codes.
 constexpr int kTableBits = 16;
+
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
+bool is_float32(const Format& f) { return &f == &float32(); }
 
 std::uint64_t load(const void* codes, std::int64_t i, const Format& f) {
   const auto read = [&]<class Container>(Container) {
@@ -91,6 +104,8 @@ class Table {
     }
   }
 
+  std::uint64_t code(std::uint64_t from_code) const { return codes_[from_code]; }
+
   void convert(const void* in, std::int64_t begin, std::int64_t n, void* out,
                std::uint8_t* flags) const {
     if (container_bytes(from_) == 1) return read<std::uint8_t>(in, begin, n, out, flags);
@@ -130,18 +145,40 @@ class Table {
   std::vector<std::uint8_t> flags_;
 };
 
+// Codes of at most 8 bits to float32 where that is exact: no flag is ever raised.
+class Decoder {
+ public:
+  explicit Decoder(const Format& from) : from_(from) {
+    const Table table({.format = &float32(), .overflow = Overflow::ieee}, from);
+    for (std::size_t code = 0; code < std::size(values_); ++code)
+      values_[code] = std::bit_cast<float>(
+          static_cast<std::uint32_t>(code <= from.last_code() ? table.code(code) : 0));
+  }
+
+  void convert(const void* in, std::int64_t begin, std::int64_t n, void* out, bool stream) const {
+    const auto* codes = static_cast<const std::uint8_t*>(in);
+    auto* y = static_cast<float*>(out) + begin;
+    if (simd::decode_bytes(values_, codes + begin, n, y, stream) <= from_.last_code()) return;
+    for (std::int64_t i = begin; i < begin + n; ++i) checked_code(from_, codes, i);  // throws
+  }
+
+ private:
+  const Format& from_;
+  alignas(64) float values_[256];
+};
+
 // Sources that float32 holds exactly are widened first; that is no rounding.
 bool widens(const Format& from) {
-  return from.name == "float32" || (from.bits <= 16 && exact_in(from, find_format("float32")));
+  return is_float32(from) || (from.bits <= 16 && exact_in(from, float32()));
 }
 
 class Fast {
  public:
   Fast(const Conversion& c, const Format& from)
-      : converter_(c), from_(from), is_float32_(from.name == "float32") {
+      : converter_(c), from_(from), is_float32_(is_float32(from)) {
     if (!is_float32_)
       widening_ = std::make_unique<Table>(
-          Conversion{.format = &find_format("float32"), .overflow = Overflow::ieee}, from);
+          Conversion{.format = &float32(), .overflow = Overflow::ieee}, from);
   }
 
   void convert(const void* in, std::int64_t begin, std::int64_t n, void* out, std::uint8_t* flags,
@@ -167,32 +204,35 @@ class Fast {
   std::unique_ptr<const Table> widening_;
 };
 
-// Runs task(begin, size, flags of the task or null) over [0, n); the first Error wins.
+// Runs task(begin, size) over [0, n) in tasks; the first Error wins.
 template <class Task>
-FlagCounts in_tasks(std::int64_t n, std::uint8_t* flags, Task task) {
+void in_parallel(std::int64_t n, Task task) {
   const std::int64_t tasks = (n + kTask - 1) / kTask;
-  FlagCounts total;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(tasks));
-#pragma omp parallel if (tasks > 1)
-  {
-    std::vector<std::uint8_t> own(flags == nullptr ? kTask : 0);
-    FlagCounts counts;
-#pragma omp for schedule(dynamic)
-    for (std::int64_t t = 0; t < tasks; ++t) {
-      const std::int64_t begin = t * kTask, size = std::min(kTask, n - begin);
-      std::uint8_t* f = flags == nullptr ? own.data() : flags + begin;
-      try {
-        task(begin, size, f);
-        counts += count_flags(f, size);
-      } catch (...) {
-        errors[static_cast<std::size_t>(t)] = std::current_exception();
-      }
+#pragma omp parallel for schedule(dynamic) if (tasks > 1)
+  for (std::int64_t t = 0; t < tasks; ++t) {
+    try {
+      task(t * kTask, std::min(kTask, n - t * kTask));
+    } catch (...) {
+      errors[static_cast<std::size_t>(t)] = std::current_exception();
     }
-#pragma omp critical
-    total += counts;
   }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+}
+
+// The same with task(begin, size, flags of the task), which are counted.
+template <class Task>
+FlagCounts in_tasks(std::int64_t n, std::uint8_t* flags, Task task) {
+  FlagCounts total;
+  in_parallel(n, [&](std::int64_t begin, std::int64_t size) {
+    std::vector<std::uint8_t> own(flags == nullptr ? static_cast<std::size_t>(size) : 0);
+    std::uint8_t* f = flags == nullptr ? own.data() : flags + begin;
+    task(begin, size, f);
+    const FlagCounts counts = count_flags(f, size);
+#pragma omp critical(numemu_convert_counts)
+    total += counts;
+  });
   return total;
 }
 
@@ -231,6 +271,17 @@ FlagCounts convert_codes_reference(const Conversion& c, const Format& from, cons
 
 FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in, std::int64_t n,
                          void* out, std::uint8_t* flags, std::int64_t first) {
+  // Stays out of the table's way: there is nothing to count.
+  if (is_float32(*c.format) && from.bits <= 8 && flags == nullptr && n >= kWorthPlan &&
+      exact_in(from, *c.format)) {
+    const Decoder decoder(from);
+    const bool stream =
+        n >= kStreamFrom && reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
+    in_parallel(n, [&](std::int64_t begin, std::int64_t size) {
+      decoder.convert(in, begin, size, out, stream);
+    });
+    return {.elements = n};
+  }
   const bool few = n < std::int64_t{1} << std::min(from.bits, kTableBits);
   if (from.bits <= kTableBits && !c.rounding.stochastic() && !few) {
     const Table table(c, from);
@@ -238,7 +289,6 @@ FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in
       table.convert(in, begin, size, out, f);
     });
   }
-  constexpr std::int64_t kWorthPlan = 256;  // making a plan costs some hundred conversions
   if (n >= kWorthPlan && c.format->bits <= 16 && widens(from) && !(few && from.bits <= 16)) {
     const Fast fast(c, from);
     return in_tasks(n, flags, [&](std::int64_t begin, std::int64_t size, std::uint8_t* f) {

@@ -60,11 +60,9 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
   const FloatGuard guard(plan_->host);
   simd::Arrays arrays{.x = x, .n = n, .flags = flags};
   set_output(arrays, out);
-  if (!conversion_.rounding.stochastic()) {
-    arrays.stream = std::is_same_v<Out, float> && n >= kStreamFrom &&
-                    reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
-    return simd::convert_vectors(*plan_, arrays);
-  }
+  arrays.stream = std::is_same_v<Out, float> && n >= kStreamFrom &&
+                  reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
+  if (!conversion_.rounding.stochastic()) return simd::convert_vectors(*plan_, arrays);
   alignas(64) std::uint32_t words[kChunk];
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     const std::int64_t size = std::min(kChunk, n - begin);

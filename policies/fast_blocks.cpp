@@ -18,20 +18,19 @@
 namespace numemu::policies {
 namespace {
 
-// 8 KiB of elements: they are read twice, and stay with their scales in the first-level cache.
-constexpr std::int64_t kElements = 2048;
+// 16 KiB of elements: they are read twice, and stay with their scales in the first-level cache.
+constexpr std::int64_t kElements = 4096;
+// Results that the second-level cache cannot hold are written past it.
+constexpr std::int64_t kStreamFrom = std::int64_t{1} << 22;
+constexpr std::uintptr_t kStreamAlignment = 64;
 constexpr std::int64_t kBlocks = kElements / simd::kBlockGrain;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
+constexpr float kNaN = std::bit_cast<float>(0x7fc00000);
 // Tensor scales for which every product with a block scale stays well inside float32's range.
 constexpr float kSmallestTensorScale = 0x1p-80f, kLargestTensorScale = 0x1p110f;
 
 std::int64_t padded(std::int64_t size) {
   return (size + simd::kBlockGrain - 1) / simd::kBlockGrain * simd::kBlockGrain;
-}
-
-// 2^exponent as float32, for exponents in -127..127.
-float power(std::int32_t exponent) {
-  return std::bit_cast<float>(std::max((exponent + 127) << 23, 0x400000));
 }
 
 std::unique_ptr<const simd::Plan> plan_of(const Conversion& c) {
@@ -45,20 +44,26 @@ std::unique_ptr<const simd::Plan> plan_of(const Conversion& c) {
 struct FastBlocks::Batch {
   const BlockLayout& layout;
   const float* x;  ///< of the tensor
-  std::int64_t first_block, first_element;
-  std::int64_t blocks, size;  ///< size: elements of each
+  std::int64_t first_block = 0, first_element = 0;
+  std::int64_t blocks = 0, size = 0;  ///< size: elements of each
   float tensor_scale;
   const BlockArrays& arrays;
   float* y;
   BlockCounts& counts;
 
-  alignas(64) std::uint32_t maxima[kBlocks] = {};
-  alignas(64) float amax[kBlocks] = {};  ///< 0 for blocks with NaN or infinities
-  alignas(64) float scale[kBlocks] = {}, rest[kBlocks] = {}, inverse[kBlocks] = {};
-  std::uint8_t codes[kBlocks] = {};
-  std::uint8_t alone[kBlocks] = {};  ///< converted by the reference
-  bool some_replaced = false;        ///< some block is alone or NaN
+  bool stream = false;
 
+  alignas(64) std::uint32_t maxima[kBlocks];
+  alignas(64) float amax[kBlocks];  ///< 1 for blocks with NaN or infinities
+  alignas(64) float scale[kBlocks], rest[kBlocks], inverse[kBlocks];
+  alignas(64) std::uint32_t multiply[kBlocks];
+  alignas(64) std::uint32_t alone[kBlocks];  ///< not 0: converted by the reference
+  alignas(64) std::uint8_t codes[kBlocks];   ///< of the scales
+  bool some_alone = false, some_nan = false;
+
+  Batch(const BlockLayout& cut, const float* numbers, float t, const BlockArrays& out,
+        float* values, BlockCounts& sums)
+      : layout(cut), x(numbers), tensor_scale(t), arrays(out), y(values), counts(sums) {}
   bool nan(std::int64_t b) const { return maxima[b] >= kInfinityBits; }
 };
 
@@ -105,28 +110,20 @@ void FastBlocks::choose_powers(Batch& batch) const {
   // Beyond float32's range the last rounding counts too, and it is to nearest.
   const bool directed = element_->host != HostRounding::nearest;
   const std::int32_t highest = directed ? 126 - std::ilogb(element_->largest) : 127;
-  const std::int32_t shift = f.element_exponent, bias = f.scale->bias;
-  std::int32_t some_alone = 0;
-#pragma omp simd reduction(| : some_alone)
-  for (std::int64_t b = 0; b < batch.blocks; ++b) {
-    const std::int32_t e = exponents[b] + shift;
-    const std::int32_t alone = e < -127 || e > highest ? 1 : 0;
-    const std::int32_t safe = alone != 0 ? 0 : e;
-    batch.codes[b] = static_cast<std::uint8_t>(exponents[b] + bias);
-    batch.alone[b] = static_cast<std::uint8_t>(alone);
-    batch.scale[b] = power(safe);
-    batch.inverse[b] = power(-safe);
-    some_alone |= alone;
-  }
-  batch.some_replaced |= some_alone != 0;
+  batch.some_alone =
+      simd::powers_of_two(exponents, batch.amax, batch.blocks, f.element_exponent, highest,
+                          batch.scale, batch.inverse, batch.multiply, batch.alone);
+  if (batch.arrays.scales == nullptr && !batch.some_alone) return;
+  for (std::int64_t b = 0; b < batch.blocks; ++b)
+    batch.codes[b] = static_cast<std::uint8_t>(exponents[b] + f.scale->bias);
 }
 
 // The block scale is the value of its format nearest to amax / (largest element * tensor scale);
-// then elements are divided by scale * tensor scale. Both products are exact in double.
+// then elements are divided by scale * tensor scale. Both products are split exactly in two.
 void FastBlocks::choose_nvfp4(Batch& batch) const {
   const BlockFormat& f = *how_.format;
-  double unit = std::ldexp(1.0, f.element_exponent);
-  const double divisor = static_cast<double>(element_->largest) * unit * batch.tensor_scale;
+  const double unit = std::ldexp(1.0, f.element_exponent) * batch.tensor_scale;
+  const double divisor = element_->largest * unit;
   const auto high = static_cast<float>(divisor);
   const float smallest = scale_->smallest;
   alignas(64) float scales[kBlocks];
@@ -135,15 +132,10 @@ void FastBlocks::choose_nvfp4(Batch& batch) const {
 #pragma omp simd
   for (std::int64_t b = 0; b < batch.blocks; ++b)
     scales[b] = batch.amax[b] > 0 ? std::max(scales[b], smallest) : scales[b];
+  simd::split_products(scales, batch.blocks, static_cast<float>(unit), batch.scale, batch.rest,
+                       batch.inverse);
+  if (batch.arrays.scales == nullptr) return;
   simd::convert_vectors(*scale_, {.x = scales, .n = batch.blocks, .codes8 = batch.codes});
-  unit *= batch.tensor_scale;
-#pragma omp simd
-  for (std::int64_t b = 0; b < batch.blocks; ++b) {
-    const double factor = scales[b] * unit;
-    batch.scale[b] = static_cast<float>(factor);
-    batch.rest[b] = static_cast<float>(factor - batch.scale[b]);
-    batch.inverse[b] = factor == 0 ? 0.0f : 1 / batch.scale[b];
-  }
 }
 
 void FastBlocks::convert(const Batch& batch) const {
@@ -187,7 +179,9 @@ void FastBlocks::convert(const Batch& batch) const {
                      .scale = batch.scale,
                      .scale_rest = batch.rest,
                      .inverse = batch.inverse,
-                     .random = random};
+                     .multiply = batch.multiply,
+                     .random = random,
+                     .stream = batch.stream && whole};
   run.flags = how_.count_flags ? flags : nullptr;
   const auto go = [&] {
     const FloatGuard guard(element_->host);
@@ -218,8 +212,9 @@ void FastBlocks::convert(const Batch& batch) const {
   }
   batch.counts.elements.elements += batch.blocks * batch.size;
   if (!how_.count_flags) return;
-  for (std::int64_t b = 0; b < batch.blocks && batch.some_replaced; ++b)
-    if (batch.nan(b) || batch.alone[b]) std::fill_n(flags + b * size, size, std::uint8_t{0});
+  for (std::int64_t b = 0; b < batch.blocks && (batch.some_nan || batch.some_alone); ++b)
+    if (batch.nan(b) || (batch.some_alone && batch.alone[b] != 0))
+      std::fill_n(flags + b * size, size, std::uint8_t{0});
   FlagCounts counted = count_flags(flags, n);
   counted.elements = 0;
   batch.counts.elements += counted;
@@ -228,15 +223,21 @@ void FastBlocks::convert(const Batch& batch) const {
 // Blocks of NaN, and those that the loops do not serve.
 void FastBlocks::replace(Batch& batch) const {
   const BlockFormat& f = *how_.format;
+  auto* codes = static_cast<std::uint8_t*>(batch.arrays.codes);
   for (std::int64_t b = 0; b < batch.blocks; ++b) {
-    if (!batch.nan(b) && !batch.alone[b]) continue;
-    if (batch.nan(b)) batch.codes[b] = static_cast<std::uint8_t>(f.scale->nan_code());
-    const BlockScale scale = block_scale(f, {batch.codes[b], 0}, batch.tensor_scale);
-    FlagCounts counts =
-        encode_elements(f, how_.element, scale, batch.x, batch.layout.block(batch.first_block + b),
-                        0, batch.size, batch.arrays.codes, batch.y);
-    counts.elements = 0;
-    if (how_.count_flags) batch.counts.elements += counts;
+    const std::int64_t first = batch.first_element + b * batch.size;
+    if (batch.nan(b)) {
+      batch.codes[b] = static_cast<std::uint8_t>(f.scale->nan_code());
+      if (codes != nullptr) std::fill_n(codes + first, batch.size, std::uint8_t{0});
+      if (batch.y != nullptr) std::fill_n(batch.y + first, batch.size, kNaN);
+    } else if (batch.some_alone && batch.alone[b] != 0) {
+      const BlockScale scale = block_scale(f, {batch.codes[b], 0}, batch.tensor_scale);
+      FlagCounts counts = encode_elements(f, how_.element, scale, batch.x,
+                                          batch.layout.block(batch.first_block + b), 0, batch.size,
+                                          batch.arrays.codes, batch.y);
+      counts.elements = 0;
+      if (how_.count_flags) batch.counts.elements += counts;
+    }
   }
 }
 
@@ -246,6 +247,9 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
                                  float* y) const {
   BlockCounts counts;
   const std::int64_t batch_blocks = kElements / padded(layout.size);
+  const bool stream = layout.elements() >= kStreamFrom && layout.size % simd::kBlockGrain == 0 &&
+                      layout.length % simd::kBlockGrain == 0 &&
+                      reinterpret_cast<std::uintptr_t>(y) % kStreamAlignment == 0;
   const bool ragged = layout.length % layout.size != 0;
   for (std::int64_t b = begin; b < end;) {
     std::int64_t last = std::min(end, b + batch_blocks);
@@ -255,16 +259,12 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
       last = in_line == layout.per_line - 1 ? b + 1
                                             : std::min(last, b - in_line + layout.per_line - 1);
     }
-    Batch batch{.layout = layout,
-                .x = x,
-                .first_block = b,
-                .first_element = block.first,
-                .blocks = last - b,
-                .size = block.count,
-                .tensor_scale = tensor_scale,
-                .arrays = arrays,
-                .y = y,
-                .counts = counts};
+    Batch batch(layout, x, tensor_scale, arrays, y, counts);
+    batch.first_block = b;
+    batch.first_element = block.first;
+    batch.blocks = last - b;
+    batch.size = block.count;
+    batch.stream = stream;
     survey(batch);
     if (scale_) {
       choose_nvfp4(batch);
@@ -272,7 +272,7 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
       choose_powers(batch);
     }
     convert(batch);
-    if (batch.some_replaced) replace(batch);
+    if (batch.some_nan || batch.some_alone) replace(batch);
     if (arrays.scales != nullptr)
       for (std::int64_t k = 0; k < batch.blocks; ++k)
         store_code(*how_.format->scale, arrays.scales, b + k, batch.codes[k]);
@@ -288,22 +288,16 @@ void FastBlocks::survey(Batch& batch) const {
   if (size == batch.size) {
     simd::block_maxima(x, batch.blocks, size, batch.maxima);
   } else {
+    std::fill_n(batch.maxima, batch.blocks, 0U);
     for (std::int64_t b = 0; b < batch.blocks; ++b)
       for (std::int64_t i = 0; i < batch.size; ++i)
         batch.maxima[b] = std::max(
             batch.maxima[b], std::bit_cast<std::uint32_t>(x[b * batch.size + i]) & 0x7fffffffU);
   }
-  std::int32_t nan_blocks = 0, zero_blocks = 0;
-#pragma omp simd reduction(+ : nan_blocks, zero_blocks)
-  for (std::int64_t b = 0; b < batch.blocks; ++b) {
-    const std::uint32_t bits = batch.maxima[b];
-    nan_blocks += bits >= kInfinityBits ? 1 : 0;
-    zero_blocks += bits == 0 ? 1 : 0;
-    batch.amax[b] = std::bit_cast<float>(bits >= kInfinityBits ? 0U : bits);
-  }
-  batch.counts.nan_blocks += nan_blocks;
-  batch.counts.zero_blocks += zero_blocks;
-  batch.some_replaced = nan_blocks != 0;
+  const simd::BlockSurvey seen = simd::survey_maxima(batch.maxima, batch.blocks, batch.amax);
+  batch.counts.nan_blocks += seen.nonfinite;
+  batch.counts.zero_blocks += seen.zero;
+  batch.some_nan = seen.nonfinite != 0;
 }
 
 }  // namespace numemu::policies

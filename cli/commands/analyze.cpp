@@ -104,8 +104,8 @@ Subject subject_of(const Options& options) {
     s.n = options.n;
   } else {
     if (options.n_given)
-      throw Error(fmt::format("--n: not with a file, whose {} numbers are taken as they are",
-                              options.dist));
+      throw Error(
+          fmt::format("--n: {} brings its own numbers, expected a law by name", options.dist));
     s.numbers = read_numbers(options.dist);
     s.n = static_cast<std::int64_t>(s.numbers.size());
   }

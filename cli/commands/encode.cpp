@@ -158,7 +158,7 @@ int run(const Options& options) {
   write_codes(options.out, format, result.codes.shape, result.codes.data.data(), about,
               options.tensor);
   if (!options.flags.empty())
-    write_npy(options.flags, ArrayType::uint8, result.codes.shape, result.flags.data.data());
+    write_array(options.flags, ArrayType::uint8, result.codes.shape, result.flags.data.data());
   print_summary(options, result, about);
   return kFine;
 }

@@ -130,7 +130,7 @@ void write_outputs(const Options& options, const BlockFormat& f, const Sidecar& 
   write(options.scales, *f.scale, outputs.scales);
   write(options.zero_points, *f.element, outputs.zero_points);
   if (!options.tensor_scale.empty())
-    write_npy(options.tensor_scale, ArrayType::float32, {}, &outputs.tensor_scale);
+    write_array(options.tensor_scale, ArrayType::float32, {}, &outputs.tensor_scale);
 }
 
 struct Summary {

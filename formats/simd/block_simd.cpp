@@ -1,5 +1,6 @@
 // The loops over blocks, one set per instruction set, dispatched at run time.
 #include <algorithm>
+#include <bit>
 
 #include "formats/codec.hpp"
 #include "formats/simd/block_loops.hpp"
@@ -71,10 +72,97 @@ HWY_INLINE WordVector element_flags(FloatMask inexact, FloatMask tiny, FloatMask
   return choose(over, set(std::uint32_t{kInexact | kOverflow}), flags);
 }
 
+BlockSurvey survey(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
+  const WordVector infinity = set(0x7f800000U), zero = hn::Zero(kWords);
+  WordVector nonfinite = zero, zeros = zero;  // counted downwards: a mask is -1
+  const auto one_if = [&](auto mask) HWY_ATTR { return hn::VecFromMask(kWords, mask); };
+  std::int64_t b = 0;
+  for (; b + lanes() <= blocks; b += lanes()) {
+    const WordVector v = hn::LoadU(kWords, bits + b);
+    const auto finite = hn::Lt(v, infinity);
+    nonfinite = hn::Sub(nonfinite, one_if(hn::Not(finite)));
+    zeros = hn::Sub(zeros, one_if(hn::Eq(v, zero)));
+    hn::StoreU(hn::IfThenElse(hn::RebindMask(kFloats, finite), float_of(v), set(1.0F)), kFloats,
+               amax + b);
+  }
+  BlockSurvey result{hn::GetLane(hn::SumOfLanes(kWords, nonfinite)),
+                     hn::GetLane(hn::SumOfLanes(kWords, zeros))};
+  for (; b < blocks; ++b) {
+    const bool finite = bits[b] < 0x7f800000U;
+    result.nonfinite += finite ? 0 : 1;
+    result.zero += bits[b] == 0 ? 1 : 0;
+    amax[b] = finite ? std::bit_cast<float>(bits[b]) : 1.0F;
+  }
+  return result;
+}
+
+// Below this scale a subnormal element may matter.
+constexpr std::int32_t kSmallScale = -60;
+
+bool powers_from(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
+                 std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
+                 std::uint32_t* multiply, std::uint32_t* alone) {
+  const hn::RebindToSigned<Floats> integers;
+  using IntegerVector = hn::Vec<decltype(integers)>;
+  const auto all = [&](std::int32_t v) HWY_ATTR { return hn::Set(integers, v); };
+  const auto power = [&](IntegerVector e) HWY_ATTR {  // 2^e, e in -127..127
+    const IntegerVector bits = hn::ShiftLeft<23>(hn::Add(e, all(127)));
+    return hn::BitCast(kFloats, hn::Max(bits, all(0x400000)));
+  };
+  WordVector some = hn::Zero(kWords);
+  for (std::int64_t b = 0; b < blocks; b += lanes()) {
+    const IntegerVector e = hn::Add(hn::LoadU(integers, exponents + b), all(shift));
+    const auto outside = hn::Or(hn::Lt(e, all(-127)), hn::Gt(e, all(highest)));
+    const auto zero =
+        hn::RebindMask(integers, hn::Eq(hn::LoadU(kFloats, amax + b), hn::Zero(kFloats)));
+    const IntegerVector safe = hn::IfThenZeroElse(hn::Or(outside, zero), e);
+    const auto left_out = hn::BitCast(kWords, hn::IfThenElseZero(outside, all(1)));
+    some = hn::Or(some, left_out);
+    const auto small = hn::Lt(e, all(kSmallScale));
+    hn::StoreU(hn::BitCast(kWords, hn::IfThenElse(small, all(0x7fffffff), all(0x7f800000))), kWords,
+               multiply + b);
+    hn::StoreU(left_out, kWords, alone + b);
+    hn::StoreU(power(safe), kFloats, scale + b);
+    hn::StoreU(power(hn::Neg(safe)), kFloats, inverse + b);
+  }
+  return hn::GetLane(hn::MaxOfLanes(kWords, some)) != 0;
+}
+
+void products(const float* factors, std::int64_t blocks, float unit, float* scale, float* rest,
+              float* inverse) {
+  const FloatVector u = set(unit), one = set(1.0F), zero = hn::Zero(kFloats);
+  for (std::int64_t b = 0; b < blocks; b += lanes()) {
+    const FloatVector f = hn::LoadU(kFloats, factors + b), product = hn::Mul(f, u);
+    const FloatVector inverted = hn::Div(one, product);
+    hn::StoreU(product, kFloats, scale + b);
+    hn::StoreU(hn::MulSub(f, u, product), kFloats, rest + b);
+    hn::StoreU(hn::IfThenZeroElse(hn::Eq(product, zero), inverted), kFloats, inverse + b);
+  }
+}
+
 struct Element {
   FloatVector value;
   WordVector code, flags;
 };
+
+// x * factor where x has some of these bits, x elsewhere.
+HWY_INLINE FloatVector multiply_where(FloatVector x, WordVector bits, FloatVector factor) {
+#if NUMEMU_AVX512
+  const __mmask16 some = _mm512_test_epi32_mask(bits_of(x).raw, bits.raw);
+  return FloatVector{_mm512_mask_mul_ps(x.raw, some, x.raw, factor.raw)};
+#else
+  const WordVector none = hn::And(bits_of(x), bits);
+  const FloatMask left = hn::RebindMask(kFloats, hn::Eq(none, hn::Zero(kWords)));
+  // The product is of zero there, lest the host be slow for nothing.
+  return hn::IfThenElse(left, x, hn::Mul(hn::IfThenZeroElse(left, x), factor));
+#endif
+}
+
+// |x|, zero for subnormal numbers: scales are far above them here.
+HWY_INLINE FloatVector normal_magnitude(FloatVector x) {
+  const FloatVector magnitude = hn::Abs(x);
+  return hn::IfThenElseZero(hn::Ge(magnitude, set(0x1p-126F)), magnitude);
+}
 
 // Power-of-two scales: the quotient is exact, or so small that nothing but zero is near.
 template <Step kStep, bool kCodes, bool kFlags>
@@ -83,7 +171,7 @@ struct Powers {
                                     std::int64_t i) {
     Element result{};
     const FloatVector x = hn::LoadU(kFloats, to.x + i), scale = set(to.scale[b]);
-    const FloatVector q = hn::Mul(x, set(to.inverse[b]));
+    const FloatVector q = multiply_where(x, set(to.multiply[b]), set(to.inverse[b]));
     // Whether random bits overflow shows only in what lies beyond the largest value.
     constexpr bool kBeyond = kFlags && kStep == Step::stochastic;
     const FloatVector largest = set(plan.largest), limit = kBeyond ? set(plan.beyond) : largest;
@@ -169,7 +257,7 @@ struct Quotients {
   static HWY_INLINE Element convert(const Plan& plan, const BlockRun& to, std::int64_t b,
                                     std::int64_t i) {
     Element result{};
-    const FloatVector x = hn::LoadU(kFloats, to.x + i), magnitude = hn::Abs(x);
+    const FloatVector x = hn::LoadU(kFloats, to.x + i), magnitude = normal_magnitude(x);
     const Division by{set(to.scale[b]), set(to.scale_rest[b]), set(to.inverse[b])};
     const Nearest nearest = nearest_quotient(plan, magnitude, by);
     const FloatVector largest = set(plan.largest), y = hn::Min(nearest.y, largest);
@@ -188,7 +276,8 @@ struct Quotients {
     if (kFlags) {
       const FloatVector product =
           hn::Sub(hn::NegMulAdd(y, by.scale, magnitude), hn::Mul(y, by.rest));
-      const FloatMask inexact = differ(product, hn::Zero(kFloats));
+      const FloatMask left_out = differ(magnitude, hn::Abs(x));
+      const FloatMask inexact = hn::Or(differ(product, hn::Zero(kFloats)), left_out);
       const FloatMask over = hn::Gt(nearest.y, largest);
       const FloatVector normal = set(plan.tiny_below.positive);
       const FloatMask tiny =
@@ -209,7 +298,11 @@ template <class Kernel, bool kCodes>
 HWY_INLINE Element convert_one(const Plan& plan, const BlockRun& to, std::int64_t b,
                                std::int64_t i) {
   const Element e = Kernel::convert(plan, to, b, i);
-  if (!kCodes) hn::StoreU(e.value, kFloats, to.values + i);
+  if (!kCodes && to.stream) {
+    hn::Stream(e.value, kFloats, to.values + i);
+  } else if (!kCodes) {
+    hn::StoreU(e.value, kFloats, to.values + i);
+  }
   return e;
 }
 
@@ -306,6 +399,9 @@ HWY_AFTER_NAMESPACE();
 namespace numemu::simd {
 
 HWY_EXPORT(maxima);
+HWY_EXPORT(survey);
+HWY_EXPORT(powers_from);
+HWY_EXPORT(products);
 HWY_EXPORT(powers);
 HWY_EXPORT(fused);
 HWY_EXPORT(quotients);
@@ -313,6 +409,19 @@ HWY_EXPORT(rounded_quotients);
 
 void block_maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_t* bits) {
   HWY_DYNAMIC_DISPATCH(maxima)(x, blocks, size, bits);
+}
+BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
+  return HWY_DYNAMIC_DISPATCH(survey)(bits, blocks, amax);
+}
+bool powers_of_two(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
+                   std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
+                   std::uint32_t* multiply, std::uint32_t* alone) {
+  return HWY_DYNAMIC_DISPATCH(powers_from)(exponents, amax, blocks, shift, highest, scale, inverse,
+                                           multiply, alone);
+}
+void split_products(const float* factors, std::int64_t blocks, float unit, float* scale,
+                    float* rest, float* inverse) {
+  HWY_DYNAMIC_DISPATCH(products)(factors, blocks, unit, scale, rest, inverse);
 }
 void convert_powers(const Plan& plan, const BlockRun& run) {
   HWY_DYNAMIC_DISPATCH(powers)(plan, run);

@@ -19,7 +19,7 @@ struct Arrays {
 };
 
 /// Exactly one of values, codes8 and codes16 is given. The host's floating-point control must be
-/// the IEEE default except for its rounding, which is the plan's (RoundingGuard).
+/// the IEEE default except for its rounding, which is the plan's (FloatGuard).
 void convert_vectors(const Plan&, const Arrays&);
 
 /// How many bytes of `flags` have each Flag bit, into counts[0..5): NX UF OF DZ NV.

@@ -4,7 +4,8 @@
 // 2^(e - M): the addition rounds at the format's step, subnormals included (m is at least the
 // lowest binade), and carries into the next binade by itself. Subtracting m * 2^(23 - M) again is
 // exact. Products with m are exact because m is a power of two, so it does not matter whether the
-// host fuses them.
+// host fuses them; where the other summand may be subnormal they stay apart, since additions take
+// subnormal numbers at full speed and fused multiply-adds and multiplications do not.
 #if defined(NUMEMU_ROUND_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_ROUND_INL
 #undef NUMEMU_ROUND_INL
@@ -41,14 +42,23 @@ HWY_INLINE FloatVector add_random(const Plan& plan, FloatVector a, FloatVector m
   };
   if (plan.variant == StochasticVariant::b) {
     const WordVector odd = hn::Or(hn::ShiftLeft<1>(r), set(1U));
-    return hn::MulAdd(number(odd), hn::Mul(m, power(-fine - 1)), a);
+    return hn::Add(hn::Mul(number(odd), hn::Mul(m, power(-fine - 1))), a);
   }
   const FloatVector weight = hn::Mul(m, power(-fine));
-  if (plan.variant == StochasticVariant::a) return hn::MulAdd(number(r), weight, a);
+  if (plan.variant == StochasticVariant::a) return hn::Add(hn::Mul(number(r), weight), a);
   // a in units of the weight, made an integer; where it is one already this changes nothing.
   const FloatVector reciprocal =
       float_of(hn::Sub(set(static_cast<std::uint32_t>(254 + fine) << 23), bits_of(m)));
-  const FloatVector scaled = hn::Mul(a, reciprocal);
+  // (Subnormal numbers and zero alike become 0.)
+  const FloatVector scaled = hn::Mul(hn::Max(set(0x1p-126F), a), reciprocal);
+#if NUMEMU_AVX512
+  if (plan.variant == StochasticVariant::c && fine < 30) {
+    // The same in integers: their sum may lose its last bits on the way back, toward zero.
+    const __m512i steps =
+        _mm512_cvt_roundps_epi32(scaled.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return hn::Mul(number(WordVector{_mm512_add_epi32(steps, r.raw)}), weight);
+  }
+#endif
   FloatVector cut = nearest_integer(scaled);
   if (plan.variant == StochasticVariant::odd) {  // ties go to the other side
     const FloatVector rest = hn::Sub(scaled, cut);
@@ -62,9 +72,9 @@ HWY_INLINE FloatVector add_random(const Plan& plan, FloatVector a, FloatVector m
 template <Step kStep>
 HWY_INLINE Sum round_in(const Plan& plan, FloatVector a, FloatVector m, WordVector random) {
   const FloatVector magic = set(plan.magic);
-  if (kStep == Step::away) a = hn::MulAdd(m, set(plan.half_step), a);
+  if (kStep == Step::away) a = hn::Add(hn::Mul(m, set(plan.half_step)), a);
   if (kStep == Step::stochastic) a = add_random(plan, a, m, random);
-  FloatVector sum = hn::MulAdd(m, magic, a);
+  FloatVector sum = hn::Add(hn::Mul(m, magic), a);
   if (kStep == Step::odd) {
     const FloatMask cut = differ(hn::NegMulAdd(m, magic, sum), a);
     sum = float_of(hn::Or(bits_of(sum), hn::IfThenElseZero(hn::RebindMask(kWords, cut), set(1U))));

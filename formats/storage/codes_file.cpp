@@ -162,6 +162,17 @@ void write_tensor(const std::string& path, const Format& f, const ArrayShape& sh
   write_safetensors_tensor(path, tensor.empty() ? "codes" : tensor, *type, shape, codes);
 }
 
+// A sidecar of ours speaks for the codes that stood in a file before.
+void remove_stale_sidecar(const std::string& path) {
+  bool stale = false;
+  try {
+    stale = read_sidecar(path).has_value();
+  } catch (const Error&) {  // no sidecar of ours
+  }
+  std::error_code ignored;
+  if (stale) std::filesystem::remove(sidecar_path(path), ignored);
+}
+
 }  // namespace
 
 Codes read_codes(const std::string& path, const CodesTold& asked) {
@@ -209,21 +220,18 @@ void write_codes(const std::string& path, const Format& f, const ArrayShape& sha
   write_sidecar(path, about);
 }
 
+void write_array(const std::string& path, ArrayType type, const ArrayShape& shape,
+                 const void* data) {
+  write_npy(path, type, shape, data);
+  remove_stale_sidecar(path);
+}
+
 void write_numbers(const std::string& path, const Format& f, const Array& array,
                    const std::string& tensor) {
-  if (is_safetensors(path)) {
-    write_tensor(path, f, array.shape, array.as<std::uint8_t>(),
-                 tensor.empty() ? "values" : tensor);
-  } else {
-    write_npy(path, array);
-  }
-  bool stale = false;
-  try {
-    stale = read_sidecar(path).has_value();
-  } catch (const Error&) {  // no sidecar of ours
-  }
-  std::error_code ignored;
-  if (stale) std::filesystem::remove(sidecar_path(path), ignored);
+  if (!is_safetensors(path))
+    return write_array(path, array.type, array.shape, array.as<std::uint8_t>());
+  write_tensor(path, f, array.shape, array.as<std::uint8_t>(), tensor.empty() ? "values" : tensor);
+  remove_stale_sidecar(path);
 }
 
 }  // namespace numemu

@@ -33,8 +33,13 @@ Codes read_numbers(const std::string& path, const CodesTold&);
 void write_codes(const std::string& path, const Format&, const ArrayShape&, const void* codes,
                  Sidecar about, const std::string& tensor = "");
 
+/// Writes an .npy array that is neither codes nor numbers to read as codes (flags, tensor scales).
+/// A sidecar of codes that had this name before is removed: it would speak for the array.
+void write_array(const std::string& path, ArrayType type, const ArrayShape& shape,
+                 const void* data);
+
 /// Writes plain numbers, which are codes of float32 or float64 (.safetensors: of any format it
-/// has). The sidecar of codes that had this name before is removed: it would speak for the numbers.
+/// has), in the same way.
 void write_numbers(const std::string& path, const Format&, const Array&,
                    const std::string& tensor = "");
 

@@ -1,46 +1,110 @@
-// Known answers of Philox and of the layout of pieces, the same as in docs/formats.md.
+// Known answers of Philox and of the layout of pieces, the same as in docs/random.md.
 #include "formats/random.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
+#include <string>
 
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 namespace numemu {
 namespace {
 
-TEST_CASE("random: Philox4x32-10 gives the published known answers", "[fast]") {
-  // kat_vectors of Random123 1.14.
-  CHECK(philox(0, {0, 0, 0, 0}) == PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(philox(0xffffffffffffffff, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}) ==
-        PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
-  CHECK(philox(0x299f31d0a4093822, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}) ==
-        PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
-}
+struct PhiloxAnswer {
+  std::uint64_t seed;
+  PhiloxBlock counter, block;
+};
+
+// kat_vectors of Random123 1.14.
+constexpr PhiloxAnswer kPhiloxAnswers[] = {
+    {0, {0, 0, 0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+    {0xffffffffffffffff,
+     {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+     {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+    {0x299f31d0a4093822,
+     {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+     {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+};
+
+/// The bits of one element for each size of a piece.
+struct PieceAnswer {
+  RandomSource source;
+  std::uint64_t element;
+  std::uint32_t bits8, bits16, bits32;
+};
 
 // Computed by an independent program from the text of the contract.
-TEST_CASE("random: three known answers of each piece size", "[fast]") {
-  const RandomSource zero{0, Stream::quantize, 0, 0}, one{1, Stream::quantize, 0, 0};
-  const RandomSource far{0x123456789abcdef0, Stream::accumulate, 0xdeadbeef, 7};
-  const RandomSource last{0x123456789abcdef0, Stream::vectors, 0xdeadbeef, 65535};
-  constexpr std::uint64_t kFar = 1000000007, kLast = (std::uint64_t{1} << 40) + 21;
+constexpr PieceAnswer kPieceAnswers[] = {
+    {{0, Stream::quantize, 0, 0}, 0, 0xe5, 0x73e5, 0x2dce73e5},
+    {{1, Stream::quantize, 0, 0}, 5, 0x74, 0x4884, 0xa9634a04},
+    {{0x123456789abcdef0, Stream::accumulate, 0xdeadbeef, 7}, 1000000007, 0xfa, 0xceed, 0x70ea90d3},
+    {{0x123456789abcdef0, Stream::vectors, 0xdeadbeef, 65535},
+     (std::uint64_t{1} << 40) + 21,
+     0xcf,
+     0xa993,
+     0xae0ffc45},
+};
 
-  CHECK(zero.bits(0, 8) == 0xe5);
-  CHECK(one.bits(5, 8) == 0x74);
-  CHECK(far.bits(kFar, 8) == 0xfa);
-  CHECK(last.bits(kLast, 8) == 0xcf);
-  CHECK(zero.bits(0, 5) == 0x1c);
+TEST_CASE("random: Philox4x32-10 gives the published known answers", "[fast]") {
+  for (const PhiloxAnswer& a : kPhiloxAnswers) CHECK(philox(a.seed, a.counter) == a.block);
+}
 
-  CHECK(zero.bits(0, 16) == 0x73e5);
-  CHECK(one.bits(5, 16) == 0x4884);
-  CHECK(far.bits(kFar, 16) == 0xceed);
-  CHECK(last.bits(kLast, 16) == 0xa993);
-  CHECK(far.bits(kFar, 11) == 0x677);
+TEST_CASE("random: known answers of each piece size", "[fast]") {
+  for (const PieceAnswer& a : kPieceAnswers) {
+    INFO("element " << a.element);
+    CHECK(a.source.bits(a.element, 8) == a.bits8);
+    CHECK(a.source.bits(a.element, 16) == a.bits16);
+    CHECK(a.source.bits(a.element, 32) == a.bits32);
+    for (int n = 1; n <= 32; ++n) {  // fewer bits are the top of the same piece
+      INFO(n << " bits");
+      const std::uint32_t piece = n <= 8 ? a.bits8 : n <= 16 ? a.bits16 : a.bits32;
+      CHECK(a.source.bits(a.element, n) == piece >> ((n <= 8 ? 8 : n <= 16 ? 16 : 32) - n));
+    }
+  }
+}
 
-  CHECK(zero.bits(0, 32) == 0x2dce73e5);
-  CHECK(one.bits(5, 32) == 0xa9634a04);
-  CHECK(far.bits(kFar, 32) == 0x70ea90d3);
-  CHECK(last.bits(kLast, 32) == 0xae0ffc45);
-  CHECK(last.bits(kLast, 24) == 0xae0ffc);
+// How many lines of the page begin like this; with the newline at its end, how many are this.
+int lines_that_begin(const std::string& page, const std::string& begin) {
+  int count = 0;
+  for (auto at = page.find("\n" + begin); at != std::string::npos;
+       at = page.find("\n" + begin, at + 1))
+    ++count;
+  return count;
+}
+
+TEST_CASE("random: docs/random.md prints these answers, no others, and the streams", "[fast]") {
+  const std::string page = test::read_file(NUMEMU_SOURCE "/docs/random.md");
+  const auto words = [](const PhiloxBlock& b) {
+    return fmt::format("{:08x} {:08x} {:08x} {:08x}", b[0], b[1], b[2], b[3]);
+  };
+  for (const PhiloxAnswer& a : kPhiloxAnswers) {
+    const std::string line =
+        fmt::format("| `{:08x} {:08x}` | `{}` | `{}` |", static_cast<std::uint32_t>(a.seed),
+                    a.seed >> 32, words(a.counter), words(a.block));
+    INFO(line);
+    CHECK(lines_that_begin(page, line + "\n") == 1);
+  }
+  CHECK(lines_that_begin(page, "| `") == static_cast<int>(std::size(kPhiloxAnswers)));
+  for (const PieceAnswer& a : kPieceAnswers) {
+    const std::string line =
+        fmt::format("| {:#x} | {} | {:#x} | {} | {} | {:#04x} | {:#06x} | {:#010x} |",
+                    a.source.seed, static_cast<std::uint32_t>(a.source.stream), a.source.tensor,
+                    a.source.draw, a.element, a.bits8, a.bits16, a.bits32);
+    INFO(line);
+    CHECK(lines_that_begin(page, line + "\n") == 1);
+  }
+  CHECK(lines_that_begin(page, "| 0x") == static_cast<int>(std::size(kPieceAnswers)));
+  const std::string streams[] = {
+#define NUMEMU_STREAM(name, number, what) fmt::format("| {} | {} | {} |", number, #name, what),
+#include "formats/streams.def"
+#undef NUMEMU_STREAM
+  };
+  for (const std::string& line : streams) {
+    INFO(line);
+    CHECK(lines_that_begin(page, line + "\n") == 1);
+  }
 }
 
 TEST_CASE("random: a block is cut into pieces in little-endian order and every coordinate matters",

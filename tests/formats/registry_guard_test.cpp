@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "formats/block_format.hpp"
 #include "formats/descriptor.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
@@ -68,6 +69,37 @@ TEST_CASE("registry guard: docs/formats.md has one line per row, with its fields
     CHECK(cells[10] == f->source);
   }
   CHECK(documented_row(doc, "float8_e9m9").empty());
+}
+
+TEST_CASE("registry guard: docs/formats.md has one line per row of blocks.def, and no others",
+          "[fast]") {
+  const std::string doc = text_of("docs/formats.md");
+  std::set<std::string> known;
+  for (const BlockFormat* f : named_block_formats()) {
+    INFO(f->name);
+    known.insert(f->name);
+    const std::vector<std::string> cells = documented_row(doc, f->name);
+    REQUIRE(cells.size() == 6);  // name, element, scale, block, bits per element, default rule
+    const std::string shift =
+        f->element_exponent == 0 ? "" : " times 2^" + std::to_string(f->element_exponent);
+    const std::string tensor = f->tensor_scale ? ", and a float32 for the tensor" : "";
+    CHECK(cells[1] == "`" + f->element->name + "`" + shift);
+    CHECK(cells[2] == "`" + f->scale->name + "`" + tensor);
+    CHECK(cells[3] == std::to_string(f->size));
+    std::ostringstream bits;
+    bits << f->bits_per_element();
+    CHECK(cells[4] == bits.str());
+    CHECK(cells[5] == f->default_rule);
+  }
+  // The other lines of the section's table describe formats: mx(...), bfp(...), group(...).
+  const auto section = doc.find("\n## Block formats\n");
+  REQUIRE(section != std::string::npos);
+  const std::string table = doc.substr(section, doc.find("\n**", section) - section);
+  const std::regex plain("\n\\| `([a-z0-9_]+)` \\|");
+  std::set<std::string> documented;
+  for (std::sregex_iterator i(table.begin(), table.end(), plain), end; i != end; ++i)
+    documented.insert((*i)[1]);
+  CHECK(documented == known);
 }
 
 TEST_CASE("registry guard: no name clashes with another, a descriptor, P3109 or an integer",

@@ -1,0 +1,151 @@
+// Times conversions against memcpy of the same float32 array, after checking that every result is
+// right.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <hwy/targets.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "bench/format_cases.hpp"
+#include "bench/timing.hpp"
+
+namespace numemu::bench {
+namespace {
+
+constexpr std::int64_t kSmall = 4096, kLarge = std::int64_t{1} << 24;
+constexpr int kPairs = 11;
+/// Rounds may be repeated this often when the machine was in its slow state.
+constexpr int kTries = 6 * kPairs;
+/// Below this share of the best ceiling seen, somebody else is using the core.
+constexpr double kFast = 0.85;
+/// Vector multiply-adds per cycle times lanes: what turns the ceiling into a clock.
+constexpr double kLanes = 16, kPorts = 2;
+
+double best_ceiling = 0;
+
+struct Figures {
+  double rate = 0;     ///< elements per second
+  double of_copy = 0;  ///< memcpy's time / ours
+  double share = 0;    ///< of the port bound; 0 if there is none
+  int rounds = 0;      ///< that count
+};
+
+/// Median of pairs with memcpy, each between two runs of the ceiling; slow rounds do not count.
+Figures measure(const ConversionCase& c, Arrays& a, bool with_flags) {
+  const int repeats = static_cast<int>(std::max<std::int64_t>(1, (std::int64_t{1} << 21) / a.n));
+  const auto bytes = static_cast<std::size_t>(a.n) * sizeof(float);
+  std::vector<double> rates, ratios, shares;
+  c.run(a, with_flags);
+  for (int i = 0; i < kTries && static_cast<int>(rates.size()) < kPairs; ++i) {
+    const double before = fma_ceiling();
+    const double ours = seconds([&] {
+      for (int r = 0; r < repeats; ++r) c.run(a, with_flags);
+    });
+    const double copy = seconds([&] {
+      for (int r = 0; r < repeats; ++r) {
+        std::memcpy(a.y, a.x, bytes);
+        benchmark::ClobberMemory();
+      }
+    });
+    const double after = fma_ceiling();
+    best_ceiling = std::max({best_ceiling, before, after});
+    if (std::min(before, after) < kFast * best_ceiling) continue;
+    const double rate = static_cast<double>(a.n) * repeats / ours;
+    const double clock = 0.5 * (before + after) / (kLanes * kPorts);
+    rates.push_back(rate);
+    ratios.push_back(copy / ours);
+    if (c.instructions > 0) shares.push_back(rate * c.instructions / kPorts / (kLanes * clock));
+  }
+  if (rates.empty()) return {};
+  return {median(rates), median(ratios), shares.empty() ? 0 : median(shares),
+          static_cast<int>(rates.size())};
+}
+
+std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.2f}", value); }
+
+void print_table(const std::vector<ConversionCase>& cases, Data data, bool wide_registers) {
+  Arrays small(kSmall, data), large(kLarge, data);
+  std::vector<double> copies;
+  for (int i = 0; i < kPairs; ++i)
+    copies.push_back(seconds([&] {
+      std::memcpy(large.y, large.x, kLarge * sizeof(float));
+      benchmark::ClobberMemory();
+    }));
+  fmt::print("\n{} data, {}, one thread, medians of {} pairs; memcpy of 16M: {:.2f} G elements/s\n",
+             to_string(data), hwy::TargetName(hwy::SupportedTargets() & -hwy::SupportedTargets()),
+             kPairs, kLarge / median(copies) * 1e-9);
+  fmt::print("{:<26} | {:>6} {:>8} {:>6} {:>6} | {:>6} {:>8} {:>6} {:>8}\n", "", "4K", "of ports",
+             "flags", "rounds", "16M", "/memcpy", "flags", "/memcpy");
+  for (const ConversionCase& c : cases) {
+    for (Arrays* a : {&small, &large})
+      if (c.prepare) c.prepare(*a);
+    const Figures cache = measure(c, small, false), memory = measure(c, large, false);
+    Figures cache_flags, memory_flags;
+    if (c.has_flags) {
+      cache_flags = measure(c, small, true);
+      memory_flags = measure(c, large, true);
+    }
+    fmt::print("{:<26} | {:>6} {:>8} {:>6} {:>6} | {:>6} {:>8} {:>6} {:>8}\n", c.name,
+               number(cache.rate * 1e-9), wide_registers ? number(cache.share) : "-",
+               number(cache_flags.rate * 1e-9), cache.rounds, number(memory.rate * 1e-9),
+               number(memory.of_copy), number(memory_flags.rate * 1e-9),
+               number(memory_flags.of_copy));
+    std::fflush(stdout);
+  }
+  fmt::print("ceiling {:.1f} G multiply-adds/s (clock {:.2f} GHz)\n", best_ceiling * 1e-9,
+             best_ceiling / (kLanes * kPorts) * 1e-9);
+}
+
+void register_case(const ConversionCase& c) {
+  benchmark::RegisterBenchmark(c.name.c_str(), [c](benchmark::State& state) {
+    Arrays a(state.range(0), Data::normal);
+    if (c.prepare) c.prepare(a);
+    for (auto _ : state) {
+      c.run(a, false);
+      benchmark::ClobberMemory();
+    }
+    state.SetItemsProcessed(state.iterations() * a.n);
+  })->Arg(kSmall);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  omp_set_num_threads(1);
+  const std::vector<ConversionCase> cases = conversion_cases();
+  for (const Data data : kAllData) {
+    Arrays checked(4 * kSmall, data);
+    for (const ConversionCase& c : cases) {
+      if (c.prepare) c.prepare(checked);
+      c.require_equal(checked);
+    }
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  for (int i = 0; i < kPairs; ++i) best_ceiling = std::max(best_ceiling, fma_ceiling());
+  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
+  for (const Data data : kAllData) print_table(cases, data, wide);
+  if (wide) {
+    hwy::SetSupportedTargetsForTest(HWY_AVX2);
+    print_table(cases, Data::normal, false);
+    hwy::SetSupportedTargetsForTest(0);
+  }
+  for (const ConversionCase& c : cases) register_case(c);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace numemu::bench
+
+int main(int argc, char** argv) {
+  try {
+    return numemu::bench::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "formats_bench: %s\n", error.what());
+    return 1;
+  }
+}
