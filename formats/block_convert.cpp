@@ -8,7 +8,6 @@
 
 #include "formats/block_arithmetic.hpp"
 #include "formats/codec.hpp"
-#include "formats/convert.hpp"
 #include "formats/error.hpp"
 
 namespace numemu {
@@ -97,30 +96,6 @@ void check_codes(const char* what, const Format& f, const void* codes, std::int6
 }
 
 }  // namespace
-
-std::uint64_t load_code(const Format& f, const void* codes, std::int64_t i) {
-  switch (container_bytes(f)) {
-    case 1:
-      return static_cast<const std::uint8_t*>(codes)[i];
-    case 2:
-      return static_cast<const std::uint16_t*>(codes)[i];
-    default:
-      return static_cast<const std::uint32_t*>(codes)[i];
-  }
-}
-
-void store_code(const Format& f, void* codes, std::int64_t i, std::uint64_t code) {
-  switch (container_bytes(f)) {
-    case 1:
-      static_cast<std::uint8_t*>(codes)[i] = static_cast<std::uint8_t>(code);
-      break;
-    case 2:
-      static_cast<std::uint16_t*>(codes)[i] = static_cast<std::uint16_t>(code);
-      break;
-    default:
-      static_cast<std::uint32_t*>(codes)[i] = static_cast<std::uint32_t>(code);
-  }
-}
 
 void store_scale(const BlockFormat& f, const BlockArrays& arrays, std::int64_t b,
                  const StoredScale& stored) {

@@ -4,6 +4,7 @@
 
 #include "formats/block_format.hpp"
 #include "formats/block_layout.hpp"
+#include "formats/containers.hpp"
 #include "formats/conversion.hpp"
 #include "formats/value.hpp"
 
@@ -38,9 +39,6 @@ struct BlockSource {
   float tensor_scale = 1;
 };
 
-/// Element i of an array of codes of that format.
-std::uint64_t load_code(const Format&, const void* codes, std::int64_t i);
-void store_code(const Format&, void* codes, std::int64_t i, std::uint64_t code);
 /// Stores the scale of block b where the arrays are given.
 void store_scale(const BlockFormat&, const BlockArrays&, std::int64_t b, const StoredScale&);
 

@@ -3,13 +3,10 @@
 #pragma once
 #include <cstdint>
 
+#include "formats/containers.hpp"
 #include "formats/conversion.hpp"
 
 namespace numemu {
-
-/// Bytes that hold one code in an array: 1 up to 8 bits, 2 up to 16, 4 up to 32, else 8. A format
-/// with a container shift (tfloat32) stores its codes shifted, so that 4 bytes are a float32.
-int container_bytes(const Format&);
 
 /// out[i] = encode(decode(in[i])) for i in [0, n): `in` holds codes of `from`, `out` codes of
 /// c.format, each in containers of container_bytes(), host byte order, aligned as such integers

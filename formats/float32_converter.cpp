@@ -8,8 +8,9 @@
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/simd/loops.hpp"
+#include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
+#include "formats/simd/shared_exponent.hpp"
 
 namespace numemu {
 namespace {
@@ -34,20 +35,28 @@ void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, st
     if constexpr (std::is_same_v<Out, float>) {
       out[i] = to_float32(decode(*c.format, result.code));
     } else {
-      out[i] = static_cast<Out>(result.code);
+      out[i] = static_cast<Out>(result.code << c.format->container_shift);
     }
     if (flags != nullptr) flags[i] = result.flags;
   }
 }
 
-void set_output(simd::Arrays& arrays, float* out) { arrays.values = out; }
-void set_output(simd::Arrays& arrays, std::uint8_t* out) { arrays.codes8 = out; }
-void set_output(simd::Arrays& arrays, std::uint16_t* out) { arrays.codes16 = out; }
+void set_output(simd::WideArrays& arrays, float* out) { arrays.values = out; }
+void set_output(simd::WideArrays& arrays, std::uint8_t* out) { arrays.codes8 = out; }
+void set_output(simd::WideArrays& arrays, std::uint16_t* out) { arrays.codes16 = out; }
+void set_output(simd::WideArrays& arrays, std::uint32_t* out) { arrays.codes32 = out; }
+
+// Random words have n bits in use.
+std::uint32_t random_mask(int n) { return ~std::uint32_t{0} >> (32 - n); }
 
 }  // namespace
 
 Float32Converter::Float32Converter(const Conversion& c) : conversion_(c) {
-  if (auto plan = simd::make_plan(c)) plan_ = std::make_unique<const simd::Plan>(*plan);
+  if (auto plan = simd::make_plan(c)) {
+    plan_ = std::make_unique<const simd::Plan>(*plan);
+  } else if (auto shared = simd::make_shared_exponent_plan(c)) {
+    shared_ = std::make_unique<const simd::SharedExponentPlan>(*shared);
+  }
 }
 Float32Converter::~Float32Converter() = default;
 Float32Converter::Float32Converter(Float32Converter&&) noexcept = default;
@@ -56,31 +65,38 @@ Float32Converter& Float32Converter::operator=(Float32Converter&&) noexcept = def
 template <class Out>
 void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_t* flags,
                            std::int64_t first) const {
-  if (!plan_) return reference(conversion_, x, n, out, flags, first);
-  const FloatGuard guard(plan_->host);
-  simd::Arrays arrays{.x = x, .n = n, .flags = flags};
+  if (!fast()) return reference(conversion_, x, n, out, flags, first);
+  const FloatGuard guard(plan_ ? plan_->host : HostRounding::nearest);
+  const auto convert = [this](const simd::WideArrays& arrays) {
+    if (plan_) return simd::convert_vectors(*plan_, arrays);
+    return simd::convert_shared_exponent(*shared_, arrays);
+  };
+  simd::WideArrays arrays;
+  arrays.x = x;
+  arrays.n = n;
+  arrays.flags = flags;
   set_output(arrays, out);
   arrays.stream = std::is_same_v<Out, float> && n >= kStreamFrom &&
                   reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
-  if (!conversion_.rounding.stochastic()) return simd::convert_vectors(*plan_, arrays);
+  if (!conversion_.rounding.stochastic()) return convert(arrays);
+  const int random_bits = conversion_.rounding.random_bits;
   alignas(64) std::uint32_t words[kChunk];
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     const std::int64_t size = std::min(kChunk, n - begin);
     if (conversion_.random_words != nullptr) {
-      const std::uint32_t mask =
-          (std::uint32_t{1} << plan_->random_bits) - 1;  // at most 24 bits in a plan
+      const std::uint32_t mask = random_mask(random_bits);
       for (std::int64_t i = 0; i < size; ++i)
         words[i] = conversion_.random_words[first + begin + i] & mask;
     } else {
-      simd::fill_random(conversion_.random, plan_->random_bits,
-                        static_cast<std::uint64_t>(first + begin), size, words);
+      simd::fill_random(conversion_.random, random_bits, static_cast<std::uint64_t>(first + begin),
+                        size, words);
     }
     arrays.x = x + begin;
     arrays.n = size;
     arrays.random = words;
     arrays.flags = flags == nullptr ? nullptr : flags + begin;
     set_output(arrays, out + begin);
-    simd::convert_vectors(*plan_, arrays);
+    convert(arrays);
   }
 }
 
@@ -100,6 +116,13 @@ void Float32Converter::encode(const float* x, std::int64_t n, std::uint16_t* cod
                               std::uint8_t* flags, std::int64_t first) const {
   if (conversion_.format->bits <= 8 || conversion_.format->bits > 16)
     throw Error("format '" + conversion_.format->name + "' has not 9 to 16 bits");
+  run(x, n, codes, flags, first);
+}
+
+void Float32Converter::encode(const float* x, std::int64_t n, std::uint32_t* codes,
+                              std::uint8_t* flags, std::int64_t first) const {
+  if (conversion_.format->bits <= 16 || conversion_.format->bits > 32)
+    throw Error("format '" + conversion_.format->name + "' has not 17 to 32 bits");
   run(x, n, codes, flags, first);
 }
 

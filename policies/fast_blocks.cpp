@@ -11,8 +11,8 @@
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/simd/block_loops.hpp"
-#include "formats/simd/loops.hpp"
+#include "formats/simd/block_elements.hpp"
+#include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
 
 namespace numemu::policies {
@@ -245,6 +245,7 @@ void FastBlocks::replace(Batch& batch) const {
 BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, float tensor_scale,
                                  std::int64_t begin, std::int64_t end, const BlockArrays& arrays,
                                  float* y) const {
+  const FloatGuard guard;
   BlockCounts counts;
   const std::int64_t batch_blocks = kElements / padded(layout.size);
   const bool stream = layout.elements() >= kStreamFrom && layout.size % simd::kBlockGrain == 0 &&

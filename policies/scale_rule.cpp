@@ -9,7 +9,7 @@
 #include "formats/block_arithmetic.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
-#include "formats/simd/block_loops.hpp"
+#include "formats/simd/block_scales.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::policies {

@@ -111,8 +111,11 @@ std::string JsonReader::one_of(const std::string& fallback, const std::vector<st
                                std::string_view kind) const {
   const std::string name = text(fallback);
   if (std::find(known.begin(), known.end(), name) == known.end()) {
-    throw Error(fmt::format("{}: {} (there {}: {})", where(), unknown_name(kind, name, known),
-                            known.size() == 1 ? "is" : "are", fmt::join(known, ", ")));
+    // Where no name is near, the message lists them already.
+    const std::string message = unknown_name(kind, name, known);
+    const bool listed = message.find("known: ") != std::string::npos;
+    throw Error(fmt::format("{}: {}{}", where(), message,
+                            listed ? "" : fmt::format(" (known: {})", fmt::join(known, ", "))));
   }
   return name;
 }

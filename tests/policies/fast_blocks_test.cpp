@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "formats/error.hpp"
-#include "formats/simd/block_loops.hpp"
+#include "formats/simd/block_elements.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::policies {

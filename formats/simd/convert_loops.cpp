@@ -1,11 +1,12 @@
 // The loops over float32 arrays, one set per instruction set, dispatched at run time.
+#include "formats/simd/convert_loops.hpp"
+
 #include <algorithm>
 
 #include "formats/codec.hpp"
-#include "formats/simd/loops.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "formats/simd/convert_simd.cpp"
+#define HWY_TARGET_INCLUDE "formats/simd/convert_loops.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
 #include "formats/simd/round-inl.hpp"

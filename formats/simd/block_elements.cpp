@@ -1,12 +1,13 @@
-// The loops over blocks, one set per instruction set, dispatched at run time.
+// The loops over elements, one set per instruction set, dispatched at run time.
+#include "formats/simd/block_elements.hpp"
+
 #include <algorithm>
 #include <bit>
 
 #include "formats/codec.hpp"
-#include "formats/simd/block_loops.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "formats/simd/block_simd.cpp"
+#define HWY_TARGET_INCLUDE "formats/simd/block_elements.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
 #include "formats/simd/round-inl.hpp"
@@ -15,129 +16,11 @@ HWY_BEFORE_NAMESPACE();
 namespace numemu::simd {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE WordVector magnitude_bits(const float* x) {
-  return hn::And(bits_of(hn::LoadU(kFloats, x)), set(0x7fffffffU));
-}
-
-// Lane by lane the largest magnitude of one block.
-HWY_INLINE WordVector lane_maxima(const float* x, std::int64_t size) {
-  WordVector largest = magnitude_bits(x);
-  for (std::int64_t i = lanes(); i < size; i += lanes())
-    largest = hn::Max(largest, magnitude_bits(x + i));
-  return largest;
-}
-
-void maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_t* bits) {
-  std::int64_t b = 0;
-#if HWY_TARGET != HWY_SCALAR
-  // Four blocks at a time: each 128-bit part ends with one maximum of each block in its four words.
-  const hn::Repartition<std::uint64_t, Words> pairs;
-  constexpr int kTogether = 4;
-  alignas(64) std::uint32_t parts[hn::MaxLanes(Words())];
-  for (; b + kTogether <= blocks; b += kTogether, x += kTogether * size) {
-    const WordVector p = lane_maxima(x, size), q = lane_maxima(x + size, size);
-    const WordVector r = lane_maxima(x + 2 * size, size), s = lane_maxima(x + 3 * size, size);
-    const WordVector pq =
-        hn::Max(hn::InterleaveLower(kWords, p, q), hn::InterleaveUpper(kWords, p, q));
-    const WordVector rs =
-        hn::Max(hn::InterleaveLower(kWords, r, s), hn::InterleaveUpper(kWords, r, s));
-    const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, pq), hn::BitCast(pairs, rs));
-    const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, pq), hn::BitCast(pairs, rs));
-    const WordVector all = hn::Max(hn::BitCast(kWords, low), hn::BitCast(kWords, high));
-#if NUMEMU_AVX512
-    const __m256i half =
-        _mm256_max_epu32(_mm512_castsi512_si256(all.raw), _mm512_extracti64x4_epi64(all.raw, 1));
-    const __m128i quarter =
-        _mm_max_epu32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(bits + b), quarter);
-    (void)parts;
-#else
-    hn::Store(all, kWords, parts);
-    for (int k = 0; k < kTogether; ++k) {
-      bits[b + k] = parts[k];
-      for (std::int64_t lane = k + kTogether; lane < lanes(); lane += kTogether)
-        bits[b + k] = std::max(bits[b + k], parts[lane]);
-    }
-#endif
-  }
-#endif
-  for (; b < blocks; ++b, x += size)
-    bits[b] = hn::GetLane(hn::MaxOfLanes(kWords, lane_maxima(x, size)));
-}
-
 HWY_INLINE WordVector element_flags(FloatMask inexact, FloatMask tiny, FloatMask over) {
   WordVector flags =
       hn::IfThenElseZero(hn::RebindMask(kWords, inexact), set(std::uint32_t{kInexact}));
   flags = choose(hn::And(inexact, tiny), set(std::uint32_t{kInexact | kUnderflow}), flags);
   return choose(over, set(std::uint32_t{kInexact | kOverflow}), flags);
-}
-
-BlockSurvey survey(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
-  const WordVector infinity = set(0x7f800000U), zero = hn::Zero(kWords);
-  WordVector nonfinite = zero, zeros = zero;  // counted downwards: a mask is -1
-  const auto one_if = [&](auto mask) HWY_ATTR { return hn::VecFromMask(kWords, mask); };
-  std::int64_t b = 0;
-  for (; b + lanes() <= blocks; b += lanes()) {
-    const WordVector v = hn::LoadU(kWords, bits + b);
-    const auto finite = hn::Lt(v, infinity);
-    nonfinite = hn::Sub(nonfinite, one_if(hn::Not(finite)));
-    zeros = hn::Sub(zeros, one_if(hn::Eq(v, zero)));
-    hn::StoreU(hn::IfThenElse(hn::RebindMask(kFloats, finite), float_of(v), set(1.0F)), kFloats,
-               amax + b);
-  }
-  BlockSurvey result{hn::GetLane(hn::SumOfLanes(kWords, nonfinite)),
-                     hn::GetLane(hn::SumOfLanes(kWords, zeros))};
-  for (; b < blocks; ++b) {
-    const bool finite = bits[b] < 0x7f800000U;
-    result.nonfinite += finite ? 0 : 1;
-    result.zero += bits[b] == 0 ? 1 : 0;
-    amax[b] = finite ? std::bit_cast<float>(bits[b]) : 1.0F;
-  }
-  return result;
-}
-
-// Below this scale a subnormal element may matter.
-constexpr std::int32_t kSmallScale = -60;
-
-bool powers_from(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
-                 std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
-                 std::uint32_t* multiply, std::uint32_t* alone) {
-  const hn::RebindToSigned<Floats> integers;
-  using IntegerVector = hn::Vec<decltype(integers)>;
-  const auto all = [&](std::int32_t v) HWY_ATTR { return hn::Set(integers, v); };
-  const auto power = [&](IntegerVector e) HWY_ATTR {  // 2^e, e in -127..127
-    const IntegerVector bits = hn::ShiftLeft<23>(hn::Add(e, all(127)));
-    return hn::BitCast(kFloats, hn::Max(bits, all(0x400000)));
-  };
-  WordVector some = hn::Zero(kWords);
-  for (std::int64_t b = 0; b < blocks; b += lanes()) {
-    const IntegerVector e = hn::Add(hn::LoadU(integers, exponents + b), all(shift));
-    const auto outside = hn::Or(hn::Lt(e, all(-127)), hn::Gt(e, all(highest)));
-    const auto zero =
-        hn::RebindMask(integers, hn::Eq(hn::LoadU(kFloats, amax + b), hn::Zero(kFloats)));
-    const IntegerVector safe = hn::IfThenZeroElse(hn::Or(outside, zero), e);
-    const auto left_out = hn::BitCast(kWords, hn::IfThenElseZero(outside, all(1)));
-    some = hn::Or(some, left_out);
-    const auto small = hn::Lt(e, all(kSmallScale));
-    hn::StoreU(hn::BitCast(kWords, hn::IfThenElse(small, all(0x7fffffff), all(0x7f800000))), kWords,
-               multiply + b);
-    hn::StoreU(left_out, kWords, alone + b);
-    hn::StoreU(power(safe), kFloats, scale + b);
-    hn::StoreU(power(hn::Neg(safe)), kFloats, inverse + b);
-  }
-  return hn::GetLane(hn::MaxOfLanes(kWords, some)) != 0;
-}
-
-void products(const float* factors, std::int64_t blocks, float unit, float* scale, float* rest,
-              float* inverse) {
-  const FloatVector u = set(unit), one = set(1.0F), zero = hn::Zero(kFloats);
-  for (std::int64_t b = 0; b < blocks; b += lanes()) {
-    const FloatVector f = hn::LoadU(kFloats, factors + b), product = hn::Mul(f, u);
-    const FloatVector inverted = hn::Div(one, product);
-    hn::StoreU(product, kFloats, scale + b);
-    hn::StoreU(hn::MulSub(f, u, product), kFloats, rest + b);
-    hn::StoreU(hn::IfThenZeroElse(hn::Eq(product, zero), inverted), kFloats, inverse + b);
-  }
 }
 
 struct Element {
@@ -398,31 +281,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace numemu::simd {
 
-HWY_EXPORT(maxima);
-HWY_EXPORT(survey);
-HWY_EXPORT(powers_from);
-HWY_EXPORT(products);
 HWY_EXPORT(powers);
 HWY_EXPORT(fused);
 HWY_EXPORT(quotients);
 HWY_EXPORT(rounded_quotients);
 
-void block_maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_t* bits) {
-  HWY_DYNAMIC_DISPATCH(maxima)(x, blocks, size, bits);
-}
-BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
-  return HWY_DYNAMIC_DISPATCH(survey)(bits, blocks, amax);
-}
-bool powers_of_two(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
-                   std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
-                   std::uint32_t* multiply, std::uint32_t* alone) {
-  return HWY_DYNAMIC_DISPATCH(powers_from)(exponents, amax, blocks, shift, highest, scale, inverse,
-                                           multiply, alone);
-}
-void split_products(const float* factors, std::int64_t blocks, float unit, float* scale,
-                    float* rest, float* inverse) {
-  HWY_DYNAMIC_DISPATCH(products)(factors, blocks, unit, scale, rest, inverse);
-}
 void convert_powers(const Plan& plan, const BlockRun& run) {
   HWY_DYNAMIC_DISPATCH(powers)(plan, run);
 }

@@ -1,0 +1,36 @@
+// The vector loops that come before the elements of blocks: their largest magnitudes, and their
+// scales as the element loops want them.
+#pragma once
+#include <cstdint>
+
+namespace numemu::simd {
+
+/// Elements of the widest vector: sizes of blocks are multiples of it (others are padded).
+inline constexpr std::int64_t kBlockGrain = 16;
+
+/// What is seen of blocks before their scales are chosen.
+struct BlockSurvey {
+  std::int64_t nonfinite = 0;  ///< blocks that hold NaN or an infinity
+  std::int64_t zero = 0;       ///< blocks of nothing but zeros
+};
+
+/// bits[b] = the largest bit pattern of |x| in block b: NaN and infinities are at least 0x7f800000.
+void block_maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_t* bits);
+/// amax[b] = the number with these bits, 1 for blocks that are not finite (their results do not
+/// count, and nothing about 1 is slow).
+BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax);
+
+/// The arrays of the next two have room for blocks rounded up to kBlockGrain.
+/// scale[b] = 2^(exponents[b] + shift) and its inverse, where that exponent lies in -127..highest;
+/// elsewhere 1 and alone[b] = 1; also 1 for blocks of
+/// zeros, whose elements are zeros under any scale. Returns whether some block is alone.
+/// `multiply`: see BlockRun.
+bool powers_of_two(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
+                   std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
+                   std::uint32_t* multiply, std::uint32_t* alone);
+/// scale[b] + rest[b] = factors[b] * unit exactly, inverse[b] = 1 / scale[b], 0 for 0. Needs the
+/// host's fused multiply-add.
+void split_products(const float* factors, std::int64_t blocks, float unit, float* scale,
+                    float* rest, float* inverse);
+
+}  // namespace numemu::simd
