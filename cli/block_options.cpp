@@ -1,6 +1,8 @@
 // A block format comes by name, or as an element format with a granularity and float32 scales.
 #include "cli/block_options.hpp"
 
+#include <fmt/format.h>
+
 #include "cli/command.hpp"
 #include "formats/error.hpp"
 
@@ -49,6 +51,14 @@ const BlockFormat& block_format_of(const BlockOptions& options) {
   if (options.size && span != Span::block)
     throw Error("--block-size: expected --granularity block beside it");
   return scaled_format(find_format(options.format), span, options.size.value_or(kUsualBlock));
+}
+
+void check_tensor_scale(const BlockFormat& f, const std::string& path, bool without) {
+  if (f.tensor_scale) return;
+  for (const char* option :
+       {path.empty() ? nullptr : "--tensor-scale", without ? "--no-tensor-scale" : nullptr}) {
+    if (option != nullptr) throw Error(fmt::format("{}: {} has no tensor scale", option, f.name));
+  }
 }
 
 std::optional<std::int64_t> sidecar_axis(const BlockFormat& f, const ArrayShape& shape, int axis) {

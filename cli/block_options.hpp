@@ -24,6 +24,10 @@ void add_block_options(CLI::App&, BlockOptions&);
 /// The block format that the options name. Throws Error where they do not, or contradict.
 const BlockFormat& block_format_of(const BlockOptions&);
 
+/// Throws Error where --tensor-scale `path` or --no-tensor-scale (`without`) is given for a format
+/// that has no tensor scale.
+void check_tensor_scale(const BlockFormat&, const std::string& path, bool without);
+
 /// The axis that a sidecar names: counted from 0, and only where blocks or channels follow one.
 std::optional<std::int64_t> sidecar_axis(const BlockFormat&, const ArrayShape&, int axis);
 

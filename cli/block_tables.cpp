@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/table.hpp"
@@ -45,12 +44,6 @@ std::string block_table() {
       rows);
 }
 
-bool is_block_name(std::string_view text) {
-  const std::string_view head = text.substr(0, text.find('('));
-  const std::vector<const BlockFormat*>& named = named_block_formats();
-  const auto is = [&](const BlockFormat* f) { return f->name == text; };
-  return (head.size() < text.size() && (head == "mx" || head == "bfp" || head == "group")) ||
-         std::any_of(named.begin(), named.end(), is);
-}
+bool is_block_name(std::string_view text) { return block_format_meant(text) == text; }
 
 }  // namespace numemu::cli

@@ -3,12 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "cli/command.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu::cli {
+namespace {
+
+/// The key of the random bits has 64 bits, one more than whole_number() covers.
+std::string check_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && at == end) return "";
+  constexpr std::size_t kShown = 40;  // characters of a wrong value
+  return fmt::format("expected a whole number from 0 to 2^64-1, not '{}{}'", text.substr(0, kShown),
+                     text.size() > kShown ? "..." : "");
+}
+
+}  // namespace
 
 void add_conversion_options(CLI::App& command, ConversionOptions& options) {
   command
@@ -23,7 +39,7 @@ void add_conversion_options(CLI::App& command, ConversionOptions& options) {
                                          "Random bits of sr(N): uint32, one word per element");
   bits->type_name("R.npy");
   command.add_option("--seed", options.seed, "Seed of counter-based random bits (default: 0)")
-      ->check(whole_number(0, std::int64_t{1} << 53))
+      ->check(CLI::Validator(check_seed, ""))
       ->excludes(bits)
       ->type_name("S");
 }
@@ -38,7 +54,7 @@ SettledConversion settle(const ConversionOptions& options, const Format& format,
   conversion.symmetric = false;
   if (options.random_bits.empty()) {
     settled.seed = options.seed.value_or(0);
-    conversion.random.seed = static_cast<std::uint64_t>(*settled.seed);
+    conversion.random.seed = *settled.seed;
     return settled;
   }
   if (!conversion.rounding.stochastic()) {

@@ -12,7 +12,7 @@ namespace numemu::cli {
 
 struct ConversionOptions {
   std::string rounding = "rne", overflow = "saturate", random_bits;
-  std::optional<std::int64_t> seed;
+  std::optional<std::uint64_t> seed;
 };
 
 void add_conversion_options(CLI::App&, ConversionOptions&);
@@ -21,7 +21,7 @@ void add_conversion_options(CLI::App&, ConversionOptions&);
 struct SettledConversion {
   Conversion conversion;
   Array random_words;
-  std::optional<std::int64_t> seed;  ///< nothing where the caller supplied the random bits
+  std::optional<std::uint64_t> seed;  ///< nothing where the caller supplied the random bits
 };
 
 /// Reads the options for an array of that shape; integers use their full two's complement range.

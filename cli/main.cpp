@@ -1,12 +1,16 @@
 // The program numemu: finds the command, runs it, turns mistakes into one line and exit code 2.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -25,8 +29,31 @@ const std::vector<std::string> kPlanned = {"gemm",     "vectors", "verify",
 /// One line, whatever the text.
 int complain(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
-  fmt::print(stderr, "numemu: {}\n", text);
+  // Unlike fmt::print this throws nothing where stderr cannot be written.
+  std::fputs(("numemu: " + text + "\n").c_str(), stderr);
   return kBadUsage;
+}
+
+int complain_about_output(int error) {
+  return complain(fmt::format("cannot write to standard output: {}", std::strerror(error)));
+}
+
+/// What was printed may still wait in a buffer, and be lost at the end without a word.
+int finish(int code) {
+  errno = 0;
+  const bool lost = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !lost) return code;
+  return complain_about_output(errno != 0 ? errno : EIO);
+}
+
+/// A closed standard stream would lend its number to the next file that is opened, and what is
+/// printed would end there. In its place stands one that refuses to be used.
+void hold_standard_streams() {
+  for (int file = 0; file <= 2; ++file) {
+    // The lowest free number is `file`, as all below are taken.
+    if (fcntl(file, F_GETFD) < 0 && errno == EBADF)
+      (void)open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
+  }
 }
 
 /// CLI11 lists every unmatched word; one line with the nearest known word says more.
@@ -53,6 +80,7 @@ int complain_about(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_streams();
   // Batches come and go by the megabyte: memory that is given back each time is faulted in each
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -89,20 +117,23 @@ int main(int argc, char** argv) {
     return complain(numemu::unknown_name("command", argv[1], names));
   }
   if (argc == 1) {
-    fmt::print(stderr, "{}", app.help());
+    std::fputs(app.help().c_str(), stderr);
     return kBadUsage;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    return finish(app.exit(success));
   } catch (const CLI::ParseError& error) {
     return complain_about(app, error);
   }
   try {
-    return action();
+    return finish(action());
   } catch (const numemu::Error& error) {
     return complain(error.what());
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return complain_about_output(error.code().value());
+    return complain(fmt::format("internal error: {}", error.what()));
   } catch (const std::bad_alloc&) {
     return complain("out of memory");
   } catch (const std::exception& error) {

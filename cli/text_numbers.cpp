@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/number_text.hpp"
+#include "formats/storage/sidecar.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -37,18 +39,27 @@ std::uint64_t code_at(const Format& format, const Array& codes, std::int64_t i) 
   return container >> format.container_shift;
 }
 
+constexpr std::string_view kBlanks = " \t\r\v\f", kBlanksAndLines = " \t\r\v\f\n";
+
+/// Without `blanks` at either end.
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
 }  // namespace
 
 std::vector<Value> read_text_numbers(const std::string& path) {
-  const std::string text = read_all(path);
+  const std::string all = read_all(path);
+  // A last line without a number is how files end; before the first number it is a mistake.
+  const std::string_view text =
+      std::string_view(all).substr(0, all.find_last_not_of(kBlanksAndLines) + 1);
   std::vector<Value> values;
   for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) end = text.size();
-    std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
     try {
-      values.push_back(parse_number(line));
+      values.push_back(parse_number(trimmed(text.substr(begin, end - begin), kBlanks)));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: line {}: {}", path, values.size() + 1, error.what()));
     }
@@ -61,9 +72,19 @@ void write_text_numbers(const std::string& path, const Format& format, const Arr
   std::string text;
   for (std::int64_t i = 0; i < codes.elements(); ++i)
     text += hex_text(decode(format, code_at(format, codes, i))) += '\n';
-  if (path != "-") return write_atomically(path, {text});
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(fmt::format("-: cannot write the standard output: {}", std::strerror(errno)));
+  if (path != "-") {
+    PendingFile file(path, {text});
+    remove_sidecar(path);
+    return file.commit();
+  }
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+  }
+}
+
+void require_file(const std::string& option, const std::string& path) {
+  if (path != "-") return;
+  throw Error(option + ": expected a file, found -: arrays need a file, only text has streams");
 }
 
 }  // namespace numemu::cli

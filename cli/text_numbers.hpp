@@ -10,11 +10,15 @@
 
 namespace numemu::cli {
 
-/// One number a line; "-" is the standard input. Throws Error naming file and line.
+/// One number a line, with spaces around it if wanted; blank lines may follow the last. "-" is the
+/// standard input. Throws Error naming file and line.
 std::vector<Value> read_text_numbers(const std::string& path);
 
 /// Decoded values of codes in containers, one hexadecimal float a line, in C order; "-" is the
-/// standard output.
+/// standard output. A file loses the sidecar of codes that had its name before.
 void write_text_numbers(const std::string& path, const Format&, const Array& codes);
+
+/// Throws Error where `path` is "-": only text goes through the standard streams.
+void require_file(const std::string& option, const std::string& path);
 
 }  // namespace numemu::cli

@@ -1,9 +1,12 @@
 // Elements to codes and back under the scale of their block: exact numbers, one rounding each.
 #include "formats/block_convert.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <string>
 
 #include "formats/block_arithmetic.hpp"
@@ -72,14 +75,13 @@ Encoded encode_shifted(const Format& element, const Range& range, const Conversi
   return result;
 }
 
-// The first element of the array whose code has bits beyond the format's width; -1 for none.
-std::int64_t first_wide_code(const Format& f, const void* codes, std::int64_t n) {
-  const int container = 8 * container_bytes(f);
-  if (f.bits >= container) return -1;
+// The first index below n that `refused` holds for; -1 for none.
+template <class Refused>
+std::int64_t first_refused(std::int64_t n, const Refused& refused) {
   std::atomic<std::int64_t> first = n;
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < n; ++i) {
-    if (load_code(f, codes, i) <= f.code_mask()) continue;
+    if (!refused(i)) continue;
     std::int64_t known = first;
     while (i < known && !first.compare_exchange_weak(known, i)) {
     }
@@ -87,12 +89,60 @@ std::int64_t first_wide_code(const Format& f, const void* codes, std::int64_t n)
   return first == n ? -1 : first.load();
 }
 
-void check_codes(const char* what, const Format& f, const void* codes, std::int64_t n) {
-  const std::int64_t i = first_wide_code(f, codes, n);
+void check_codes(const std::string& array, const Format& f, const void* codes, std::int64_t n) {
+  if (f.bits >= 8 * container_bytes(f)) return;
+  const std::int64_t i =
+      first_refused(n, [&](std::int64_t k) { return load_code(f, codes, k) > f.code_mask(); });
   if (i >= 0)
-    throw Error(std::string(what) + ": element " + std::to_string(i) + " is " +
+    throw Error(array + ": element " + std::to_string(i) + " is " +
                 std::to_string(load_code(f, codes, i)) + ", expected at most " +
                 std::to_string(f.code_mask()) + " for " + f.name);
+}
+
+std::string number_text(const Value& v) {
+  if (v.kind == Class::nan) return "NaN";
+  if (v.kind == Class::infinite) return v.negative ? "-Inf" : "Inf";
+  return fmt::format("{}", to_double(v));
+}
+
+// A scale is positive; NaN by the one code that marks a NaN block; zero only where a tensor scale
+// leaves a block of zeros no other.
+void check_scales(const BlockFormat& f, const std::string& array, const void* scales,
+                  std::int64_t n) {
+  const Format& format = *f.scale;
+  check_codes(array, format, scales, n);
+  const std::int64_t i = first_refused(n, [&](std::int64_t k) {
+    const std::uint64_t code = load_code(format, scales, k);
+    if (format.has_nan() && code == format.nan_code()) return false;
+    const Value scale = decode(format, code);
+    if (scale.kind == Class::zero) return scale.negative || !f.tensor_scale;
+    return scale.kind != Class::finite || scale.negative;
+  });
+  if (i < 0) return;
+  const std::uint64_t code = load_code(format, scales, i);
+  throw Error(fmt::format("{}: element {} is {} (code {:#x}), expected a scale of {} {}", array, i,
+                          number_text(decode(format, code)), code, format.name,
+                          f.tensor_scale ? "that is positive or 0" : "above 0"));
+}
+
+void check_minima(const std::string& array, const void* minima, std::int64_t n) {
+  const auto* m = static_cast<const float*>(minima);
+  const std::int64_t i = first_refused(n, [&](std::int64_t k) { return !std::isfinite(m[k]); });
+  if (i >= 0)
+    throw Error(fmt::format("{}: element {} is {}, expected a finite minimum", array, i,
+                            number_text(value_of(m[i]))));
+}
+
+void check_source(const BlockFormat& f, const BlockLayout& layout, const BlockSource& source) {
+  check_codes(source.codes_name, *f.element, source.codes, layout.elements());
+  check_scales(f, source.scales_name, source.scales, layout.blocks);
+  if (f.affine == Affine::zp)
+    check_codes(source.zero_points_name, *f.element, source.zero_points, layout.blocks);
+  if (f.affine == Affine::min)
+    check_minima(source.zero_points_name, source.zero_points, layout.blocks);
+  if (f.tensor_scale && !(source.tensor_scale > 0 && std::isfinite(source.tensor_scale)))
+    throw Error(fmt::format("{}: element 0 is {}, expected a finite number above 0",
+                            source.tensor_scale_name, number_text(value_of(source.tensor_scale))));
 }
 
 }  // namespace
@@ -174,11 +224,8 @@ FlagCounts encode_elements(const BlockFormat& f, const Conversion& c, const Bloc
 
 void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const BlockSource& source,
                        float* y) {
+  check_source(f, layout, source);
   const std::int64_t n = layout.elements();
-  check_codes("codes", *f.element, source.codes, n);
-  check_codes("scales", *f.scale, source.scales, layout.blocks);
-  if (f.affine == Affine::zp)
-    check_codes("zero points", *f.element, source.zero_points, layout.blocks);
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t b = layout.block_of(i);

@@ -1,6 +1,7 @@
 // The elements of a block under a given scale, in integers: the specification of every fast path.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "formats/block_format.hpp"
 #include "formats/block_layout.hpp"
@@ -37,6 +38,9 @@ struct BlockSource {
   const void* scales = nullptr;
   const void* zero_points = nullptr;
   float tensor_scale = 1;
+  /// What errors call the arrays.
+  std::string codes_name = "codes", scales_name = "scales", zero_points_name = "zero points",
+              tensor_scale_name = "tensor scale";
 };
 
 /// Stores the scale of block b where the arrays are given.
@@ -68,8 +72,10 @@ FlagCounts encode_elements(const BlockFormat&, const Conversion& c, const BlockS
                            const float* x, const BlockElements&, std::int64_t begin,
                            std::int64_t end, void* codes, float* y);
 
-/// y[i] = decode_in_block() of the whole tensor. Codes with bits beyond their format's width are
-/// refused with an Error that names the array and the position. Uses OpenMP threads.
+/// y[i] = decode_in_block() of the whole tensor. Refused with an Error that names the array, the
+/// position and the value: codes with bits beyond their format's width; scales that are negative,
+/// infinite, NaN by any code but Format::nan_code(), or zero without a tensor scale; minima that
+/// are not finite; a tensor scale that is not positive and finite. Uses OpenMP threads.
 void dequantize_blocks(const BlockFormat&, const BlockLayout&, const BlockSource&, float* y);
 
 }  // namespace numemu

@@ -120,4 +120,20 @@ const std::vector<const BlockFormat*>& named_block_formats() {
   return list;
 }
 
+std::string block_format_meant(std::string_view text) {
+  // The names alone: the rows would look up their scalar formats.
+  constexpr std::string_view kNames[] = {
+#define NUMEMU_BLOCK(name, element, exponent, scale, size, tensor_scale, rule, source, doc) #name,
+#include "formats/blocks.def"
+#undef NUMEMU_BLOCK
+  };
+  for (const std::string_view name : kNames)
+    if (same_name(name, text)) return std::string(name);
+  for (const std::string& shape : block_description_shapes()) {
+    const std::string_view head = std::string_view(shape).substr(0, shape.find('(') + 1);
+    if (text.starts_with(head)) return std::string(text);
+  }
+  return "";
+}
+
 }  // namespace numemu

@@ -73,4 +73,9 @@ const BlockFormat& scaled_format(const Format& element, Span span, std::int64_t 
 /// The rows of blocks.def, in its order.
 const std::vector<const BlockFormat*>& named_block_formats();
 
+/// How a text that is meant as a block format is written: the row whose name it is without regard
+/// to case, or the text itself where it has the shape of a description; "" for any other. Never
+/// throws.
+std::string block_format_meant(std::string_view text);
+
 }  // namespace numemu

@@ -44,7 +44,7 @@ void CodeTable::write(const In* in, std::int64_t begin, std::int64_t n, Out* out
                       std::uint8_t* flags) const {
   for (std::int64_t i = begin; i < begin + n; ++i) {
     if (in[i] >= codes_.size()) checked_code(from_, in, i);  // throws
-    out[i] = static_cast<Out>(codes_[in[i]]);
+    out[i - begin] = static_cast<Out>(codes_[in[i]]);
   }
   if (flags == nullptr) return;
   for (std::int64_t i = 0; i < n; ++i) flags[i] = flags_[in[begin + i]];

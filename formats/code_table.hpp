@@ -17,8 +17,8 @@ class CodeTable {
   /// No code raises a flag.
   bool exact() const;
 
-  /// Elements [begin, begin + n) of `in` and `out`, in containers; flags[0..n) if given. Throws an
-  /// Error that names the position of what is no code.
+  /// Elements [begin, begin + n) of `in` to out[0..n), in containers; flags[0..n) if given. Throws
+  /// an Error that names the position in `in` of what is no code.
   void convert(const void* in, std::int64_t begin, std::int64_t n, void* out,
                std::uint8_t* flags) const;
 

@@ -33,8 +33,8 @@ const Format& float32() {
 }
 bool is_float32(const Format& f) { return &f == &float32(); }
 
-const std::byte* at(const void* array, std::int64_t i, const Format& f) {
-  return static_cast<const std::byte*>(array) + i * container_bytes(f);
+std::byte* at(void* array, std::int64_t i, const Format& f) {
+  return static_cast<std::byte*>(array) + i * container_bytes(f);
 }
 
 void convert_slowly(const Conversion& c, const Format& from, const void* in, std::int64_t begin,
@@ -87,13 +87,17 @@ class Fast {
     const float* x = static_cast<const float*>(in) + begin;
     if (!is_float32_) {
       wide.resize(static_cast<std::size_t>(n));
-      widening_->convert(at(in, begin, from_), 0, n, wide.data(), nullptr);
+      widening_->convert(in, begin, n, wide.data(), nullptr);
       x = wide.data();
     }
-    if (converter_.conversion().format->bits <= 8) {
-      converter_.encode(x, n, static_cast<std::uint8_t*>(out) + begin, flags, first + begin);
-    } else {
-      converter_.encode(x, n, static_cast<std::uint16_t*>(out) + begin, flags, first + begin);
+    std::byte* to = at(out, begin, *converter_.conversion().format);
+    switch (container_bytes(*converter_.conversion().format)) {
+      case 1:
+        return converter_.encode(x, n, reinterpret_cast<std::uint8_t*>(to), flags, first + begin);
+      case 2:
+        return converter_.encode(x, n, reinterpret_cast<std::uint16_t*>(to), flags, first + begin);
+      default:
+        return converter_.encode(x, n, reinterpret_cast<std::uint32_t*>(to), flags, first + begin);
     }
   }
 
@@ -183,10 +187,11 @@ FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in
   if (from.bits <= kTableBits && !c.rounding.stochastic() && !few) {
     const CodeTable table(c, from);
     return in_tasks(n, flags, [&](std::int64_t begin, std::int64_t size, std::uint8_t* f) {
-      table.convert(in, begin, size, out, f);
+      table.convert(in, begin, size, at(out, begin, *c.format), f);
     });
   }
-  if (n >= kWorthPlan && c.format->bits <= 16 && widens(from) && !(few && from.bits <= 16)) {
+  if (n >= kWorthPlan && container_bytes(*c.format) <= 4 && widens(from) &&
+      !(few && from.bits <= 16)) {
     const Fast fast(c, from);
     return in_tasks(n, flags, [&](std::int64_t begin, std::int64_t size, std::uint8_t* f) {
       fast.convert(in, begin, size, out, f, first);

@@ -41,10 +41,10 @@ void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, st
   }
 }
 
-void set_output(simd::WideArrays& arrays, float* out) { arrays.values = out; }
-void set_output(simd::WideArrays& arrays, std::uint8_t* out) { arrays.codes8 = out; }
-void set_output(simd::WideArrays& arrays, std::uint16_t* out) { arrays.codes16 = out; }
-void set_output(simd::WideArrays& arrays, std::uint32_t* out) { arrays.codes32 = out; }
+void set_output(simd::Arrays& arrays, float* out) { arrays.values = out; }
+void set_output(simd::Arrays& arrays, std::uint8_t* out) { arrays.codes8 = out; }
+void set_output(simd::Arrays& arrays, std::uint16_t* out) { arrays.codes16 = out; }
+void set_output(simd::Arrays& arrays, std::uint32_t* out) { arrays.codes32 = out; }
 
 // Random words have n bits in use.
 std::uint32_t random_mask(int n) { return ~std::uint32_t{0} >> (32 - n); }
@@ -67,16 +67,16 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
                            std::int64_t first) const {
   if (!fast()) return reference(conversion_, x, n, out, flags, first);
   const FloatGuard guard(plan_ ? plan_->host : HostRounding::nearest);
-  const auto convert = [this](const simd::WideArrays& arrays) {
+  const auto convert = [this](const simd::Arrays& arrays) {
     if (plan_) return simd::convert_vectors(*plan_, arrays);
     return simd::convert_shared_exponent(*shared_, arrays);
   };
-  simd::WideArrays arrays;
+  simd::Arrays arrays;
   arrays.x = x;
   arrays.n = n;
   arrays.flags = flags;
   set_output(arrays, out);
-  arrays.stream = std::is_same_v<Out, float> && n >= kStreamFrom &&
+  arrays.stream = sizeof(Out) == sizeof(float) && n >= kStreamFrom &&
                   reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
   if (!conversion_.rounding.stochastic()) return convert(arrays);
   const int random_bits = conversion_.rounding.random_bits;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "formats/block_format.hpp"
 #include "formats/codebook.hpp"
 #include "formats/descriptor.hpp"
 #include "formats/error.hpp"
@@ -95,6 +96,28 @@ std::optional<std::string> codebook_path(std::string_view name) {
   return std::string(name.substr(kOpen.size(), name.size() - kOpen.size() - 1));
 }
 
+bool all_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Says what is wrong with names whose meaning is clear and which no edit distance explains.
+void refuse_known_shapes(std::string_view name) {
+  const std::string quoted = "'" + std::string(name) + "'";
+  if (const std::string block = block_format_meant(name); !block.empty())
+    throw Error(quoted + " is a block format: quantize --block " + block);
+  for (const std::string_view head : {"int", "uint"}) {
+    if (name.starts_with(head) && all_digits(name.substr(head.size())))
+      throw Error("unknown format " + quoted + ": expected " + std::string(head) + "2 to " +
+                  std::string(head) + "8");
+  }
+  constexpr std::string_view kP3109 = "binary";
+  if (name.starts_with(kP3109) && name.size() > kP3109.size() &&
+      all_digits(name.substr(kP3109.size(), 1)))
+    throw Error("unknown format " + quoted +
+                ": expected binary{K}p{P}{s|u}{e|f}, such as binary8p3se: width K, precision P, "
+                "signed or unsigned, extended (with infinities) or finite");
+}
+
 }  // namespace
 
 const Format& find_format(std::string_view name) {
@@ -102,6 +125,7 @@ const Format& find_format(std::string_view name) {
   if (const auto found = index.find(name); found != index.end()) return *found->second;
   if (auto described = parse_descriptor(name)) return keep_described(*std::move(described));
   if (const auto path = codebook_path(name)) return keep(read_codebook_format(*path));
+  refuse_known_shapes(name);
   std::vector<std::string> known;
   for (const auto& entry : index) known.push_back(entry.first);
   throw Error(unknown_name("format", name, known));

@@ -7,7 +7,9 @@
 namespace numemu {
 namespace {
 
-// Levenshtein distance, one row of the table at a time.
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Levenshtein distance without regard to case, one row of the table at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -15,7 +17,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::size_t diagonal = row[0];
     row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] != b[j]);
+      const std::size_t replaced = diagonal + (lower(a[i]) != lower(b[j]));
       diagonal = row[j + 1];
       row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
     }
@@ -28,6 +30,11 @@ constexpr std::size_t kLongestName = 256;
 constexpr std::size_t kMostListed = 12;  // names that still fit on the one line of an error
 
 }  // namespace
+
+bool same_name(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
   name = name.substr(0, kLongestName);

@@ -6,8 +6,11 @@
 
 namespace numemu {
 
-/// The entry of `known` with the smallest edit distance to `name` (earliest wins ties); "" if
-/// `known` is empty.
+/// The same letters, without regard to case (ASCII).
+bool same_name(std::string_view a, std::string_view b);
+
+/// The entry of `known` with the smallest edit distance to `name`, case left aside (earliest wins
+/// ties); "" if `known` is empty.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
 /// The text every command prints for a name it does not know: "unknown KIND 'NAME'; did you mean

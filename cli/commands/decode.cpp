@@ -7,8 +7,9 @@
 #include "cli/text_numbers.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -55,13 +56,17 @@ void print_summary(const Options& options, const Codes& codes, const std::string
                            .dump(2));
     return;
   }
-  fmt::print("{}: {} of {} {}, {} elements\n", options.out, dtype, codes.format->name,
-             shape_text(codes.array.shape), n);
+  if (options.quiet) return;
+  fmt::print("{}: {} of {} {}, {}\n", options.out, dtype, codes.format->name,
+             shape_text(codes.array.shape), counted(n, "element"));
 }
 
 int run(const Options& options) {
   const bool to_stdout = options.text && options.out == "-";
+  require_file("--in", options.in);
+  if (!options.text) require_file("--out", options.out);
   if (!to_stdout) require_replaceable(options.out);
+  require_distinct_paths({{"--out", options.out, !options.text}}, {{"--in", options.in}});
   if (options.text && !options.dtype.empty())
     throw Error("--dtype: expected no --text beside it: text has no type");
   CodesTold told;
@@ -70,6 +75,8 @@ int run(const Options& options) {
   if (!options.order.empty()) told.order = parse_bit_order(options.order);
   told.tensor = options.tensor;
   const Codes codes = read_codes(options.in, told);
+  require_distinct_paths({{"--out", options.out, !options.text}},
+                         {{"--format", codebook_file(codes.format->name), false}});
   if (options.text) {
     write_text_numbers(options.out, *codes.format, codes.array);
     if (!to_stdout) print_summary(options, codes, "text");
@@ -109,7 +116,7 @@ void add_decode(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command->add_flag("--text", options->text, "Write one hexadecimal float a line");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
+  command->add_flag("--quiet", options->quiet, "No summary (--json prints all the same)");
   add_threads(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

@@ -10,6 +10,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu::cli {
@@ -20,7 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 struct Options {
   BlockOptions block;
   std::string codes, scales, tensor_scale, zero_points, out;
-  bool json = false, quiet = false;
+  bool no_tensor_scale = false, json = false, quiet = false;
 };
 
 void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
@@ -51,26 +52,46 @@ const BlockFormat& inferred_format(const Options& options, const Format& element
                           shape_text(shape)));
 }
 
-/// The block format of the codes: from the options, else from the sidecar, else from the shapes.
-const BlockFormat& format_of(const Options& options, const std::optional<Sidecar>& sidecar,
-                             const ArrayShape& shape) {
-  const BlockOptions& block = options.block;
-  if (!block.block.empty() || block.format.empty() || !block.granularity.empty())
-    return block_format_of(block);
-  const Format& element = find_format(block.format);
-  if (sidecar && sidecar->block) {
-    const BlockFormat& f = find_block_format(*sidecar->block);
-    if (f.element == &element) return f;
-    throw Error(fmt::format("{}: block: {} contradicts --format {}", sidecar_path(options.codes),
-                            f.name, element.name));
+/// The block format that the sidecar of the codes names, else that of the scales; null where
+/// neither does. Refused where --format names other elements.
+const BlockFormat* format_in_sidecars(const Options& options) {
+  for (const std::string& path : {options.codes, options.scales}) {
+    const std::optional<Sidecar> sidecar = read_sidecar(path);
+    if (!sidecar || !sidecar->block) continue;
+    const BlockFormat* f = nullptr;
+    try {
+      f = &find_block_format(*sidecar->block);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: block: {}", sidecar_path(path), error.what()));
+    }
+    const std::string& asked = options.block.format;
+    if (asked.empty() || f->element == &find_format(asked)) return f;
+    throw Error(fmt::format("{}: block: {} contradicts --format {}", sidecar_path(path), f->name,
+                            find_format(asked).name));
   }
-  return inferred_format(options, element, shape, read_npy(options.scales).shape);
+  return nullptr;
+}
+
+/// The block format of the codes: from the options or a sidecar; null where the shapes must say it.
+const BlockFormat* told_format(const Options& options) {
+  const BlockOptions& block = options.block;
+  if (!block.block.empty() || !block.granularity.empty()) return &block_format_of(block);
+  const BlockFormat* f = format_in_sidecars(options);
+  return f != nullptr || !block.format.empty() ? f : &block_format_of(block);
 }
 
 /// The one number of the tensor scale; 1 where there is none.
-float read_tensor_scale(const std::string& path, const BlockFormat& f) {
-  if (path.empty()) return 1;
-  if (!f.tensor_scale) throw Error(fmt::format("--tensor-scale: {} has no tensor scale", f.name));
+float read_tensor_scale(const Options& options, const BlockFormat& f) {
+  const std::string& path = options.tensor_scale;
+  check_tensor_scale(f, path, options.no_tensor_scale);
+  if (!path.empty() && options.no_tensor_scale)
+    throw Error("--no-tensor-scale: expected no --tensor-scale beside it");
+  if (path.empty()) {
+    if (f.tensor_scale && !options.no_tensor_scale)
+      throw Error(fmt::format(
+          "--tensor-scale: expected a file for {}, or --no-tensor-scale where it is 1", f.name));
+    return 1;
+  }
   const Array scale = read_npy(path);
   require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
   require_shape(path, scale.shape, {}, "for a tensor scale");
@@ -89,19 +110,39 @@ Array read_zero_points(const std::string& path, const BlockFormat& f, const Arra
   return array;
 }
 
-int run(const Options& options) {
+void check_paths(const Options& options) {
   require_replaceable(options.out);
-  const std::optional<Sidecar> sidecar = read_sidecar(options.codes);
+  require_distinct_paths({{"--out", options.out}}, {{"--codes", options.codes},
+                                                    {"--scales", options.scales},
+                                                    {"--zero-points", options.zero_points},
+                                                    {"--tensor-scale", options.tensor_scale}});
+}
+
+/// The sidecars against what the options say: before any codes are read as another format.
+void check_sidecars(const Options& options, const SidecarTold& told) {
+  for (const std::string& path : {options.codes, options.scales, options.zero_points}) {
+    if (path.empty()) continue;
+    if (const auto about = read_sidecar(path)) check_sidecar(path, *about, told);
+  }
+}
+
+int run(const Options& options) {
+  check_paths(options);
+  const BlockFormat* const named = told_format(options);
+  SidecarTold known;
+  if (named != nullptr) known.block = named->name;
+  check_sidecars(options, known);
   BlockOptions told = options.block;
+  const std::optional<Sidecar> sidecar = read_sidecar(options.codes);
   if (!told.axis && sidecar && sidecar->axis) told.axis = *sidecar->axis;
-  const Format& element = told.block.empty() && !told.format.empty()
-                              ? find_format(told.format)
-                              : *block_format_of(told).element;
+  const Format& element = named != nullptr ? *named->element : find_format(told.format);
   const Codes codes = read_codes(options.codes, {.format = &element});
   const ArrayShape& shape = codes.array.shape;
   Options settled = options;
   settled.block = told;
-  const BlockFormat& f = format_of(settled, sidecar, shape);
+  const BlockFormat& f =
+      named != nullptr ? *named
+                       : inferred_format(settled, element, shape, read_npy(options.scales).shape);
   const BlockLayout layout = [&] {
     try {
       return block_layout(f, shape, told.axis_or_last());
@@ -109,22 +150,19 @@ int run(const Options& options) {
       throw Error(fmt::format("{}: {}", options.codes, error.what()));
     }
   }();
-  SidecarTold known;
   known.block = f.name;
   known.axis = sidecar_axis(f, shape, told.axis_or_last());
-  for (const std::string& path : {options.codes, options.scales, options.zero_points}) {
-    if (path.empty()) continue;
-    if (const auto about = read_sidecar(path)) check_sidecar(path, *about, known);
-  }
+  check_sidecars(options, known);
   const Array scales = read_codes(options.scales, {.format = f.scale}).array;
   require_shape(options.scales, scales.shape, layout.scale_shape,
                 fmt::format("for {} of {}", f.name, shape_text(shape)));
   const Array zero_points = read_zero_points(options.zero_points, f, layout.scale_shape);
-  const float tensor_scale = read_tensor_scale(options.tensor_scale, f);
+  const float tensor_scale = read_tensor_scale(options, f);
   Array y(ArrayType::float32, shape);
   dequantize_blocks(
       f, layout,
-      {codes.array.data.data(), scales.data.data(), zero_points.data.data(), tensor_scale},
+      {codes.array.data.data(), scales.data.data(), zero_points.data.data(), tensor_scale,
+       options.codes, options.scales, options.zero_points, options.tensor_scale},
       y.as<float>());
   write_numbers(options.out, find_format("float32"), y);
   if (options.json) {
@@ -135,7 +173,7 @@ int run(const Options& options) {
                                     {"scales", layout.blocks},
                                     {"bits_per_element", stored_bits(f, layout)}})
                            .dump(2));
-  } else {
+  } else if (!options.quiet) {
     fmt::print("{}: float32 of {} {}, {} elements, {} scales\n", options.out, f.name,
                shape_text(shape), layout.elements(), layout.blocks);
   }
@@ -154,13 +192,14 @@ void add_dequantize(CLI::App& app, Action& action) {
   command->add_option("--scales", options->scales, "Codes of the scales")
       ->required()
       ->type_name("S.npy");
-  command->add_option("--tensor-scale", options->tensor_scale, "Scale of the tensor (default: 1)")
+  command->add_option("--tensor-scale", options->tensor_scale, "Scale of the tensor (nvfp4)")
       ->type_name("T.npy");
   command->add_option("--zero-points", options->zero_points, "Zero points (zp) or minima (min)")
       ->type_name("Z.npy");
   command->add_option("--out", options->out, "Numbers: float32")->required()->type_name("Y.npy");
+  command->add_flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
+  command->add_flag("--quiet", options->quiet, "No summary");
   add_threads(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

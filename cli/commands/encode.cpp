@@ -12,8 +12,9 @@
 #include "cli/text_numbers.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu::cli {
@@ -120,15 +121,27 @@ void print_summary(const Options& options, const Result& result, const Sidecar& 
                            .dump(2));
     return;
   }
-  fmt::print("{}: {} {} {} of {} {}, {} elements: {}\n", options.out, *about.format,
-             *about.rounding, *about.overflow, result.from, shape_text(result.codes.shape),
-             result.codes.elements(), flags_text(counts));
+  if (options.quiet) return;
+  fmt::print("{}: {} {} {} of {} {}, {}: {}\n", options.out, *about.format, *about.rounding,
+             *about.overflow, result.from, shape_text(result.codes.shape),
+             counted(result.codes.elements(), "element"), flags_text(counts));
 }
 
 /// Everything that can be refused before anything is read.
 void check_options(const Options& options, const Format& format) {
-  require_replaceable(options.out);
-  if (!options.flags.empty()) require_replaceable(options.flags);
+  if (!options.text) require_file("--in", options.in);
+  for (const auto& [option, path] :
+       {std::pair("--out", &options.out), {"--flags", &options.flags}}) {
+    require_file(option, *path);
+    if (!path->empty()) require_replaceable(*path);
+  }
+  require_file("--random-bits", options.conversion.random_bits);
+  const std::string from = options.from.empty() ? "" : find_format(options.from).name;
+  require_distinct_paths({{"--out", options.out}, {"--flags", options.flags}},
+                         {{"--in", options.in, !options.text},
+                          {"--random-bits", options.conversion.random_bits, false},
+                          {"--format", codebook_file(format.name), false},
+                          {"--from", codebook_file(from), false}});
   if (!options.order.empty() && !options.packed)
     throw Error("--order: expected --packed beside it");
   if (options.packed) {
@@ -191,7 +204,8 @@ void add_encode(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command->add_flag("--text", options->text, "Read one number a line, hexadecimal or decimal");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
+  command->add_flag("--quiet", options->quiet,
+                    "No progress, no summary (--json prints all the same)");
   add_threads(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

@@ -80,6 +80,12 @@ Json limit(double (*of)(const Format&), const Format& format) {
   }
 }
 
+/// The least code of an integer format as a number; it has no subnormal numbers to tell from
+/// normal ones.
+double lowest_integer(const Format& format) {
+  return format.is_signed ? to_double(decode(format, format.sign_bit())) : 0;
+}
+
 Json format_json(const Format& format) {
   const bool floating = format.kind == Kind::floating;
   Json json = {{"name", format.name},
@@ -98,9 +104,13 @@ Json format_json(const Format& format) {
   json.update({{"infinity", format.has_infinity()},
                {"nan", format.has_nan()},
                {"negative_zero", format.has_negative_zero()},
-               {"largest", limit(largest_value, format)},
-               {"smallest_normal", limit(smallest_normal, format)},
-               {"smallest", limit(smallest_value, format)},
+               {"largest", limit(largest_value, format)}});
+  if (format.kind == Kind::integer) {
+    json.update({{"lowest", lowest_integer(format)}, {"smallest_normal", nullptr}});
+  } else {
+    json["smallest_normal"] = limit(smallest_normal, format);
+  }
+  json.update({{"smallest", limit(smallest_value, format)},
                {"aliases", aliases_of(format)},
                {"source", format.source}});
   return json;
@@ -165,7 +175,8 @@ const Format& find_or_suggest(const std::string& name) {
   try {
     return find_format(name);
   } catch (const Error& error) {
-    if (!std::string_view(error.what()).starts_with("unknown format")) throw;
+    const std::string_view text = error.what();
+    if (!text.starts_with("unknown format") || text.find("': expected ") != text.npos) throw;
     std::vector<std::string> known;
     for (const Format* format : named_formats()) {
       known.push_back(format->name);
@@ -214,7 +225,8 @@ int print_all(bool as_json) {
                     std::string(floating ? to_text(format->specials) : ""),
                     std::string(floating ? to_text(format->field_zero) : ""),
                     format->has_infinity() ? "yes" : "no", format->has_nan() ? "yes" : "no",
-                    plain(largest_value(*format)), plain(smallest_normal(*format)),
+                    plain(largest_value(*format)),
+                    format->kind == Kind::integer ? "-" : plain(smallest_normal(*format)),
                     plain(smallest_value(*format)),
                     fmt::format("{}", fmt::join(aliases_of(*format), " "))});
   }

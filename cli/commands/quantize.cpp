@@ -3,16 +3,18 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/block_options.hpp"
 #include "cli/command.hpp"
 #include "cli/conversion_options.hpp"
+#include "cli/float32_input.hpp"
 #include "emu/stats/pairwise.hpp"
-#include "formats/convert.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes_file.hpp"
-#include "formats/storage/npy.hpp"
+#include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/sidecar.hpp"
 #include "policies/quantize_blocks.hpp"
 
 namespace numemu::cli {
@@ -23,29 +25,10 @@ using OrderedJson = nlohmann::ordered_json;
 struct Options {
   BlockOptions block;
   ConversionOptions conversion;
-  std::string in, out, codes, scales, tensor_scale, zero_points;
+  std::string in, from, out, codes, scales, tensor_scale, zero_points;
   std::string rule, scale_round, nonfinite = "propagate";
   bool full_range = false, no_tensor_scale = false, json = false, quiet = false;
 };
-
-/// float32 numbers, or numbers of a format that are exact there.
-Array read_float32(const std::string& path) {
-  Codes source = read_numbers(path, {});
-  const Format& float32 = find_format("float32");
-  if (source.format->name == float32.name) return std::move(source.array);
-  if (!exact_in(*source.format, float32)) {
-    throw Error(
-        fmt::format("{}: dtype: expected float32, or numbers that are exact there, found {}", path,
-                    source.format->name));
-  }
-  Array values(ArrayType::float32, source.array.shape);
-  Conversion widen;
-  widen.format = &float32;
-  widen.overflow = Overflow::propagate;
-  convert_codes(widen, *source.format, source.array.data.data(), source.array.elements(),
-                values.data.data());
-  return values;
-}
 
 /// The arrays that the run writes, taken only where they were asked for.
 struct Outputs {
@@ -73,10 +56,14 @@ void check_options(const Options& options, const BlockFormat& f) {
        {options.out, options.codes, options.scales, options.tensor_scale, options.zero_points}) {
     if (!path.empty()) require_replaceable(path);
   }
-  if (!options.tensor_scale.empty() && !f.tensor_scale)
-    throw Error(fmt::format("--tensor-scale: {} has no tensor scale", f.name));
-  if (options.no_tensor_scale && !f.tensor_scale)
-    throw Error(fmt::format("--no-tensor-scale: {} has no tensor scale", f.name));
+  require_distinct_paths(
+      {{"--out", options.out},
+       {"--codes", options.codes},
+       {"--scales", options.scales},
+       {"--tensor-scale", options.tensor_scale},
+       {"--zero-points", options.zero_points}},
+      {{"--in", options.in}, {"--random-bits", options.conversion.random_bits, false}});
+  check_tensor_scale(f, options.tensor_scale, options.no_tensor_scale);
   if (!options.zero_points.empty() && f.affine == Affine::sym)
     throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
   const bool symmetric_integers =
@@ -101,8 +88,37 @@ policies::BlockQuantization quantization_of(const Options& options, const BlockF
   return how;
 }
 
-/// 10 log10 of signal over noise, over the elements that are finite in both; nothing without noise.
-std::optional<double> sqnr_db(const float* x, const float* y, std::int64_t n) {
+/// What decoding the codes will need and this run does not write; "" for nothing.
+std::string missing_to_decode(const Options& options, const BlockFormat& f) {
+  if (options.codes.empty()) return "";
+  std::vector<std::string> missing;
+  if (options.scales.empty()) missing.emplace_back("--scales");
+  if (f.tensor_scale && options.tensor_scale.empty() && !options.no_tensor_scale)
+    missing.emplace_back("--tensor-scale");
+  if (f.affine != Affine::sym && options.zero_points.empty()) missing.emplace_back("--zero-points");
+  return fmt::format("{}", fmt::join(missing, " and "));
+}
+
+/// 10 log10 of signal over noise, over the elements that are finite before and after.
+struct Sqnr {
+  enum class Kind { measured, infinite, undefined };
+  Kind kind = Kind::undefined;
+  double db = 0;
+  std::int64_t finite = 0, n = 0;
+
+  const char* kind_text() const {
+    return kind == Kind::measured ? "measured" : kind == Kind::infinite ? "infinite" : "undefined";
+  }
+  std::string text() const {
+    if (finite == 0) return "undefined (no finite element)";
+    const std::string over =
+        finite == n ? "" : fmt::format(" over {} of {} elements, the finite ones", finite, n);
+    if (kind == Kind::undefined) return "undefined (nothing but zeros)" + over;
+    return (kind == Kind::infinite ? "infinite" : fmt::format("{:.2f} dB", db)) + over;
+  }
+};
+
+Sqnr sqnr_of(const float* x, const float* y, std::int64_t n) {
   const auto sum = [&](const auto& term) {
     return stats::pairwise_sum(n, [&](std::int64_t i) {
       return std::isfinite(x[i]) && std::isfinite(y[i]) ? term(double{x[i]}, double{y[i]}) : 0.0;
@@ -110,8 +126,16 @@ std::optional<double> sqnr_db(const float* x, const float* y, std::int64_t n) {
   };
   const double signal = sum([](double a, double) { return a * a; });
   const double noise = sum([](double a, double b) { return (b - a) * (b - a); });
-  if (noise == 0) return std::nullopt;
-  return 10 * std::log10(signal / noise);
+  Sqnr sqnr;
+  sqnr.n = n;
+  for (std::int64_t i = 0; i < n; ++i) sqnr.finite += std::isfinite(x[i]) && std::isfinite(y[i]);
+  if (noise > 0) {
+    sqnr.kind = Sqnr::Kind::measured;
+    sqnr.db = 10 * std::log10(signal / noise);
+  } else if (signal > 0) {
+    sqnr.kind = Sqnr::Kind::infinite;
+  }
+  return sqnr;
 }
 
 void write_outputs(const Options& options, const BlockFormat& f, const Sidecar& about,
@@ -140,7 +164,7 @@ struct Summary {
   const Sidecar& about;
   const policies::BlockCounts& counts;
   const ArrayShape& shape;
-  std::optional<double> sqnr;
+  const Sqnr& sqnr;
 };
 
 void print_json(const Summary& s) {
@@ -152,22 +176,25 @@ void print_json(const Summary& s) {
                       {"scale", f.scale->name},
                       {"granularity", to_string(f.span)}};
   if (s.about.axis) json["axis"] = *s.about.axis;
-  json.update(OrderedJson({{"rounding", *s.about.rounding},
-                           {"overflow", *s.about.overflow},
-                           {"scale_rule", *s.about.scale_rule},
-                           {"shape", s.shape},
-                           {"scale_shape", s.layout.scale_shape},
-                           {"n", s.layout.elements()},
-                           {"blocks", s.counts.blocks},
-                           {"zero_blocks", s.counts.zero_blocks},
-                           {"nan_blocks", s.counts.nan_blocks},
-                           {"bits_per_element", stored_bits(f, s.layout)},
-                           {"flags",
-                            {{"inexact", flags.inexact},
-                             {"underflow", flags.underflow},
-                             {"overflow", flags.overflow},
-                             {"invalid", flags.invalid}}},
-                           {"sqnr_db", s.sqnr ? OrderedJson(*s.sqnr) : OrderedJson()}}));
+  json.update(OrderedJson(
+      {{"rounding", *s.about.rounding},
+       {"overflow", *s.about.overflow},
+       {"scale_rule", *s.about.scale_rule},
+       {"shape", s.shape},
+       {"scale_shape", s.layout.scale_shape},
+       {"n", s.layout.elements()},
+       {"blocks", s.counts.blocks},
+       {"zero_blocks", s.counts.zero_blocks},
+       {"nan_blocks", s.counts.nan_blocks},
+       {"bits_per_element", stored_bits(f, s.layout)},
+       {"flags",
+        {{"inexact", flags.inexact},
+         {"underflow", flags.underflow},
+         {"overflow", flags.overflow},
+         {"invalid", flags.invalid}}},
+       {"sqnr_db", s.sqnr.kind == Sqnr::Kind::measured ? OrderedJson(s.sqnr.db) : OrderedJson()},
+       {"sqnr", s.sqnr.kind_text()},
+       {"sqnr_elements", s.sqnr.finite}}));
   if (!f.power_of_two_scale())
     json["scale_rounding"] = to_string(Rounding{.mode = s.how.scale_rounding});
   if (f.tensor_scale) json["tensor_scale"] = s.counts.tensor_scale;
@@ -185,7 +212,7 @@ void print_text(const Summary& s) {
   fmt::print("{}: {} {} {} scale rule {}, {} {} elements, {}, {:.4g} bits: {}; SQNR {}\n",
              s.options.out, f.name, *s.about.rounding, *s.about.overflow, rule, shape_text(s.shape),
              s.layout.elements(), blocks, stored_bits(f, s.layout), flags_text(s.counts.elements),
-             s.sqnr ? fmt::format("{:.2f} dB", *s.sqnr) : "infinite");
+             s.sqnr.text());
 }
 
 int run(const Options& options) {
@@ -194,7 +221,7 @@ int run(const Options& options) {
   parse_rounding(options.conversion.rounding);
   parse_overflow(options.conversion.overflow);
   policies::find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
-  const Array x = read_float32(options.in);
+  const Array x = read_float32(options.in, options.from);
   const int axis = options.block.axis_or_last();
   const BlockLayout layout = [&] {
     try {
@@ -220,9 +247,13 @@ int run(const Options& options) {
   about.scale_rule = how.rule->name;
   about.seed = settled.seed;
   write_outputs(options, f, about, outputs);
-  const Summary summary{
-      options, how, layout, about, counts, x.shape, sqnr_db(numbers, y, layout.elements())};
-  (options.json ? print_json : print_text)(summary);
+  const std::string missing = missing_to_decode(options, f);
+  if (!missing.empty() && !options.quiet)
+    fmt::print(stderr, "numemu: warning: {}: decoding it will need what {} would have written\n",
+               options.codes, missing);
+  if (options.quiet && !options.json) return kFine;
+  const Sqnr sqnr = sqnr_of(numbers, y, layout.elements());
+  (options.json ? print_json : print_text)({options, how, layout, about, counts, x.shape, sqnr});
   return kFine;
 }
 
@@ -232,9 +263,13 @@ void add_quantize(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("quantize", "Quantize numbers that share scales");
   auto options = std::make_shared<Options>();
   add_block_options(*command, options->block);
-  command->add_option("--in", options->in, "Numbers: float32, float16")
+  command
+      ->add_option("--in", options->in,
+                   "Numbers that are exact in float32 (float16, float32, float64, intN), or codes "
+                   "with --from or a sidecar")
       ->required()
       ->type_name("X.npy");
+  command->add_option("--from", options->from, "The format whose codes --in holds")->type_name("F");
   command->add_option("--out", options->out, "What they become: float32")
       ->required()
       ->type_name("Y.npy");
@@ -265,7 +300,7 @@ void add_quantize(CLI::App& app, Action& action) {
                     "Use the most negative code of symmetric integers");
   command->add_flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
+  command->add_flag("--quiet", options->quiet, "No summary, no warnings");
   add_threads(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }

@@ -219,7 +219,13 @@ void loop(const Plan& shared, const Arrays& to) {
   const std::int64_t rest = to.n - i;
   std::copy_n(to.x + i, rest, x);
   if (to.random != nullptr) std::copy_n(to.random + i, rest, random);
-  const Arrays last{x, rest, values, to.codes8 ? codes8 : nullptr, codes16, flags, random, false};
+  const Arrays last{.x = x,
+                    .n = rest,
+                    .values = values,
+                    .codes8 = to.codes8 ? codes8 : nullptr,
+                    .codes16 = codes16,
+                    .flags = flags,
+                    .random = random};
   convert_some<Kernel, kStep, kCodes, kFlags>(plan, last, 0);
   if (to.values) std::copy_n(values, rest, to.values + i);
   if (to.codes8) std::copy_n(codes8, rest, to.codes8 + i);

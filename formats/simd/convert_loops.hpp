@@ -13,13 +13,15 @@ struct Arrays {
   float* values = nullptr;           ///< y = decode(encode(x)); may be x itself
   std::uint8_t* codes8 = nullptr;    ///< formats of at most 8 bits
   std::uint16_t* codes16 = nullptr;  ///< formats of 9 to 16 bits
+  std::uint32_t* codes32 = nullptr;  ///< formats of 17 to 32 bits, in their containers
   std::uint8_t* flags = nullptr;
   const std::uint32_t* random = nullptr;  ///< one word per element, r in its low bits
-  bool stream = false;                    ///< values bypass the caches where that is possible
+  bool stream = false;                    ///< values and codes32 bypass the caches
 };
 
-/// Exactly one of values, codes8 and codes16 is given. The host's floating-point control must be
-/// the IEEE default except for its rounding, which is the plan's (FloatGuard).
+/// Exactly one of values, codes8 and codes16 is given (codes32: shared_exponent.hpp). The host's
+/// floating-point control must be the IEEE default except for its rounding, which is the plan's
+/// (FloatGuard).
 void convert_vectors(const Plan&, const Arrays&);
 
 /// How many bytes of `flags` have each Flag bit, into counts[0..5): NX UF OF DZ NV.

@@ -60,7 +60,8 @@ struct Plan {
   Special nan, nan_negative, infinity, infinity_negative, over, over_negative, refused;
 
   int code_bits = 8;
-  std::uint32_t code_offset = 0;  ///< added to the rounded sum's bits: see code_of() in round-inl.hpp
+  std::uint32_t code_offset =
+      0;  ///< added to the rounded sum's bits: see code_of() in round-inl.hpp
   std::uint32_t code_mask = 0, sign_bit = 0;
 
   int random_bits = 0;

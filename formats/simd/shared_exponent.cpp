@@ -112,8 +112,11 @@ HWY_INLINE void store(const SharedExponentPlan& plan, WordVector bits, std::uint
   const hn::Rebind<std::uint16_t, Words> halves;
   hn::StoreU(hn::TruncateTo(halves, hn::ShiftRightSame(bits, plan.code_shift)), halves, to);
 }
-HWY_INLINE void store(const SharedExponentPlan& plan, WordVector bits, std::uint32_t* to, bool) {
-  hn::StoreU(hn::ShiftRightSame(bits, plan.code_shift), kWords, to);
+HWY_INLINE void store(const SharedExponentPlan& plan, WordVector bits, std::uint32_t* to,
+                      bool stream) {
+  const WordVector codes = hn::ShiftRightSame(bits, plan.code_shift);
+  if (stream) return hn::Stream(codes, kWords, to);
+  hn::StoreU(codes, kWords, to);
 }
 
 template <Step kStep, bool kFlags, class Out>
@@ -167,13 +170,13 @@ void run_to(const SharedExponentPlan& plan, const Arrays& to, Out* out) {
 }
 
 template <Step kStep>
-void run_step(const SharedExponentPlan& plan, const WideArrays& to) {
+void run_step(const SharedExponentPlan& plan, const Arrays& to) {
   if (to.values != nullptr) return run_to<kStep>(plan, to, to.values);
   if (to.codes16 != nullptr) return run_to<kStep>(plan, to, to.codes16);
   return run_to<kStep>(plan, to, to.codes32);
 }
 
-void run_shared_exponent(const SharedExponentPlan& plan, const WideArrays& to) {
+void run_shared_exponent(const SharedExponentPlan& plan, const Arrays& to) {
   switch (plan.step) {
     case Step::constant:
       return run_step<Step::constant>(plan, to);
@@ -282,7 +285,7 @@ std::optional<SharedExponentPlan> make_shared_exponent_plan(const Conversion& c)
 
 HWY_EXPORT(run_shared_exponent);
 
-void convert_shared_exponent(const SharedExponentPlan& plan, const WideArrays& arrays) {
+void convert_shared_exponent(const SharedExponentPlan& plan, const Arrays& arrays) {
   HWY_DYNAMIC_DISPATCH(run_shared_exponent)(plan, arrays);
 }
 

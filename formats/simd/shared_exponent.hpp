@@ -37,12 +37,7 @@ struct SharedExponentPlan {
 /// mantissa bits, or float32 itself. All rounding modes are served, sr(n) for every n.
 std::optional<SharedExponentPlan> make_shared_exponent_plan(const Conversion&);
 
-/// Arrays with codes of more than 16 bits as convert_codes() stores them (tfloat32 shifted).
-struct WideArrays : Arrays {
-  std::uint32_t* codes32 = nullptr;  ///< formats of 17 to 32 bits
-};
-
 /// Exactly one of values, codes16 and codes32 is given. Uses no floating-point operation.
-void convert_shared_exponent(const SharedExponentPlan&, const WideArrays&);
+void convert_shared_exponent(const SharedExponentPlan&, const Arrays&);
 
 }  // namespace numemu::simd

@@ -65,6 +65,10 @@ std::string shape_text(const ArrayShape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+std::string counted(std::int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
 Bytes::Bytes(std::int64_t size) : size_(size) {
   if (size <= 0) return;
   const std::size_t alignment =

@@ -40,6 +40,8 @@ using ArrayShape = std::vector<std::int64_t>;
 std::optional<std::int64_t> element_count_of(const ArrayShape&);
 /// "[128, 28, 28, 1]"
 std::string shape_text(const ArrayShape&);
+/// "1 byte", "2 bytes": nouns whose plural ends in s.
+std::string counted(std::int64_t n, std::string_view noun);
 
 /// Owned bytes that start uninitialised (zeroing 64 MB costs as much as reading them) and are
 /// aligned to 64 bytes.

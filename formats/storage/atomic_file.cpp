@@ -2,6 +2,8 @@
 #include "formats/storage/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "formats/error.hpp"
 
@@ -19,15 +22,47 @@ namespace {
   throw Error(path + ": cannot " + what + ": " + std::strerror(error));
 }
 
-/// A new file beside `path`, unique among processes and threads; a leftover of a killed process is
-/// passed over.
-int create_beside(const std::string& path, std::string& temporary) {
+struct Temporary {
+  std::string name;
+  int file = -1;
+};
+
+/// A new file that nobody else has, where the file system cannot lock; a leftover of a killed
+/// process stays.
+Temporary create_unlocked(const std::string& path) {
   static std::atomic<unsigned> next{0};
   while (true) {
-    temporary = path + ".tmp" + std::to_string(getpid()) + "-" + std::to_string(next++);
-    const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) return file;
+    std::string name = path + ".tmp" + std::to_string(getpid()) + "-" + std::to_string(next++);
+    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) return {std::move(name), file};
     if (errno != EEXIST) fail(path, "create a temporary file beside it", errno);
+  }
+}
+
+/// Of the lock's holder alone: the file may have been renamed between opening and locking.
+bool still_named(int file, const std::string& name) {
+  struct stat opened, named;
+  return fstat(file, &opened) == 0 && lstat(name.c_str(), &named) == 0 && S_ISREG(named.st_mode) &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/// An empty, locked file beside `path`. Names are few and fixed, and a lock ends with its process,
+/// so the next run takes what a killed one left; the lock keeps others, threads too, apart.
+Temporary create_beside(const std::string& path) {
+  for (unsigned i = 0;; ++i) {
+    std::string name = path + ".numemu-tmp" + std::to_string(i);
+    const int file =
+        open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (file < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO)) continue;
+    if (file < 0) fail(path, "create a temporary file beside it", errno);
+    const bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
+    const int error = errno;
+    if (locked && still_named(file, name) && ftruncate(file, 0) == 0)
+      return {std::move(name), file};
+    close(file);
+    if (locked || error == EWOULDBLOCK || error == EINTR) continue;
+    unlink(name.c_str());
+    return create_unlocked(path);
   }
 }
 
@@ -54,26 +89,61 @@ void flush_folder_of(const std::string& path) {
 
 }  // namespace
 
-void write_atomically(const std::string& path, std::initializer_list<std::string_view> parts) {
-  std::string temporary;
-  const int file = create_beside(path, temporary);
+PendingFile::PendingFile(const std::string& path, std::initializer_list<std::string_view> parts)
+    : path_(path), target_(linked_file(path)) {
+  Temporary created = create_beside(target_);
+  temporary_ = std::move(created.name);
+  file_ = created.file;
   bool written = true;
-  for (const std::string_view part : parts) written = written && write_all(file, part);
-  written = written && fsync(file) == 0;
-  int error = written ? 0 : errno;
-  if (close(file) != 0 && error == 0) error = errno;
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) {
-    unlink(temporary.c_str());
-    fail(path, "write", error);
+  for (const std::string_view part : parts) written = written && write_all(file_, part);
+  if (written && fsync(file_) == 0) return;
+  const int error = errno;
+  discard();
+  fail(path_, "write", error);
+}
+
+PendingFile::~PendingFile() { discard(); }
+
+void PendingFile::discard() {
+  if (file_ < 0) return;
+  unlink(temporary_.c_str());
+  close(file_);
+  file_ = -1;
+}
+
+void PendingFile::commit() {
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const int error = errno;
+    discard();
+    fail(path_, "write", error);
   }
-  flush_folder_of(path);
+  // Flushed before: closing has nothing left to write.
+  close(file_);
+  file_ = -1;
+  flush_folder_of(target_);
+}
+
+void write_atomically(const std::string& path, std::initializer_list<std::string_view> parts) {
+  PendingFile(path, parts).commit();
+}
+
+std::string linked_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  return error ? path : target.string();
 }
 
 void require_replaceable(const std::string& path) {
   std::error_code error;
-  const auto type = std::filesystem::symlink_status(path, error).type();
-  if (type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found)
+  const auto named = std::filesystem::symlink_status(path, error).type();
+  const auto type = std::filesystem::status(path, error).type();
+  // A link to nothing is no new name: a rename would replace the link. What /dev and /proc link to
+  // are open files, which a rename would take away from whoever has them open.
+  const bool is_new = named == std::filesystem::file_type::not_found;
+  const bool is_open_file = named == std::filesystem::file_type::symlink &&
+                            (path.starts_with("/dev/") || path.starts_with("/proc/"));
+  if (is_open_file || (!is_new && type != std::filesystem::file_type::regular))
     throw Error(path + ": expected a regular file or a new name");
 }
 

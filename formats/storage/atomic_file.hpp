@@ -7,12 +7,33 @@
 
 namespace numemu {
 
-/// Writes the parts one after the other to a temporary file beside `path`, flushes it to the disk
-/// and renames it. Throws Error naming the file; the temporary file is removed then.
+/// New contents of a file, written to a temporary file beside it and flushed to the disk; they take
+/// the file's place with commit(), or are removed. Several can be made ready before the first is
+/// committed. A link is followed: its target is replaced.
+class PendingFile {
+ public:
+  /// The parts one after the other. Throws Error naming the file.
+  PendingFile(const std::string& path, std::initializer_list<std::string_view> parts);
+  ~PendingFile();
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+  /// Renames the temporary file. Throws Error naming the file; the temporary file is removed then.
+  void commit();
+
+ private:
+  void discard();
+  std::string path_, target_, temporary_;
+  int file_ = -1;  ///< open, and locked, as long as the temporary file is there
+};
+
+/// PendingFile(path, parts).commit().
 void write_atomically(const std::string& path, std::initializer_list<std::string_view> parts);
 
-/// Throws Error unless `path` is a regular file or a new name: a rename would replace a device or a
-/// link instead of writing to it. For whoever takes the path from a user.
+/// What a link to a file leads to; any other path as it is.
+std::string linked_file(const std::string& path);
+
+/// Throws Error unless `path` is a regular file, a link to one or a new name: a rename would
+/// replace a device or a folder instead of writing to it. For whoever takes the path from a user.
 void require_replaceable(const std::string& path);
 
 }  // namespace numemu

@@ -28,25 +28,34 @@ std::vector<ArrayType> accepted_types(const Format& f) {
   return types;
 }
 
-[[noreturn]] void refuse_element(const std::string& path, const Format& f, std::int64_t i,
-                                 const std::string& range, const std::string& found) {
-  throw Error(fmt::format("{}: element {}: expected a code of {} within {}, found {}", path, i,
-                          f.name, range, found));
+/// Where an array comes from, and which file says that its format is f.
+struct Origin {
+  const std::string& path;
+  const Format& f;
+  const std::string& said_by;
+};
+
+[[noreturn]] void refuse_element(const Origin& o, std::int64_t i, const std::string& range,
+                                 const std::string& found) {
+  throw Error(fmt::format("{}: element {}: expected a code of {} within {}, found {}", o.path, i,
+                          named_by(o.f.name, o.said_by), range, found));
 }
 
 /// Sign-extended integers become zero-extended codes.
-void zero_extend(const std::string& path, const Format& f, Array& array) {
+void zero_extend(const Origin& origin, Array& array) {
+  const Format& f = origin.f;
   const int least = -(1 << (f.bits - 1)), most = -least - 1;
   auto* codes = array.as<std::int8_t>();
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     if (codes[i] < least || codes[i] > most)
-      refuse_element(path, f, i, fmt::format("{}..{}", least, most), fmt::format("{}", codes[i]));
+      refuse_element(origin, i, fmt::format("{}..{}", least, most), fmt::format("{}", codes[i]));
     codes[i] = static_cast<std::int8_t>(codes[i] & static_cast<int>(f.code_mask()));
   }
 }
 
 template <class Word>
-void check_codes(const std::string& path, const Format& f, const Array& array) {
+void check_codes(const Origin& origin, const Array& array) {
+  const Format& f = origin.f;
   const auto last = static_cast<Word>(f.last_code() << f.container_shift);
   const auto below = static_cast<Word>((std::uint64_t{1} << f.container_shift) - 1);
   const Word* codes = array.as<Word>();
@@ -57,23 +66,24 @@ void check_codes(const std::string& path, const Format& f, const Array& array) {
   if (!any) return;
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     if (!bad(codes[i])) continue;
-    refuse_element(path, f, i,
+    refuse_element(origin, i,
                    fmt::format("0..{:#x}{}", last,
                                below == 0 ? "" : fmt::format(" in steps of {:#x}", below + 1)),
                    fmt::format("{:#x}", codes[i]));
   }
 }
 
-void check_codes(const std::string& path, const Format& f, const Array& array) {
+void check_codes(const Origin& origin, const Array& array) {
+  const Format& f = origin.f;
   switch (bytes_of(array.type)) {
     case 1:
-      return f.last_code() == 0xff ? void() : check_codes<std::uint8_t>(path, f, array);
+      return f.last_code() == 0xff ? void() : check_codes<std::uint8_t>(origin, array);
     case 2:
-      return f.last_code() == 0xffff ? void() : check_codes<std::uint16_t>(path, f, array);
+      return f.last_code() == 0xffff ? void() : check_codes<std::uint16_t>(origin, array);
     case 4:
-      return f.last_code() == 0xffffffff ? void() : check_codes<std::uint32_t>(path, f, array);
+      return f.last_code() == 0xffffffff ? void() : check_codes<std::uint32_t>(origin, array);
     default:
-      return check_codes<std::uint64_t>(path, f, array);
+      return check_codes<std::uint64_t>(origin, array);
   }
 }
 
@@ -96,15 +106,21 @@ void require_type(const std::string& path, ArrayType found, const std::vector<Ar
                           what, to_string(found)));
 }
 
-Codes checked_codes(const std::string& path, const Format& f, Array array) {
-  require_type(path, array.type, accepted_types(f), "codes of " + f.name);
+Codes checked_codes(const std::string& path, const Format& f, Array array,
+                    const std::string& said_by) {
+  require_type(path, array.type, accepted_types(f), "codes of " + named_by(f.name, said_by));
+  const Origin origin{path, f, said_by};
   if (array.type == ArrayType::int8) {
-    zero_extend(path, f, array);
+    zero_extend(origin, array);
   } else {
-    check_codes(path, f, array);
+    check_codes(origin, array);
   }
   array.type = container_type(f);
   return {&f, std::move(array)};
+}
+
+std::string named_by(const std::string& name, const std::string& said_by) {
+  return said_by.empty() ? name : fmt::format("{} ({} says so)", name, said_by);
 }
 
 }  // namespace numemu

@@ -22,8 +22,11 @@ struct Codes {
 /// Takes an array read from `path` as codes of the format and checks every element: the type must
 /// be container_type(), the unsigned integer of the same width, int8 for integer formats of at most
 /// 8 bits (sign-extended), or float16 for the format that it is. Throws Error naming `path` and the
-/// element.
-Codes checked_codes(const std::string& path, const Format&, Array);
+/// element, and `said_by`, the file that named the format, if any.
+Codes checked_codes(const std::string& path, const Format&, Array, const std::string& said_by = "");
+
+/// "NAME", or "NAME (SAID_BY says so)".
+std::string named_by(const std::string& name, const std::string& said_by);
 
 /// Throws Error "PATH: dtype: expected ACCEPTED WHAT, found FOUND".
 void require_type(const std::string& path, ArrayType found, const std::vector<ArrayType>& accepted,

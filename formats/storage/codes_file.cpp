@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
 
@@ -33,29 +33,55 @@ ArrayShape packed_shape(ArrayShape shape, int bits) {
 }
 
 void unpack_array(const std::string& path, const Array& packed, const Format& f, BitOrder order,
-                  Array& out) {
+                  const std::string& shape_said_by, Array& out) {
   const Rows rows(out.shape);
   const std::int64_t bad = unpack_codes(packed.as<std::uint8_t>(), rows.count, rows.length, f.bits,
                                         order, out.as<std::uint8_t>());
   if (bad >= 0) {
-    throw Error(fmt::format("{}: row {}: expected zeros after its {} codes of {} bits", path, bad,
-                            rows.length, f.bits));
+    throw Error(fmt::format("{}: row {}: expected zeros after its {} of {}", path, bad,
+                            counted(rows.length, "code"),
+                            named_by(counted(f.bits, "bit"), shape_said_by)));
   }
 }
 
+/// The path of the sidecar if it is what says something, else "".
+std::string if_sidecar(const std::string& path, bool says) {
+  return says ? sidecar_path(path) : std::string();
+}
+
+/// What the caller knows, what the sidecar added, and which of the two it was.
+struct Consulted {
+  CodesTold told;
+  std::optional<Sidecar> sidecar;
+  std::string format_said_by;  ///< the sidecar's path where the caller named no format
+};
+
 /// Packed bytes of a .npy file to codes.
-Array unpacked(const std::string& path, Array packed, const Format& f, BitOrder order,
-               const std::optional<ArrayShape>& logical) {
-  check_bit_order(order, f.bits);
-  require_type(path, packed.type, {ArrayType::uint8}, "packed codes of " + f.name);
+Array unpacked(const std::string& path, const Consulted& known, Array packed) {
+  const Format& f = *known.told.format;
+  const std::optional<Sidecar>& sidecar = known.sidecar;
+  const std::optional<ArrayShape> logical = sidecar ? sidecar->logical_shape : std::nullopt;
+  const std::optional<BitOrder> said =
+      known.told.order || !sidecar ? known.told.order : sidecar->order;
+  const BitOrder order = said.value_or(BitOrder::low_first);
+  const bool by_sidecar = !known.told.packed || !known.format_said_by.empty();
+  try {
+    check_bit_order(order, f.bits);
+  } catch (const Error& error) {
+    if (!by_sidecar) throw;
+    throw Error(fmt::format("{}: packed: {}", sidecar_path(path), error.what()));
+  }
+  require_type(path, packed.type, {ArrayType::uint8},
+               "packed codes of " + named_by(f.name, if_sidecar(path, by_sidecar)));
   ArrayShape shape = packed.shape;
   if (logical) {
     shape = *logical;
     if (!element_count_of(shape) || packed.shape != packed_shape(shape, f.bits)) {
-      throw Error(fmt::format(
-          "{}: shape: expected packed rows of {} bits of the logical_shape {} "
-          "in {}, found {}",
-          path, f.bits, shape_text(shape), sidecar_path(path), shape_text(packed.shape)));
+      throw Error(
+          fmt::format("{}: shape: expected packed rows of {} of the logical_shape {} "
+                      "in {}, found {}",
+                      path, counted(f.bits, "bit"), shape_text(shape), sidecar_path(path),
+                      shape_text(packed.shape)));
     }
   } else {
     if (shape.empty()) throw Error(path + ": shape: expected packed rows, found a scalar");
@@ -66,7 +92,7 @@ Array unpacked(const std::string& path, Array packed, const Format& f, BitOrder 
     shape.back() = bytes / f.bits * 8 + bytes % f.bits * 8 / f.bits;
   }
   Array codes(ArrayType::uint8, shape);
-  unpack_array(path, packed, f, order, codes);
+  unpack_array(path, packed, f, order, if_sidecar(path, logical.has_value()), codes);
   return codes;
 }
 
@@ -79,8 +105,8 @@ void check_logical_shape(const std::string& path, const std::optional<Sidecar>& 
                           shape_text(found)));
 }
 
-Codes read_tensor(const std::string& path, const CodesTold& told,
-                  const std::optional<Sidecar>& sidecar) {
+Codes read_tensor(const std::string& path, const Consulted& known) {
+  const CodesTold& told = known.told;
   StoredTensor tensor = read_safetensors_tensor(path, told.tensor);
   const std::string where = fmt::format("{}: tensor {}: dtype: ", path, quote_name(tensor.name));
   if (tensor.type->format.empty()) {
@@ -90,11 +116,16 @@ Codes read_tensor(const std::string& path, const CodesTold& told,
   const Format& f = find_format(tensor.type->format);
   if (told.format != nullptr && told.format->name != f.name) {
     throw Error(fmt::format("{}expected codes of {}, found {}, codes of {}", where,
-                            told.format->name, tensor.type->name, f.name));
+                            named_by(told.format->name, known.format_said_by), tensor.type->name,
+                            f.name));
   }
-  check_logical_shape(path, sidecar, tensor.shape);
+  check_logical_shape(path, known.sidecar, tensor.shape);
   if (told.order == BitOrder::high_first && f.bits < 8)
     throw Error(fmt::format("{}: expected the order low-first in safetensors", path));
+  if (known.sidecar && known.sidecar->order == BitOrder::high_first) {
+    throw Error(
+        fmt::format("{}: order: expected null or low-first in safetensors", sidecar_path(path)));
+  }
   Array array;
   array.type = container_type(f);
   array.shape = tensor.shape;
@@ -108,45 +139,64 @@ Codes read_tensor(const std::string& path, const CodesTold& told,
   return {&f, std::move(array)};
 }
 
-/// The canonical name of the format in a sidecar.
-const Format& format_in(const std::string& path, const Sidecar& sidecar) {
+/// The codebook that a sidecar names must be the one the codes were made with. `told` is the
+/// caller's codebook, if any: then the sidecar's path is not opened, the entries alone count.
+void settle_codebook(const std::string& path, Sidecar& sidecar, const Format* told) {
+  const std::optional<std::string>& digest = sidecar.codebook_sha256;
+  if (told != nullptr) {
+    if (told->kind != Kind::codebook || !digest) return;
+    const std::string found = codebook_sha256(*told);
+    if (found != *digest) {
+      throw Error(fmt::format(
+          "{}: format: {} of codebook_sha256 {} contradicts --format {} of codebook_sha256 {}",
+          sidecar_path(path), quote_name(*sidecar.format), *digest, quote_name(told->name), found));
+    }
+    sidecar.format = told->name;
+    return;
+  }
+  std::string found;
   try {
-    return find_format(*sidecar.format);
+    found = codebook_sha256(find_format(*sidecar.format));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: format: {}", sidecar_path(path), error.what()));
+  }
+  if (digest && found != *digest) {
+    throw Error(fmt::format("{}: codebook_sha256: expected {}, found {} in {}", sidecar_path(path),
+                            *digest, found, codebook_file(*sidecar.format)));
   }
 }
 
 /// The sidecar, if any, after it was held against what the caller says; told.format is completed.
-std::optional<Sidecar> consult_sidecar(const std::string& path, CodesTold& told) {
-  std::optional<Sidecar> sidecar = read_sidecar(path);
-  if (!sidecar) return sidecar;
-  const Format* said = sidecar->format ? &format_in(path, *sidecar) : nullptr;
-  if (said != nullptr) sidecar->format = said->name;
-  SidecarTold known;
-  if (told.format != nullptr) known.format = told.format->name;
-  if (told.packed) known.packed = true;
-  known.order = told.order;
-  check_sidecar(path, *sidecar, known);
-  if (told.format == nullptr) told.format = said;
-  return sidecar;
-}
-
-Codes read_npy_codes(const std::string& path, const CodesTold& told,
-                     const std::optional<Sidecar>& sidecar, Array array) {
-  const Format& f = *told.format;
-  const std::optional<ArrayShape> logical = sidecar ? sidecar->logical_shape : std::nullopt;
-  if (told.packed || (sidecar && sidecar->packed.value_or(false))) {
-    const std::optional<BitOrder> order = told.order || !sidecar ? told.order : sidecar->order;
-    array = unpacked(path, std::move(array), f, order.value_or(BitOrder::low_first), logical);
-  } else {
-    check_logical_shape(path, sidecar, array.shape);
+Consulted consult_sidecar(const std::string& path, const CodesTold& asked) {
+  Consulted known{asked, read_sidecar(path), ""};
+  if (!known.sidecar) return known;
+  Sidecar& sidecar = *known.sidecar;
+  CodesTold& told = known.told;
+  if (sidecar.format && !codebook_file(*sidecar.format).empty())
+    settle_codebook(path, sidecar, told.format);
+  SidecarTold said;
+  if (told.format != nullptr) said.format = told.format->name;
+  if (told.packed) said.packed = true;
+  said.order = told.order;
+  check_sidecar(path, sidecar, said);
+  if (told.format == nullptr && sidecar.format) {
+    told.format = &find_format(*sidecar.format);
+    known.format_said_by = sidecar_path(path);
   }
-  return checked_codes(path, f, std::move(array));
+  return known;
 }
 
-void write_tensor(const std::string& path, const Format& f, const ArrayShape& shape,
-                  const std::uint8_t* codes, const std::string& tensor) {
+Codes read_npy_codes(const std::string& path, const Consulted& known, Array array) {
+  if (known.told.packed || (known.sidecar && known.sidecar->packed.value_or(false))) {
+    array = unpacked(path, known, std::move(array));
+  } else {
+    check_logical_shape(path, known.sidecar, array.shape);
+  }
+  return checked_codes(path, *known.told.format, std::move(array), known.format_said_by);
+}
+
+PendingFile pending_tensor(const std::string& path, const Format& f, const ArrayShape& shape,
+                           const std::uint8_t* codes, const std::string& tensor) {
   const SafetensorsType* type = safetensors_type_of_format(f.name);
   if (type == nullptr) {
     throw Error(fmt::format("{}: safetensors has no dtype for {}; it has {}", path, f.name,
@@ -159,39 +209,35 @@ void write_tensor(const std::string& path, const Format& f, const ArrayShape& sh
     pack_codes(codes, 1, elements, f.bits, BitOrder::low_first, to);
     codes = to;
   }
-  write_safetensors_tensor(path, tensor.empty() ? "codes" : tensor, *type, shape, codes);
+  return pending_safetensors_tensor(path, tensor.empty() ? "codes" : tensor, *type, shape, codes);
 }
 
-// A sidecar of ours speaks for the codes that stood in a file before.
-void remove_stale_sidecar(const std::string& path) {
-  bool stale = false;
-  try {
-    stale = read_sidecar(path).has_value();
-  } catch (const Error&) {  // no sidecar of ours
-  }
-  std::error_code ignored;
-  if (stale) std::filesystem::remove(sidecar_path(path), ignored);
+PendingFile pending_packed(const std::string& path, const Format& f, const ArrayShape& shape,
+                           const std::uint8_t* codes, BitOrder order) {
+  check_bit_order(order, f.bits);
+  const Rows rows(shape);
+  Array packed(ArrayType::uint8, packed_shape(shape, f.bits));
+  pack_codes(codes, rows.count, rows.length, f.bits, order, packed.as<std::uint8_t>());
+  return pending_npy(path, packed.type, packed.shape, packed.data.data());
 }
 
 }  // namespace
 
 Codes read_codes(const std::string& path, const CodesTold& asked) {
-  CodesTold told = asked;
-  const std::optional<Sidecar> sidecar = consult_sidecar(path, told);
-  if (is_safetensors(path)) return read_tensor(path, told, sidecar);
-  if (told.format == nullptr) {
+  const Consulted known = consult_sidecar(path, asked);
+  if (is_safetensors(path)) return read_tensor(path, known);
+  if (known.told.format == nullptr) {
     throw Error(fmt::format("{}: expected --format, or a sidecar {} that names the format", path,
                             sidecar_path(path)));
   }
-  return read_npy_codes(path, told, sidecar, read_npy(path));
+  return read_npy_codes(path, known, read_npy(path));
 }
 
 Codes read_numbers(const std::string& path, const CodesTold& asked) {
-  CodesTold told = asked;
-  const std::optional<Sidecar> sidecar = consult_sidecar(path, told);
-  if (is_safetensors(path)) return read_tensor(path, told, sidecar);
+  const Consulted known = consult_sidecar(path, asked);
+  if (is_safetensors(path)) return read_tensor(path, known);
   Array array = read_npy(path);
-  if (told.format != nullptr) return read_npy_codes(path, told, sidecar, std::move(array));
+  if (known.told.format != nullptr) return read_npy_codes(path, known, std::move(array));
   require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
                "numbers (or --from FORMAT, whose codes they are)");
   return checked_codes(path, find_format(to_string(array.type)), std::move(array));
@@ -200,6 +246,7 @@ Codes read_numbers(const std::string& path, const CodesTold& asked) {
 void write_codes(const std::string& path, const Format& f, const ArrayShape& shape,
                  const void* codes, Sidecar about, const std::string& tensor) {
   about.format = f.name;
+  if (f.kind == Kind::codebook) about.codebook_sha256 = codebook_sha256(f);
   about.logical_shape = shape;
   const auto* bytes = static_cast<const std::uint8_t*>(codes);
   const BitOrder order = about.order.value_or(BitOrder::low_first);
@@ -207,31 +254,35 @@ void write_codes(const std::string& path, const Format& f, const ArrayShape& sha
     if (order != BitOrder::low_first)
       throw Error(path + ": expected the order low-first in safetensors");
     about.packed = f.bits < 8;
-    write_tensor(path, f, shape, bytes, tensor);
-  } else if (about.packed.value_or(false)) {
-    check_bit_order(order, f.bits);
-    const Rows rows(shape);
-    Array packed(ArrayType::uint8, packed_shape(shape, f.bits));
-    pack_codes(bytes, rows.count, rows.length, f.bits, order, packed.as<std::uint8_t>());
-    write_npy(path, packed);
-  } else {
-    write_npy(path, container_type(f), shape, codes);
+    about.order.reset();
   }
-  write_sidecar(path, about);
+  require_replaceable(sidecar_path(path));
+  PendingFile file = is_safetensors(path) ? pending_tensor(path, f, shape, bytes, tensor)
+                     : about.packed.value_or(false)
+                         ? pending_packed(path, f, shape, bytes, order)
+                         : pending_npy(path, container_type(f), shape, codes);
+  PendingFile sidecar = pending_sidecar(path, about);
+  // Killed in between, this leaves codes without a sidecar: an old one must not speak for them.
+  remove_sidecar(path);
+  file.commit();
+  sidecar.commit();
 }
 
 void write_array(const std::string& path, ArrayType type, const ArrayShape& shape,
                  const void* data) {
-  write_npy(path, type, shape, data);
-  remove_stale_sidecar(path);
+  PendingFile file = pending_npy(path, type, shape, data);
+  remove_sidecar(path);
+  file.commit();
 }
 
 void write_numbers(const std::string& path, const Format& f, const Array& array,
                    const std::string& tensor) {
   if (!is_safetensors(path))
     return write_array(path, array.type, array.shape, array.as<std::uint8_t>());
-  write_tensor(path, f, array.shape, array.as<std::uint8_t>(), tensor.empty() ? "values" : tensor);
-  remove_stale_sidecar(path);
+  PendingFile file = pending_tensor(path, f, array.shape, array.as<std::uint8_t>(),
+                                    tensor.empty() ? "values" : tensor);
+  remove_sidecar(path);
+  file.commit();
 }
 
 }  // namespace numemu

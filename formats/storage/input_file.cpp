@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu {
 
@@ -36,7 +37,8 @@ void InputFile::read(void* out, std::int64_t count) {
         pread(file_, to, static_cast<std::size_t>(std::min(count, kLongestCall)), position_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(fmt::format("cannot read: {}", std::strerror(errno)));
-    if (got == 0) fail(fmt::format("expected {} more bytes, the file has shrunk", count));
+    if (got == 0)
+      fail(fmt::format("expected {} more, the file has shrunk", counted(count, "byte")));
     to += got;
     position_ += got;
     count -= got;

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstring>
 
-#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/npy_header.hpp"
 
@@ -92,8 +91,8 @@ Array read_npy(const std::string& path) {
   const bool overflow =
       !elements || __builtin_mul_overflow(*elements, std::int64_t{bytes_of(header.type)}, &bytes);
   if (overflow || bytes != file.left()) {
-    file.fail(fmt::format("expected {} bytes for {} of shape {}, found {}",
-                          overflow ? "more than 2^63" : std::to_string(bytes),
+    file.fail(fmt::format("expected {} for {} of shape {}, found {}",
+                          overflow ? "more than 2^63 bytes" : counted(bytes, "byte"),
                           to_string(header.type), shape_text(header.shape), file.left()));
   }
   Array array(header.type, header.shape);
@@ -111,10 +110,16 @@ Array read_npy(const std::string& path) {
   }
 }
 
-void write_npy(const std::string& path, ArrayType type, const ArrayShape& shape, const void* data) {
+PendingFile pending_npy(const std::string& path, ArrayType type, const ArrayShape& shape,
+                        const void* data) {
   const std::int64_t bytes = element_count_of(shape).value() * bytes_of(type);
-  write_atomically(path, {format_npy_header(type, shape),
-                          {static_cast<const char*>(data), static_cast<std::size_t>(bytes)}});
+  return {path,
+          {format_npy_header(type, shape),
+           {static_cast<const char*>(data), static_cast<std::size_t>(bytes)}}};
+}
+
+void write_npy(const std::string& path, ArrayType type, const ArrayShape& shape, const void* data) {
+  pending_npy(path, type, shape, data).commit();
 }
 
 void write_npy(const std::string& path, const Array& array) {

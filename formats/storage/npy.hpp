@@ -3,6 +3,7 @@
 #include <string>
 
 #include "formats/storage/array.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu {
 
@@ -15,5 +16,8 @@ Array read_npy(const std::string& path);
 /// Writes version 1.0, C order, little-endian, atomically. `data` holds the elements in C order.
 void write_npy(const std::string& path, ArrayType type, const ArrayShape& shape, const void* data);
 void write_npy(const std::string& path, const Array&);
+/// The same, ready to take its place.
+PendingFile pending_npy(const std::string& path, ArrayType type, const ArrayShape& shape,
+                        const void* data);
 
 }  // namespace numemu

@@ -61,7 +61,7 @@ class NumberParser {
     if (text_.size() > kLongest) fail();
     const bool negative = accept("-");
     if (!negative) accept("+");
-    if (accept("inf")) return special(Class::infinite, negative);
+    if (accept("infinity") || accept("inf")) return special(Class::infinite, negative);
     if (accept("nan")) return special(Class::nan, negative);
     const int base = accept("0x") ? 16 : 10;
     read_digits(base);

@@ -7,11 +7,11 @@
 
 namespace numemu {
 
-/// The number that a line of text means: "0x1.8p-3", "-0.1", "1e-30", "7", "inf", "nan" with a sign
-/// if wanted (the syntax of C's strtod, without octal or payloads). Exact: a number with more than
-/// 64 significant bits gets a sticky bit, so that rounding it rounds the number as written. Throws
-/// Error "expected a number, found 'TEXT'" (at most 1,100 characters and exponents within +-20,000
-/// are read).
+/// The number that a line of text means: "0x1.8p-3", "-0.1", "1e-30", "7", "inf", "infinity", "nan"
+/// with a sign if wanted (the syntax of C's strtod, without octal or payloads). Exact: a number
+/// with more than 64 significant bits gets a sticky bit, so that rounding it rounds the number as
+/// written. Throws Error "expected a number, found 'TEXT'" (at most 1,100 characters and exponents
+/// within +-20,000 are read).
 Value parse_number(std::string_view text);
 
 /// "0x1.8p-3", "-0x0p+0", "inf", "nan" ("-nan"): what C's %a prints for normal numbers, for any

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -206,10 +207,11 @@ std::string to_string(BitOrder order) {
 
 void check_bit_order(BitOrder order, int bits) {
   if (bits < 1 || bits > 8)
-    throw Error(fmt::format("codes of {} bits cannot be packed: expected 1 to 8 bits", bits));
-  if (order == BitOrder::high_first && 8 % bits != 0) {
     throw Error(
-        fmt::format("codes of {} bits have no order high-first: expected 1, 2 or 4 bits", bits));
+        fmt::format("codes of {} cannot be packed: expected 1 to 8 bits", counted(bits, "bit")));
+  if (order == BitOrder::high_first && 8 % bits != 0) {
+    throw Error(fmt::format("codes of {} have no order high-first: expected 1, 2 or 4 bits",
+                            counted(bits, "bit")));
   }
 }
 

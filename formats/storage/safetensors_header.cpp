@@ -88,8 +88,8 @@ class EntryReader {
     entry_.end = offsets[1];
     if (entry_.begin > entry_.end || entry_.end > data_bytes) {
       fail(fmt::format(
-          "data_offsets: expected an ascending range inside the {} bytes of data, found [{}, {}]",
-          data_bytes, entry_.begin, entry_.end));
+          "data_offsets: expected an ascending range inside the {} of data, found [{}, {}]",
+          counted(data_bytes, "byte"), entry_.begin, entry_.end));
     }
     check_size();
     return entry_;
@@ -141,14 +141,13 @@ class EntryReader {
                     entry_.shape.size() > 16 ? fmt::format("of {} axes", entry_.shape.size())
                                              : shape_text(entry_.shape));
     if (!overflow && bits % 8 != 0) {
-      fail(fmt::format(
-          "shape: expected a whole number of bytes, found {} elements of {} bits for {}", *elements,
-          entry_.type->bits, of));
+      fail(fmt::format("shape: expected a whole number of bytes, found {} of {} for {}",
+                       counted(*elements, "element"), counted(entry_.type->bits, "bit"), of));
     }
     const auto bytes = static_cast<std::int64_t>(bits / 8);
     if (overflow || bytes != found) {
-      fail(fmt::format("data_offsets: expected {} bytes for {}, found {}",
-                       overflow ? "more than 2^63" : std::to_string(bytes), of, found));
+      fail(fmt::format("data_offsets: expected {} for {}, found {}",
+                       overflow ? "more than 2^63 bytes" : counted(bytes, "byte"), of, found));
     }
     entry_.elements = *elements;
   }
@@ -179,9 +178,8 @@ void check_coverage(const std::string& path, const SafetensorsHeader& header,
     covered = entry.end;
   }
   if (covered != data_bytes) {
-    throw Error(
-        fmt::format("{}: header: expected tensors that cover all {} bytes of data, found {}", path,
-                    data_bytes, covered));
+    throw Error(fmt::format("{}: header: expected tensors that cover all {} of data, found {}",
+                            path, counted(data_bytes, "byte"), covered));
   }
 }
 
@@ -210,7 +208,8 @@ SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_
 SafetensorsHeader read_safetensors_header(InputFile& file,
                                           const std::vector<std::string_view>& accepted) {
   if (file.left() < kLengthBytes)
-    file.fail(fmt::format("expected a header length of 8 bytes, found {} bytes", file.left()));
+    file.fail(
+        fmt::format("expected a header length of 8 bytes, found {}", counted(file.left(), "byte")));
   std::uint64_t length = 0;
   file.read(&length, sizeof length);
   const std::int64_t most = std::min(kMaxHeaderBytes, file.left());

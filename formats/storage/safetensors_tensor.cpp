@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "formats/error.hpp"
-#include "formats/storage/atomic_file.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -44,21 +43,21 @@ StoredTensor read_safetensors_tensor(const std::string& path, const std::string&
   return tensor;
 }
 
-void write_safetensors_tensor(const std::string& path, const std::string& name,
-                              const SafetensorsType& type, const ArrayShape& shape,
-                              const void* data) {
+PendingFile pending_safetensors_tensor(const std::string& path, const std::string& name,
+                                       const SafetensorsType& type, const ArrayShape& shape,
+                                       const void* data) {
   const std::int64_t elements = element_count_of(shape).value();
   if (elements % 8 * type.bits % 8 != 0) {
-    throw Error(
-        fmt::format("{}: shape: expected a whole number of bytes, found {} elements of {} "
-                    "bits ({})",
-                    path, elements, type.bits, type.name));
+    throw Error(fmt::format("{}: shape: expected a whole number of bytes, found {} of {} ({})",
+                            path, counted(elements, "element"), counted(type.bits, "bit"),
+                            type.name));
   }
   const std::int64_t bytes = elements / 8 * type.bits + elements % 8 * type.bits / 8;
   SafetensorsHeader header;
   header.entries.push_back({name, &type, shape, elements, 0, bytes});
-  write_atomically(path, {format_safetensors_header(path, header),
-                          {static_cast<const char*>(data), static_cast<std::size_t>(bytes)}});
+  return {path,
+          {format_safetensors_header(path, header),
+           {static_cast<const char*>(data), static_cast<std::size_t>(bytes)}}};
 }
 
 }  // namespace numemu

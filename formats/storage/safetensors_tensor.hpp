@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "formats/storage/array.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
 namespace numemu {
@@ -22,10 +23,10 @@ bool is_safetensors(std::string_view path);
 /// Throws Error naming the file and the nearest name.
 StoredTensor read_safetensors_tensor(const std::string& path, const std::string& name);
 
-/// Writes a file of one tensor, atomically; `data` holds elements * type.bits / 8 bytes. Throws
-/// Error where the elements do not end on a byte.
-void write_safetensors_tensor(const std::string& path, const std::string& name,
-                              const SafetensorsType& type, const ArrayShape& shape,
-                              const void* data);
+/// A file of one tensor, ready to take its place; `data` holds elements * type.bits / 8 bytes.
+/// Throws Error where the elements do not end on a byte.
+PendingFile pending_safetensors_tensor(const std::string& path, const std::string& name,
+                                       const SafetensorsType& type, const ArrayShape& shape,
+                                       const void* data);
 
 }  // namespace numemu

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "formats/block_format.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/atomic_file.hpp"
+#include "formats/rounding.hpp"
+#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy_header.hpp"
@@ -16,7 +18,7 @@
 namespace numemu {
 namespace {
 
-/// Eleven short keys and 64 extents have at most 2,000 characters.
+/// Twelve short keys and 64 extents have at most 2,000 characters.
 constexpr std::int64_t kLargest = 65536;
 /// JSON numbers are exact up to here in every language.
 constexpr std::int64_t kMost = std::int64_t{1} << 53;
@@ -33,7 +35,17 @@ std::optional<std::string> text(const JsonReader& value) {
 
 std::optional<std::int64_t> integer(const JsonReader& value) {
   if (value.is_null()) return std::nullopt;
+  // 8.0 is a number of another program.
+  if (value.value().is_number_float()) value.fail(fmt::format("an integer from 0 to {}", kMost));
   return value.integer(0, 0, kMost);
+}
+
+/// Keys of random bits use all 64 bits.
+std::optional<std::uint64_t> seed(const JsonReader& value) {
+  if (value.is_null()) return std::nullopt;
+  if (!value.value().is_number_unsigned())
+    value.fail(fmt::format("an integer from 0 to {}", ~std::uint64_t{0}));
+  return value.value().get<std::uint64_t>();
 }
 
 std::optional<bool> truth(const JsonReader& value) {
@@ -61,6 +73,78 @@ std::optional<ArrayShape> shape(const JsonReader& value) {
   return extents;
 }
 
+/// What `parse` makes of a text, its error at the place of the key.
+template <class Parse>
+auto parsed(const JsonReader& value, const std::string& text, const Parse& parse) {
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", value.where(), error.what()));
+  }
+}
+
+/// Names that must be known; a codebook's file is opened by whoever needs its entries.
+void check_names(const JsonReader& root, Sidecar& sidecar) {
+  const bool codebook = sidecar.format && !codebook_file(*sidecar.format).empty();
+  if (sidecar.format && !codebook) {
+    sidecar.format = parsed(root.member("format"), *sidecar.format, [](const std::string& name) {
+                       return &find_format(name);
+                     })->name;
+  }
+  if (sidecar.codebook_sha256) {
+    const std::string& digest = *sidecar.codebook_sha256;
+    const JsonReader value = root.member("codebook_sha256");
+    if (!codebook) value.fail("null, as the format is no codebook");
+    if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos)
+      value.fail("64 lower-case hexadecimal digits");
+  }
+  if (sidecar.rounding) parsed(root.member("rounding"), *sidecar.rounding, parse_rounding);
+  if (sidecar.overflow) parsed(root.member("overflow"), *sidecar.overflow, parse_overflow);
+  if (!sidecar.block) return;
+  const JsonReader value = root.member("block");
+  const BlockFormat& block = *parsed(
+      value, *sidecar.block, [](const std::string& name) { return &find_block_format(name); });
+  sidecar.block = block.name;
+  // Scales stand beside the codes under the name of their block format.
+  if (sidecar.format && *sidecar.format != block.element->name &&
+      *sidecar.format != block.scale->name) {
+    value.fail(fmt::format("a block format of {}, found {} of {} and {}",
+                           quote_name(*sidecar.format), block.name, block.element->name,
+                           block.scale->name));
+  }
+}
+
+/// Values that must fit each other.
+void check_values(const JsonReader& root, const Sidecar& sidecar) {
+  if (sidecar.axis && sidecar.logical_shape) {
+    const auto axes = static_cast<std::int64_t>(sidecar.logical_shape->size());
+    // Scales and zero points per channel have one axis, and name that of their codes.
+    const bool per_channel =
+        axes == 1 && sidecar.block && find_block_format(*sidecar.block).span == Span::channel;
+    if (*sidecar.axis >= axes && !per_channel) {
+      root.member("axis").fail(
+          fmt::format("an axis of the logical_shape {}, counted from 0, found {}",
+                      shape_text(*sidecar.logical_shape), *sidecar.axis));
+    }
+  }
+  if (sidecar.order && !sidecar.packed.value_or(false)) {
+    root.member("order").fail(
+        fmt::format("null, as the codes are not packed, found {}", to_string(*sidecar.order)));
+  }
+}
+
+/// Any JSON object that names its version of numemu.
+bool is_sidecar(const std::string& path) {
+  try {
+    InputFile file(path);
+    if (file.left() > kLargest) return false;
+    const Json json = parse_json(file.read(file.left()), path);
+    return json.is_object() && json.contains("numemu");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 template <class T, class ToText>
 void check_one(const std::string& codes_path, const char* key, const std::optional<T>& stored,
                const std::optional<T>& told, const ToText& to_text) {
@@ -71,12 +155,17 @@ void check_one(const std::string& codes_path, const char* key, const std::option
 
 }  // namespace
 
-std::string sidecar_path(const std::string& codes_path) { return codes_path + ".json"; }
+std::string sidecar_path(const std::string& codes_path) {
+  const std::string beside = codes_path + ".json";
+  std::error_code error;
+  return std::filesystem::exists(beside, error) ? beside : linked_file(codes_path) + ".json";
+}
 
-void write_sidecar(const std::string& codes_path, const Sidecar& sidecar) {
+PendingFile pending_sidecar(const std::string& codes_path, const Sidecar& sidecar) {
   const Json json = {
       {"numemu", sidecar.numemu},
       {"format", or_null(sidecar.format)},
+      {"codebook_sha256", or_null(sidecar.codebook_sha256)},
       {"block", or_null(sidecar.block)},
       {"axis", or_null(sidecar.axis)},
       {"logical_shape", or_null(sidecar.logical_shape)},
@@ -87,7 +176,18 @@ void write_sidecar(const std::string& codes_path, const Sidecar& sidecar) {
       {"scale_rule", or_null(sidecar.scale_rule)},
       {"seed", or_null(sidecar.seed)},
   };
-  write_atomically(sidecar_path(codes_path), {json.dump(), "\n"});
+  return {linked_file(codes_path) + ".json", {json.dump(), "\n"}};
+}
+
+void write_sidecar(const std::string& codes_path, const Sidecar& sidecar) {
+  pending_sidecar(codes_path, sidecar).commit();
+}
+
+void remove_sidecar(const std::string& codes_path) {
+  for (const std::string& path : {codes_path + ".json", linked_file(codes_path) + ".json"}) {
+    std::error_code ignored;
+    if (is_sidecar(path)) std::filesystem::remove(path, ignored);
+  }
 }
 
 std::optional<Sidecar> read_sidecar(const std::string& codes_path) {
@@ -100,12 +200,13 @@ std::optional<Sidecar> read_sidecar(const std::string& codes_path) {
         fmt::format("{}: expected at most {} bytes, found {}", path, kLargest, file.left()));
   const Json json = parse_json(file.read(file.left()), path);
   const JsonReader root(json, path);
-  root.require_keys({"numemu", "format", "block", "axis", "logical_shape", "packed", "order",
-                     "rounding", "overflow", "scale_rule", "seed"});
+  root.require_keys({"numemu", "format", "codebook_sha256", "block", "axis", "logical_shape",
+                     "packed", "order", "rounding", "overflow", "scale_rule", "seed"});
   if (!root.has("numemu")) root.fail("a key 'numemu' with the version that wrote it");
   Sidecar sidecar;
   sidecar.numemu = root.member("numemu").text("");
   sidecar.format = text(root.member("format"));
+  sidecar.codebook_sha256 = text(root.member("codebook_sha256"));
   sidecar.block = text(root.member("block"));
   sidecar.axis = integer(root.member("axis"));
   sidecar.logical_shape = shape(root.member("logical_shape"));
@@ -114,7 +215,9 @@ std::optional<Sidecar> read_sidecar(const std::string& codes_path) {
   sidecar.rounding = text(root.member("rounding"));
   sidecar.overflow = text(root.member("overflow"));
   sidecar.scale_rule = text(root.member("scale_rule"));
-  sidecar.seed = integer(root.member("seed"));
+  sidecar.seed = seed(root.member("seed"));
+  check_names(root, sidecar);
+  check_values(root, sidecar);
   return sidecar;
 }
 

@@ -5,31 +5,42 @@
 #include <string>
 
 #include "formats/storage/array.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/packing.hpp"
 
 namespace numemu {
 
 /// The keys of a sidecar. What does not apply is left out here and null in the file.
 struct Sidecar {
-  std::string numemu = {};                 ///< version of the program that wrote the codes
-  std::optional<std::string> format = {};  ///< canonical name of the codes' format
+  std::string numemu = {};                          ///< version of the program that wrote the codes
+  std::optional<std::string> format = {};           ///< canonical name of the codes' format
+  std::optional<std::string> codebook_sha256 = {};  ///< of the entries of a codebook
   std::optional<std::string> block = {};  ///< of the block format, where scales belong to the codes
   std::optional<std::int64_t> axis = {};  ///< along which blocks run; >= 0
   std::optional<ArrayShape> logical_shape = {};
   std::optional<bool> packed = {};
   std::optional<BitOrder> order = {};
   std::optional<std::string> rounding = {}, overflow = {}, scale_rule = {};
-  std::optional<std::int64_t> seed = {};  ///< of counter-based random bits
+  std::optional<std::uint64_t> seed = {};  ///< of counter-based random bits
 };
 
-/// "codes.npy.json" of "codes.npy".
+/// "codes.npy.json" of "codes.npy". Where that is not there and the codes are a link, the sidecar
+/// of what it leads to.
 std::string sidecar_path(const std::string& codes_path);
 
-/// Writes the sidecar of a file of codes, atomically.
+/// The sidecar of a file of codes (of what a link leads to), ready to take its place.
+PendingFile pending_sidecar(const std::string& codes_path, const Sidecar&);
+/// Writes it, atomically.
 void write_sidecar(const std::string& codes_path, const Sidecar&);
 
-/// The sidecar of a file of codes; nothing where there is none. Unknown keys, wrong types and
-/// impossible values throw Error naming file and key; keys may be missing, except `numemu`.
+/// Removes the sidecars that speak for what stands in a file now; one that numemu did not write
+/// stays.
+void remove_sidecar(const std::string& codes_path);
+
+/// The sidecar of a file of codes; nothing where there is none. Unknown keys, wrong types, unknown
+/// names and values that do not fit each other throw Error naming file and key; keys may be
+/// missing, except `numemu`. Names of formats become canonical; the file of a codebook is not
+/// opened.
 std::optional<Sidecar> read_sidecar(const std::string& codes_path);
 
 /// What a reader was told of a file of codes; what it was not told stays empty.

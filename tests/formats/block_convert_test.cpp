@@ -267,3 +267,66 @@ TEST_CASE("arrays are decoded by block and hostile codes are refused", "[fast]")
   CHECK_THROWS_WITH(dequantize_blocks(zp, layout, {codes, halves, zeros, 1}, y),
                     Contains("zero points: element 3 is 77"));
 }
+
+namespace {
+
+/// The message of dequantizing one block of two zeros under that scale.
+template <class Code>
+std::string refusal(const char* name, Code scale, float tensor_scale = 1, float minimum = 0) {
+  const BlockFormat& f = find_block_format(name);
+  const std::uint8_t codes[4] = {};
+  const Encoded one = encode(*f.scale, value_of(1.0f), {}, Overflow::saturate);
+  const Code scales[2] = {static_cast<Code>(one.code), scale};
+  const float minima[2] = {0, minimum};
+  const std::uint8_t zeros[2] = {};
+  const void* shifts = f.affine == Affine::min ? static_cast<const void*>(minima) : zeros;
+  float y[4];
+  try {
+    dequantize_blocks(f, block_layout(f, {2, 2}, -1), {codes, scales, shifts, tensor_scale}, y);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("scales that no quantizer stores are refused", "[fast]") {
+  // NVFP4: zero and the NaN code are the only unusual scales.
+  CHECK(refusal<std::uint8_t>("nvfp4", 0x7f).empty());
+  CHECK(refusal<std::uint8_t>("nvfp4", 0x00).empty());
+  CHECK(refusal<std::uint8_t>("nvfp4", 0xb0) ==
+        "scales: element 1 is -0.5 (code 0xb0), expected a scale of float8_e4m3fn that is positive "
+        "or 0");
+  CHECK_THAT(refusal<std::uint8_t>("nvfp4", 0x80), Contains("element 1 is -0 (code 0x80)"));
+  CHECK_THAT(refusal<std::uint8_t>("nvfp4", 0xff), Contains("element 1 is NaN (code 0xff)"));
+  CHECK(refusal<std::uint8_t>("mxfp4", 0xff).empty());
+  for (const char* name :
+       {"group(int4,2,float32)", "group(uint4,2,float32,zp)", "group(uint4,2,float32,min)"}) {
+    CAPTURE(name);
+    CHECK(refusal<std::uint32_t>(name, 0x7fc00000).empty());
+    CHECK(refusal<std::uint32_t>(name, bits(0x1p-149f)).empty());
+    CHECK_THAT(refusal<std::uint32_t>(name, 0x7fc00001), Contains("element 1 is NaN"));
+    CHECK_THAT(refusal<std::uint32_t>(name, 0xffc00000), Contains("element 1 is NaN"));
+    CHECK_THAT(refusal<std::uint32_t>(name, 0x7f800000), Contains("element 1 is Inf"));
+    CHECK_THAT(refusal<std::uint32_t>(name, bits(-2.0f)), Contains("element 1 is -2"));
+    CHECK_THAT(refusal<std::uint32_t>(name, bits(0.0f)),
+               Contains("element 1 is 0 (code 0x0), expected a scale of float32 above 0"));
+    CHECK_THAT(refusal<std::uint32_t>(name, bits(-0.0f)), Contains("element 1 is -0"));
+  }
+  CHECK_THAT(refusal<std::uint16_t>("group(int4,2,float16)", 0x7c00), Contains("is Inf"));
+}
+
+TEST_CASE("tensor scales and minima must be numbers", "[fast]") {
+  CHECK(refusal<std::uint8_t>("nvfp4", 0x38, 0x1p-126f).empty());
+  CHECK(refusal<std::uint8_t>("nvfp4", 0x38, std::nanf("")) ==
+        "tensor scale: element 0 is NaN, expected a finite number above 0");
+  CHECK_THAT(refusal<std::uint8_t>("nvfp4", 0x38, 0), Contains("element 0 is 0,"));
+  CHECK_THAT(refusal<std::uint8_t>("nvfp4", 0x38, -1), Contains("element 0 is -1,"));
+  CHECK_THAT(refusal<std::uint8_t>("nvfp4", 0x38, HUGE_VALF), Contains("element 0 is Inf,"));
+  const char* min = "group(uint4,2,float32,min)";
+  CHECK(refusal<std::uint32_t>(min, bits(1.0f), 1, -5).empty());
+  CHECK(refusal<std::uint32_t>(min, bits(1.0f), 1, std::nanf("")) ==
+        "zero points: element 1 is NaN, expected a finite minimum");
+  CHECK_THAT(refusal<std::uint32_t>(min, bits(1.0f), 1, -HUGE_VALF), Contains("element 1 is -Inf"));
+}

@@ -56,6 +56,29 @@ TEST_CASE("registry: every name of the contract is a row", "[fast]") {
   CHECK(find_format("fp16_169").name == "hfp16_e6m9");
 }
 
+TEST_CASE("registry: names of other kinds say what they are", "[fast]") {
+  const auto message = [](const char* name) -> std::string {
+    try {
+      find_format(name);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message("mxfp4") == "'mxfp4' is a block format: quantize --block mxfp4");
+  CHECK(message("NVFP4") == "'NVFP4' is a block format: quantize --block nvfp4");
+  CHECK(message("group(int4,32,float16)") ==
+        "'group(int4,32,float16)' is a block format: quantize --block group(int4,32,float16)");
+  CHECK(message("int9") == "unknown format 'int9': expected int2 to int8");
+  CHECK(message("int0") == "unknown format 'int0': expected int2 to int8");
+  CHECK(message("uint16") == "unknown format 'uint16': expected uint2 to uint8");
+  for (const char* name : {"binary8p3", "binary8p3xe", "binary8"})
+    CHECK_THAT(message(name), Catch::Contains("expected binary{K}p{P}{s|u}{e|f}"));
+  CHECK(message("E4M3FN") == "unknown format 'E4M3FN'; did you mean 'e4m3fn'?");
+  CHECK_THAT(message("mxfp5"), Catch::StartsWith("unknown format"));
+  CHECK_THAT(message("integer"), Catch::StartsWith("unknown format"));
+}
+
 TEST_CASE("registry: no name or alias twice, every row explained", "[fast]") {
   std::set<std::string> names;
   for (const Format* f : named_formats()) {
@@ -74,8 +97,8 @@ TEST_CASE("registry: no name or alias twice, every row explained", "[fast]") {
 TEST_CASE("registry: an unknown name offers the nearest", "[fast]") {
   CHECK_THROWS_MATCHES(find_format("float8_e4m3f"), Error,
                        Message("unknown format 'float8_e4m3f'; did you mean 'float8_e4m3'?"));
-  CHECK_THROWS_MATCHES(find_format("int9"), Error,
-                       Message("unknown format 'int9'; did you mean 'int2'?"));
+  CHECK_THROWS_MATCHES(find_format("innt8"), Error,
+                       Message("unknown format 'innt8'; did you mean 'int8'?"));
   CHECK_THROWS_AS(find_format(""), Error);
 }
 

@@ -16,6 +16,17 @@ TEST_CASE("suggest: smallest edit distance, the earliest of equals", "[fast]") {
   CHECK(nearest_name(std::string(1 << 20, 'f'), known) == "float16");
 }
 
+TEST_CASE("suggest: case does not count", "[fast]") {
+  CHECK(nearest_name("E4M3FN", {"int8", "e4m3", "e4m3fn"}) == "e4m3fn");
+  CHECK(unknown_name("rounding", "RNE", {"rna", "rne"}) ==
+        "unknown rounding 'RNE'; did you mean 'rne'?");
+  CHECK(unknown_name("overflow mode", "IEEE", {"saturate", "ieee"}) ==
+        "unknown overflow mode 'IEEE'; did you mean 'ieee'?");
+  CHECK(same_name("MXfp4", "mxfP4"));
+  CHECK_FALSE(same_name("mxfp4", "mxfp"));
+  CHECK_FALSE(same_name("a[", "a{"));  // letters only: '[' + 32 is '{'
+}
+
 TEST_CASE("suggest: the text of an unknown name", "[fast]") {
   CHECK(unknown_name("format", "in8", {"int8"}) == "unknown format 'in8'; did you mean 'int8'?");
   CHECK(unknown_name("format", "x", {}) == "unknown format 'x'");

@@ -130,7 +130,7 @@ TEST_CASE("sidecars that contradict", "[fast]") {
                 "c.npy: shape: expected packed rows of 4 bits of the logical_shape [2, 5] in "
                 "c.npy.json, found [2, 2]");
   check_refused(with("[2,3]", "[9007199254740992,9007199254740992]"), "c.npy: shape: expected");
-  check_refused(with("\"packed\":true", "\"packed\":false"),
+  check_refused(with("\"packed\":true,\"order\":\"low-first\"", "\"packed\":false"),
                 "c.npy: shape: expected the logical_shape [2, 3] in c.npy.json, found [2, 2]");
   check_refused(
       with("float4_e2m1fn", "float4_e2m1fm"),
@@ -173,7 +173,8 @@ TEST_CASE("codes outside the format, wrong dtypes and padding", "[fast]") {
                 "p.npy: row 1: expected zeros after its 3 codes of 4 bits");
   s.put("p.npy", ArrayType::int8, {2, 2}, packed);
   check_refused(s.run("decode --format e2m1 --in p.npy --out y.npy"),
-                "p.npy: dtype: expected uint8 packed codes of float4_e2m1fn, found int8");
+                "p.npy: dtype: expected uint8 packed codes of float4_e2m1fn (p.npy.json says so), "
+                "found int8");
 }
 
 TEST_CASE("safetensors: the only tensor or one by name", "[fast]") {
@@ -213,7 +214,7 @@ TEST_CASE("safetensors: the only tensor or one by name", "[fast]") {
   two("F4", "\x38\x38\x07");
   check_refused(
       s.run("decode --in two.safetensors --tensor a --out y.npy"),
-      "two.safetensors: tensor 'a': data_offsets: expected 1 bytes for F4 of shape [1, 2], "
+      "two.safetensors: tensor 'a': data_offsets: expected 1 byte for F4 of shape [1, 2], "
       "found 2");
   two("I16", "\x01\x02\x03\x04\x05");
   check_refused(s.run("decode --in two.safetensors --tensor a --out y.npy"),
@@ -228,4 +229,66 @@ TEST_CASE("numbers under the name of earlier codes lose their sidecar", "[fast]"
   REQUIRE(s.run("decode --in c.npy --out c.npy").code == 0);
   CHECK_FALSE(std::filesystem::exists(s.path + "/c.npy.json"));
   CHECK(floats(s.npy("c.npy")) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("the codes, their sidecar and their codebook are not written over", "[fast]") {
+  const Folder s;
+  const double entries[2] = {0, 1};
+  s.put("book.npy", ArrayType::float64, {2}, entries);
+  s.put("x.npy", ArrayType::float64, {2}, entries);
+  REQUIRE(s.run("encode --format 'codebook(book.npy)' --in x.npy --out c.npy").code == 0);
+  check_refused(s.run("decode --in c.npy --out c.npy.json"),
+                "--out and --in: expected two files, found c.npy.json, the sidecar of c.npy");
+  check_refused(s.run("decode --in c.npy --text --out c.npy.json"), "the sidecar of c.npy");
+  check_refused(s.run("decode --in c.npy --out book.npy"),
+                "--out and --format: expected two files, found book.npy twice");
+  check_refused(s.run("decode --in - --out y.npy"), "--in: expected a file, found -");
+  check_refused(s.run("decode --in c.npy --out -"), "--out: expected a file, found -");
+  // Text under the name of the codes has no sidecar.
+  CHECK(s.run("decode --in c.npy --text --out c.npy").code == 0);
+  CHECK(test::read_file(s.path + "/c.npy") == "0x0p+0\n0x1p+0\n");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/c.npy.json"));
+}
+
+TEST_CASE("a codebook that moved, and one that changed", "[fast]") {
+  const Folder s;
+  const double entries[3] = {0, 1, 2}, others[3] = {0, 1, 3};
+  s.put("a.npy", ArrayType::float64, {3}, entries);
+  s.put("b.npy", ArrayType::float64, {3}, others);
+  s.put("x.npy", ArrayType::float64, {3}, entries);
+  REQUIRE(s.run("encode --format 'codebook(a.npy)' --in x.npy --out c.npy").code == 0);
+  check_refused(s.run("decode --format 'codebook(b.npy)' --in c.npy --out y.npy"),
+                "contradicts --format 'codebook(b.npy)' of codebook_sha256 ");
+  std::filesystem::rename(s.path + "/a.npy", s.path + "/moved.npy");
+  check_refused(s.run("decode --in c.npy --out y.npy"), "c.npy.json: format: a.npy: cannot open");
+  REQUIRE(s.run("decode --format 'codebook(moved.npy)' --in c.npy --out y.npy").code == 0);
+  CHECK(floats(s.npy("y.npy")) == std::vector<float>{0, 1, 2});
+  std::filesystem::rename(s.path + "/b.npy", s.path + "/a.npy");
+  check_refused(s.run("decode --in c.npy --out y.npy"), "c.npy.json: codebook_sha256: expected ");
+}
+
+TEST_CASE("what a sidecar says is checked whether decode needs it or not", "[fast]") {
+  const Folder s;
+  s.codes("c.npy", {0x38});
+  const auto with = [&](const std::string& keys) {
+    s.file("c.npy.json", R"({"numemu":"1","format":"float8_e4m3fn",)" + keys + "}");
+    return s.run("decode --in c.npy --out y.npy");
+  };
+  check_refused(with(R"("block":"nonsense")"), "c.npy.json: block: ");
+  check_refused(with(R"("block":"mxfp4")"),
+                "c.npy.json: block: expected a block format of 'float8_e4m3fn'");
+  check_refused(with(R"("axis":1,"logical_shape":[1])"), "c.npy.json: axis: expected an axis");
+  check_refused(with(R"("rounding":"up")"), "c.npy.json: rounding: ");
+  check_refused(with(R"("overflow":"wrap")"), "c.npy.json: overflow: ");
+  check_refused(with(R"("order":"low-first")"), "c.npy.json: order: expected null");
+  check_refused(with(R"("logical_shape":[1.0])"), "c.npy.json: logical_shape[0]: ");
+  CHECK(with(R"("scale_rule":"any text")").out ==
+        "y.npy: float32 of float8_e4m3fn [1], 1 element\n");
+  CHECK(s.run("decode --in c.npy --out y.npy --quiet").out.empty());
+  CHECK_THAT(s.run("decode --in c.npy --out y.npy --quiet --json").out, Contains("\"n\": 1"));
+  const float number = 1;
+  s.put("c.npy", ArrayType::float32, {1}, &number);
+  check_refused(with(R"("packed":false)"),
+                "c.npy: dtype: expected uint8 codes of float8_e4m3fn (c.npy.json says so), found "
+                "float32");
 }

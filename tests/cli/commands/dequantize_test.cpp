@@ -64,8 +64,15 @@ TEST_CASE("dequantize gives y of quantize back", "[fast]") {
   s.quantize("--block nvfp4", "--tensor-scale t.npy");
   CHECK(s.back("--block nvfp4 --tensor-scale t.npy").code == 0);
   CHECK(s.same());
-  CHECK(s.back("--block nvfp4").code == 0);  // a tensor scale of 1
+  check_refused(s.back("--block nvfp4"),
+                "--tensor-scale: expected a file for nvfp4, or --no-tensor-scale where it is 1");
+  CHECK(s.back("--block nvfp4 --no-tensor-scale").code == 0);
   CHECK_FALSE(s.same());
+  check_refused(s.back("--block nvfp4 --tensor-scale t.npy --no-tensor-scale"),
+                "--no-tensor-scale: expected no --tensor-scale beside it");
+  s.quantize("--block nvfp4 --no-tensor-scale");
+  CHECK(s.back("--block nvfp4 --no-tensor-scale").code == 0);
+  CHECK(s.same());
   for (const std::string affine : {"zp", "min"}) {
     const std::string block = "--block 'group(uint4,16,float16," + affine + ")'";
     s.quantize(block, "--zero-points z.npy");
@@ -119,11 +126,12 @@ TEST_CASE("codes of intN may be int8, scales float16", "[fast]") {
 TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
   const Folder s;
   s.quantize("--block mxfp4");
-  check_refused(s.back("--block mxint8"), "c.npy.json: format");
+  check_refused(s.back("--block mxint8"),
+                "c.npy.json: block: 'mxfp4' contradicts --block 'mxint8'");
   check_refused(s.back("--block 'mx(e2m1,16)'"), "c.npy.json: block");
   check_refused(s.back("--block mxfp4 --axis 0"), "c.npy.json: axis");
   check_refused(s.back("--format e2m1 --granularity row"), "c.npy.json: block");
-  check_refused(s.back("--format int4"), "c.npy.json: format");
+  check_refused(s.back("--format int4"), "c.npy.json: block: mxfp4 contradicts --format int4");
   s.remove("c.npy.json");
   check_refused(s.back("--block 'mx(e2m1,16)'"), "s.npy.json: block");
   s.remove("s.npy.json");
@@ -162,4 +170,62 @@ TEST_CASE("dequantize summarizes", "[fast]") {
   const auto json = nlohmann::ordered_json::parse(s.back("--block mxfp4 --json").out);
   CHECK(json["block"] == "mxfp4");
   CHECK(json["n"] == 240);
+}
+
+TEST_CASE("the sidecar names the block format", "[fast]") {
+  const Folder s;
+  for (const std::string block : {"--block mxfp4 --axis 0", "--block 'group(int4,16,float16)'",
+                                  "--format int8 --granularity row"}) {
+    CAPTURE(block);
+    s.quantize(block);
+    CHECK(s.back("").code == 0);
+    CHECK(s.same());
+    s.remove("y2.npy");
+  }
+  s.quantize("--block mxfp4");
+  s.remove("c.npy.json");
+  CHECK(s.back("").code == 0);  // the sidecar of the scales
+  CHECK(s.same());
+  s.file("s.npy.json", R"({"numemu": "0.1.0", "block": "mxfp5"})");
+  check_refused(s.back(""), "s.npy.json: block: unknown block format 'mxfp5'");
+}
+
+TEST_CASE("scales that no quantizer stores are refused by name and place", "[fast]") {
+  const Folder s;
+  const std::uint8_t codes[2] = {1, 2}, negative[1] = {0xb0}, nan[1] = {0x7f};
+  const auto refused = [&](const std::string& block, const std::string& text) {
+    CAPTURE(block);
+    check_refused(s.back("--block " + block), text);
+  };
+  write_npy(s.path + "/c.npy", ArrayType::uint8, {2}, codes);
+  write_npy(s.path + "/s.npy", ArrayType::uint8, {1}, negative);
+  refused("nvfp4 --no-tensor-scale", "s.npy: element 0 is -0.5 (code 0xb0)");
+  write_npy(s.path + "/s.npy", ArrayType::uint8, {1}, nan);
+  CHECK(s.back("--block nvfp4 --no-tensor-scale").code == 0);
+  const float zero = 0, inf = HUGE_VALF, one[2] = {1, -2};
+  write_npy(s.path + "/t.npy", ArrayType::float32, {}, &zero);
+  refused("nvfp4 --tensor-scale t.npy", "t.npy: element 0 is 0, expected a finite number above 0");
+  write_npy(s.path + "/t.npy", ArrayType::float32, {}, &inf);
+  refused("nvfp4 --tensor-scale t.npy", "t.npy: element 0 is Inf");
+  write_npy(s.path + "/s.npy", ArrayType::float32, {2}, one);
+  refused("'group(int4,1,float32)'", "s.npy: element 1 is -2 (code 0xc0000000)");
+}
+
+TEST_CASE("dequantize does not write over what it reads", "[fast]") {
+  const Folder s;
+  s.quantize("--block mxfp4");
+  for (const std::string out : {"c.npy", "s.npy", "./c.npy", "c.npy.json", "s.npy.json"}) {
+    CAPTURE(out);
+    const std::string before = test::read_file(s.path + "/" + out);
+    check_refused(s.run("dequantize --codes c.npy --scales s.npy --out " + out),
+                  "expected two files, found");
+    CHECK(test::read_file(s.path + "/" + out) == before);
+  }
+}
+
+TEST_CASE("quiet: --quiet leaves out the summary of dequantize", "[fast]") {
+  const Folder s;
+  s.quantize("--block mxfp4");
+  CHECK(s.back("--block mxfp4 --quiet").out.empty());
+  CHECK_THAT(s.back("--block mxfp4 --quiet --json").out, Contains("\"block\": \"mxfp4\""));
 }

@@ -323,3 +323,110 @@ TEST_CASE("an empty array and a scalar", "[fast]") {
   CHECK(s.npy("c.npy").shape.empty());
   CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x38});
 }
+
+TEST_CASE("two options, one file", "[fast]") {
+  const Folder s;
+  const std::string before = s.text("x.npy");
+  const std::string encode = "encode --format e4m3fn --in x.npy ";
+  check_refused(s.run(encode + "--out a.npy --flags ./a.npy"),
+                "--out and --flags: expected two files, found ./a.npy twice");
+  check_refused(s.run(encode + "--out a.npy --flags x.npy"),
+                "--flags and --in: expected two files, found x.npy twice");
+  check_refused(s.run(encode + "--out a.npy --flags a.npy.json"),
+                "--flags and --out: expected two files, found a.npy.json, the sidecar of a.npy");
+  check_refused(s.run(encode + "--rounding 'sr(4)' --random-bits r.npy --out r.npy"),
+                "--out and --random-bits: expected two files, found r.npy twice");
+  const double entries[2] = {0, 1};
+  write_npy(s.path + "/book.npy", ArrayType::float64, {2}, entries);
+  check_refused(s.run("encode --format 'codebook(book.npy)' --in x.npy --out book.npy"),
+                "--out and --format: expected two files, found book.npy twice");
+  CHECK(s.text("x.npy") == before);
+  CHECK_FALSE(std::filesystem::exists(s.path + "/a.npy"));
+  CHECK(s.run(encode + "--out x.npy").code == 0);
+}
+
+TEST_CASE("arrays need files", "[fast]") {
+  const Folder s;
+  check_refused(s.run("encode --format e4m3fn --in - --out c.npy"),
+                "--in: expected a file, found -");
+  check_refused(s.run("encode --format e4m3fn --in x.npy --out -"),
+                "--out: expected a file, found -");
+  check_refused(s.run("encode --format e4m3fn --text --in x.txt --out -"),
+                "--out: expected a file, found -");
+  check_refused(s.run("encode --format e4m3fn --in x.npy --out c.npy --flags -"),
+                "--flags: expected a file, found -");
+}
+
+TEST_CASE("a standard output that cannot be written is a failure", "[fast]") {
+  const Folder s;
+  const auto full = [&](const std::string& arguments) {
+    CAPTURE(arguments);
+    const std::string command = "cd " + s.path + " && '" NUMEMU_PROGRAM "' " + arguments;
+    const int status = std::system(command.c_str());
+    CHECK(WEXITSTATUS(status) == 2);
+    const std::string err = s.text("err.txt");
+    CHECK(err.starts_with("numemu: cannot write to standard output: "));
+    CHECK(std::count(err.begin(), err.end(), '\n') == 1);
+    return err;
+  };
+  const std::string encode = "encode --format e4m3fn --in x.npy --out c.npy ";
+  for (const std::string& arguments :
+       {encode, encode + "--json ", std::string("formats "), std::string("--help "),
+        std::string("decode --in c.npy --text --out - ")}) {
+    CHECK_THAT(full(arguments + ">/dev/full 2>err.txt"), Contains("No space left on device"));
+    full(arguments + "2>err.txt >&-");
+  }
+  // Nothing to print, nothing lost; a file that is opened does not become the standard output.
+  const std::string quiet =
+      "cd " + s.path + " && '" NUMEMU_PROGRAM "' " + encode + "--quiet >&- 2>err.txt";
+  CHECK(std::system(quiet.c_str()) == 0);
+  CHECK(s.npy("c.npy").shape == ArrayShape{3, 4});
+}
+
+TEST_CASE("all 64 bits of a seed", "[fast]") {
+  const Folder s;
+  const std::string encode = "encode --in x.npy --out c.npy --format e4m3fn --rounding 'sr(8)' ";
+  Conversion conversion = to("float8_e4m3fn");
+  conversion.rounding = parse_rounding("sr(8)");
+  for (const std::uint64_t seed : {~std::uint64_t{0}, (std::uint64_t{1} << 53) + 1}) {
+    conversion.random.seed = seed;
+    REQUIRE(s.run(encode + "--seed " + std::to_string(seed)).code == 0);
+    CHECK(octets(s.npy("c.npy")) == expected(conversion));
+    CHECK(read_sidecar(s.path + "/c.npy")->seed == seed);
+    CHECK(s.run("decode --in c.npy --out y.npy").code == 0);
+  }
+  for (const std::string wrong : {"18446744073709551616", "-1", "1.0", "+1", "''"}) {
+    check_refused(s.run(encode + "--seed " + wrong),
+                  "--seed: expected a whole number from 0 to 2^64-1, not");
+  }
+}
+
+TEST_CASE("one element, spaces, a blank end, infinity; quiet", "[fast]") {
+  const Folder s;
+  s.file("x.txt", " \t1 \r\n\n  \n");
+  const std::string encode = "encode --text --format e4m3fn --out c.npy --in ";
+  CHECK_THAT(s.run(encode + "x.txt").out, Contains(" [1], 1 element: 0 inexact"));
+  CHECK(s.run(encode + "x.txt --quiet").out.empty());
+  CHECK_THAT(s.run(encode + "x.txt --quiet --json").out, Contains("\"n\": 1"));
+  s.file("x.txt", "1\n\n2\n");
+  check_refused(s.run(encode + "x.txt"), "x.txt: line 2: expected a number, found ''");
+  s.file("x.txt", "1 2\n");
+  check_refused(s.run(encode + "x.txt"), "x.txt: line 1: expected a number, found '1 2'");
+  s.file("x.txt", "-infinity");
+  CHECK_THAT(s.run(encode + "x.txt").out, Contains("1 overflow"));
+}
+
+TEST_CASE("an output that is a link", "[fast]") {
+  const Folder s;
+  std::filesystem::create_directory(s.path + "/store");
+  s.file("store/c.npy", "old");
+  std::filesystem::create_symlink("store/c.npy", s.path + "/l.npy");
+  REQUIRE(s.run("encode --format e4m3fn --in x.npy --out l.npy").code == 0);
+  CHECK(std::filesystem::is_symlink(s.path + "/l.npy"));
+  CHECK(octets(s.npy("store/c.npy")) == expected(to("float8_e4m3fn")));
+  CHECK(s.run("decode --in l.npy --out y.npy").code == 0);
+  CHECK(s.run("decode --in store/c.npy --out y.npy").code == 0);
+  std::filesystem::create_symlink("/dev/null", s.path + "/n.npy");
+  check_refused(s.run("encode --format e4m3fn --in x.npy --out n.npy"),
+                "n.npy: expected a regular file or a new name");
+}

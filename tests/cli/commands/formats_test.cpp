@@ -42,3 +42,23 @@ TEST_CASE("one block format, named or described", "[fast]") {
   check_refused(s.run("formats 'bfp(9,32)'"), "width K = 9 is outside 2..8");
   check_refused(s.run("formats float8_e4m3fm"), "did you mean 'float8_e4m3fn'");
 }
+
+TEST_CASE("integers have a lowest value and no smallest normal one", "[fast]") {
+  const Scratch s;
+  const Result text = s.run("formats int4");
+  CHECK_THAT(text.out, Contains("lowest            -8.0\n") && Contains("smallest_normal   -\n") &&
+                           Contains("smallest          1.0\n"));
+  CHECK_THAT(s.run("formats uint4").out, Contains("lowest            0.0\n"));
+  CHECK(Summary::parse(s.run("formats int4 --json").out)["smallest_normal"].is_null());
+  CHECK(Summary::parse(s.run("formats e4m3fn --json").out)["smallest_normal"] == 0.015625);
+  CHECK_FALSE(Summary::parse(s.run("formats e4m3fn --json").out).contains("lowest"));
+}
+
+TEST_CASE("names that are no format say what was meant", "[fast]") {
+  const Scratch s;
+  check_refused(s.run("formats int9"), "unknown format 'int9': expected int2 to int8");
+  check_refused(s.run("formats binary8p3"), "expected binary{K}p{P}{s|u}{e|f}");
+  check_refused(s.run("formats E4M3FN"), "did you mean 'e4m3fn'?");
+  check_refused(s.run("encode --format mxfp4 --in x.npy --out y.npy"),
+                "'mxfp4' is a block format: quantize --block mxfp4");
+}

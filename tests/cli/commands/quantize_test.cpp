@@ -189,18 +189,56 @@ TEST_CASE("switches reach the library", "[fast]") {
   CHECK(first("--block mxfp4 --rounding 'sr(8)' --random-bits r.npy") == 6);
 }
 
-TEST_CASE("float16 is widened, other types are refused", "[fast]") {
+TEST_CASE("float16 is widened, codes need --from", "[fast]") {
   const Folder s;
   const std::uint16_t halves[2] = {0x3c00, 0xc100};
   write_npy(s.path + "/h.npy", ArrayType::float16, {2}, halves);
   REQUIRE(s.run("quantize --block mxfp4 --in h.npy --out y.npy").code == 0);
   CHECK(s.npy("y.npy").as<float>()[1] == -2);
-  const double doubles[2] = {1, 2};
-  write_npy(s.path + "/d.npy", ArrayType::float64, {2}, doubles);
-  check_refused(s.run("quantize --block mxfp4 --in d.npy --out y.npy"),
-                "d.npy: dtype: expected float32, or numbers that are exact there, found float64");
-  write_npy(s.path + "/i.npy", ArrayType::int16, {2}, halves);
-  check_refused(s.run("quantize --block mxfp4 --in i.npy --out y.npy"), "i.npy: dtype:");
+  write_npy(s.path + "/u.npy", ArrayType::uint16, {2}, halves);
+  check_refused(s.run("quantize --block mxfp4 --in u.npy --out y.npy"),
+                "float64 numbers (or --from FORMAT, whose codes they are), found uint16");
+  REQUIRE(s.run("quantize --block mxfp4 --in u.npy --from float16 --out y.npy").code == 0);
+  CHECK(s.npy("y.npy").as<float>()[1] == -2);
+  const std::uint16_t brains[2] = {0x3f80, 0xc000};  // 1, -2
+  write_npy(s.path + "/u.npy", ArrayType::uint16, {2}, brains);
+  REQUIRE(s.run("quantize --block mxfp4 --in u.npy --from bfloat16 --out y.npy").code == 0);
+  CHECK(s.npy("y.npy").as<float>()[1] == -2);
+  check_refused(s.run("quantize --block mxfp4 --in u.npy --from bfloat --out y.npy"),
+                "unknown format 'bfloat'");
+}
+
+TEST_CASE("float64 and signed integers that are float32 numbers are taken", "[fast]") {
+  const Folder s;
+  const std::string command = "quantize --block mxfp4 --in d.npy --out y.npy";
+  const auto taken = [&](ArrayType type, const void* data) {
+    write_npy(s.path + "/d.npy", type, {3}, data);
+    const Result result = s.run(command);
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    CHECK(s.npy("y.npy").as<float>()[1] == -2);
+  };
+  const auto refused = [&](ArrayType type, const void* data, const std::string& text) {
+    write_npy(s.path + "/d.npy", type, {3}, data);
+    check_refused(s.run(command), text);
+  };
+  const double doubles[3] = {1, -2, 0x1p-149}, nan[3] = {1, -2, NAN}, tenth[3] = {1, 0.1, 0.2},
+               huge[3] = {1, -2, 1e39};
+  taken(ArrayType::float64, doubles);
+  write_npy(s.path + "/d.npy", ArrayType::float64, {3}, nan);
+  CHECK_THAT(s.run(command).out, Contains("1 NaN blocks"));
+  refused(ArrayType::float64, tenth, "d.npy: element 1 is 0.1, which is no float32");
+  refused(ArrayType::float64, huge, "d.npy: element 2 is 1e+39, which is no float32");
+  const std::int8_t bytes[3] = {1, -2, 0};
+  const std::int16_t shorts[3] = {1, -2, 3};
+  const std::int32_t words[3] = {1, -2, 4}, wide[3] = {1, -2, INT32_MAX};
+  const std::int64_t longs[3] = {1, -2, 4}, longest[3] = {INT64_MIN, INT64_MAX, 0};
+  taken(ArrayType::int8, bytes);
+  taken(ArrayType::int16, shorts);
+  taken(ArrayType::int32, words);
+  taken(ArrayType::int64, longs);
+  refused(ArrayType::int32, wide, "d.npy: element 2 is 2147483647, which is no float32");
+  refused(ArrayType::int64, longest, "d.npy: element 1 is 9223372036854775807, which is no");
 }
 
 TEST_CASE("bad usage of quantize is one line", "[fast]") {
@@ -247,4 +285,70 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
   s.floats("r.npy", {2}, {1, 1});
   refused("--block mxfp4 --rounding 'sr(8)' --random-bits r.npy", "r.npy: dtype");
   CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
+}
+
+TEST_CASE("a SQNR that is none says so", "[fast]") {
+  const Folder s;
+  const auto summary = [&](const std::vector<float>& v, const std::string& more) {
+    s.floats("v.npy", {static_cast<std::int64_t>(v.size())}, v);
+    return s.run("quantize --block mxfp4 --in v.npy --out y.npy " + more).out;
+  };
+  CHECK_THAT(summary({NAN, 1}, ""), Contains("SQNR undefined (no finite element)"));
+  CHECK_THAT(summary({}, ""), Contains("SQNR undefined (no finite element)"));
+  CHECK_THAT(summary({0, 0}, ""), Contains("SQNR undefined (nothing but zeros)"));
+  CHECK_THAT(summary({1.1f, NAN, 2}, "--nonfinite ignore"),
+             Contains(" dB over ") && Contains(" of 3 elements, the finite ones"));
+  const Summary none = Summary::parse(summary({NAN, 1}, "--json"));
+  CHECK(none["sqnr_db"].is_null());
+  CHECK(none["sqnr"] == "undefined");
+  CHECK(none["sqnr_elements"] == 0);
+  CHECK(Summary::parse(summary({6, 1}, "--json"))["sqnr"] == "infinite");
+  CHECK(Summary::parse(summary({5.1f, 1}, "--json"))["sqnr"] == "measured");
+}
+
+TEST_CASE("codes that cannot be decoded later are warned of", "[fast]") {
+  const Folder s;
+  const auto warning = [&](const std::string& options) {
+    const Result result = s.run("quantize --in x.npy --out y.npy --codes c.npy " + options);
+    CHECK(result.code == 0);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == (result.err.empty() ? 0 : 1));
+    return result.err;
+  };
+  CHECK_THAT(warning("--block mxfp4"), Contains("warning: c.npy:") && Contains("what --scales "));
+  CHECK(warning("--block mxfp4 --quiet").empty());
+  CHECK(warning("--block mxfp4 --scales s.npy").empty());
+  CHECK_THAT(warning("--block nvfp4"), Contains("--scales and --tensor-scale "));
+  CHECK_THAT(warning("--block nvfp4 --scales s.npy"), Contains("what --tensor-scale "));
+  CHECK(warning("--block nvfp4 --scales s.npy --tensor-scale t.npy").empty());
+  CHECK(warning("--block nvfp4 --scales s.npy --no-tensor-scale").empty());
+  for (const std::string affine : {"zp", "min"}) {
+    const std::string block = "--block 'group(uint4,32,float16," + affine + ")' --scales s.npy";
+    CHECK_THAT(warning(block), Contains("what --zero-points "));
+    CHECK(warning(block + " --zero-points z.npy").empty());
+  }
+  CHECK(s.run("quantize --block mxfp4 --in x.npy --out y.npy").err.empty());
+}
+
+TEST_CASE("quantize writes every array to a file of its own", "[fast]") {
+  const Folder s;
+  const auto refused = [&](const std::string& options) {
+    CAPTURE(options);
+    check_refused(s.run("quantize --block mxfp4 --in x.npy " + options),
+                  "expected two files, found");
+  };
+  refused("--out y.npy --codes y.npy");
+  refused("--out y.npy --codes c.npy --scales ./c.npy");
+  refused("--out c.npy.json --codes c.npy");
+  refused("--out y.npy --codes x.npy");
+  refused("--out r.npy --rounding 'sr(8)' --random-bits r.npy");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
+  CHECK(s.run("quantize --block mxfp4 --in x.npy --out x.npy").code == 0);
+}
+
+TEST_CASE("quiet: --quiet leaves out the summary of quantize", "[fast]") {
+  const Folder s;
+  const std::string command = "quantize --block mxfp4 --in x.npy --out y.npy --quiet";
+  CHECK(s.run(command).out.empty());
+  CHECK(s.npy("y.npy").shape == ArrayShape{kRows, kColumns});
+  CHECK(Summary::parse(s.run(command + " --json").out)["block"] == "mxfp4");
 }

@@ -226,6 +226,37 @@ TEST_CASE("shared exponent: y may be x, and every length ends where it should", 
   }
 }
 
+TEST_CASE("shared exponent: arrays that are written past the caches hold the same", "[fast]") {
+  constexpr std::int64_t kLong = (std::int64_t{1} << 22) + 7, kPart = 1000;
+  constexpr std::size_t kLine = 64;
+  const auto aligned = [](auto& v) {
+    auto* p = v.data();
+    while (reinterpret_cast<std::uintptr_t>(p) % kLine != 0) ++p;
+    return p;
+  };
+  std::mt19937 generator(41);
+  std::vector<float> x(kLong), y(kLong + kLine), part(kPart);
+  std::vector<std::uint32_t> codes(kLong + kLine), part_codes(kPart);
+  for (float& v : x) v = std::bit_cast<float>(static_cast<std::uint32_t>(generator()));
+  for (const char* rounding : {"rne", "sr(8)"}) {
+    const Float32Converter converter(
+        {.format = &find_format("tfloat32"), .rounding = parse_rounding(rounding)});
+    converter.round(x.data(), kLong, aligned(y));
+    converter.encode(x.data(), kLong, aligned(codes));
+    std::int64_t different = 0;
+    for (std::int64_t first = kLong % kPart; first < kLong; first += 50 * kPart) {
+      converter.round(x.data() + first, kPart, part.data(), nullptr, first);
+      converter.encode(x.data() + first, kPart, part_codes.data(), nullptr, first);
+      for (std::int64_t i = 0; i < kPart; ++i) {
+        const auto want = std::bit_cast<std::uint32_t>(part[i]);
+        different += std::bit_cast<std::uint32_t>(aligned(y)[first + i]) != want ||
+                     aligned(codes)[first + i] != want || part_codes[i] != want;
+      }
+    }
+    CHECK(different == 0);
+  }
+}
+
 TEST_CASE("shared exponent: only formats that share it are served", "[fast]") {
   const auto served = [](const char* name) {
     return simd::make_shared_exponent_plan({.format = &find_format(name)}).has_value();

@@ -6,6 +6,7 @@
 
 #include "formats/convert.hpp"
 #include "formats/random.hpp"
+#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
 #include "tests/catch.hpp"
@@ -145,6 +146,116 @@ TEST_CASE("numbers: floats without a format, codes with one", "[fast]") {
   std::memcpy(y.data.data(), x, sizeof x);
   write_numbers(path, find_format("float32"), y);
   CHECK_FALSE(read_sidecar(path).has_value());
+}
+
+std::string write_codebook(const test::TemporaryFolder& folder, const std::string& name,
+                           const std::vector<double>& entries) {
+  write_npy(folder / name, ArrayType::float64, {static_cast<std::int64_t>(entries.size())},
+            entries.data());
+  return "codebook(" + (folder / name) + ")";
+}
+
+TEST_CASE("a codebook is known by its entries, not by its path", "[fast]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "c.npy";
+  const std::string one = write_codebook(folder, "one.npy", {-1, 0, 1, 2}),
+                    same = write_codebook(folder, "same.npy", {-1, -0.0, 1, 2}),
+                    other = write_codebook(folder, "other.npy", {-1, 0, 1, 3});
+  const Format& f = find_format(one);
+  const std::uint8_t codes[4] = {3, 0, 1, 2};
+  write_codes(path, f, {4}, codes, {.numemu = "1"});
+  const std::string digest = codebook_sha256(f);
+  CHECK(read_sidecar(path)->codebook_sha256 == digest);
+  CHECK(codebook_sha256(find_format(same)) == digest);
+  CHECK(codebook_sha256(find_format("int8")).empty());
+  CHECK(read_codes(path, {}).format->name == one);
+  CHECK(read_codes(path, {.format = &find_format(same)}).format->name == same);
+  const Format& wrong = find_format(other);
+  CHECK(test::message_of([&] { read_codes(path, {.format = &wrong}); }) ==
+        path + ".json: format: '" + one + "' of codebook_sha256 " + digest +
+            " contradicts --format '" + other + "' of codebook_sha256 " + codebook_sha256(wrong));
+  const Format& int4 = find_format("int4");
+  CHECK(test::message_of([&] { read_codes(path, {.format = &int4}); }) ==
+        path + ".json: format: '" + one + "' contradicts --format 'int4'");
+  // Other entries under the old path.
+  const std::string was = write_codebook(folder, "one.npy", {-1, 0, 1, 3});
+  CHECK(test::message_of([&] { read_codes(path, {}); }) ==
+        path + ".json: codebook_sha256: expected " + digest + ", found " + codebook_sha256(wrong) +
+            " in " + (folder / "one.npy"));
+  // Nothing under the old path: only the caller's codebook is opened.
+  std::filesystem::remove(folder / "one.npy");
+  CHECK(read_codes(path, {.format = &find_format(same)}).format->name == same);
+  CHECK_THAT(test::message_of([&] { read_codes(path, {}); }),
+             Catch::StartsWith(path + ".json: format: " + (folder / "one.npy") + ": "));
+}
+
+TEST_CASE("an error that comes from the sidecar names it", "[fast]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "q.npy";
+  const float number = 1;
+  const auto refused = [&](const std::string& json) {
+    test::write_file(path + ".json", json);
+    return test::message_of([&] { read_codes(path, {}); });
+  };
+  const std::string said = " (" + path + ".json says so)";
+  write_npy(path, ArrayType::float32, {1}, &number);
+  CHECK(refused(R"({"numemu":"1","format":"float4_e2m1fn"})") ==
+        path + ": dtype: expected uint8 codes of float4_e2m1fn" + said + ", found float32");
+  CHECK(refused(R"({"numemu":"1","format":"float4_e2m1fn","packed":true})") ==
+        path + ": dtype: expected uint8 packed codes of float4_e2m1fn" + said + ", found float32");
+  CHECK(refused(R"({"numemu":"1","format":"bfloat16","packed":true})") ==
+        path + ".json: packed: codes of 16 bits cannot be packed: expected 1 to 8 bits");
+  const std::uint8_t code = 0x17;
+  write_npy(path, ArrayType::uint8, {1}, &code);
+  CHECK(refused(R"({"numemu":"1","format":"float4_e2m1fn"})") ==
+        path + ": element 0: expected a code of float4_e2m1fn" + said +
+            " within 0..0xf, found 0x17");
+  CHECK(refused(R"({"numemu":"1","format":"float4_e2m1fn","packed":true,"logical_shape":[1]})") ==
+        path + ": row 0: expected zeros after its 1 code of 4 bits" + said);
+  // What the caller says is the caller's mistake.
+  std::filesystem::remove(path + ".json");
+  CHECK(test::message_of([&] { read_codes(path, {.format = &find_format("bfloat16")}); }) ==
+        path + ": dtype: expected uint16 codes of bfloat16, found uint8");
+}
+
+TEST_CASE("a sidecar that cannot be written leaves nothing", "[fast]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "c.npy";
+  std::filesystem::create_directory(path + ".json");
+  const std::uint8_t code = 1;
+  CHECK(test::message_of([&] {
+          write_codes(path, find_format("int8"), {1}, &code, {.numemu = "1"});
+        }) == path + ".json: expected a regular file or a new name");
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK(std::filesystem::is_directory(path + ".json"));
+}
+
+TEST_CASE("an old sidecar goes before the new codes come", "[fast]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "c.npy";
+  test::write_file(path + ".json", R"({"numemu":"1","format":"int4"})");
+  // No file takes the place of a folder: the run ends between the two.
+  std::filesystem::create_directory(path);
+  const std::uint8_t code = 1;
+  CHECK_THAT(test::message_of(
+                 [&] { write_codes(path, find_format("int8"), {1}, &code, {.numemu = "1"}); }),
+             Catch::StartsWith(path + ": cannot write: "));
+  CHECK_FALSE(std::filesystem::exists(path + ".json"));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()),
+                      std::filesystem::directory_iterator()) == 1);
+}
+
+TEST_CASE("codes that cannot be written leave the old pair", "[fast]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "c.safetensors";
+  const std::uint8_t codes[3] = {1, 2, 3};
+  const Format& f = find_format("float4_e2m1fn");
+  write_codes(path, f, {2}, codes, {.numemu = "1"});
+  // Three codes of four bits do not end on a byte.
+  CHECK_FALSE(test::message_of([&] { write_codes(path, f, {3}, codes, {.numemu = "1"}); }).empty());
+  CHECK(read_codes(path, {}).array.shape == ArrayShape{2});
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()),
+                      std::filesystem::directory_iterator()) == 2);
 }
 
 }  // namespace

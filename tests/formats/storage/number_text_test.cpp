@@ -73,13 +73,20 @@ TEST_CASE("one rounding from the number as written", "[fast]") {
 }
 
 TEST_CASE("what is no number", "[fast]") {
-  for (const char* bad : {"", "-", "x", "1x", "0x", "0x.p1", "1e", "1e+", "1.2.3", "--1", "1 ",
-                          " 1", "infinity", "nan(1)", "0x1p1.5", "1e20001", "0b1", "1,5"}) {
+  for (const char* bad :
+       {"", "-", "x", "1x", "0x", "0x.p1", "1e", "1e+", "1.2.3", "--1", "1 ", " 1", "infinit",
+        "infinityy", "nan(1)", "0x1p1.5", "1e20001", "0b1", "1,5"}) {
     CHECK_THAT(test::message_of([&] { parse_number(bad); }),
                Catch::StartsWith("expected a number, found '"));
   }
   CHECK(test::message_of([] { parse_number("a\nb"); }) == "expected a number, found 'a\\nb'");
   CHECK(test::message_of([] { parse_number(std::string(1101, '1')); }).size() < 130);
+}
+
+TEST_CASE("infinity has two names", "[fast]") {
+  for (const std::string text : {"inf", "Inf", "infinity", "INFINITY", "+infinity"})
+    CHECK(hex_text(parse_number(text)) == "inf");
+  CHECK(hex_text(parse_number("-infinity")) == "-inf");
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST_CASE("a sidecar survives a round trip", "[fast]") {
                      .rounding = "sr(8)",
                      .overflow = "saturate",
                      .scale_rule = "floor",
-                     .seed = std::int64_t{1} << 53};
+                     .seed = ~std::uint64_t{0}};
   write_sidecar(f.codes, full);
   const Sidecar again = read_sidecar(f.codes).value();
   CHECK(again.numemu == full.numemu);
@@ -53,7 +53,7 @@ TEST_CASE("the keys of the contract are written, in its order", "[fast]") {
   write_sidecar(f.codes, {.numemu = "1", .format = "int4", .logical_shape = ArrayShape{}});
   CHECK(
       test::read_file(f.path) ==
-      R"({"numemu":"1","format":"int4","block":null,"axis":null,"logical_shape":[],"packed":null,)"
+      R"({"numemu":"1","format":"int4","codebook_sha256":null,"block":null,"axis":null,"logical_shape":[],"packed":null,)"
       R"("order":null,"rounding":null,"overflow":null,"scale_rule":null,"seed":null})"
       "\n");
   CHECK_FALSE(read_sidecar(f.codes)->packed.has_value());
@@ -73,7 +73,9 @@ TEST_CASE("bad sidecars", "[fast]") {
   CHECK(f.message(R"({"numemu":"1","order":"mirrored"})").starts_with("order: "));
   CHECK(f.message(R"({"numemu":"1","axis":-1})").starts_with("axis: expected "));
   CHECK(f.message(R"({"numemu":"1","seed":1.5})").starts_with("seed: expected "));
-  CHECK(f.message(R"({"numemu":"1","seed":18446744073709551615})").starts_with("seed: expected "));
+  CHECK(f.message(R"({"numemu":"1","seed":-1})").starts_with("seed: expected "));
+  CHECK(f.message(R"({"numemu":"1","seed":18446744073709551616})").starts_with("seed: expected "));
+  CHECK(f.message(R"({"numemu":"1","seed":18446744073709551615})").empty());
   CHECK(f.message(R"({"numemu":"1","logical_shape":7})") ==
         "logical_shape: expected a list of extents");
   CHECK(f.message(R"({"numemu":"1","logical_shape":[2,-1]})")
@@ -87,6 +89,69 @@ TEST_CASE("bad sidecars", "[fast]") {
   CHECK(f.message(R"({"numemu":"1","logical_shape":[)" + many + "]}") ==
         "logical_shape: expected at most 64 axes, found 65");
   CHECK(f.message(std::string(65537, ' ')) == "expected at most 65536 bytes, found 65537");
+}
+
+TEST_CASE("values that are nothing known, or do not fit each other", "[fast]") {
+  const Fixture f;
+  const auto with = [&](const std::string& keys) {
+    return f.message(R"({"numemu":"1",)" + keys + "}");
+  };
+  CHECK(with(R"("format":"int44")").starts_with("format: unknown format 'int44'"));
+  CHECK(with(R"("rounding":"rnee")") == "rounding: unknown rounding 'rnee'; did you mean 'rne'?");
+  CHECK(with(R"("overflow":"saturated")") ==
+        "overflow: unknown overflow mode 'saturated'; did you mean 'saturate'?");
+  CHECK(with(R"("scale_rule":7)") == "scale_rule: expected a string");
+  CHECK(with(R"("logical_shape":[8.0])").starts_with("logical_shape[0]: expected an integer"));
+  CHECK(with(R"("axis":1.0)").starts_with("axis: expected an integer"));
+  CHECK(with(R"("axis":2,"logical_shape":[3,4])") ==
+        "axis: expected an axis of the logical_shape [3, 4], counted from 0, found 2");
+  CHECK(with(R"("axis":1,"logical_shape":[3,4])").empty());
+  CHECK(with(R"j("axis":1,"logical_shape":[4],"block":"group(int4,channel,float16)")j").empty());
+  CHECK(with(R"("order":"low-first")") ==
+        "order: expected null, as the codes are not packed, found low-first");
+  CHECK(with(R"("order":"low-first","packed":false)").starts_with("order: "));
+  CHECK(with(R"("order":"low-first","packed":true)").empty());
+  CHECK(with(R"("block":"mxfp5")").starts_with("block: "));
+  CHECK(with(R"("format":"int8","block":"mxfp4")") ==
+        "block: expected a block format of 'int8', found mxfp4 of float4_e2m1fn and "
+        "float8_e8m0fnu");
+  CHECK(with(R"("format":"e2m1","block":"mxfp4")").empty());
+  CHECK(with(R"("format":"float8_e8m0fnu","block":"mxfp4")").empty());
+  const std::string digest(64, 'a');
+  CHECK(
+      with(R"j("format":"codebook(not there.npy)","codebook_sha256":")j" + digest + "\"").empty());
+  CHECK(with(R"j("format":"codebook(x.npy)","codebook_sha256":"12")j") ==
+        "codebook_sha256: expected 64 lower-case hexadecimal digits");
+  CHECK(with(R"("format":"int8","codebook_sha256":")" + digest + "\"") ==
+        "codebook_sha256: expected null, as the format is no codebook");
+}
+
+TEST_CASE("a sidecar goes; a file of another kind stays", "[fast]") {
+  const Fixture f;
+  for (const std::string other : {"{}", "[1]", "not JSON"}) {
+    test::write_file(f.path, other);
+    remove_sidecar(f.codes);
+    CHECK(test::read_file(f.path) == other);
+  }
+  test::write_file(f.path, R"({"numemu":"9","later":1})");
+  remove_sidecar(f.codes);
+  CHECK_FALSE(std::filesystem::exists(f.path));
+}
+
+TEST_CASE("through a link the sidecar beside it counts, else that of its target", "[fast]") {
+  const Fixture f;
+  test::write_file(f.codes, "");
+  std::filesystem::create_directory(f.folder / "links");
+  std::filesystem::create_symlink(f.codes, f.folder / "links/l.npy");
+  const std::string link = f.folder / "links/l.npy";
+  write_sidecar(link, {.numemu = "1", .format = "int4"});
+  CHECK(std::filesystem::exists(f.path));
+  CHECK(read_sidecar(link)->format == "int4");
+  test::write_file(link + ".json", R"({"numemu":"1","format":"int8"})");
+  CHECK(read_sidecar(link)->format == "int8");
+  remove_sidecar(link);
+  CHECK_FALSE(std::filesystem::exists(f.path));
+  CHECK_FALSE(std::filesystem::exists(link + ".json"));
 }
 
 TEST_CASE("contradictions name the file, the key and both values", "[fast]") {

@@ -1,0 +1,15 @@
+// The numbers that commands quantize: float32, from any file that holds nothing else.
+#pragma once
+#include <string>
+
+#include "formats/storage/array.hpp"
+
+namespace numemu::cli {
+
+/// Reads numbers as float32: float16, float32, float64, signed integers, or codes of the format
+/// `from` ("": of the sidecar's, if there is one). Signed integers are numbers; unsigned ones may
+/// be codes of anything, so `from` must say it. Throws Error naming the file, and the first element
+/// that is no float32.
+Array read_float32(const std::string& path, const std::string& from);
+
+}  // namespace numemu::cli
