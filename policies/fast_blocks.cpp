@@ -56,7 +56,7 @@ struct FastBlocks::Batch {
   alignas(64) std::uint32_t maxima[kBlocks];
   alignas(64) float amax[kBlocks];  ///< 1 for blocks with NaN or infinities
   alignas(64) float scale[kBlocks], rest[kBlocks], inverse[kBlocks];
-  alignas(64) std::uint32_t multiply[kBlocks];
+  alignas(64) float low[kBlocks];
   alignas(64) std::uint32_t alone[kBlocks];  ///< not 0: converted by the reference
   alignas(64) std::uint8_t codes[kBlocks];   ///< of the scales
   bool some_alone = false, some_nan = false;
@@ -112,7 +112,7 @@ void FastBlocks::choose_powers(Batch& batch) const {
   const std::int32_t highest = directed ? 126 - std::ilogb(element_->largest) : 127;
   batch.some_alone =
       simd::powers_of_two(exponents, batch.amax, batch.blocks, f.element_exponent, highest,
-                          batch.scale, batch.inverse, batch.multiply, batch.alone);
+                          batch.scale, batch.inverse, batch.low, batch.alone);
   if (batch.arrays.scales == nullptr && !batch.some_alone) return;
   for (std::int64_t b = 0; b < batch.blocks; ++b)
     batch.codes[b] = static_cast<std::uint8_t>(exponents[b] + f.scale->bias);
@@ -179,7 +179,7 @@ void FastBlocks::convert(const Batch& batch) const {
                      .scale = batch.scale,
                      .scale_rest = batch.rest,
                      .inverse = batch.inverse,
-                     .multiply = batch.multiply,
+                     .low = batch.low,
                      .random = random,
                      .stream = batch.stream && whole};
   run.flags = how_.count_flags ? flags : nullptr;
@@ -229,7 +229,7 @@ void FastBlocks::replace(Batch& batch) const {
     if (batch.nan(b)) {
       batch.codes[b] = static_cast<std::uint8_t>(f.scale->nan_code());
       if (codes != nullptr) std::fill_n(codes + first, batch.size, std::uint8_t{0});
-      if (batch.y != nullptr) std::fill_n(batch.y + first, batch.size, kNaN);
+      if (batch.y != nullptr && scale_) std::fill_n(batch.y + first, batch.size, kNaN);
     } else if (batch.some_alone && batch.alone[b] != 0) {
       const BlockScale scale = block_scale(f, {batch.codes[b], 0}, batch.tensor_scale);
       FlagCounts counts = encode_elements(f, how_.element, scale, batch.x,
@@ -272,6 +272,9 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
     } else {
       choose_powers(batch);
     }
+    // NaN times any element is that NaN; quotients are given their sign afterwards (see replace()).
+    for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && !scale_; ++k)
+      if (batch.nan(k)) batch.scale[k] = kNaN;
     convert(batch);
     if (batch.some_nan || batch.some_alone) replace(batch);
     if (arrays.scales != nullptr)

@@ -114,22 +114,7 @@ const ScaleRule& find_scale_rule(std::string_view name, const BlockFormat& f) {
 double largest_element(const Conversion& conversion) { return largest_value(*conversion.format); }
 
 double largest_magnitude(const float* x, std::int64_t n) {
-  constexpr std::int64_t kChunk = 256 * simd::kBlockGrain;
-  constexpr std::uint32_t kInfinity = 0x7f800000;
-  std::uint32_t largest = 0;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    std::uint32_t bits = kInfinity;
-    if (n - begin >= kChunk) simd::block_maxima(x + begin, 1, kChunk, &bits);
-    if (bits < kInfinity) {
-      largest = std::max(largest, bits);
-      continue;
-    }
-    for (std::int64_t i = begin; i < std::min(n, begin + kChunk); ++i) {
-      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffff;
-      if (magnitude < kInfinity) largest = std::max(largest, magnitude);
-    }
-  }
-  return std::bit_cast<float>(largest);
+  return std::bit_cast<float>(simd::largest_finite(x, n));
 }
 
 float absmax_scale(double amax, const Conversion& conversion) {

@@ -28,16 +28,13 @@ struct Element {
   WordVector code, flags;
 };
 
-// x * factor where x has some of these bits, x elsewhere.
-HWY_INLINE FloatVector multiply_where(FloatVector x, WordVector bits, FloatVector factor) {
+// x with a magnitude of at least `low`.
+HWY_INLINE FloatVector at_least(FloatVector x, FloatVector low) {
 #if NUMEMU_AVX512
-  const __mmask16 some = _mm512_test_epi32_mask(bits_of(x).raw, bits.raw);
-  return FloatVector{_mm512_mask_mul_ps(x.raw, some, x.raw, factor.raw)};
+  return FloatVector{_mm512_range_ps(x.raw, low.raw, 0x3)};
 #else
-  const WordVector none = hn::And(bits_of(x), bits);
-  const FloatMask left = hn::RebindMask(kFloats, hn::Eq(none, hn::Zero(kWords)));
-  // The product is of zero there, lest the host be slow for nothing.
-  return hn::IfThenElse(left, x, hn::Mul(hn::IfThenZeroElse(left, x), factor));
+  const FloatVector sign = hn::And(x, float_of(set(0x80000000U)));
+  return hn::Or(hn::Max(hn::Abs(x), low), sign);
 #endif
 }
 
@@ -54,7 +51,8 @@ struct Powers {
                                     std::int64_t i) {
     Element result{};
     const FloatVector x = hn::LoadU(kFloats, to.x + i), scale = set(to.scale[b]);
-    const FloatVector q = multiply_where(x, set(to.multiply[b]), set(to.inverse[b]));
+    FloatVector q = hn::Mul(at_least(x, set(to.low[b])), set(to.inverse[b]));
+    if (plan.sided) q = hn::IfThenZeroElse(hn::Eq(x, hn::Zero(kFloats)), q);  // next to nothing
     // Whether random bits overflow shows only in what lies beyond the largest value.
     constexpr bool kBeyond = kFlags && kStep == Step::stochastic;
     const FloatVector largest = set(plan.largest), limit = kBeyond ? set(plan.beyond) : largest;

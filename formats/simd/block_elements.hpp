@@ -19,10 +19,9 @@ struct BlockRun {
   const float* scale_rest = nullptr;
   /// About 1 / scale; exactly that for powers of two; 0 for blocks of zeros.
   const float* inverse = nullptr;
-  /// Powers of two: which bits of an element's magnitude say that it is worth a multiplication.
-  /// Others are left as they are: subnormal numbers, which the host multiplies slowly and which are
-  /// nothing beside the elements of any block but the smallest.
-  const std::uint32_t* multiply = nullptr;
+  /// Powers of two: magnitudes below are taken for this one, which is nothing beside the scale; the
+  /// host is slow where factors or products are subnormal numbers. 0 where these matter.
+  const float* low = nullptr;
   float* values = nullptr;        ///< y = element * scale, rounded to nearest even
   std::uint8_t* codes = nullptr;  ///< elements of at most 8 bits
   std::uint8_t* flags = nullptr;

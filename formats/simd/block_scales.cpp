@@ -64,6 +64,23 @@ void maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_
     bits[b] = hn::GetLane(hn::MaxOfLanes(kWords, lane_maxima(x, size)));
 }
 
+std::uint32_t finite_maximum(const float* x, std::int64_t n) {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
+  const WordVector infinity = set(kInfinity);
+  WordVector largest = hn::Zero(kWords);
+  std::int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes()) {
+    const WordVector bits = magnitude_bits(x + i);
+    largest = hn::Max(largest, hn::IfThenElseZero(hn::Lt(bits, infinity), bits));
+  }
+  std::uint32_t result = hn::GetLane(hn::MaxOfLanes(kWords, largest));
+  for (; i < n; ++i) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i]) & kMagnitude;
+    if (bits < kInfinity) result = std::max(result, bits);
+  }
+  return result;
+}
+
 BlockSurvey survey(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
   const WordVector infinity = set(0x7f800000U), zero = hn::Zero(kWords);
   WordVector nonfinite = zero, zeros = zero;  // counted downwards: a mask is -1
@@ -90,10 +107,12 @@ BlockSurvey survey(const std::uint32_t* bits, std::int64_t blocks, float* amax) 
 
 // Below this scale a subnormal element may matter.
 constexpr std::int32_t kSmallScale = -60;
+// Elements so many binades below the scale are all alike: as good as nothing.
+constexpr std::int32_t kNothing = 100;
 
 bool powers_from(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
-                 std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
-                 std::uint32_t* multiply, std::uint32_t* alone) {
+                 std::int32_t shift, std::int32_t highest, float* scale, float* inverse, float* low,
+                 std::uint32_t* alone) {
   const hn::RebindToSigned<Floats> integers;
   using IntegerVector = hn::Vec<decltype(integers)>;
   const auto all = [&](std::int32_t v) HWY_ATTR { return hn::Set(integers, v); };
@@ -110,9 +129,10 @@ bool powers_from(const std::int32_t* exponents, const float* amax, std::int64_t 
     const IntegerVector safe = hn::IfThenZeroElse(hn::Or(outside, zero), e);
     const auto left_out = hn::BitCast(kWords, hn::IfThenElseZero(outside, all(1)));
     some = hn::Or(some, left_out);
-    const auto small = hn::Lt(e, all(kSmallScale));
-    hn::StoreU(hn::BitCast(kWords, hn::IfThenElse(small, all(0x7fffffff), all(0x7f800000))), kWords,
-               multiply + b);
+    // 2^(e - kNothing), at least the smallest normal number; 0 where subnormal elements count.
+    const auto small = hn::Lt(safe, all(kSmallScale));
+    const IntegerVector least = hn::Max(hn::Sub(safe, all(kNothing)), all(-126));
+    hn::StoreU(hn::IfThenZeroElse(hn::RebindMask(kFloats, small), power(least)), kFloats, low + b);
     hn::StoreU(left_out, kWords, alone + b);
     hn::StoreU(power(safe), kFloats, scale + b);
     hn::StoreU(power(hn::Neg(safe)), kFloats, inverse + b);
@@ -140,6 +160,7 @@ HWY_AFTER_NAMESPACE();
 namespace numemu::simd {
 
 HWY_EXPORT(maxima);
+HWY_EXPORT(finite_maximum);
 HWY_EXPORT(survey);
 HWY_EXPORT(powers_from);
 HWY_EXPORT(products);
@@ -147,14 +168,17 @@ HWY_EXPORT(products);
 void block_maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_t* bits) {
   HWY_DYNAMIC_DISPATCH(maxima)(x, blocks, size, bits);
 }
+std::uint32_t largest_finite(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(finite_maximum)(x, n);
+}
 BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
   return HWY_DYNAMIC_DISPATCH(survey)(bits, blocks, amax);
 }
 bool powers_of_two(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
                    std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
-                   std::uint32_t* multiply, std::uint32_t* alone) {
+                   float* low, std::uint32_t* alone) {
   return HWY_DYNAMIC_DISPATCH(powers_from)(exponents, amax, blocks, shift, highest, scale, inverse,
-                                           multiply, alone);
+                                           low, alone);
 }
 void split_products(const float* factors, std::int64_t blocks, float unit, float* scale,
                     float* rest, float* inverse) {

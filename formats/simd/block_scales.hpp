@@ -8,6 +8,9 @@ namespace numemu::simd {
 /// Elements of the widest vector: sizes of blocks are multiples of it (others are padded).
 inline constexpr std::int64_t kBlockGrain = 16;
 
+/// The largest bit pattern of |x| among the finite elements; 0 for none.
+std::uint32_t largest_finite(const float* x, std::int64_t n);
+
 /// What is seen of blocks before their scales are chosen.
 struct BlockSurvey {
   std::int64_t nonfinite = 0;  ///< blocks that hold NaN or an infinity
@@ -24,10 +27,10 @@ BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float*
 /// scale[b] = 2^(exponents[b] + shift) and its inverse, where that exponent lies in -127..highest;
 /// elsewhere 1 and alone[b] = 1; also 1 for blocks of
 /// zeros, whose elements are zeros under any scale. Returns whether some block is alone.
-/// `multiply`: see BlockRun.
+/// `low`: see BlockRun.
 bool powers_of_two(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
                    std::int32_t shift, std::int32_t highest, float* scale, float* inverse,
-                   std::uint32_t* multiply, std::uint32_t* alone);
+                   float* low, std::uint32_t* alone);
 /// scale[b] + rest[b] = factors[b] * unit exactly, inverse[b] = 1 / scale[b], 0 for 0. Needs the
 /// host's fused multiply-add.
 void split_products(const float* factors, std::int64_t blocks, float unit, float* scale,
