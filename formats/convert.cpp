@@ -74,8 +74,7 @@ bool widens(const Format& from) {
 
 class Fast {
  public:
-  Fast(const Conversion& c, const Format& from)
-      : converter_(c), from_(from), is_float32_(is_float32(from)) {
+  Fast(const Conversion& c, const Format& from) : converter_(c), is_float32_(is_float32(from)) {
     if (!is_float32_)
       widening_ = std::make_unique<CodeTable>(
           Conversion{.format = &float32(), .overflow = Overflow::ieee}, from);
@@ -103,7 +102,6 @@ class Fast {
 
  private:
   Float32Converter converter_;
-  const Format& from_;
   bool is_float32_;
   std::unique_ptr<const CodeTable> widening_;
 };
