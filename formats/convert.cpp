@@ -13,6 +13,7 @@
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/simd/decode.hpp"
+#include "formats/simd/streaming.hpp"
 
 namespace numemu {
 namespace {
@@ -21,9 +22,6 @@ namespace {
 constexpr std::int64_t kTask = 1 << 15;
 // Making a plan or a table costs some hundred conversions.
 constexpr std::int64_t kWorthPlan = 256;
-// Results that the second-level cache cannot hold are written past it.
-constexpr std::int64_t kStreamFrom = std::int64_t{1} << 22;
-constexpr std::uintptr_t kStreamAlignment = 64;
 // Formats up to this width are decoded by table once an array has more elements than codes.
 constexpr int kTableBits = 16;
 
@@ -172,8 +170,7 @@ FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in
     const CodeTable table(c, from);
     if (table.exact()) {
       const Decoder decoder(table, from);
-      const bool stream =
-          n >= kStreamFrom && reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
+      const bool stream = simd::worth_streaming(out, n);
       in_parallel(n, [&](std::int64_t begin, std::int64_t size) {
         decoder.convert(in, begin, size, out, stream);
         if (flags != nullptr) std::fill_n(flags + begin, size, std::uint8_t{0});

@@ -11,15 +11,13 @@
 #include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
 #include "formats/simd/shared_exponent.hpp"
+#include "formats/simd/streaming.hpp"
 
 namespace numemu {
 namespace {
 
 // Random words of one chunk stay in the first-level cache with its elements.
 constexpr std::int64_t kChunk = 1024;
-// Results that the second-level cache cannot hold are written past it.
-constexpr std::int64_t kStreamFrom = std::int64_t{1} << 22;
-constexpr std::uintptr_t kStreamAlignment = 64;
 
 float to_float32(const Value& v) {
   static const Format& float32 = find_format("float32");
@@ -76,8 +74,7 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
   arrays.n = n;
   arrays.flags = flags;
   set_output(arrays, out);
-  arrays.stream = sizeof(Out) == sizeof(float) && n >= kStreamFrom &&
-                  reinterpret_cast<std::uintptr_t>(out) % kStreamAlignment == 0;
+  arrays.stream = sizeof(Out) == sizeof(float) && simd::worth_streaming(out, n);
   if (!conversion_.rounding.stochastic()) return convert(arrays);
   const int random_bits = conversion_.rounding.random_bits;
   alignas(64) std::uint32_t words[kChunk];

@@ -14,15 +14,13 @@
 #include "formats/simd/block_elements.hpp"
 #include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
+#include "formats/simd/streaming.hpp"
 
 namespace numemu::policies {
 namespace {
 
 // 16 KiB of elements: they are read twice, and stay with their scales in the first-level cache.
 constexpr std::int64_t kElements = 4096;
-// Results that the second-level cache cannot hold are written past it.
-constexpr std::int64_t kStreamFrom = std::int64_t{1} << 22;
-constexpr std::uintptr_t kStreamAlignment = 64;
 constexpr std::int64_t kBlocks = kElements / simd::kBlockGrain;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 constexpr float kNaN = std::bit_cast<float>(0x7fc00000);
@@ -248,9 +246,9 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
   const FloatGuard guard;
   BlockCounts counts;
   const std::int64_t batch_blocks = kElements / padded(layout.size);
-  const bool stream = layout.elements() >= kStreamFrom && layout.size % simd::kBlockGrain == 0 &&
-                      layout.length % simd::kBlockGrain == 0 &&
-                      reinterpret_cast<std::uintptr_t>(y) % kStreamAlignment == 0;
+  const bool stream = simd::worth_streaming(y, layout.elements()) &&
+                      layout.size % simd::kBlockGrain == 0 &&
+                      layout.length % simd::kBlockGrain == 0;
   const bool ragged = layout.length % layout.size != 0;
   for (std::int64_t b = begin; b < end;) {
     std::int64_t last = std::min(end, b + batch_blocks);
