@@ -1,8 +1,10 @@
 // Times the units against Eigen built for this machine, after checking that every result is right.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <hwy/targets.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -11,6 +13,7 @@
 #include "bench/gemm_cases.hpp"
 #include "bench/native_yardsticks.hpp"
 #include "bench/timing.hpp"
+#include "bench/unit_targets.hpp"
 #include "emu/unit/chain.hpp"
 #include "formats/error.hpp"
 
@@ -18,54 +21,115 @@ namespace numemu::bench {
 namespace {
 
 /// Each figure is the median of this many runs, in turns with its yardsticks.
-constexpr int kPairs = 31;
+constexpr int kPairs = 15;
+/// Runs last at least so many multiply-adds between two looks at the ceiling.
+constexpr double kLeastMacs = 1e8;
+/// Multiply-adds per second of two 16-lane vector FMAs a cycle at 2.6 GHz.
+constexpr double kCeilingAt26 = 83.2e9;
 
-/// One line: rate, share of the FMA ceiling measured around each run, and ratio to Eigen on decoded
-/// operands.
-void compare(Case c, bool with_eigen) {
+struct Size {
+  std::int64_t m, n, k;
+};
+constexpr Size kTimed[] = {{512, 512, 512}, {64, 4096, 64}};
+constexpr Size kSizes[] = {{64, 64, 64},    {64, 64, 4096},     {64, 4096, 64},   {4096, 64, 64},
+                           {256, 256, 256}, {1024, 1024, 1024}, {64, 4096, 4096}, {4096, 4096, 64}};
+
+struct Rates {
+  double rate = 0;   ///< multiply-adds per second
+  double share = 0;  ///< of the FMA ceiling around each run
+};
+
+Rates measure(Case& c) {
+  const int repeats = std::max(1, static_cast<int>(kLeastMacs / c.macs()));
+  std::vector<double> rates, shares;
   c.run();
-  std::vector<float> result(c.d.size());
-  if (with_eigen) {
-    chain_native(c.a_floats.data(), c.b_floats.data(), result.data(), c.m, c.n, c.k);
-    if (std::memcmp(result.data(), c.d.data(), result.size() * sizeof(float)) != 0)
-      throw Error(c.unit + ", " + c.name + ": differs from a loop of std::fma");
-  }
-  std::vector<double> rates, shares, ratios;
   for (int i = 0; i < kPairs; ++i) {
     const double before = fma_ceiling();
-    const double ours = seconds([&] { c.run(); });
+    const double took = seconds([&] {
+                          for (int r = 0; r < repeats; ++r) c.run();
+                        }) /
+                        repeats;
     const double after = fma_ceiling();
-    rates.push_back(c.macs() / ours * 1e-9);
-    shares.push_back(c.macs() / ours / (0.5 * (before + after)));
-    if (!with_eigen) continue;
-    const double eigen = seconds(
-        [&] { eigen_native(c.a_floats.data(), c.b_floats.data(), result.data(), c.m, c.n, c.k); });
-    ratios.push_back(eigen / ours);
+    rates.push_back(c.macs() / took);
+    shares.push_back(c.macs() / took / (0.5 * (before + after)));
   }
-  fmt::print("{:<16} {:<14} {:<26} {:>8.1f} {:>8.2f} {:>9}\n", c.unit, c.format_a->name, c.name,
-             median(rates), median(shares),
-             with_eigen ? fmt::format("{:.2f}", median(ratios)) : "-");
+  return {median(rates), median(shares)};
+}
+
+double eigen_rate(Case& c) {
+  std::vector<float> result(static_cast<std::size_t>(c.m * c.n));
+  std::vector<double> rates;
+  for (int i = 0; i < kPairs; ++i)
+    rates.push_back(c.macs() / seconds([&] {
+                      eigen_native(c.a_floats.data(), c.b_floats.data(), result.data(), c.m, c.n,
+                                   c.k);
+                    }));
+  return median(rates);
+}
+
+/// f32.sequential against Eigen on the same numbers, in turns.
+void compare_with_eigen(Case c) {
+  c.run();
+  std::vector<float> result(static_cast<std::size_t>(c.m * c.n));
+  chain_native(c.a_floats.data(), c.b_floats.data(), result.data(), c.m, c.n, c.k);
+  if (std::memcmp(result.data(), c.d.data(), c.d.size()) != 0)
+    throw Error(c.unit + ", " + c.name + ": differs from a loop of std::fma");
+  const Rates ours = measure(c);
+  const double eigen = eigen_rate(c);
+  fmt::print("{:<34} {:<14} {:<16} {:>8.1f} {:>7.3f} {:>9.2f} x Eigen\n", c.unit, c.format_a->name,
+             c.name, ours.rate * 1e-9, ours.share, ours.rate / eigen);
   std::fflush(stdout);
 }
 
-void print_table() {
-  fmt::print("target {}, one thread, medians of {} pairs\n", unit::chain_target(), kPairs);
-  fmt::print("{:<16} {:<14} {:<26} {:>8} {:>8} {:>9}\n", "unit", "format", "m x n x k", "GMAC/s",
-             "of FMA", "of Eigen");
-  const std::string f32 = "f32.sequential", exact = "exact";
-  compare(matrices(f32, "float32", 512, 512, 512), true);
-  compare(matrices(f32, "float32", 64, 4096, 64), true);
-  compare(matrices(f32, "float32", 64, 64, 4096), true);
-  compare(matrices(f32, "float32", 1024, 1024, 1024), true);
-  compare(matrices(f32, "float8_e4m3fn", 512, 512, 512), false);
-  compare(matrices(f32, "float8_e4m3fn", 64, 256, 784), false);
-  for (const bool gradient : {false, true}) {
-    compare(convolution(f32, "float32", 32, 1, 6, gradient), false);
-    compare(convolution(f32, "float32", 14, 6, 16, gradient), false);
+void print_targets(const std::string& filter) {
+  fmt::print("\ntarget {}; GMAC/s, share of the FMA ceiling, GMAC/s at 2.6 GHz by that share\n",
+             unit::chain_target());
+  fmt::print("{:<34} {:<14} {:<13} {:>28}   {:>28} {:>7}\n", "unit", "operands", "data",
+             "512x512x512", "64x4096x64", "wanted");
+  for (const UnitTarget& t : unit_targets()) {
+    if (t.unit.find(filter) == std::string::npos) continue;
+    require_equal(t.unit, t.format, t.data);
+    std::string line;
+    std::string operands;
+    for (const auto [m, n, k] : kTimed) {
+      Case c = matrices(t.unit, t.format, m, n, k, t.data);
+      operands = c.format_a->name;
+      const Rates r = measure(c);
+      line += fmt::format("{:>10.2f} {:>7.3f} {:>9.2f}   ", r.rate * 1e-9, r.share,
+                          r.share * kCeilingAt26 * 1e-9);
+    }
+    fmt::print("{:<34} {:<14} {:<13} {} {:>7}\n", t.unit, operands, to_string(t.data), line,
+               t.target == 0 ? "-" : fmt::format("{:.1f}", t.target * 1e-9));
+    std::fflush(stdout);
   }
-  for (const char* format : {"int4", "float4_e2m1fn", "int8", "float8_e4m3fn", "float8_e5m2"})
-    compare(matrices(exact, format, 512, 512, 512), false);
-  compare(convolution(exact, "float8_e4m3fn", 14, 6, 16, false), false);
+}
+
+void print_layers() {
+  fmt::print("\nlayers of a small network\n");
+  for (const bool gradient : {false, true}) {
+    for (Case c : {convolution("f32.sequential", "float32", 32, 1, 6, gradient),
+                   convolution("f32.sequential", "float32", 14, 6, 16, gradient)}) {
+      const Rates r = measure(c);
+      fmt::print("{:<34} {:<14} {:<26} {:>8.1f} {:>7.3f}\n", c.unit, c.format_a->name, c.name,
+                 r.rate * 1e-9, r.share);
+    }
+  }
+}
+
+/// The cost of a multiply-add over sizes: the flatter the better.
+void print_sizes(const std::string& filter) {
+  fmt::print("\nGMAC/s by share of the ceiling at 2.6 GHz, by size\n");
+  for (const char* unit : {"nvidia.h100.wgmma.e4m3.f32", "nvidia.a100.mma.f16.f32",
+                           "nvidia.h100.mma.f16.f32", "amd.mi300.mfma.f16.f32"}) {
+    if (std::string(unit).find(filter) == std::string::npos) continue;
+    fmt::print("{:<34}", unit);
+    for (const auto [m, n, k] : kSizes) {
+      Case c = matrices(unit, "", m, n, k);
+      fmt::print(" {}:{:.2f}", c.name, measure(c).share * kCeilingAt26 * 1e-9);
+      std::fflush(stdout);
+    }
+    fmt::print("\n");
+  }
 }
 
 void register_case(Case c) {
@@ -82,19 +146,28 @@ void register_case(Case c) {
 
 }  // namespace
 
+/// An argument that is no option of Google Benchmark is a part of the names of units to time.
 int run(int argc, char** argv) {
   omp_set_num_threads(1);
-  for (const char* format :
-       {"float32", "float8_e4m3fn", "float8_e5m2", "int8", "int4", "float4_e2m1fn"}) {
-    for (const char* unit : {"f32.sequential", "exact"}) require_equal(unit, format);
-  }
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  print_table();
-  for (const char* unit : {"f32.sequential", "exact", "host.eigen.f32"}) {
-    register_case(matrices(unit, "float8_e4m3fn", 512, 512, 512));
-    register_case(matrices(unit, "float8_e4m3fn", 64, 10, 128));
+  const std::string filter = argc > 1 ? argv[1] : "";
+  fmt::print("one thread, medians of {} runs between two looks at the ceiling\n", kPairs);
+  if (std::string("f32.sequential").find(filter) != std::string::npos) {
+    require_equal("f32.sequential", "float32");
+    compare_with_eigen(matrices("f32.sequential", "float32", 512, 512, 512));
+    compare_with_eigen(matrices("f32.sequential", "float32", 64, 4096, 64));
+    compare_with_eigen(matrices("f32.sequential", "float32", 1024, 1024, 1024));
+    print_layers();
   }
+  print_targets(filter);
+  print_sizes(filter);
+  if ((hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0) {
+    hwy::SetSupportedTargetsForTest(HWY_AVX2);
+    print_targets(filter);
+    hwy::SetSupportedTargetsForTest(0);
+  }
+  for (const char* unit : {"f32.sequential", "exact", "host.eigen.f32"})
+    register_case(matrices(unit, "float8_e4m3fn", 512, 512, 512));
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

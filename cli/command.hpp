@@ -19,6 +19,7 @@ void add_decode(CLI::App&, Action&);
 void add_quantize(CLI::App&, Action&);
 void add_dequantize(CLI::App&, Action&);
 void add_units(CLI::App&, Action&);
+void add_gemm(CLI::App&, Action&);
 void add_train(CLI::App&, Action&);
 void add_eval(CLI::App&, Action&);
 void add_sweep(CLI::App&, Action&);

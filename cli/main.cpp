@@ -23,7 +23,7 @@ namespace {
 using namespace numemu::cli;
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"gemm",     "vectors", "verify",
+const std::vector<std::string> kPlanned = {"vectors", "verify",
                                            "identify", "infer",   "experiment"};
 
 /// One line, whatever the text.
@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
   add_quantize(app, action);
   add_dequantize(app, action);
   add_units(app, action);
+  add_gemm(app, action);
   add_train(app, action);
   add_eval(app, action);
   add_sweep(app, action);

@@ -13,6 +13,11 @@ Value decode_integer(const Format& f, std::uint64_t code) {
 
 Value decode_sign(std::uint64_t code) { return {Class::finite, code != 0, false, 0, 1}; }
 
+/// Left-aligned to 52 bits, so that it means the same in every format.
+std::uint64_t nan_payload(const Format& f, std::uint64_t fraction) {
+  return f.mantissa_bits <= 52 ? fraction << (52 - f.mantissa_bits) : 0;
+}
+
 Value decode_floating(const Format& f, std::uint64_t code) {
   const bool negative = (code & f.sign_bit()) != 0;
   const std::uint64_t magnitude = code & ~f.sign_bit();
@@ -26,7 +31,8 @@ Value decode_floating(const Format& f, std::uint64_t code) {
   if (magnitude > f.largest_code()) {
     const bool infinite =
         magnitude == f.infinity_code() && f.has_infinity() && f.specials != Specials::top;
-    return {.kind = infinite ? Class::infinite : Class::nan, .negative = negative};
+    if (infinite) return {.kind = Class::infinite, .negative = negative};
+    return {.kind = Class::nan, .negative = negative, .significand = nan_payload(f, fraction)};
   }
 
   const bool reads_as_zero =

@@ -170,11 +170,29 @@ std::optional<Format> parse_p3109(std::string_view text) {
       .doc = "Described by its name"};
 }
 
+/// Integers wider than the rows of the table: operands of 16-bit multiply-adds.
+std::optional<Format> parse_integer(std::string_view text) {
+  Cursor cursor{text};
+  const bool is_signed = cursor.take("int");
+  if (!is_signed && !cursor.take("uint")) return {};
+  const auto width = cursor.take_number();
+  if (!width || !cursor.rest.empty() || width->value < 9 || width->value > 16) return {};
+  Format f;
+  f.name = (is_signed ? "int" : "uint") + std::to_string(width->value);
+  f.kind = Kind::integer;
+  f.is_signed = is_signed;
+  f.bits = width->value;
+  f.source = is_signed ? "two's complement" : "unsigned integer";
+  f.doc = "Described by its name";
+  return f;
+}
+
 }  // namespace
 
 std::optional<Format> parse_descriptor(std::string_view text) {
-  auto described = parse_exponent_mantissa(text);
-  return described ? described : parse_p3109(text);
+  if (auto described = parse_exponent_mantissa(text)) return described;
+  if (auto described = parse_integer(text)) return described;
+  return parse_p3109(text);
 }
 
 }  // namespace numemu

@@ -64,9 +64,10 @@ const Index& index_of_names() {
 }
 
 bool same_encoding(const Format& a, const Format& b) {
-  return a.kind == b.kind && a.is_signed == b.is_signed && a.exponent_bits == b.exponent_bits &&
-         a.mantissa_bits == b.mantissa_bits && a.bias == b.bias && a.specials == b.specials &&
-         a.field_zero == b.field_zero && a.container_shift == b.container_shift;
+  return a.kind == b.kind && a.bits == b.bits && a.is_signed == b.is_signed &&
+         a.exponent_bits == b.exponent_bits && a.mantissa_bits == b.mantissa_bits &&
+         a.bias == b.bias && a.specials == b.specials && a.field_zero == b.field_zero &&
+         a.container_shift == b.container_shift;
 }
 
 // One record per name and source, kept for the program's life. The source of a codebook is the
@@ -108,7 +109,7 @@ void refuse_known_shapes(std::string_view name) {
   for (const std::string_view head : {"int", "uint"}) {
     if (name.starts_with(head) && all_digits(name.substr(head.size())))
       throw Error("unknown format " + quoted + ": expected " + std::string(head) + "2 to " +
-                  std::string(head) + "8");
+                  std::string(head) + "16");
   }
   constexpr std::string_view kP3109 = "binary";
   if (name.starts_with(kP3109) && name.size() > kP3109.size() &&

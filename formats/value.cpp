@@ -22,6 +22,7 @@ Value from_bits(std::uint64_t bits, int mantissa_bits, int exponent_bits) {
   Value v{.negative = ((bits >> (mantissa_bits + exponent_bits)) & 1) != 0};
   if (field == all_ones) {
     v.kind = fraction == 0 ? Class::infinite : Class::nan;
+    v.significand = fraction << (52 - mantissa_bits);
   } else if (field != 0 || fraction != 0) {
     v.kind = Class::finite;
     v.exponent = (field == 0 ? 1 : field) - bias - mantissa_bits;

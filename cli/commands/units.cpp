@@ -5,43 +5,112 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
+#include "emu/unit/description_json.hpp"
+#include "emu/unit/description_words.hpp"
+#include "emu/unit/modifiers.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json unit_json(const unit::UnitRow& row) {
-  return {{"name", row.name},
-          {"alias", row.alias},
-          {"operand", row.operand},
-          {"result", row.result},
-          {"accumulation", row.accumulation},
-          {"grade", unit::to_string(row.grade)},
-          {"source", row.source}};
+struct Options {
+  std::string name;
+  bool json = false, markdown = false;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
 }
 
-int print_units(const std::string& name, bool json) {
-  std::vector<const unit::Unit*> units =
-      name.empty() ? unit::all_units() : std::vector<const unit::Unit*>{&unit::find_unit(name)};
-  if (json) {
-    Json list = Json::array();
-    for (const unit::Unit* one : units) list.push_back(unit_json(one->row()));
-    fmt::print("{}\n", (name.empty() ? list : list[0]).dump(2));
-  } else if (name.empty()) {
-    std::vector<std::vector<std::string>> rows;
-    for (const unit::Unit* one : units) {
-      const unit::UnitRow& row = one->row();
-      rows.push_back({row.name, row.alias, row.operand, row.result,
-                      std::string(unit::to_string(row.grade)), row.accumulation});
+Json unit_json(const unit::Unit& one) {
+  const unit::UnitRow& row = one.row();
+  Json json = {{"name", row.name},
+               {"alias", row.alias},
+               {"operand", row.operand},
+               {"result", row.result},
+               {"accumulation", row.accumulation},
+               {"grade", unit::to_string(row.grade)},
+               {"letter", std::string(1, unit::letter_of(row.grade))},
+               {"source", row.source},
+               {"modifiers", row.modifiers}};
+  if (const unit::UnitDescription* u = one.description())
+    json["parameters"] = Json::parse(unit::description_json(*u));
+  return json;
+}
+
+void print_one(const unit::Unit& one) {
+  const unit::UnitRow& row = one.row();
+  fmt::print("{}\n\n", row.name);
+  const auto line = [](const char* key, const std::string& text) {
+    if (!text.empty()) fmt::print("{:<11}{}\n", key, text);
+  };
+  line("alias", row.alias);
+  line("operands", row.operand == "any" ? one.operand_rule() : row.operand);
+  line("result", row.result);
+  line("evidence", fmt::format("{} ({}): {}", unit::to_string(row.grade),
+                               unit::letter_of(row.grade), row.source));
+  line("in short", row.accumulation);
+  for (const std::string& name : row.modifiers)
+    line("modifier", fmt::format(".{}: {}", name, unit::find_modifier(name)->what));
+  if (one.description() == nullptr) return;
+  fmt::print("\n");
+  for (const std::string& sentence : unit::description_words(*one.description()))
+    fmt::print("- {}\n", sentence);
+}
+
+/// The table of docs/units.md.
+void print_markdown() {
+  fmt::print(
+      "| unit | operands | result | evidence | modifiers | one output |\n"
+      "|---|---|---|---|---|---|\n");
+  for (const unit::Unit* one : unit::all_units()) {
+    const unit::UnitRow& row = one->row();
+    fmt::print("| `{}`{} | {} | {} | {} | {} | {} |\n", row.name,
+               row.alias.empty() ? "" : " `" + row.alias + "`", row.operand, row.result,
+               unit::to_string(row.grade), joined(row.modifiers), row.accumulation);
+  }
+}
+
+void print_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const unit::Unit* one : unit::all_units()) {
+    const unit::UnitRow& row = one->row();
+    rows.push_back({row.name, row.alias, row.operand, row.result,
+                    std::string(unit::to_string(row.grade)), joined(row.modifiers),
+                    row.accumulation});
+  }
+  fmt::print("{}", text_table({"unit", "alias", "operands", "result", "evidence", "modifiers",
+                               "one output"},
+                              rows));
+  fmt::print(
+      "\nBesides: neutral.mac.FORMAT[.ROUNDING], neutral.chunkN.FORMAT[.ROUNDING], "
+      "neutral.kahan.FORMAT[.ROUNDING]\nwith FORMAT a floating format, intN[.wrap|.saturate] or "
+      "fixedWqF; and your own: gemm --unit FILE.json.\n");
+}
+
+int run(const Options& options) {
+  if (!options.name.empty() && options.markdown)
+    throw Error("--markdown: expected no unit beside it");
+  if (options.markdown) {
+    print_markdown();
+  } else if (!options.name.empty()) {
+    const unit::Unit& one = unit::find_unit(options.name);
+    if (options.json) {
+      fmt::print("{}\n", unit_json(one).dump(2));
+    } else {
+      print_one(one);
     }
-    fmt::print("{}", text_table({"unit", "alias", "operands", "result", "evidence", "accumulation"},
-                                rows));
+  } else if (options.json) {
+    Json list = Json::array();
+    for (const unit::Unit* one : unit::all_units()) list.push_back(unit_json(*one));
+    fmt::print("{}\n", list.dump(2));
   } else {
-    const Json one = unit_json(units[0]->row());
-    for (const auto& item : one.items())
-      fmt::print("{:<14}{}\n", item.key(), item.value().get<std::string>());
+    print_table();
   }
   return kFine;
 }
@@ -50,12 +119,12 @@ int print_units(const std::string& name, bool json) {
 
 void add_units(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("units", "List the matrix units, or one with all it is");
-  auto name = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  command->add_option("name", *name, "A unit's name or alias")->type_name("NAME");
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback(
-      [&action, name, json] { action = [name, json] { return print_units(*name, *json); }; });
+  auto options = std::make_shared<Options>();
+  command->add_option("name", options->name, "A unit's name, alias or short form")
+      ->type_name("NAME");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--markdown", options->markdown, "Print the table of docs/units.md");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace numemu::cli

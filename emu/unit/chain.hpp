@@ -15,21 +15,24 @@ struct ChainSide {
 
 /// d[i * n + j] = fma(a(i, k-1), b(j, k-1), ... fma(a(i, 0), b(j, 0), c[i * n + j])), every fma
 /// rounded to T, RNE. Out float: the chain rounded once to float32, NaN 0x7fc00000. Out double (T
-/// double only): the chain as it is.
+/// double only): the chain as it is, where chain_fuses().
 template <class T, class Out>
 struct Chain {
   std::int64_t m = 0, n = 0, k = 0;
   ChainSide<T> a, b;
-  const float* c = nullptr;  ///< m x n row-major, or null for +0
-  Out* d = nullptr;          ///< m x n row-major
+  const Out* c = nullptr;  ///< m x n row-major, or null for +0
+  Out* d = nullptr;        ///< m x n row-major
 };
 
 /// Runs over OpenMP threads unless the problem is small or a parallel region is active; same bits
-/// either way. T double assumes that no product and no partial sum needs rounding, so that fused or
-/// not is the same.
+/// either way. Without chain_fuses(), T double assumes that no product and no partial sum needs
+/// rounding, so that fused or not is the same.
 void run_chain(const Chain<float, float>&);
 void run_chain(const Chain<double, float>&);
 void run_chain(const Chain<double, double>&);
+
+/// Whether float64 multiply-adds are fused on this CPU (float32 ones always are).
+bool chain_fuses();
 
 /// The instruction set run_chain uses on this machine ("AVX3", "AVX2", "NEON"...).
 std::string chain_target();

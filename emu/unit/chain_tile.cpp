@@ -133,6 +133,7 @@ void RunTile(const ChainTile<T, Out>& t) {
 void RunFloat(const ChainTile<float, float>& t) { RunTile(t); }
 void RunDouble(const ChainTile<double, float>& t) { RunTile(t); }
 void RunDoubleRaw(const ChainTile<double, double>& t) { RunTile(t); }
+bool Fuses() { return HWY_NATIVE_FMA != 0; }
 const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
 
 }  // namespace numemu::unit::HWY_NAMESPACE
@@ -144,11 +145,13 @@ namespace numemu::unit {
 HWY_EXPORT(RunFloat);
 HWY_EXPORT(RunDouble);
 HWY_EXPORT(RunDoubleRaw);
+HWY_EXPORT(Fuses);
 HWY_EXPORT(TargetName);
 
 void run_chain_tile(const ChainTile<float, float>& t) { HWY_DYNAMIC_DISPATCH(RunFloat)(t); }
 void run_chain_tile(const ChainTile<double, float>& t) { HWY_DYNAMIC_DISPATCH(RunDouble)(t); }
 void run_chain_tile(const ChainTile<double, double>& t) { HWY_DYNAMIC_DISPATCH(RunDoubleRaw)(t); }
+bool chain_fuses() { return HWY_DYNAMIC_DISPATCH(Fuses)(); }
 std::string chain_target() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
 
 }  // namespace numemu::unit

@@ -1,15 +1,13 @@
-// The core neutral.exact: an exact sum rounded once, fast wherever a proof covers host arithmetic.
-#include <bit>
+// The exact core on host arithmetic: float32, float64 or pieces, as the values present allow.
+#include "emu/unit/exact.hpp"
+
 #include <type_traits>
 
 #include "emu/unit/chain.hpp"
-#include "emu/unit/core.hpp"
 #include "emu/unit/exact_plan.hpp"
 #include "emu/unit/exact_split.hpp"
-#include "emu/unit/kulisch.hpp"
+#include "emu/unit/integer/integer.hpp"
 #include "emu/unit/operand.hpp"
-#include "emu/unit/tiles.hpp"
-#include "formats/codec.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -31,66 +29,48 @@ Exponents present_in_c(const Gemm& g) {
   return range;
 }
 
-class Exact final : public Core {
- public:
-  using Core::Core;
-
- protected:
-  void compute(const Gemm& g) const override {
-    const Present a = scan(g.a, g.m, g.k), b = scan(g.b, g.n, g.k);
-    const ExactPlan plan = plan_exact(a.exponents, b.exponents, present_in_c(g), g.k);
-    switch (plan.way) {
-      case ExactPlan::Way::float32:
-        return multiply_as(g, decode_as<float>(g.a, g.m, g.k), decode_as<float>(g.b, g.n, g.k));
-      case ExactPlan::Way::float64:
-        return multiply_as(g, decode_as<double>(g.a, g.m, g.k), decode_as<double>(g.b, g.n, g.k));
-      case ExactPlan::Way::split:
-        return multiply_split(g, plan, a.specials || b.specials);
-      case ExactPlan::Way::kulisch:
-        break;
-    }
-    compute_reference(g);
+/// The plan proved that T holds every value present; values of the format it does not hold are not
+/// read.
+template <class T>
+Source<T> decode_as(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (fits_float32(*operand.format)) return decode_floats(operand, rows, depth);
   }
+  return decode_source<T>(operand, rows, depth,
+                          [](const Value& v) { return static_cast<T>(double_or_nan(v)); });
+}
 
-  void compute_reference(const Gemm& g) const override {
-    const Format& float32 = find_format("float32");
-    const auto same = [](const Value& v) { return v; };
-    const auto a = decode_source<Value>(g.a, g.m, g.k, same);
-    const auto b = decode_source<Value>(g.b, g.n, g.k, same);
-    const auto* c = static_cast<const float*>(g.c);
-    auto* d = static_cast<float*>(g.d);
-    const Exponents products = product_range(exponents_of(*g.a.format), exponents_of(*g.b.format));
-    const Exponents range = join(products, exponents_of(float32));
-    for_each_tile(g.m, g.n, g.k, kReferenceTile, [&](const Tile& tile) {
-      Kulisch sum(range, g.k + 1);
-      for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i) {
-        for (std::int64_t j = tile.lane_begin; j < tile.lane_end; ++j) {
-          sum.clear();
-          sum.add(c == nullptr ? Value{} : value_of(c[i * g.n + j]));
-          for (std::int64_t k = 0; k < g.k; ++k)
-            sum.add_product(a.values[a.row[i] + a.depth[k]], b.values[b.row[j] + b.depth[k]]);
-          const std::uint64_t code = encode(float32, sum.sum(), Rounding{}, Overflow::ieee).code;
-          d[i * g.n + j] = std::bit_cast<float>(static_cast<std::uint32_t>(code));
-        }
-      }
-    });
-  }
-
- private:
-  /// The plan proved that T holds every value present; values of the format it does not hold are
-  /// not read.
-  template <class T>
-  static Source<T> decode_as(const Operand& operand, std::int64_t rows, std::int64_t depth) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (fits_float32(*operand.format)) return decode_floats(operand, rows, depth);
-    }
-    return decode_source<T>(operand, rows, depth,
-                            [](const Value& v) { return static_cast<T>(double_or_nan(v)); });
-  }
-};
+bool covered(const UnitDescription& u) {
+  const auto float32 = [](const Format* f) { return f != nullptr && f->name == "float32"; };
+  const Register& r = u.accumulator;
+  return u.core == CoreKind::exact && u.k == 0 && u.group == 0 && float32(r.format) &&
+         float32(u.c) && float32(u.d) && r.rounding == Rounding{} && r.overflow == Overflow::ieee &&
+         u.scaling.point == Scaling::Point::none && u.nan == NanRule::canonical &&
+         u.nan_code == 0x7fc00000 && !u.subnormals.flush_inputs && !u.subnormals.flush_c &&
+         !u.subnormals.flush_results;
+}
 
 }  // namespace
 
-std::unique_ptr<Unit> make_exact(UnitRow row) { return std::make_unique<Exact>(std::move(row)); }
+bool multiply_exact(const UnitDescription& u, const Gemm& g) {
+  if (!covered(u)) return false;
+  if (multiply_exact_digits(g)) return true;
+  const Present a = scan(g.a, g.m, g.k), b = scan(g.b, g.n, g.k);
+  const ExactPlan plan = plan_exact(a.exponents, b.exponents, present_in_c(g), g.k);
+  switch (plan.way) {
+    case ExactPlan::Way::float32:
+      multiply_as(g, decode_as<float>(g.a, g.m, g.k), decode_as<float>(g.b, g.n, g.k));
+      return true;
+    case ExactPlan::Way::float64:
+      multiply_as(g, decode_as<double>(g.a, g.m, g.k), decode_as<double>(g.b, g.n, g.k));
+      return true;
+    case ExactPlan::Way::split:
+      multiply_split(g, plan, a.specials || b.specials);
+      return true;
+    case ExactPlan::Way::kulisch:
+      break;
+  }
+  return false;
+}
 
 }  // namespace numemu::unit

@@ -83,7 +83,8 @@ struct Pair {
   int shift = 0;          ///< unit - low of the plan
 };
 
-void run_pair(const Gemm& g, const Pair& pair, const Tile& tile, const float* start, double* sums) {
+void run_pair(const Gemm& g, const Pair& pair, const Tile& tile, const double* start,
+              double* sums) {
   const Source<double>&a = *pair.a, &b = *pair.b;
   Chain<double, double> chain{tile.row_end - tile.row_begin,
                               tile.lane_end - tile.lane_begin,
@@ -146,8 +147,8 @@ void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
     const std::int64_t lanes = tile.lane_end - tile.lane_begin;
     const auto outputs = static_cast<std::size_t>((tile.row_end - tile.row_begin) * lanes);
     // From -0 a chain of zeros stays -0 exactly as long as every product is -0.
-    const std::vector<float> start(c == nullptr ? 0 : outputs, -0.0f);
-    const float* from = c == nullptr ? nullptr : start.data();
+    const std::vector<double> start(c == nullptr ? 0 : outputs, -0.0);
+    const double* from = c == nullptr ? nullptr : start.data();
     Slab slab;
     for (const Pair& pair : pairs) {
       slab.sums.emplace_back(outputs);

@@ -1,9 +1,11 @@
-// The core host.eigen.f32: Eigen's float product, for comparison; its bits depend on the CPU.
+// Eigen's float product, for comparison; its bits depend on the CPU.
+#include "emu/unit/host_eigen.hpp"
+
 #include <Eigen/Core>
 #include <limits>
 #include <vector>
 
-#include "emu/unit/core.hpp"
+#include "emu/unit/described_unit.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/tiles.hpp"
 
@@ -25,12 +27,21 @@ Matrix gathered(const Source<float>& source, std::int64_t first, std::int64_t ro
   return matrix;
 }
 
-class HostEigenF32 final : public FloatCore {
+class HostEigenF32 final : public Unit {
  public:
-  using FloatCore::FloatCore;
+  const UnitRow& row() const override { return row_; }
+  const UnitDescription* description() const override { return nullptr; }
+  bool accepts_a(const Format& format) const override {
+    return find_unit("neutral.f32.sequential").accepts_a(format);
+  }
+  bool accepts_b(const Format& format) const override { return accepts_a(format); }
+  std::string operand_rule() const override {
+    return find_unit("neutral.f32.sequential").operand_rule();
+  }
 
- protected:
-  void compute(const Gemm& g) const override {
+  void multiply(const Gemm& g) const override {
+    check_product(*this, g);
+    if (g.m == 0 || g.n == 0) return;
     const Source<float> a = decode_floats(g.a, g.m, g.k), b = decode_floats(g.b, g.n, g.k);
     const Matrix whole_b = gathered(b, 0, g.n, g.k);
     const auto* c = static_cast<const float*>(g.c);
@@ -45,15 +56,26 @@ class HostEigenF32 final : public FloatCore {
   }
 
   /// No specification exists: the definition it should come near.
-  void compute_reference(const Gemm& g) const override {
+  void multiply_reference(const Gemm& g) const override {
+    check_product(*this, g);
     find_unit("neutral.f32.sequential").multiply_reference(g);
   }
+
+ private:
+  UnitRow row_{.name = "host.eigen.f32",
+               .alias = "",
+               .operand = "any",
+               .result = "float32",
+               .accumulation =
+                   "whatever Eigen's float product does on this CPU, then one addition "
+                   "of C: for comparison only",
+               .grade = Grade::not_reproducible,
+               .source = "Eigen 3.4, Core/products/GeneralMatrixMatrix.h",
+               .modifiers = {}};
 };
 
 }  // namespace
 
-std::unique_ptr<Unit> make_host_eigen_f32(UnitRow row) {
-  return std::make_unique<HostEigenF32>(std::move(row));
-}
+std::unique_ptr<Unit> make_host_eigen_f32() { return std::make_unique<HostEigenF32>(); }
 
 }  // namespace numemu::unit

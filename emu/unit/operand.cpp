@@ -88,6 +88,7 @@ std::optional<Container> container_of(const Format& format) {
                               format.specials == Specials::ieee &&
                               format.field_zero == FieldZero::subnormal;
   if (top_of_float32) return Container::floats;
+  if (format.name == "float64") return Container::doubles;
   return std::nullopt;
 }
 
@@ -99,12 +100,15 @@ void Exponents::include(const Value& value) {
                   : Exponents{std::min(low, lowest), std::max(top, highest)};
 }
 
-Exponents exponents_of(const Format& format) {
-  if (format.kind != Kind::floating) return {0, format.bits};
+int smallest_normal_exponent(const Format& format) {
   const bool field_zero_is_normal =
       format.field_zero == FieldZero::normal || format.field_zero == FieldZero::scale;
-  const int lowest_field = field_zero_is_normal ? 0 : 1;
-  Exponents range{lowest_field - format.bias - format.mantissa_bits, 0};
+  return (field_zero_is_normal ? 0 : 1) - format.bias;
+}
+
+Exponents exponents_of(const Format& format) {
+  if (format.kind != Kind::floating) return {0, format.bits};
+  Exponents range{smallest_normal_exponent(format) - format.mantissa_bits, 0};
   const Value largest = decode(format, format.largest_code());
   range.top = largest.exponent + std::bit_width(largest.significand);
   return range;
@@ -130,6 +134,8 @@ std::uint64_t code_at(const Operand& operand, std::int64_t index) {
       return static_cast<const std::uint8_t*>(operand.codes)[index] & format.code_mask();
     case Container::halves:
       return static_cast<const std::uint16_t*>(operand.codes)[index] & format.code_mask();
+    case Container::doubles:
+      return std::bit_cast<std::uint64_t>(static_cast<const double*>(operand.codes)[index]);
     case Container::floats:
       break;
   }
@@ -183,6 +189,8 @@ template Source<float> decode_source(const Operand&, std::int64_t, std::int64_t,
                                      const std::function<float(const Value&)>&);
 template Source<double> decode_source(const Operand&, std::int64_t, std::int64_t,
                                       const std::function<double(const Value&)>&);
+template Source<std::int16_t> decode_source(const Operand&, std::int64_t, std::int64_t,
+                                            const std::function<std::int16_t(const Value&)>&);
 template Source<Value> decode_source(const Operand&, std::int64_t, std::int64_t,
                                      const std::function<Value(const Value&)>&);
 

@@ -10,10 +10,10 @@
 
 namespace numemu::unit {
 
-enum class Container : std::uint8_t { bytes, halves, floats };
+enum class Container : std::uint8_t { bytes, halves, floats, doubles };
 
 /// How codes of this format are stored, or nothing where no operand can have it: uint8 up to 8
-/// bits, uint16 up to 16, float for formats that are the top bits of a float32.
+/// bits, uint16 up to 16, float for formats that are the top bits of a float32, double for float64.
 std::optional<Container> container_of(const Format&);
 
 /// Every finite non-zero value v is a multiple of 2^low, and |v| < 2^top. Empty (low > top) when
@@ -26,6 +26,8 @@ struct Exponents {
 
 /// Of a format, from its parameters alone.
 Exponents exponents_of(const Format&);
+/// The exponent of the smallest normal number of a floating format.
+int smallest_normal_exponent(const Format&);
 /// Whether every value of the format is a float32.
 bool fits_float32(const Format&);
 
@@ -50,8 +52,8 @@ struct Source {
   std::unique_ptr<T[]> storage;  ///< empty where the operand is read in place
 };
 
-/// Decodes and pads an operand, every element through `map`. T is float, double or Value (T{} is
-/// the padding).
+/// Decodes and pads an operand, every element through `map`. T is float, double, int16 or Value
+/// (T{} is the padding).
 template <class T>
 Source<T> decode_source(const Operand&, std::int64_t rows, std::int64_t depth,
                         const std::function<T(const Value&)>& map);

@@ -1,4 +1,4 @@
-// What a matrix unit is: a row of units.def, and the one call every unit answers.
+// What a matrix unit is: a description with its evidence, and the one call every unit answers.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emu/unit/description.hpp"
 #include "emu/unit/gather.hpp"
 #include "formats/format.hpp"
 
@@ -21,22 +22,24 @@ enum class Grade : std::uint8_t {
   leeds,
   vendor,
   anecdotal,
+  modelled,
   not_reproducible
 };
 
-/// One row of units.def.
+/// What the catalogue says about a unit beside its description.
 struct UnitRow {
   std::string name;          ///< canonical: vendor.chip.instruction.types, or neutral.*
   std::string alias;         ///< short form, may be empty
-  std::string operand;       ///< operand format, or "any" for every format of at most 32 bits
-  std::string result;        ///< format of D and C
-  std::string accumulation;  ///< the arithmetic in words: order, fused or not, roundings
-  Grade grade;
-  std::string source;  ///< where the model comes from
+  std::string operand;       ///< operand format(s), or "any"
+  std::string result;        ///< format of D
+  std::string accumulation;  ///< the arithmetic in one line
+  Grade grade = Grade::modelled;
+  std::string source;                  ///< where the model comes from
+  std::vector<std::string> modifiers;  ///< that its name may take (modifiers.def)
 };
 
 /// One operand: codes of `format` in their container (uint8 up to 8 bits, uint16 up to 16, float
-/// for float32 and tfloat32).
+/// for float32 and tfloat32, double for float64).
 struct Operand {
   const Format* format = nullptr;
   const void* codes = nullptr;
@@ -44,12 +47,20 @@ struct Operand {
 };
 
 /// D = A x B + C with A: m x k, B: n x k (its gather's rows are the columns of the product), C and
-/// D: m x n row-major in the result format's container. C may be null (then +0).
+/// D: m x n row-major in the containers of the unit's C and D. C may be null (then +0).
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   Operand a, b;
   const void* c = nullptr;
   void* d = nullptr;
+  /// Block-scaled units: codes of the scales, m x ceil(k / block) and n x ceil(k / block).
+  const std::uint8_t *scale_a = nullptr, *scale_b = nullptr;
+  /// Sparse units: A holds the kept elements only, m x (k N/M); for each its index in its group.
+  const std::uint8_t* kept = nullptr;
+  /// Stochastic registers draw from stream `accumulate` of this seed and tensor; element m N + n of
+  /// step k uses counter word 1 = k (docs/random.md).
+  std::uint64_t seed = 0;
+  std::uint32_t tensor = 0;
 };
 
 /// A matrix unit. Results depend on nothing but the operands: not on threads, blocking or CPU.
@@ -57,25 +68,39 @@ class Unit {
  public:
   virtual ~Unit() = default;
   virtual const UnitRow& row() const = 0;
+  /// Its parameters; nullptr for a unit that has none (host.eigen.f32).
+  virtual const UnitDescription* description() const = 0;
   /// Computes the product, over OpenMP threads unless already inside a parallel region.
-  /// Throws Error naming both when an operand format is not accepted.
+  /// Throws Error when an operand format is not accepted, a size is negative, scales or metadata
+  /// are missing, or K is no multiple of the sparsity pattern's group.
   virtual void multiply(const Gemm&) const = 0;
   /// The same, one element at a time in integer arithmetic: the specification.
   virtual void multiply_reference(const Gemm&) const = 0;
-  /// Whether operands may have this format.
-  virtual bool accepts(const Format&) const = 0;
-  /// What accepts() asks of a format, in words.
+  /// Whether A, or B, may have this format.
+  virtual bool accepts_a(const Format&) const = 0;
+  virtual bool accepts_b(const Format&) const = 0;
+  bool accepts(const Format& f) const { return accepts_a(f) && accepts_b(f); }
+  /// What the two ask of a format, in words.
   virtual std::string operand_rule() const = 0;
-  /// Throws Error naming both the unit and the format when this unit does not take the format as an
-  /// operand.
-  void require_operand(const Format&) const;
+  /// Throws Error naming both the unit and the format when A, or B, cannot have it.
+  void require_operands(const Format& a, const Format& b) const;
+  void require_operand(const Format& both) const { require_operands(both, both); }
+  /// Of one element of C or D: its format, or nullptr for a two's complement register.
+  const Format* c_format() const;
+  const Format* d_format() const;
 };
 
-/// The unit of that name or alias. Lives as long as the program. Throws Error with the nearest
-/// known name.
+/// The unit of that name, alias, unambiguous short form or description ("neutral.mac.e5m10.sr8").
+/// Lives as long as the program. Thread-safe. Throws Error with the nearest known name.
 const Unit& find_unit(std::string_view name);
-/// Every row, in table order.
+/// A unit of one's own. Throws Error if the description contradicts itself.
+std::unique_ptr<Unit> make_unit(UnitDescription);
+/// Every unit of the tables, in their order, without modifiers.
 const std::vector<const Unit*>& all_units();
+/// The unit itself, then with each of its modifiers.
+std::vector<const Unit*> with_modifiers(const Unit&);
 std::string_view to_string(Grade);
+/// S, H, M, L, V, W; D for definitions, - where there is no evidence.
+char letter_of(Grade);
 
 }  // namespace numemu::unit

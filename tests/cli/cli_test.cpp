@@ -51,7 +51,7 @@ TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
   check_refused(s.run("train --data glyphs --epochs 0"), "--epochs");
   check_refused(s.run("sweep --threads 0"), "--threads");
   check_refused(s.run("units a b"), "units: unexpected argument 'b'");
-  for (const char* planned : {"gemm", "experiment"})
+  for (const char* planned : {"vectors", "experiment"})
     check_refused(s.run(planned), "command '" + std::string(planned) + "' is not there yet");
 }
 

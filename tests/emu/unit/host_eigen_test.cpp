@@ -36,3 +36,28 @@ TEST_CASE("host.eigen.f32: within the error bound of a float32 dot product", "[f
   }
   CHECK(find_unit("host.eigen.f32").row().grade == Grade::not_reproducible);
 }
+
+TEST_CASE("host.eigen.f32: has no description, takes what the chain takes, adds C last", "[fast]") {
+  const Unit& unit = find_unit("host.eigen.f32");
+  CHECK(unit.description() == nullptr);
+  CHECK(unit.c_format()->name == "float32");
+  CHECK(unit.d_format()->name == "float32");
+  const Unit& chain = find_unit("neutral.f32.sequential");
+  for (const Format* format : named_formats())
+    CHECK(unit.accepts(*format) == chain.accepts(*format));
+  CHECK(unit.operand_rule() == chain.operand_rule());
+  // 2^24 + 1 + 1: a chain from C loses both, the product 2 added last does not.
+  const float ones[] = {1, 1}, c = 0x1p24f;
+  float d = 0;
+  const Gather gather = Gather::matrix(1, 2);
+  Gemm g{1, 1, 2, {&find_format("float32"), ones, &gather},
+         {&find_format("float32"), ones, &gather}};
+  g.c = &c;
+  g.d = &d;
+  unit.multiply(g);
+  CHECK(d == 0x1p24f + 2);
+  unit.multiply_reference(g);
+  CHECK(d == 0x1p24f);
+  g.k = -1;
+  CHECK_THROWS_WITH(unit.multiply(g), Catch::Contains("negative size"));
+}

@@ -135,8 +135,8 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
        "roles.weight.scale: expected the scale rule none for bfloat16"},
       {R"({"numemu_recipe": 1, "seed": -1})", "r.json: seed"},
       {R"({"numemu_recipe": 1, "layers": [{"roles": {}}]})", "layers[0]"},
-      {R"({"numemu_recipe": 1, "layers": [{"match": "*", "roles": {"weight": {"format": "int9"}}}]})",
-       "layers[0].roles.weight.format: unknown format 'int9'"},
+      {R"({"numemu_recipe": 1, "layers": [{"match": "*", "roles": {"weight": {"format": "int17"}}}]})",
+       "layers[0].roles.weight.format: unknown format 'int17'"},
   };
   for (const auto& [text, message] : cases) {
     INFO(text);

@@ -1,0 +1,275 @@
+// Reads the operands, C, scales and metadata of a product.
+#include "cli/gemm_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "emu/unit/sparse/compress.hpp"
+#include "emu/unit/sparse/kept_index.hpp"
+#include "emu/unit/sparse/ptx.hpp"
+#include "formats/codec.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/codes_file.hpp"
+#include "formats/storage/npy.hpp"
+#include "formats/version.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using unit::Unit;
+using unit::UnitDescription;
+
+/// A vector A is one row, a vector B one column.
+void require_matrix(const std::string& path, Array& array, bool is_a) {
+  if (array.shape.size() == 1)
+    array.shape = is_a ? ArrayShape{1, array.shape[0]} : ArrayShape{array.shape[0], 1};
+  if (array.shape.size() != 2)
+    throw Error(
+        fmt::format("{}: shape: expected a matrix, found {}", path, shape_text(array.shape)));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (array.elements() > kMost)
+    throw Error(fmt::format("{}: shape: expected at most {} elements, found {}", path, kMost,
+                            shape_text(array.shape)));
+}
+
+void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
+                   const std::string& why) {
+  if (found == expected) return;
+  throw Error(fmt::format("{}: shape: expected {} ({}), found {}", path, shape_text(expected), why,
+                          shape_text(found)));
+}
+
+/// The operand's format: the unit's, or what the option or a sidecar says where the unit takes any.
+Codes read_operand(const Unit& unit, const Format* own, const std::string& option,
+                   const std::string& name, const std::string& path) {
+  const Format* told = name.empty() ? nullptr : &find_format(name);
+  if (own != nullptr && told != nullptr && own->name != told->name)
+    throw Error(fmt::format("{}: {} contradicts unit {}, which takes {}", option, told->name,
+                            unit.row().name, own->name));
+  if (own == nullptr && told == nullptr && !read_sidecar(path))
+    throw Error(fmt::format("{}: expected a format: unit {} takes any", option, unit.row().name));
+  Codes codes = read_codes(path, {.format = own != nullptr ? own : told});
+  require_matrix(path, codes.array, option == "--format-a");
+  return codes;
+}
+
+int register_bits(const Unit& unit) {
+  const UnitDescription* u = unit.description();
+  return u == nullptr ? 32 : u->accumulator.bits;
+}
+
+/// The format of C's or D's codes where it is two's complement of at most 16 bits; nullptr: int32.
+const Format* narrow_integer(const Unit& unit) {
+  const int bits = register_bits(unit);
+  return bits > 16 ? nullptr : &find_format("int" + std::to_string(bits));
+}
+
+Array read_int32(const std::string& path, int bits) {
+  Array array = read_npy(path);
+  if (array.type != ArrayType::int32)
+    throw Error(fmt::format("{}: dtype: expected int32, found {}", path, to_string(array.type)));
+  const auto* values = array.as<std::int32_t>();
+  for (std::int64_t i = 0; bits < 32 && i < array.elements(); ++i) {
+    const std::int64_t end = std::int64_t{1} << (bits - 1);
+    if (values[i] < -end || values[i] >= end)
+      throw Error(fmt::format("{}: element {}: expected a number of {} bits, found {}", path, i,
+                              bits, values[i]));
+  }
+  return array;
+}
+
+/// float16 C where the unit's is float32: widened, exactly.
+Array widened(const Codes& half) {
+  Array wide(ArrayType::float32, half.array.shape);
+  convert_codes({.format = &find_format("float32"), .overflow = Overflow::ieee}, *half.format,
+                half.array.data.data(), half.array.elements(), wide.data.data());
+  return wide;
+}
+
+Array read_c(const Unit& unit, const std::string& path) {
+  const Format* format = unit.c_format();
+  if (format == nullptr) {
+    const Format* narrow = narrow_integer(unit);
+    return narrow == nullptr ? read_int32(path, register_bits(unit))
+                             : read_codes(path, {.format = narrow}).array;
+  }
+  if (format->name == "float32" && unit.d_format()->name == "float32") {
+    const ArrayType type = read_npy(path).type;
+    if (type == ArrayType::uint16 || type == ArrayType::float16)
+      return widened(read_codes(path, {.format = &find_format("float16")}));
+  }
+  return read_codes(path, {.format = format}).array;
+}
+
+/// columns x rows of bytes from rows x columns.
+Array transposed(const Array& array) {
+  const std::int64_t rows = array.shape[0], columns = array.shape[1];
+  Array out(ArrayType::uint8, {columns, rows});
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      out.as<std::uint8_t>()[c * rows + r] = array.as<std::uint8_t>()[r * columns + c];
+  }
+  return out;
+}
+
+Array read_scales(const Format& format, const std::string& path, const ArrayShape& expected,
+                  const std::string& why, std::int64_t& nans) {
+  Array array = read_codes(path, {.format = &format}).array;
+  require_shape(path, array.shape, expected, why);
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    const std::uint8_t code = array.as<std::uint8_t>()[i];
+    nans += decode(format, format.is_signed ? code & 0x7fu : code).kind == Class::nan;
+  }
+  return array;
+}
+
+void read_all_scales(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
+  const UnitDescription* u = unit.description();
+  const bool scaled = u != nullptr && u->scaling.block != 0;
+  for (const auto& [option, path] :
+       {std::pair("--scale-a", &files.scale_a), {"--scale-b", &files.scale_b}}) {
+    if (scaled == !path->empty()) continue;
+    throw Error(scaled
+                    ? fmt::format("{}: expected scales: unit {} has one {} per {} elements", option,
+                                  unit.row().name, u->scaling.format->name, u->scaling.block)
+                    : fmt::format("{}: unit {} has no block scales", option, unit.row().name));
+  }
+  if (!scaled) return;
+  unit::Gemm& g = arrays.gemm;
+  const int block = u->scaling.block;
+  const std::int64_t blocks = (g.k + block - 1) / block;
+  const std::string why = fmt::format("one scale per {} of K = {}", block, g.k);
+  arrays.scale_a = read_scales(*u->scaling.format, files.scale_a, {g.m, blocks},
+                               "M x blocks, " + why, arrays.nan_scales);
+  arrays.scale_b = transposed(read_scales(*u->scaling.format, files.scale_b, {blocks, g.n},
+                                          "blocks x N, " + why, arrays.nan_scales));
+  g.scale_a = arrays.scale_a.as<std::uint8_t>();
+  g.scale_b = arrays.scale_b.as<std::uint8_t>();
+}
+
+/// The pattern of a sparse unit; 4-bit integers keep and drop pairs.
+unit::Pattern pattern_of(const UnitDescription& u) {
+  unit::Pattern pattern;
+  pattern.kept = u.sparsity.kept;
+  pattern.group = u.sparsity.group;
+  pattern.pairwise =
+      u.a != nullptr && u.a->kind == Kind::integer && u.a->bits == 4 && u.sparsity.group == 8;
+  return pattern;
+}
+
+void read_meta(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
+  const UnitDescription* u = unit.description();
+  const bool sparse = u != nullptr && !u->sparsity.dense();
+  if (sparse == files.meta.empty())
+    throw Error(sparse ? fmt::format("--meta: expected the metadata of unit {}", unit.row().name)
+                       : fmt::format("--meta: unit {} is dense", unit.row().name));
+  if (!sparse) return;
+  const unit::Pattern pattern = pattern_of(*u);
+  unit::Gemm& g = arrays.gemm;
+  const std::int64_t kept = unit::kept_depth(pattern, g.k);
+  Array meta = read_npy(files.meta);
+  const auto layout = unit::parse_meta_layout(files.meta_layout);
+  const bool words = layout == unit::MetaLayout::ptx && meta.type == ArrayType::uint32;
+  if (meta.type != ArrayType::uint8 && !words)
+    throw Error(fmt::format("{}: dtype: expected uint8{}, found {}", files.meta,
+                            layout == unit::MetaLayout::ptx ? " or uint32" : "",
+                            to_string(meta.type)));
+  try {
+    if (layout == unit::MetaLayout::index) {
+      require_shape(files.meta, meta.shape, {g.m, kept}, "an index per kept element");
+      unit::check_index(pattern, meta.as<std::uint8_t>(), g.m, g.k);
+      arrays.kept = std::move(meta);
+    } else {
+      const std::int64_t per_row = words ? unit::ptx_words_per_row<std::uint32_t>(pattern, g.k)
+                                         : unit::ptx_words_per_row<std::uint8_t>(pattern, g.k);
+      require_shape(files.meta, meta.shape, {g.m, per_row}, "4 bits per group, rows start a word");
+      arrays.kept = Array(ArrayType::uint8, {g.m, kept});
+      auto* index = arrays.kept.as<std::uint8_t>();
+      if (words) {
+        unit::decode_ptx(pattern, meta.as<std::uint32_t>(), g.m, g.k, index);
+      } else {
+        unit::decode_ptx(pattern, meta.as<std::uint8_t>(), g.m, g.k, index);
+      }
+    }
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    throw Error(text.starts_with(files.meta) ? text : files.meta + ": " + text);
+  }
+  g.kept = arrays.kept.as<std::uint8_t>();
+}
+
+ArrayType result_type(const Unit& unit) {
+  if (const Format* format = unit.d_format()) return container_type(*format);
+  const Format* narrow = narrow_integer(unit);
+  return narrow == nullptr ? ArrayType::int32 : container_type(*narrow);
+}
+
+void check_format_d(const Unit& unit, const std::string& name) {
+  if (name.empty()) return;
+  const Format& told = find_format(name);
+  const Format* own = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);
+  if (own == nullptr || own->name != told.name)
+    throw Error(fmt::format("--format-d: {} contradicts unit {}, which gives {}", told.name,
+                            unit.row().name, unit.row().result));
+}
+
+}  // namespace
+
+void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
+  const UnitDescription* u = unit.description();
+  check_format_d(unit, files.format_d);
+  arrays.a =
+      read_operand(unit, u == nullptr ? nullptr : u->a, "--format-a", files.format_a, files.a);
+  arrays.b =
+      read_operand(unit, u == nullptr ? nullptr : u->b, "--format-b", files.format_b, files.b);
+  const bool sparse = u != nullptr && !u->sparsity.dense();
+  unit::Gemm& g = arrays.gemm;
+  g.m = arrays.a.array.shape[0];
+  g.k = arrays.b.array.shape[0];
+  g.n = arrays.b.array.shape[1];
+  const std::int64_t depth = arrays.a.array.shape[1];
+  if (sparse && g.k % u->sparsity.group != 0) {
+    throw Error(fmt::format("{}: shape: K is {}, expected a multiple of {} ({}:{})", files.b, g.k,
+                            u->sparsity.group, u->sparsity.kept, u->sparsity.group));
+  }
+  const std::int64_t expected = sparse ? unit::kept_depth(u->sparsity, g.k) : g.k;
+  require_shape(files.a, arrays.a.array.shape, {g.m, expected},
+                sparse ? fmt::format("M x {} kept of the {} rows of B", expected, g.k)
+                       : fmt::format("M x K, B has {} rows", g.k));
+  arrays.gather_a = unit::Gather::matrix(g.m, depth);
+  arrays.gather_b = unit::Gather::matrix(g.n, g.k, true);
+  g.a = {arrays.a.format, arrays.a.array.data.data(), &arrays.gather_a};
+  g.b = {arrays.b.format, arrays.b.array.data.data(), &arrays.gather_b};
+  unit.require_operands(*arrays.a.format, *arrays.b.format);
+  read_all_scales(unit, files, arrays);
+  read_meta(unit, files, arrays);
+  if (!files.c.empty()) {
+    arrays.c = read_c(unit, files.c);
+    if (g.m * g.n == 1 && arrays.c.elements() == 1) arrays.c.shape = {1, 1};
+    require_shape(files.c, arrays.c.shape, {g.m, g.n}, "M x N");
+    g.c = arrays.c.data.data();
+  }
+  arrays.d = Array(result_type(unit), {g.m, g.n});
+  g.d = arrays.d.data.data();
+}
+
+void write_gemm_result(const Unit& unit, const std::string& path, const Array& d) {
+  const Format* format = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);
+  if (format == nullptr) return write_array(path, d.type, d.shape, d.data.data());
+  if (format->name == "float32" || format->name == "float64") {
+    return write_array(path, d.type, d.shape, d.data.data());
+  }
+  Sidecar about;
+  about.numemu = NUMEMU_VERSION;
+  const UnitDescription* u = unit.description();
+  about.rounding = to_string(u->accumulator.rounding);
+  write_codes(path, *format, d.shape, d.data.data(), about);
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,153 @@
+// Refuses descriptions whose parameters contradict each other: names, sizes, formats, register.
+#include "emu/unit/description_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "emu/unit/description_bounds.hpp"
+#include "emu/unit/operand.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::unit {
+namespace {
+
+constexpr int kMostFraction = 64;  ///< of a two's complement register
+
+/// Infinities and signs of zero pass as well as the finite values.
+bool holds_all_of(const Format& wide, const Format& narrow) {
+  return exact_in(narrow, wide) && (wide.has_infinity() || !narrow.has_infinity()) &&
+         (wide.has_negative_zero() || !narrow.has_negative_zero());
+}
+
+}  // namespace
+
+void DescriptionCheck::require(bool holds, std::string_view key, std::string_view expected) const {
+  if (holds) return;
+  throw Error(
+      fmt::format("{}: {}: expected {}", u_.name.empty() ? "unit" : u_.name, key, expected));
+}
+
+void DescriptionCheck::in_range(int value, std::string_view key, int least, int most) const {
+  require(value >= least && value <= most, key, fmt::format("{} to {}", least, most));
+}
+
+void DescriptionCheck::run() const {
+  name();
+  sizes();
+  accumulator();
+  unused_fields();
+  operands();
+  results();
+  roundings();
+  order();
+  scaling();
+  switch (u_.core) {
+    case CoreKind::fused:
+      fused();
+      break;
+    case CoreKind::chain:
+      chain();
+      break;
+    case CoreKind::tree:
+      tree();
+      break;
+    case CoreKind::exact:
+    case CoreKind::integer:
+    case CoreKind::xnor:
+    case CoreKind::table:
+      break;
+  }
+  table();
+  c_entry();
+  subnormals();
+  nan();
+  sparsity();
+  input();
+}
+
+void DescriptionCheck::name() const {
+  const bool printable =
+      std::all_of(u_.name.begin(), u_.name.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  // The name itself would break the one line of an error.
+  if (!printable) throw Error("unit: name: expected printable ASCII without spaces");
+}
+
+void DescriptionCheck::sizes() const {
+  in_range(u_.k, "k", 0, kLargestSize);
+  in_range(u_.group, "group", 0, kLargestSize);
+  if (u_.k != 0 && u_.group != 0)
+    require(u_.k % u_.group == 0, "group", fmt::format("a divisor of k, {}", u_.k));
+  if (u_.core == CoreKind::chain)
+    require(u_.group <= 1, "group", "0 or 1: a step of core chain is one product");
+}
+
+void DescriptionCheck::accumulator() const {
+  const Register& r = u_.accumulator;
+  if (is_integer_core(u_)) {
+    require(r.format == nullptr, "accumulator.format",
+            fmt::format("null (two's complement) with core {}", text_of(u_.core)));
+  }
+  if (r.format != nullptr) {
+    require(r.format->kind == Kind::floating && r.format->is_signed && r.format->has_zero(),
+            "accumulator.format", "a signed floating format with a zero, or null");
+  } else {
+    in_range(r.bits, "accumulator.bits", 2, 32);
+    in_range(r.fraction, "accumulator.fraction", 0, kMostFraction);
+  }
+  if (r.overflow_to_infinity) {
+    require(r.overflow == Overflow::ieee, "accumulator.overflow",
+            "ieee beside accumulator.overflow_to_infinity");
+    require(r.format != nullptr && r.format->specials == Specials::ieee,
+            "accumulator.overflow_to_infinity", "an IEEE-like accumulator.format beside it");
+  }
+  const bool once = u_.core == CoreKind::fused || u_.core == CoreKind::exact;
+  require(!once || r.integer != IntegerOverflow::saturate_each, "accumulator.integer_overflow",
+          fmt::format("wrap or saturate_once: core {} writes its register once per step",
+                      text_of(u_.core)));
+}
+
+void DescriptionCheck::operands() const {
+  for (const auto& [key, format] : {std::pair("a", u_.a), std::pair("b", u_.b)}) {
+    if (format == nullptr) {
+      require(!is_integer_core(u_) && u_.core != CoreKind::fused, key,
+              fmt::format("a format with core {}", text_of(u_.core)));
+      continue;
+    }
+    require(container_of(*format).has_value(), key,
+            "a format of at most 16 bits, tfloat32, float32 or float64");
+    const Kind kind = format->kind;
+    if (u_.core == CoreKind::fused)
+      require(kind == Kind::floating, key, "a floating format with core fused");
+    if (u_.core == CoreKind::integer)
+      require(kind == Kind::integer || kind == Kind::sign, key,
+              "an integer format or sign1 with core integer");
+    if (u_.core == CoreKind::xnor) require(kind == Kind::sign, key, "sign1 with core xnor");
+  }
+  const bool keeps_products =
+      u_.core == CoreKind::fused || (u_.core == CoreKind::tree && !u_.tree.round_products);
+  require(!keeps_products || products_fit(u_), "b",
+          "operands whose significands have at most 64 bits together where products are not "
+          "rounded");
+}
+
+void DescriptionCheck::results() const {
+  if (twos_complement(u_)) return;
+  const Format& r = *u_.accumulator.format;
+  const Format &c = *c_format(u_), &d = *result_format(u_);
+  for (const auto& [key, format] : {std::pair("c", &c), std::pair("d", &d)}) {
+    require(container_of(*format).has_value(), key,
+            "a format of at most 16 bits, tfloat32, float32 or float64 (null is the register's " +
+                r.name + ")");
+    require(format->kind == Kind::floating && format->is_signed, key, "a signed floating format");
+  }
+  require(holds_all_of(d, r), "d", "a format that holds every value of the register's " + r.name);
+  require(holds_all_of(d, c), "c",
+          fmt::format("a format whose values {} holds: with K = 0, D is C", d.name));
+}
+
+void check_description(const UnitDescription& u) { DescriptionCheck(u).run(); }
+
+}  // namespace numemu::unit

@@ -1,0 +1,82 @@
+// Which fields mean something only in some units, and must keep their defaults in the others.
+#include "emu/unit/description_check.hpp"
+
+namespace numemu::unit {
+namespace {
+
+using Unit = UnitDescription;
+using Point = Scaling::Point;
+
+/// A field, or an object of fields, that means something only in some units.
+struct Rule {
+  std::string_view key;
+  bool (*used)(const Unit&);
+  std::string_view needs;
+};
+
+template <CoreKind kCore>
+bool has_core(const Unit& u) {
+  return u.core == kCore;
+}
+
+constexpr std::string_view kFloatingRegister = "a floating accumulator.format beside it";
+constexpr std::string_view kTwosComplement = "accumulator.format null beside it";
+constexpr std::string_view kRounds = "core fused, chain, tree or exact beside it";
+constexpr std::string_view kBlockScaled = "scaling.point exponents or groups beside it";
+
+const Rule kRules[] = {
+    {"c", floating_register, kFloatingRegister},
+    {"d", floating_register, kFloatingRegister},
+    {"c_rounding",
+     [](const Unit& u) { return u.c_entry == CEntry::after_rounding && floating_register(u); },
+     "c_entry after_rounding and a floating accumulator.format beside it"},
+    {"accumulator.rounding", rounds, kRounds},
+    {"accumulator.overflow", floating_register, kFloatingRegister},
+    {"accumulator.bits", twos_complement, kTwosComplement},
+    {"accumulator.fraction", twos_complement, kTwosComplement},
+    {"accumulator.fraction", rounds, kRounds},
+    {"accumulator.integer_overflow", twos_complement, kTwosComplement},
+    {"alignment", has_core<CoreKind::fused>, "core fused beside it"},
+    {"alignment.parts", meets_later, "c_entry after_alignment beside it"},
+    {"second", meets_later, "c_entry after_alignment beside it"},
+    {"chain", has_core<CoreKind::chain>, "core chain beside it"},
+    {"tree", has_core<CoreKind::tree>, "core tree beside it"},
+    {"tree.round_products", [](const Unit& u) { return u.tree.leaf == 1; },
+     "tree.leaf 1 beside it"},
+    {"tree.plus_zero_products", [](const Unit& u) { return u.tree.leaf == 1; },
+     "tree.leaf 1 beside it"},
+    {"subnormals", rounds, kRounds},
+    {"subnormals.inputs_to_plus_zero", [](const Unit& u) { return u.subnormals.flush_inputs; },
+     "subnormals.flush_inputs true beside it"},
+    {"subnormals.flush_c", floating_register, kFloatingRegister},
+    {"subnormals.flush_results", floating_register, kFloatingRegister},
+    {"subnormals.tiny_before_rounding", [](const Unit& u) { return u.subnormals.flush_results; },
+     "subnormals.flush_results true beside it"},
+    {"products_overflow",
+     [](const Unit& u) { return u.core == CoreKind::fused && u.scaling.point != Point::groups; },
+     "core fused, without scaling groups, beside it"},
+    {"nan", [](const Unit& u) { return u.core == CoreKind::chain && floating_register(u); },
+     "core chain and a floating accumulator.format beside it"},
+    {"scaling.format", block_scaled, kBlockScaled},
+    {"scaling.block", block_scaled, kBlockScaled},
+    {"scaling.shift", [](const Unit& u) { return u.scaling.point == Point::after_sum; },
+     "scaling.point after_sum beside it"},
+    {"input", rounds, kRounds},
+    {"input.rounding", [](const Unit& u) { return u.input.format != nullptr; },
+     "input.format beside it"},
+};
+
+bool under(std::string_view key, std::string_view rule) {
+  return key == rule || (key.starts_with(rule) && key[rule.size()] == '.');
+}
+
+}  // namespace
+
+void DescriptionCheck::unused_fields() const {
+  for (const std::string& key : changed_fields(u_)) {
+    for (const Rule& rule : kRules)
+      require(!under(key, rule.key) || rule.used(u_), key, rule.needs);
+  }
+}
+
+}  // namespace numemu::unit

@@ -1,0 +1,174 @@
+// A unit in one line, and its parameters as pairs: what tables of units show.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emu/unit/description_fields.hpp"
+#include "emu/unit/description_words.hpp"
+
+namespace numemu::unit {
+namespace {
+
+/// "e8m13 rtz", "fixed24q12 rne saturating"
+std::string rounded_register(const UnitDescription& u) {
+  const Register& r = u.accumulator;
+  const std::string text = register_name(r) + " " + to_string(r.rounding);
+  if (r.format == nullptr)
+    return text + (r.integer == IntegerOverflow::wrap ? " wrapping" : " saturating");
+  return r.overflow == Overflow::ieee ? text : text + " saturating";
+}
+
+/// "16 products", "all products"
+std::string products_of_one_step(const UnitDescription& u) {
+  const int step = products_of_step(u);
+  if (step == 0) return "all products";
+  return fmt::format("{} product{}", step, step == 1 ? "" : "s");
+}
+
+/// What becomes of C between the steps. Nothing where there is one step and C is in it.
+std::string c_chained(const UnitDescription& u) {
+  if (u.c_entry == CEntry::after_rounding)
+    return fmt::format("; from +0, C added last ({})", to_string(u.c_rounding));
+  return products_of_step(u) == 0 ? "" : "; C chained";
+}
+
+std::string order_words(const UnitDescription& u) {
+  if (u.order == StepOrder::pairs_mod4) return "; k mod 4 in {0, 1} first, then {2, 3}";
+  return u.order == StepOrder::odd_first ? "; odd k before even k" : "";
+}
+
+std::string fused_line(const UnitDescription& u) {
+  const Alignment& al = u.alignment;
+  const bool groups = u.scaling.point == Scaling::Point::groups;
+  std::string terms = groups ? fmt::format("scaled exact sums of 16 of {}", products_of_one_step(u))
+                             : products_of_one_step(u);
+  const bool later = u.c_entry == CEntry::after_alignment;
+  if (u.c_entry == CEntry::in_alignment) terms += " and C";
+  if (al.parts == 2) terms += " in two parts (even, odd k)";
+  std::string line = fmt::format("{} aligned to the largest exponent, {} bits kept ({}), ", terms,
+                                 al.fraction_bits, text_of(al.rounding));
+  if (later) {
+    line += fmt::format("sum ({} bits) and C ({} bits) aligned, sum", u.second.fraction_bits,
+                        u.second.c_fraction_bits);
+  } else {
+    line += "sum";
+  }
+  line += " to " + rounded_register(u) + c_chained(u);
+  const Alignment usual;
+  if (!al.zero_exponent) line += "; zero operands not aligned";
+  if (al.floor != usual.floor)
+    line += al.floor ? fmt::format("; floor {}", *al.floor) : std::string("; no floor");
+  return line;
+}
+
+std::string chain_line(const UnitDescription& u) {
+  const Chaining& chain = u.chain;
+  const std::string kind = chain.kahan   ? "compensated (Kahan) chain"
+                           : chain.fused ? "fused multiply-add chain"
+                                         : "chain of rounded products and sums";
+  const std::string in = " in " + rounded_register(u);
+  if (chain.chunk != 0) {
+    return fmt::format("{}s of {} products{} from +0, their sums chained from C", kind, chain.chunk,
+                       in);
+  }
+  if (chain.chains > 1) {
+    return fmt::format("{} {}s (k mod {}){} from +0, added pairwise, C added last ({})",
+                       chain.chains, kind, chain.chains, in, to_string(u.c_rounding));
+  }
+  return u.c_entry == CEntry::after_rounding ? kind + in + c_chained(u) : kind + in + " from C";
+}
+
+std::string tree_line(const UnitDescription& u) {
+  const Tree& tree = u.tree;
+  std::string line = products_of_one_step(u);
+  if (tree.leaf > 1 && tree.leaf == products_of_step(u)) {
+    return "exact sum of " + line + ", then C, both rounded to " + rounded_register(u) +
+           c_chained(u);
+  }
+  if (tree.leaf > 1) {
+    line += fmt::format(" added {} at a time exactly, then", tree.leaf);
+  } else if (tree.round_products) {
+    line += " rounded, then added";
+  } else {
+    line += " added";
+  }
+  return line + " pairwise, then C, every sum rounded to " + rounded_register(u) + c_chained(u);
+}
+
+std::string exact_line(const UnitDescription& u) {
+  const bool shifted = u.scaling.point == Scaling::Point::after_sum && u.scaling.shift != 0;
+  return fmt::format("exact sum of {}{} and C, rounded once to {}{}", products_of_one_step(u),
+                     shifted ? fmt::format(" times 2^-{}", u.scaling.shift) : "",
+                     rounded_register(u), c_chained(u));
+}
+
+std::string integer_line(const UnitDescription& u) {
+  const Register& r = u.accumulator;
+  const std::string what = u.core == CoreKind::xnor    ? "agreements of signs less disagreements"
+                           : u.core == CoreKind::table ? "products from a table"
+                                                       : "exact integer products";
+  if (r.integer == IntegerOverflow::wrap) return fmt::format("{} and C modulo 2^{}", what, r.bits);
+  const int step = products_of_step(u);
+  const std::string when = r.integer == IntegerOverflow::saturate_each
+                               ? "after every addition"
+                               : (step == 0 ? "once" : fmt::format("once per {} products", step));
+  return fmt::format("{} and C, saturated to {} {}", what, register_name(r), when);
+}
+
+std::string core_line(const UnitDescription& u) {
+  switch (u.core) {
+    case CoreKind::fused:
+      return fused_line(u);
+    case CoreKind::chain:
+      return chain_line(u);
+    case CoreKind::tree:
+      return tree_line(u);
+    case CoreKind::exact:
+      return exact_line(u);
+    case CoreKind::integer:
+    case CoreKind::xnor:
+    case CoreKind::table:
+      break;
+  }
+  return integer_line(u);
+}
+
+}  // namespace
+
+std::string register_name(const Register& r) {
+  if (r.format != nullptr) return r.format->name;
+  if (r.fraction == 0) return fmt::format("int{}", r.bits);
+  return fmt::format("fixed{}q{}", r.bits, r.fraction);
+}
+
+std::string description_line(const UnitDescription& u) {
+  std::string line = core_line(u) + order_words(u);
+  if (u.scaling.block != 0)
+    line += fmt::format("; {} scales per {}", u.scaling.format->name, u.scaling.block);
+  if (!u.sparsity.dense()) line += fmt::format("; A sparse {}", text_of(u.sparsity));
+  if (u.input.format != nullptr) {
+    line += fmt::format("; operands rounded to {} ({})", u.input.format->name,
+                        to_string(u.input.rounding));
+  }
+  const Subnormals& s = u.subnormals;
+  if (s.flush_inputs || s.flush_c || s.flush_results) {
+    std::string flushed = s.flush_inputs ? "A, B" : "";
+    if (s.flush_c) flushed += flushed.empty() ? "C" : ", C";
+    if (s.flush_results) flushed += flushed.empty() ? "results" : ", results";
+    line += "; subnormals flushed (" + flushed + ")";
+  }
+  return line;
+}
+
+std::vector<std::pair<std::string, std::string>> description_parameters(const UnitDescription& u) {
+  const std::vector<std::string> changed = changed_fields(u);
+  std::vector<std::pair<std::string, std::string>> parameters;
+  for_each_field(u, [&](const std::string& key, const auto& field) {
+    const bool always = key == "core" || key == "k" || key == "group";
+    if (always || std::find(changed.begin(), changed.end(), key) != changed.end())
+      parameters.emplace_back(key, text_of(field));
+  });
+  return parameters;
+}
+
+}  // namespace numemu::unit

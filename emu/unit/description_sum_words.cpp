@@ -1,0 +1,198 @@
+// What a unit adds, where C enters and what the register does, in sentences.
+#include "emu/unit/description_sum_words.hpp"
+
+#include <fmt/format.h>
+
+#include "emu/unit/description_fields.hpp"
+#include "emu/unit/description_words.hpp"
+
+namespace numemu::unit {
+namespace {
+
+using Point = Scaling::Point;
+
+std::string mode_words(const Rounding& rounding) {
+  switch (rounding.mode) {
+    case RoundingMode::rne:
+      return "to nearest, ties to even";
+    case RoundingMode::rna:
+      return "to nearest, ties away from zero";
+    case RoundingMode::rtz:
+      return "toward zero";
+    case RoundingMode::rup:
+      return "toward +infinity";
+    case RoundingMode::rdn:
+      return "toward -infinity";
+    case RoundingMode::rodd:
+      return "to odd";
+    case RoundingMode::sr:
+      break;
+  }
+  return fmt::format("stochastically with {} random bits", rounding.random_bits);
+}
+
+std::string fused_sum(const UnitDescription& u) {
+  const Alignment& al = u.alignment;
+  const char* term = u.scaling.point == Point::groups ? "scaled sums" : "products";
+  std::string text;
+  if (u.scaling.point != Point::groups) {
+    text =
+        "The exponent of an exact product is the sum of its operands' exponents, whatever its "
+        "significand in [0, 4); a subnormal operand counts with its format's smallest exponent. ";
+  }
+  const std::string cut =
+      fmt::format("cut {} bits below the largest exponent among them, {}, and added exactly",
+                  al.fraction_bits, rounding_words({.mode = al.rounding}));
+  if (u.c_entry == CEntry::in_alignment)
+    return text + fmt::format("The {} of a step and C are {}.", term, cut);
+  if (al.parts == 1) return text + fmt::format("The {} of a step are {}.", term, cut);
+  return text + fmt::format(
+                    "The {} of even and of odd k of a step are each {}; both sums are cut {} bits "
+                    "below the larger of their exponents, {}, and added exactly.",
+                    term, cut, al.fraction_bits, rounding_words({.mode = RoundingMode::rdn}));
+}
+
+std::string chain_sum(const UnitDescription& u) {
+  const Chaining& chain = u.chain;
+  std::string text = "Each product is rounded, then added and rounded again.";
+  if (chain.fused) text = "Each product is added by a fused multiply-add, rounded once.";
+  if (chain.kahan) {
+    text =
+        "Each product p is added with Kahan's correction e: y = p - e, t = s + y, e = (t - s) - y, "
+        "s = t, where each of the four differences and sums is rounded.";
+  }
+  if (chain.kahan && u.k != 0) text += " The correction e starts from +0 in each instruction.";
+  if (chain.chains > 1) {
+    text += fmt::format(
+        " There are {} chains, from +0 over k mod {}; their sums are added pairwise, neighbours "
+        "first.",
+        chain.chains, chain.chains);
+  }
+  if (chain.chunk != 0) {
+    text += fmt::format(
+        " Each {} products form a chunk summed from +0; the sums of chunks are added one after the "
+        "other.",
+        chain.chunk);
+  }
+  return text;
+}
+
+std::string tree_sum(const UnitDescription& u) {
+  const Tree& tree = u.tree;
+  std::string text = tree.leaf > 1 ? fmt::format(
+                                         "Each {} neighbouring products are added exactly "
+                                         "and rounded.",
+                                         tree.leaf)
+                     : tree.round_products ? "Each product is rounded."
+                                           : "Products are exact.";
+  if (tree.plus_zero_products) text += " A product that is zero is +0.";
+  return text + " Neighbours are added pairwise, every sum rounded, until one is left.";
+}
+
+std::string overflow(const UnitDescription& u) {
+  const Register& r = u.accumulator;
+  if (r.format == nullptr) {
+    const std::string ends = fmt::format("the ends of {} bits", r.bits);
+    if (r.integer == IntegerOverflow::wrap) return fmt::format("It wraps modulo 2^{}.", r.bits);
+    const bool each = r.integer == IntegerOverflow::saturate_each || u.core == CoreKind::chain ||
+                      u.core == CoreKind::tree;
+    return fmt::format("It saturates to {} {}.", ends,
+                       each ? "after every addition" : "once per step");
+  }
+  if (r.overflow_to_infinity)
+    return "Sums of magnitude beyond the largest value's binade become infinite, whatever the "
+           "rounding.";
+  switch (r.overflow) {
+    case Overflow::saturate:
+      return "Sums beyond the largest value, infinite ones too, become the largest value.";
+    case Overflow::propagate:
+      return "Finite sums beyond the largest value become the largest value.";
+    case Overflow::ieee:
+      break;
+  }
+  if (!r.format->has_infinity() && !r.format->has_nan())
+    return "Sums beyond the largest value become the largest value.";
+  return fmt::format("Overflow gives {} or the largest value, as IEEE 754 says for the rounding.",
+                     r.format->has_infinity() ? "infinity" : "NaN");
+}
+
+}  // namespace
+
+std::string rounding_words(const Rounding& rounding) {
+  return fmt::format("{} ({})", mode_words(rounding), to_string(rounding));
+}
+
+std::string sum_words(const UnitDescription& u) {
+  switch (u.core) {
+    case CoreKind::fused:
+      return fused_sum(u);
+    case CoreKind::chain:
+      return chain_sum(u);
+    case CoreKind::tree:
+      return tree_sum(u);
+    case CoreKind::exact:
+      return "The products of a step are added exactly, with C.";
+    case CoreKind::integer:
+      return "Products are exact integers, added exactly.";
+    case CoreKind::xnor:
+      return "A product is +1 where the signs agree and -1 where they do not.";
+    case CoreKind::table:
+      break;
+  }
+  return "The product of codes a and b is an integer from a table, added exactly.";
+}
+
+std::string c_words(const UnitDescription& u) {
+  const Format* c = c_format(u);
+  const std::string name = c != nullptr ? c->name : register_name(u.accumulator);
+  std::string text = fmt::format("C is {}, +0 where none is given. ", name);
+  if (u.c_entry == CEntry::after_rounding) {
+    return text +
+           fmt::format("An instruction starts from +0; C is added to its result, rounded {}.",
+                       rounding_words(u.c_rounding));
+  }
+  if (u.c_entry == CEntry::after_alignment) {
+    const SecondAlignment& s = u.second;
+    text += fmt::format(
+        "It meets the unrounded sum of the products: the sum is cut {} bits and C {} bits below "
+        "the larger of their two exponents, both {}, and they are added exactly.",
+        s.fraction_bits, s.c_fraction_bits, rounding_words({.mode = RoundingMode::rdn}));
+    if (s.c_dropped)
+      text +=
+          fmt::format(" C counts as zero where its exponent is more than {} below.", *s.c_dropped);
+  } else if (u.core == CoreKind::fused) {
+    text += "It is one more term of the step.";
+  } else if (u.core == CoreKind::chain) {
+    text +=
+        u.chain.chunk != 0 ? "The sums of chunks are added to it." : "The chain starts from it.";
+  } else if (u.core == CoreKind::tree) {
+    text += "It is added to the sum of the step, rounded.";
+  } else {
+    text += "It is one more term of the step.";
+  }
+  const bool goes_on = u.core == CoreKind::chain ? u.k != 0 : products_of_step(u) != 0;
+  return goes_on ? text + " What the register then holds is the next C." : text;
+}
+
+std::string register_words(const UnitDescription& u) {
+  const Register& r = u.accumulator;
+  std::string text = "The register is " + register_name(r);
+  if (r.format == nullptr) {
+    text += fmt::format(" (two's complement, {} bits, {} right of the point)", r.bits, r.fraction);
+  } else {
+    text += fmt::format(" ({} exponent bits, {} fraction bits)", r.format->exponent_bits,
+                        r.format->mantissa_bits);
+  }
+  if (!is_integer_core(u)) {
+    const bool once = u.core == CoreKind::fused || u.core == CoreKind::exact;
+    text += fmt::format("; {} is rounded {}", once ? "the sum of a step" : "each result",
+                        rounding_words(r.rounding));
+  }
+  text += ". " + overflow(u);
+  const Format* d = result_format(u);
+  if (d != r.format)
+    text += fmt::format(" D is {}, which holds every value of the register.", d->name);
+  return text;
+}
+
+}  // namespace numemu::unit

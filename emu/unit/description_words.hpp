@@ -1,0 +1,26 @@
+// A unit description in words: sentences for people who verify units, one line for tables.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emu/unit/description.hpp"
+
+namespace numemu::unit {
+
+/// One entry per aspect that the unit has: operands, order of the products, the sum of a step,
+/// where C enters, the register, subnormals, NaN and infinities, zeros, scales, sparsity, padding.
+/// For descriptions that check_description() accepts.
+std::vector<std::string> description_words(const UnitDescription&);
+
+/// One line: "16 products and C aligned to the largest exponent, 13 bits kept (rtz), sum to e8m13
+/// rtz; C chained".
+std::string description_line(const UnitDescription&);
+
+/// JSON keys and values of `core`, `k`, `group` and the fields that are not at their defaults.
+std::vector<std::pair<std::string, std::string>> description_parameters(const UnitDescription&);
+
+/// The register's short name: "float32", "int32", "fixed24q12" (24 bits, 12 right of the point).
+std::string register_name(const Register&);
+
+}  // namespace numemu::unit

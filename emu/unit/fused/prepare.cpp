@@ -1,0 +1,177 @@
+// Checks that a fused description is one that fast paths cover, and what bounds its numbers.
+#include "emu/unit/fused/prepare.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "emu/unit/fused/prepare_side.hpp"
+#include "emu/unit/fused/prepare_values.hpp"
+#include "formats/float_guard.hpp"
+
+namespace numemu::unit {
+namespace {
+
+constexpr int kZeroExponent = -126;  ///< of float32's smallest normal number
+
+struct CSurvey {
+  Exponents range;
+  bool special = false;
+};
+
+CSurvey survey_c(const FusedRule& rule, const void* c, std::int64_t size) {
+  if (c == nullptr) return {};
+  const auto from_bits = [](Survey s, std::uint32_t infinity, int mantissa_bits, int bias) {
+    CSurvey found;
+    found.special = s.most >= infinity;
+    if (s.most == 0) return found;
+    const auto exponent = [&](std::uint32_t m) {
+      return std::max(static_cast<int>(m >> mantissa_bits), 1) - bias;
+    };
+    found.range = {exponent(s.least) - mantissa_bits, exponent(std::min(s.most, infinity - 1)) + 1};
+    return found;
+  };
+  if (!rule.half) return from_bits(survey(static_cast<const float*>(c), size), 0x7f800000, 23, 127);
+  Survey s;
+  const auto* codes = static_cast<const std::uint16_t*>(c);
+  for (std::int64_t i = 0; i < size; ++i) {
+    const std::uint32_t magnitude = codes[i] & 0x7fffu;
+    s.most = std::max(s.most, magnitude);
+    s.least = std::min(s.least, magnitude - 1);
+  }
+  if (s.most != 0) ++s.least;
+  return from_bits(s, 0x7c00, 10, 15);
+}
+
+/// An upper bound of the Euclidean norms of the rows.
+double largest_norm(const FusedSide& side, std::int64_t rows, std::int64_t depth) {
+  double most = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* row = side.values.values + side.values.row[r];
+    double sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const double x = row[side.values.depth[k]];
+      sum += x * x;
+    }
+    most = std::max(most, sum);
+  }
+  return std::sqrt(most);
+}
+
+void measure(FusedOperands& o, const Gemm& gemm) {
+  const FusedRule& rule = o.rule;
+  const auto range = [](const FusedSide& s) {
+    const auto [least, most] = std::minmax_element(s.scales.begin(), s.scales.end());
+    return s.scales.empty() ? std::pair(0, 0) : std::pair<int, int>(*least, *most);
+  };
+  const auto [a_least, a_most] = range(o.a);
+  const auto [b_least, b_most] = range(o.b);
+  const int least_scale = a_least + b_least, most_scale = a_most + b_most;
+  const bool none = o.a.empty() || o.b.empty();
+  o.highest_product = none ? kZeroExponent : o.a.highest + o.b.highest + most_scale;
+  o.lowest_bit = none ? 0 : o.a.present.low + o.b.present.low + least_scale;
+
+  int zero = rule.zero_exponent;
+  if (!o.a.empty()) zero = std::max(zero, o.a.highest);
+  if (!o.b.empty()) zero = std::max(zero, o.b.highest);
+  zero += rule.zero_exponent;  // the largest exponent of a zero product, without scales
+  const int lowest = o.a.lowest + o.b.lowest;
+  const int multiple = o.c.empty() ? o.lowest_bit : std::min(o.c.low, o.lowest_bit);
+  o.zeros_never_count =
+      rule.zeros_drop ||
+      ((none || (zero <= lowest && rule.zero_exponent <= lowest + least_scale)) &&
+       (multiple >= zero + most_scale - rule.fraction_bits || (none && o.c.empty())));
+
+  // Sums grow by at most the products' magnitudes (cuts and roundings toward zero shrink them);
+  // each rounding of a float16 register adds at most 2^-11 of its own, or 2^-25.
+  const double roundings = 2 * static_cast<double>(rule.steps(gemm.k)) + 1;
+  const double limit =
+      rule.half ? std::exp(-roundings * 0x1p-11) * 0x1p15 - roundings * 0x1p-25 : 0.999 * 0x1p127;
+  const double c = o.c.empty() ? 0 : std::ldexp(1.0, o.c.top);
+  const double scale = std::ldexp(1.0, most_scale);
+  const double products = none ? 0
+                               : static_cast<double>(gemm.k) * scale *
+                                     std::ldexp(1.0, o.a.present.top + o.b.present.top);
+  o.bounded = c + products < limit;
+  // Cauchy and Schwarz, when the simple bound is not enough; the host's own roundings are far below
+  // the margin of a tenth.
+  if (!o.bounded && c < limit && !none)
+    o.bounded =
+        c + 1.1 * scale * largest_norm(o.a, gemm.m, gemm.k) * largest_norm(o.b, gemm.n, gemm.k) <
+        limit;
+}
+
+}  // namespace
+
+std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
+  const Register& r = unit.accumulator;
+  const Alignment& alignment = unit.alignment;
+  const Subnormals& s = unit.subnormals;
+  FusedRule rule;
+  rule.instruction = unit.k != 0 ? unit.k : unit.group;
+  rule.group = unit.group != 0 ? unit.group : unit.k;
+  rule.fraction_bits = alignment.fraction_bits;
+  rule.pairs_mod4 = unit.order == StepOrder::pairs_mod4;
+  rule.c_at_end = unit.c_entry == CEntry::after_rounding;
+  rule.half = is_float16(r.format);
+  rule.kept_bits = r.format != nullptr ? r.format->mantissa_bits : 0;
+  rule.zeros_drop = !alignment.zero_exponent;
+  rule.zero_exponent = alignment.zero_exponent.value_or(kZeroExponent);
+  rule.floor = alignment.floor;
+  rule.to_infinity = rule.half || r.overflow_to_infinity;
+  rule.scaled = unit.scaling.point == Scaling::Point::exponents;
+
+  const bool e8m13 = is_ieee(r.format, 8, 13, 127);
+  const RoundingMode rounding = rule.half ? RoundingMode::rne : RoundingMode::rtz;
+  const Format* c = unit.c != nullptr ? unit.c : r.format;
+  const Format* d = unit.d != nullptr ? unit.d : r.format;
+  const bool register_known =
+      (rule.half || e8m13 || is_float32(r.format)) && r.rounding.mode == rounding &&
+      r.overflow == Overflow::ieee &&
+      (rule.half ? is_float16(c) && is_float16(d) : is_float32(c) && is_float32(d));
+  const bool order_known = unit.order == StepOrder::ascending ||
+                           (rule.pairs_mod4 && unit.k % 4 == 0 && rule.group * 2 == unit.k);
+  const bool c_known =
+      unit.c_entry == CEntry::in_alignment ||
+      (rule.c_at_end && unit.c_rounding.mode == RoundingMode::rne && unit.k != 0 && !e8m13);
+  const bool scale_known =
+      unit.scaling.point == Scaling::Point::none ||
+      (rule.scaled && unit.scaling.block == rule.group && !rule.pairs_mod4 &&
+       unit.scaling.format != nullptr && unit.scaling.format->field_zero == FieldZero::scale);
+  // An all-zero step, which padding can add, may then not raise the largest exponent above that of
+  // any C.
+  const bool padding_harmless =
+      rule.zero_exponent <= kZeroExponent && rule.floor.value_or(kZeroExponent) <= kZeroExponent;
+  const bool plain = unit.core == CoreKind::fused && alignment.rounding == RoundingMode::rtz &&
+                     alignment.parts == 1 && alignment.fraction_bits >= 1 && !s.flush_inputs &&
+                     !s.flush_c && !s.flush_results && !unit.products_overflow &&
+                     unit.nan == NanRule::canonical && unit.sparsity.dense();
+  if (!plain || !register_known || !order_known || !c_known || !scale_known || !padding_harmless ||
+      rule.group < 1 || rule.instruction % rule.group != 0)
+    return std::nullopt;
+  return rule;
+}
+
+std::optional<FusedOperands> prepare_fused(const UnitDescription& unit, const Gemm& gemm) {
+  const auto rule = fused_rule(unit);
+  if (!rule || gemm.k == 0 || gemm.m == 0 || gemm.n == 0 ||
+      !reads_as_float32(unit, *gemm.a.format) || !reads_as_float32(unit, *gemm.b.format))
+    return std::nullopt;
+  const FloatGuard guard;
+  FusedOperands o;
+  o.rule = *rule;
+  o.a = prepare_side(unit, gemm.a, gemm.m, gemm.k);
+  o.b = prepare_side(unit, gemm.b, gemm.n, gemm.k);
+  if (rule->scaled) {
+    const std::int64_t blocks = (gemm.k + rule->group - 1) / rule->group;
+    read_scales(o.a, *unit.scaling.format, gemm.scale_a, gemm.m, blocks);
+    read_scales(o.b, *unit.scaling.format, gemm.scale_b, gemm.n, blocks);
+  }
+  const CSurvey c = survey_c(*rule, gemm.c, gemm.m * gemm.n);
+  o.c = c.range;
+  o.special_c = c.special;
+  measure(o, gemm);
+  return o;
+}
+
+}  // namespace numemu::unit

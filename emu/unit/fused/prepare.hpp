@@ -1,0 +1,91 @@
+// What the fast paths of fused units share: the rule they cover, their operands, and the outputs
+// that they leave to others.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emu/unit/description.hpp"
+#include "emu/unit/operand.hpp"
+#include "emu/unit/unit.hpp"
+
+namespace numemu::unit {
+
+/// A description reduced to what a fast path must know. Everything else has the value that every
+/// NVIDIA unit has: addends cut toward zero, subnormals kept, NaN canonical, operands dense, C and
+/// D in the register's container (float or float16).
+struct FusedRule {
+  int fraction_bits = 0;  ///< F
+  int group = 0;          ///< products of one step
+  int instruction = 0;    ///< products of one instruction, a multiple of `group`
+  bool pairs_mod4 =
+      false;              ///< the order of steps: 2 steps per instruction, each k mod 4 < 2 or not
+  bool c_at_end = false;  ///< C enters after_rounding: every instruction starts from +0
+  bool half = false;      ///< the register is float16 (RNE); else float32, toward zero
+  int kept_bits = 23;     ///< fraction bits of the register: 23 or 13, float16 10
+  bool zeros_drop = false;   ///< a zero element has no exponent; else it has `zero_exponent`
+  int zero_exponent = -126;  ///< at most -126
+  std::optional<int> floor;  ///< of the largest exponent, at most -126
+  bool to_infinity = true;   ///< sums of 2^128 and more become infinity, else the largest number
+  bool scaled = false;       ///< e8m0 scales, one per step (block = group), for A and for B
+
+  /// Steps for K products: K is padded to whole instructions.
+  std::int64_t steps(std::int64_t k) const {
+    return (k + instruction - 1) / instruction * (instruction / group);
+  }
+};
+
+/// Empty where the fast paths do not cover the description.
+std::optional<FusedRule> fused_rule(const UnitDescription&);
+
+/// One operand. Exponents follow from the values: of x != 0 it is max(floor(log2|x|), emin).
+struct FusedSide {
+  Source<float> values;   ///< finite: NaN and infinity are replaced by +0, padding is +0
+  int emin = 0;           ///< exponent of the smallest normal number of the format
+  int mantissa_bits = 0;  ///< of the format
+  Exponents present;      ///< every non-zero value is a multiple of 2^low and below 2^top
+  int lowest = 0;         ///< smallest and
+  int highest = 0;        ///< largest exponent of a non-zero value; both 0 where there is none
+  std::vector<std::uint8_t> special_rows;  ///< per row: holds NaN or infinity; empty: none does
+  /// Scaled units: exponents of the scales, rows x blocks; a row with a NaN scale is special (its
+  /// entry is 0).
+  std::vector<std::int16_t> scales;
+  std::int64_t blocks = 0;
+
+  bool empty() const { return present.empty(); }  ///< every value is zero
+};
+
+/// The operands of a product.
+struct FusedOperands {
+  FusedRule rule;
+  FusedSide a, b;
+  Exponents c;             ///< of the finite non-zero values of C
+  bool special_c = false;  ///< C holds NaN or infinity: such an element must be read as +0
+  /// No sum can overflow the register: |C| plus the magnitudes of all products stays below. Sums
+  /// only shrink by cuts toward zero; float16 registers are given room for their roundings.
+  bool bounded = false;
+  /// Leaving zero products and a zero C out of the largest exponent changes no result: where a step
+  /// has a non-zero product, that one has a larger exponent; where it has none, every C that can
+  /// occur is a multiple of the last kept bit.
+  bool zeros_never_count = false;
+
+  /// Largest exponent of a product that can occur, scales included.
+  int highest_product = 0;
+  /// Every product, scales included, is a multiple of 2^lowest_bit.
+  int lowest_bit = 0;
+  /// Some outputs must be computed again by finish_fused().
+  bool any_special() const {
+    return special_c || !a.special_rows.empty() || !b.special_rows.empty();
+  }
+};
+
+/// Decodes both operands. Empty where the description, a format or K = 0 is not covered. Throws
+/// Error as Unit::multiply does.
+std::optional<FusedOperands> prepare_fused(const UnitDescription&, const Gemm&);
+
+/// Computes the outputs that meet NaN or infinity (rows of special_rows, C not finite) again. The
+/// others, and those whose special turns out not to matter, must be in `d` already; a finite path
+/// that overflowed must have left infinity there. Does nothing when there are none.
+void finish_fused(const UnitDescription&, const Gemm&, const FusedOperands&);
+
+}  // namespace numemu::unit

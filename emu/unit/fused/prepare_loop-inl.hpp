@@ -1,0 +1,271 @@
+// The loops of a fused tile: packs some steps at a time, runs them block by block, stores the
+// registers; once per Highway target.
+#if defined(NUMEMU_FUSED_LOOP_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef NUMEMU_FUSED_LOOP_INL
+#undef NUMEMU_FUSED_LOOP_INL
+#else
+#define NUMEMU_FUSED_LOOP_INL
+#endif
+
+#include <hwy/aligned_allocator.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "emu/unit/fused/prepare_panels-inl.hpp"
+#include "emu/unit/fused/prepare_registers-inl.hpp"
+#include "emu/unit/fused/prepare_values.hpp"
+
+#if HWY_TARGET != HWY_SCALAR  // which has no halves of vectors
+HWY_BEFORE_NAMESPACE();
+namespace numemu::unit::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Where the factors of a step lie: `runs` runs of `run` depths, `skip` depths apart.
+struct StepDepths {
+  std::int64_t run, runs, skip;
+  explicit StepDepths(const FusedRule& rule)
+      : run(rule.pairs_mod4 ? 2 : rule.group),
+        runs(rule.pairs_mod4 ? rule.group / 2 : 1),
+        skip(rule.pairs_mod4 ? 2 : 0) {}
+};
+
+/// Depth of a step's first product, from the first depth of a slice of whole instructions.
+inline std::int64_t FirstDepth(const FusedRule& rule, std::int64_t step) {
+  return rule.pairs_mod4 ? step / 2 * 2 * rule.group + step % 2 * 2 : step * rule.group;
+}
+
+/// The largest exponent of each output's products in a step, at least the given one, biased by 127;
+/// recursion keeps every vector in a register.
+template <int kRows>
+struct LargestExponents {
+  using D = hn::ScalableTag<std::int16_t>;
+  hn::Vec<D> row;
+  LargestExponents<kRows - 1> rest;
+
+  HWY_INLINE void Start(hn::Vec<D> least) {
+    row = least;
+    rest.Start(least);
+  }
+  HWY_INLINE void Include(const std::int32_t* rows, hn::Vec<D> lanes) {
+    const D d;
+    const hn::Repartition<std::int32_t, D> pairs;
+    row = hn::Max(row, hn::Add(lanes, hn::BitCast(d, hn::Set(pairs, *rows))));
+    rest.Include(rows + 1, lanes);
+  }
+  HWY_INLINE void Find(const StepDepths& depths, int least, const std::int32_t* rows,
+                       const std::int16_t* lanes) {
+    constexpr int kBias = 127;
+    const D d;
+    Start(hn::Set(d, static_cast<std::int16_t>(least + kBias)));
+    const std::size_t width = hn::Lanes(d);
+    for (std::int64_t c = 0; c < depths.runs; ++c) {
+      for (std::int64_t q = 0; q < depths.run; ++q) {
+        Include(rows, hn::Load(d, lanes));
+        rows += kRowPanel;
+        lanes += width;
+      }
+      rows += depths.skip * kRowPanel;
+      lanes += depths.skip * static_cast<std::int64_t>(width);
+    }
+  }
+  /// Of the first and of the second half of the lanes, in 32 bits.
+  HWY_INLINE auto Low() const {
+    return hn::PromoteTo(hn::ScalableTag<std::int32_t>(), hn::LowerHalf(hn::Half<D>(), row));
+  }
+  HWY_INLINE auto High() const {
+    return hn::PromoteTo(hn::ScalableTag<std::int32_t>(), hn::UpperHalf(hn::Half<D>(), row));
+  }
+};
+template <>
+struct LargestExponents<0> {
+  HWY_INLINE void Start(hn::Vec<hn::ScalableTag<std::int16_t>>) {}
+  HWY_INLINE void Include(const std::int32_t*, hn::Vec<hn::ScalableTag<std::int16_t>>) {}
+};
+
+/// What a register block reads and writes: rows and lanes of one slice.
+template <class T>
+struct Block {
+  const FusedSteps& steps;
+  const T* rows;                       ///< [k][kRowPanel]
+  const std::int32_t* row_exponents;   ///< the same
+  const T* lanes;                      ///< [k][kCopies * PanelLanes()]
+  const std::int16_t* lane_exponents;  ///< [k][PanelLanes()]
+  float* sums;                         ///< registers, [row][PanelLanes()]
+  std::int64_t first_step, step_count;
+};
+
+/// c += sums under rounding to nearest, which the caller must have set.
+HWY_NOINLINE inline void AddNearest(const FusedRule& rule, const float* sums, std::int64_t count,
+                                    float* c) {
+  const hn::ScalableTag<float> d;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < count; i += step) {
+    // Two float16 numbers of 11 bits survive the rounding to float32 on the way: 24 >= 2 * 11 + 2.
+    auto sum = hn::Add(hn::Load(d, c + i), hn::Load(d, sums + i));
+    if (rule.half) sum = RoundToHalf(d, sum);
+    hn::Store(sum, d, c + i);
+  }
+}
+
+/// C and the last sum of an instruction whose C enters at the end. The compiler may move arithmetic
+/// across the guard, but not a call.
+HWY_NOINLINE inline void AddToC(const FusedRule& rule, const float* sums, std::int64_t count,
+                                float* c) {
+  const FloatGuard nearest;
+  AddNearest(rule, sums, count, c);
+}
+
+/// Runs all steps of the slice on rows [row, row + R) of a panel.
+template <class Form, int kRows, class T>
+void RunRows(std::int64_t rows, const Block<T>& block) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return RunRows<Form, kRows - 1>(rows, block);
+  }
+  const FusedRule& rule = block.steps.rule;
+  if (!rule.c_at_end) return Form::template Multiply<kRows>(block);
+  const std::int64_t size = kRows * PanelLanes(), each = rule.instruction / rule.group;
+  HWY_ALIGN float sums[kRows * hn::MaxLanes(hn::ScalableTag<std::int16_t>())];
+  Block<T> instruction = block;
+  instruction.sums = sums;
+  instruction.step_count = each;
+  for (std::int64_t s = 0; s < block.step_count; s += each) {
+    std::fill_n(sums, size, 0.0f);
+    instruction.first_step = block.first_step + s;
+    Form::template Multiply<kRows>(instruction);
+    AddToC(rule, sums, size, block.sums);
+  }
+}
+
+/// The registers of a panel at the beginning: C, +0 where it is not finite or missing.
+inline void BeginPanel(const FusedTile& t, std::int64_t row, std::int64_t rows, std::int64_t lane,
+                       std::int64_t lanes, float* sums) {
+  const std::int64_t width = PanelLanes();
+  std::fill_n(sums, kRowPanel * width, 0.0f);
+  if (t.c == nullptr) return;
+  HWY_ALIGN std::uint16_t codes[hn::MaxLanes(hn::ScalableTag<std::int16_t>())];
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t first = (row + i) * t.row_stride + lane * t.lane_stride;
+    float* to = sums + i * width;
+    if (t.steps->rule.half) {
+      const auto* c = static_cast<const std::uint16_t*>(t.c);
+      for (std::int64_t j = 0; j < lanes; ++j) codes[j] = c[first + j * t.lane_stride];
+      float16_to_float32(codes, lanes, to);
+    } else {
+      const auto* c = static_cast<const float*>(t.c);
+      for (std::int64_t j = 0; j < lanes; ++j) to[j] = c[first + j * t.lane_stride];
+    }
+    for (std::int64_t j = 0; j < lanes; ++j) to[j] = std::isfinite(to[j]) ? to[j] : 0.0f;
+  }
+}
+
+/// D from the registers of a panel.
+inline void EndPanel(const FusedTile& t, std::int64_t row, std::int64_t rows, std::int64_t lane,
+                     std::int64_t lanes, float* sums) {
+  const std::int64_t width = PanelLanes(), first = row * t.row_stride + lane * t.lane_stride;
+  if (t.steps->rule.half) {
+    HWY_ALIGN std::uint16_t codes[hn::MaxLanes(hn::ScalableTag<std::int16_t>())];
+    auto* d = static_cast<std::uint16_t*>(t.d) + first;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      HalfCodes(sums + i * width, width, static_cast<std::uint16_t>(t.steps->nan_code), codes);
+      for (std::int64_t j = 0; j < lanes; ++j) d[i * t.row_stride + j * t.lane_stride] = codes[j];
+    }
+    return;
+  }
+  auto* d = static_cast<float*>(t.d) + first;
+  PutNan(sums, rows * width, static_cast<std::uint32_t>(t.steps->nan_code));
+  if (t.lane_stride == 1) {
+    for (std::int64_t i = 0; i < rows; ++i) CopyRun(sums + i * width, d + i * t.row_stride, lanes);
+  } else {
+    StoreTransposed(sums, width, rows, lanes, d, t.lane_stride);
+  }
+}
+
+/// Where floats are packed: at once where the form reads them, else in a buffer.
+template <class Form>
+float* Place(typename Form::Value* packed, float* buffer) {
+  if constexpr (Form::kReadsFloats) {
+    return packed;
+  } else {
+    return buffer;
+  }
+}
+
+/// One tile on the calling thread, which must round toward zero.
+template <class Form>
+void RunFusedTile(const FusedTile& t) {
+  using T = typename Form::Value;
+  const FusedSteps& steps = *t.steps;
+  const FusedRule& rule = steps.rule;
+  const std::int64_t width = PanelLanes(), each = rule.instruction / rule.group;
+  const std::int64_t total = rule.steps(t.k);
+  const std::int64_t per_slice =
+      std::min(total, std::max<std::int64_t>(Form::kSlice / rule.instruction, 1) * each);
+  const std::int64_t slice = per_slice * rule.group;
+  const std::int64_t rows = t.row_end - t.row_begin, lanes = t.lane_end - t.lane_begin;
+  const std::int64_t row_panels = (rows + kRowPanel - 1) / kRowPanel;
+  const std::int64_t lane_panels = (lanes + width - 1) / width;
+  const std::int64_t panel = kRowPanel * slice, panel_sums = kRowPanel * width;
+
+  // A vector more than needed: the last one may reach beyond.
+  const auto room = [&](std::int64_t n) { return static_cast<std::size_t>(n + width); };
+  const auto floats = hwy::AllocateAligned<float>(room(std::max(width, kRowPanel) * slice));
+  const auto row_values = hwy::AllocateAligned<T>(room(row_panels * panel));
+  const auto row_exponents = hwy::AllocateAligned<std::int32_t>(room(row_panels * panel));
+  const auto lane_values = hwy::AllocateAligned<T>(room(Form::kCopies * width * slice));
+  const auto lane_exponents = hwy::AllocateAligned<std::int16_t>(room(width * slice));
+  const auto runs = hwy::AllocateAligned<Run>(static_cast<std::size_t>(2 * slice + 1));
+  const auto sums =
+      hwy::AllocateAligned<float>(static_cast<std::size_t>(row_panels * lane_panels * panel_sums));
+  std::fill_n(floats.get(), room(std::max(width, kRowPanel) * slice), 0.0f);
+
+  for (std::int64_t first = 0; first < total; first += per_slice) {
+    const std::int64_t step_count = std::min(per_slice, total - first);
+    const std::int64_t k = first * rule.group, depth = step_count * rule.group;
+    const std::int64_t present = std::clamp<std::int64_t>(t.k - k, 0, depth);
+    Run *row_runs = runs.get(), *lane_runs = runs.get() + slice;
+    const std::int64_t row_run_count = FindRuns(t.rows->values.depth + k, present, row_runs);
+    const std::int64_t lane_run_count = FindRuns(t.lanes->values.depth + k, present, lane_runs);
+    for (std::int64_t p = 0; p < row_panels; ++p) {
+      const std::int64_t row = t.row_begin + p * kRowPanel;
+      const PanelSlice part{*t.rows,   row,      std::min(kRowPanel, t.row_end - row),
+                            kRowPanel, k,        present,
+                            depth,     row_runs, row_run_count};
+      float* const values = Place<Form>(row_values.get() + p * panel, floats.get());
+      PackValues(part, values);
+      PackRowExponents(part, steps, values, row_exponents.get() + p * panel);
+      Form::PackRows(part, rule, values, row_values.get() + p * panel);
+    }
+    for (std::int64_t q = 0; q < lane_panels; ++q) {
+      const std::int64_t lane = t.lane_begin + q * width;
+      const std::int64_t panel_lanes = std::min(width, t.lane_end - lane);
+      const PanelSlice part{*t.lanes, lane,  panel_lanes, width,         k,
+                            present,  depth, lane_runs,   lane_run_count};
+      float* const values = Place<Form>(lane_values.get(), floats.get());
+      PackValues(part, values);
+      PackLaneExponents(part, steps, values, lane_exponents.get());
+      Form::PackLanes(part, steps, values, lane_values.get());
+      for (std::int64_t p = 0; p < row_panels; ++p) {
+        const std::int64_t row = t.row_begin + p * kRowPanel;
+        const std::int64_t panel_rows = std::min(kRowPanel, t.row_end - row);
+        float* sum = sums.get() + (q * row_panels + p) * panel_sums;
+        if (first == 0) BeginPanel(t, row, panel_rows, lane, panel_lanes, sum);
+        for (std::int64_t r = 0; r < panel_rows; r += Form::kRows) {
+          RunRows<Form, Form::kRows, T>(
+              panel_rows - r,
+              {steps, row_values.get() + p * panel + r, row_exponents.get() + p * panel + r,
+               lane_values.get(), lane_exponents.get(), sum + r * width, 0, step_count});
+        }
+        if (first + step_count == total) EndPanel(t, row, panel_rows, lane, panel_lanes, sum);
+      }
+    }
+  }
+}
+
+}  // namespace numemu::unit::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET != HWY_SCALAR
+#endif  // NUMEMU_FUSED_LOOP_INL

@@ -1,0 +1,143 @@
+// Reads an operand of a fused product as float32 and finds what the proofs of fast paths ask.
+#include "emu/unit/fused/prepare_side.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "emu/unit/fused/prepare_values.hpp"
+#include "formats/codec.hpp"
+#include "formats/quantize.hpp"
+#include "formats/simd/decode.hpp"
+
+namespace numemu::unit {
+namespace {
+
+constexpr std::uint32_t kInfinity = 0x7f800000;
+
+/// Masks the container bits that the unit does not read; nothing where it rounds in another way.
+std::optional<std::uint32_t> input_mask(const UnitDescription& unit, const Format& operand) {
+  int dropped = operand.container_shift;
+  if (unit.input.format != nullptr) {
+    if (unit.input.rounding.mode != RoundingMode::rtz ||
+        container_of(*unit.input.format) != Container::floats ||
+        container_of(operand) != Container::floats)
+      return std::nullopt;
+    dropped = std::max(dropped, unit.input.format->container_shift);
+  }
+  return ~std::uint32_t{0} << dropped;
+}
+
+/// The unpadded source as float32.
+std::unique_ptr<float[]> decode_all(const Operand& operand, std::int64_t size, std::uint32_t mask) {
+  const Format& format = *operand.format;
+  auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));
+  if (container_of(format) == Container::bytes) {
+    simd::decode_bytes(decode_table(format), static_cast<const std::uint8_t*>(operand.codes), size,
+                       values.get(), false);
+  } else if (is_float16(&format)) {
+    float16_to_float32(static_cast<const std::uint16_t*>(operand.codes), size, values.get());
+  } else if (is_ieee(&format, 8, 7, 127)) {
+    bfloat16_to_float32(static_cast<const std::uint16_t*>(operand.codes), size, values.get());
+  } else if (container_of(format) == Container::floats) {
+    const auto* codes = static_cast<const float*>(operand.codes);
+    for (std::int64_t i = 0; i < size; ++i)
+      values[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(codes[i]) & mask);
+  } else {
+    for (std::int64_t i = 0; i < size; ++i)
+      values[i] = static_cast<float>(double_or_nan(decode(format, code_at(operand, i))));
+  }
+  return values;
+}
+
+Source<float> read_values(const Operand& operand, std::int64_t rows, std::int64_t depth,
+                          std::uint32_t mask, std::int64_t& size) {
+  const Padding& padding = operand.gather->padding;
+  size = source_size(operand, rows, depth);
+  Source<float> source{nullptr, operand.gather->row.data(), operand.gather->depth.data(), nullptr};
+  if (container_of(*operand.format) == Container::floats && mask == ~std::uint32_t{0} &&
+      padding.identity()) {
+    source.values = static_cast<const float*>(operand.codes);
+    return source;
+  }
+  source.storage = decode_all(operand, size, mask);
+  if (!padding.identity()) {
+    size = padding.padded_size();
+    auto padded = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));
+    pad(padding, source.storage.get(), padded.get(), 0.0f);
+    source.storage = std::move(padded);
+  }
+  source.values = source.storage.get();
+  return source;
+}
+
+/// Marks the rows that hold NaN or infinity, then replaces those by +0.
+void take_out_specials(FusedSide& side, std::int64_t rows, std::int64_t depth, std::int64_t size) {
+  const auto special = [&](std::int64_t i) { return !std::isfinite(side.values.values[i]); };
+  side.special_rows.assign(static_cast<std::size_t>(rows), 0);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int32_t* offsets = side.values.depth;
+    side.special_rows[static_cast<std::size_t>(r)] = std::any_of(
+        offsets, offsets + depth, [&](std::int32_t o) { return special(side.values.row[r] + o); });
+  }
+  auto finite = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));
+  for (std::int64_t i = 0; i < size; ++i) finite[i] = special(i) ? 0.0f : side.values.values[i];
+  side.values.storage = std::move(finite);
+  side.values.values = side.values.storage.get();
+}
+
+}  // namespace
+
+bool is_ieee(const Format* f, int exponent_bits, int mantissa_bits, int bias) {
+  return f != nullptr && f->kind == Kind::floating && f->is_signed &&
+         f->exponent_bits == exponent_bits && f->mantissa_bits == mantissa_bits &&
+         f->bias == bias && f->specials == Specials::ieee && f->field_zero == FieldZero::subnormal;
+}
+bool reads_as_float32(const UnitDescription& unit, const Format& operand) {
+  return container_of(operand) && operand.kind == Kind::floating && fits_float32(operand) &&
+         exponents_of(operand).low >= -149 && input_mask(unit, operand);
+}
+
+FusedSide prepare_side(const UnitDescription& unit, const Operand& operand, std::int64_t rows,
+                       std::int64_t depth) {
+  FusedSide side;
+  std::int64_t size = 0;
+  const std::uint32_t mask = *input_mask(unit, *operand.format);
+  side.values = read_values(operand, rows, depth, mask, size);
+  side.emin = smallest_normal_exponent(*operand.format);
+  // Of what is left of it: an input rounding shortens float32.
+  side.mantissa_bits = std::min(operand.format->mantissa_bits, 23 - std::countr_zero(mask));
+  Survey found = survey(side.values.values, size);
+  if (found.most >= kInfinity) {
+    take_out_specials(side, rows, depth, size);
+    found = survey(side.values.values, size);
+  }
+  if (found.most == 0) return side;
+  const auto exponent = [](std::uint32_t magnitude) {
+    return std::max<int>(static_cast<int>(magnitude >> 23), 1) - 127;
+  };
+  side.lowest = std::max(exponent(found.least), side.emin);
+  side.highest = std::max(exponent(found.most), side.emin);
+  // The last bit is that of the number's own binade, but never below the format's.
+  const int bit = exponent(found.least) - side.mantissa_bits;
+  side.present = {std::max(bit, exponents_of(*operand.format).low), side.highest + 1};
+  return side;
+}
+
+void read_scales(FusedSide& side, const Format& format, const std::uint8_t* codes,
+                 std::int64_t rows, std::int64_t blocks) {
+  side.blocks = blocks;
+  side.scales.resize(static_cast<std::size_t>(rows * side.blocks));
+  for (std::int64_t i = 0; i < rows * side.blocks; ++i) {
+    const Value scale = decode(format, codes[i]);
+    if (scale.kind == Class::finite) {
+      side.scales[static_cast<std::size_t>(i)] =
+          static_cast<std::int16_t>(scale.exponent + std::bit_width(scale.significand) - 1);
+    } else {
+      side.special_rows.resize(static_cast<std::size_t>(rows));
+      side.special_rows[static_cast<std::size_t>(i / side.blocks)] = 1;
+    }
+  }
+}
+
+}  // namespace numemu::unit

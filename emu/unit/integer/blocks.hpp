@@ -1,0 +1,34 @@
+// A product cut into tiles for threads, slices of the depth and blocks of 32 x 32 outputs.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "emu/unit/integer/block.hpp"
+#include "emu/unit/tiles.hpp"
+
+namespace numemu::unit {
+
+/// One block and one slice of its depth, packed.
+struct PackedBlock {
+  Block block;                   ///< of the first planes; `sums`, `from_zero` are the caller's
+  std::int64_t plane_bytes = 0;  ///< from the tiles of one plane to those of the next
+  std::int64_t row = 0, lane = 0, depth = 0;  ///< where the block and its slice begin
+  bool first = true, last = true;             ///< slice of the depth
+  void* state = nullptr;                      ///< kept from slice to slice, 64-byte aligned
+};
+
+/// What to cut. Each side has one or more planes: the same gather over other elements.
+struct BlockProduct {
+  const std::vector<Elements>&rows, &lanes;
+  TileShape shape{.rows = 512, .lanes = 512, .granule = kBlock};
+  std::int64_t slice_chunks = 16;  ///< of the depth at a time: 512 rows are then 512 KiB
+  std::int64_t state_bytes = 0;    ///< per block
+  BlockKernel kernel = {};         ///< its enter() and leave() are called around a thread's blocks
+};
+
+/// Calls body for every block and slice, the slices of a block in ascending order on one thread. A
+/// product of no depth has one empty slice.
+void for_each_block(const BlockProduct&, const std::function<void(const PackedBlock&)>& body);
+
+}  // namespace numemu::unit

@@ -1,0 +1,139 @@
+// Exact products of digits in AMX tiles: one int32 sum per weight, recombined and rounded once.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+
+#include "emu/unit/integer/blocks.hpp"
+#include "emu/unit/integer/digit_sums.hpp"
+#include "emu/unit/integer/digits.hpp"
+#include "emu/unit/integer/integer.hpp"
+#include "emu/unit/operand.hpp"
+
+namespace numemu::unit {
+namespace {
+
+constexpr std::int64_t kPlane = kBlock * kBlock, kSliceChunks = 16;
+constexpr std::int64_t kSliceDepth = kSliceChunks * kChunkBytes;
+
+/// Whether every partial recombination is below 2^53. With |a| <= 2^p, |b| <= 2^q the exact sum is
+/// at most k 2^(p+q). Horner's rule down to weight s gives that sum less its lower weights, over
+/// 256^s. Weight r has at most r + 1 <= 4 pairs of digits, of at most 2^14 each, so the lower
+/// weights are below 4 k 2^14 256^(s-1) 256/255, over 256^s less than k 2^8.1: in all below k
+/// (2^(p+q) + 2^8.1) < k 2^(max(p+q, 9) + 1).
+bool fits_float64(int p, int q, std::int64_t k) {
+  const int doublings =
+      std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1));
+  return std::max(p + q, 9) + 1 + doublings <= 53;
+}
+
+/// What is kept of a block from slice to slice.
+struct State {
+  double* totals;
+  std::int32_t* planes;
+};
+
+State state_of(const PackedBlock& b) {
+  auto* totals = static_cast<double*>(b.state);
+  return {totals, reinterpret_cast<std::int32_t*>(totals + kPlane)};
+}
+
+/// Adds the digit products of a slice to every plane, or begins them.
+void add_slice(const PackedBlock& packed, int a_digits, int b_digits, bool fresh,
+               BlockFunction multiply, std::int32_t* planes) {
+  for (int weight = 0; weight < a_digits + b_digits - 1; ++weight) {
+    Block block = packed.block;
+    block.sums = planes + weight * kPlane;
+    block.from_zero = fresh;
+    for (int i = std::max(0, weight - b_digits + 1); i <= std::min(weight, a_digits - 1); ++i) {
+      block.rows = packed.block.rows + i * packed.plane_bytes;
+      block.lanes = packed.block.lanes + (weight - i) * packed.plane_bytes;
+      multiply(block);
+      block.from_zero = false;
+    }
+  }
+}
+
+/// Which outputs are -0: those of products that all are zeros of negative sign, and such a C.
+/// Decodes the operands only when asked.
+class ZeroSigns {
+ public:
+  explicit ZeroSigns(const Gemm& g) : g_(g) {}
+
+  bool all_negative(std::int64_t i, std::int64_t j) {
+    std::call_once(decoded_, [&] {
+      const auto same = [](const Value& v) { return v; };
+      a_ = decode_source<Value>(g_.a, g_.m, g_.k, same);
+      b_ = decode_source<Value>(g_.b, g_.n, g_.k, same);
+    });
+    for (std::int64_t k = 0; k < g_.k; ++k) {
+      const Value &x = a_.values[a_.row[i] + a_.depth[k]], &y = b_.values[b_.row[j] + b_.depth[k]];
+      const bool zero = x.kind == Class::zero || y.kind == Class::zero;
+      if (!zero || x.negative == y.negative) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Gemm& g_;
+  std::once_flag decoded_;
+  Source<Value> a_, b_;
+};
+
+}  // namespace
+
+bool multiply_exact_digits(const Gemm& g) {
+  // Zeros of C are looked at again after D is written.
+  if (!has_amx() || (g.c != nullptr && g.c == g.d)) return false;
+  const auto a = find_digits(g.a, g.m, g.k);
+  const auto b = a ? find_digits(g.b, g.n, g.k) : std::nullopt;
+  // Sums of float64 with any float32 stay far from its ends.
+  constexpr int kLargestExponent = 800;
+  if (!b || !fits_float64(a->bits, b->bits, g.k) || std::abs(a->low + b->low) > kLargestExponent)
+    return false;
+
+  const auto rows = read_planes(g.a, g.m, g.k, a->tables);
+  const auto lanes = read_planes(g.b, g.n, g.k, b->tables);
+  const int a_digits = static_cast<int>(rows.size()), b_digits = static_cast<int>(lanes.size());
+  const int weights = a_digits + b_digits - 1;
+  const bool one_slice = g.k <= kSliceDepth;
+  BlockProduct product{rows, lanes};
+  product.shape = {
+      .rows = one_slice ? 256 : 128, .lanes = one_slice ? 512 : 256, .granule = kBlock};
+  product.slice_chunks = kSliceChunks;
+  product.state_bytes = kPlane * (8 + 4 * weights);
+  product.kernel = amx_kernel(false, false);
+
+  // Digits are from -128 to 127: pairs * depth * 2^14 < 2^31 keeps a plane exact.
+  const int pairs = std::min(a_digits, b_digits);
+  const std::int64_t slices_per_fold = ((std::int64_t{1} << 17) - 1) / (pairs * kSliceDepth);
+  const double scale = std::ldexp(1.0, a->low + b->low);
+  const auto* c = static_cast<const float*>(g.c);
+  auto* d = static_cast<float*>(g.d);
+  ZeroSigns zeros(g);
+  for_each_block(product, [&](const PackedBlock& packed) {
+    const State state = state_of(packed);
+    const std::int64_t slice = packed.depth / kSliceDepth;
+    const bool fresh = slice % slices_per_fold == 0;
+    DigitSums sums{state.planes, weights, state.totals, scale};
+    if (fresh && slice == slices_per_fold) std::fill_n(state.totals, kPlane, 0.0);
+    if (fresh && slice != 0) fold_digit_sums(sums);
+    add_slice(packed, a_digits, b_digits, fresh, product.kernel.run, state.planes);
+    if (!packed.last) return;
+    if (slice < slices_per_fold) sums.totals = nullptr;
+    const std::int64_t at = packed.row * g.n + packed.lane;
+    const bool minus_zeros = round_digit_sums(sums, packed.block.row_count, packed.block.lane_count,
+                                              c == nullptr ? nullptr : c + at, d + at, g.n);
+    if (!minus_zeros) return;
+    for (std::int64_t i = packed.row; i < packed.row + packed.block.row_count; ++i) {
+      for (std::int64_t j = packed.lane; j < packed.lane + packed.block.lane_count; ++j) {
+        const std::int64_t output = i * g.n + j;
+        const bool candidate = c[output] == 0 && std::signbit(c[output]) && d[output] == 0;
+        if (candidate && zeros.all_negative(i, j)) d[output] = -0.0f;
+      }
+    }
+  });
+  return true;
+}
+
+}  // namespace numemu::unit

@@ -1,0 +1,194 @@
+// Integer cores: chooses a kernel whose proof covers the product, reads its operands and runs it.
+#include "emu/unit/integer/integer.hpp"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "emu/unit/integer/block_wide.hpp"
+#include "emu/unit/integer/blocks.hpp"
+#include "emu/unit/integer/finish.hpp"
+#include "emu/unit/integer/path.hpp"
+#include "emu/unit/integer/plan.hpp"
+
+namespace numemu::unit {
+namespace {
+
+struct Side {
+  int size = 1;
+  bool signs = false;
+  ElementRule rule;
+};
+
+/// How both operands are read, and by what they are multiplied modulo 2^32.
+struct Way {
+  Side rows, lanes;
+  BlockKernel kernel;
+};
+
+std::uint32_t bit(int n) { return std::uint32_t{1} << n; }
+
+/// The number of each code, less `zero`.
+ElementRule numbers(const Format& format, int zero = 0) {
+  // Code 0 is +1, code 1 is -1.
+  if (format.kind == Kind::sign) return {.mask = 1, .flip = 1, .shift = 1, .subtract = 1};
+  const std::uint32_t sign = format.is_signed ? bit(format.bits - 1) : 0;
+  return {.mask = bit(format.bits) - 1,
+          .flip = sign,
+          .subtract = sign + static_cast<std::uint32_t>(zero)};
+}
+
+ElementRule codes(const Format& format, int shift = 0) {
+  return {.mask = bit(format.bits) - 1, .shift = shift};
+}
+
+/// uint8 alone needs unsigned bytes, uint16 alone more than int16.
+bool needs_sign_bit(const Format& format, int bits) {
+  return !format.is_signed && format.bits == bits;
+}
+
+Way bytes_by_vnni(const Format& a, const Format& b) {
+  const int zero_a = needs_sign_bit(a, 8) ? kZeroRows : 0;
+  const int zero_b = b.is_signed ? kZeroLanes : 0;
+  const ByteZeros zeros = zero_a == 0 ? (zero_b == 0 ? ByteZeros::none : ByteZeros::lanes)
+                                      : (zero_b == 0 ? ByteZeros::rows : ByteZeros::both);
+  return {{.rule = numbers(a, zero_a)}, {.rule = numbers(b, zero_b)}, vnni_bytes_kernel(zeros)};
+}
+
+/// Numbers, or indices of table entries: products[a << b_bits | b].
+Way words(const UnitDescription& unit, const Format& a, const Format& b) {
+  const bool table = unit.core == CoreKind::table;
+  return {{.size = 4, .rule = table ? codes(a, b.bits) : numbers(a)},
+          {.size = 4, .rule = table ? codes(b) : numbers(b)},
+          table ? portable_table_kernel() : BlockKernel{}};
+}
+
+std::optional<Way> find_way(const UnitDescription& unit, const Format& a, const Format& b,
+                            IntegerPath path) {
+  const bool any = path == IntegerPath::best;
+  const bool portable = any || path == IntegerPath::portable;
+  if (unit.core == CoreKind::xnor) {
+    const Side side{.size = 1, .signs = true, .rule = codes(a)};
+    return portable ? std::optional<Way>({side, side, portable_signs_kernel()}) : std::nullopt;
+  }
+  if (unit.core == CoreKind::table) {
+    return portable ? std::optional<Way>(words(unit, a, b)) : std::nullopt;
+  }
+  const bool bytes = a.bits <= 8 && b.bits <= 8;
+  const bool halves = !needs_sign_bit(a, 16) && !needs_sign_bit(b, 16);
+  if (bytes && (any || path == IntegerPath::amx) && has_amx()) {
+    return Way{{.rule = numbers(a)},
+               {.rule = numbers(b)},
+               amx_kernel(needs_sign_bit(a, 8), needs_sign_bit(b, 8))};
+  }
+  const bool vnni = (any || path == IntegerPath::vnni) && has_vnni();
+  if (bytes && vnni) return bytes_by_vnni(a, b);
+  if (halves && (vnni || portable)) {
+    return Way{{.size = 2, .rule = numbers(a)},
+               {.size = 2, .rule = numbers(b)},
+               vnni ? vnni_pairs_kernel() : portable_pairs_kernel()};
+  }
+  return std::nullopt;
+}
+
+/// The operands in the elements that both sides are read as.
+struct Operands {
+  Operands(const Gemm& g, const Side& a, const Side& b) {
+    rows.push_back(read_elements(g.a, g.m, g.k, a.size, a.rule));
+    lanes.push_back(read_elements(g.b, g.n, g.k, b.size, b.rule));
+    rows.front().signs = a.signs;
+    lanes.front().signs = b.signs;
+  }
+  std::vector<Elements> rows, lanes;
+};
+
+OutputBlock outputs_of(const PackedBlock& b) {
+  return {b.row, b.lane, b.block.row_count, b.block.lane_count};
+}
+
+const std::int32_t* table_of(const UnitDescription& unit) {
+  return unit.core == CoreKind::table ? unit.products->data() : nullptr;
+}
+
+void multiply_modulo(const UnitDescription& unit, const Gemm& g, const Way& way,
+                     const RegisterArrays& arrays) {
+  const Operands operands(g, way.rows, way.lanes);
+  BlockProduct product{operands.rows, operands.lanes};
+  product.state_bytes = kBlock * kBlock * 4;
+  product.kernel = way.kernel;
+  for_each_block(product, [&](const PackedBlock& packed) {
+    Block block = packed.block;
+    block.sums = static_cast<std::int32_t*>(packed.state);
+    block.from_zero = packed.first;
+    block.table = table_of(unit);
+    way.kernel.run(block);
+    if (packed.last) store_sums(arrays, outputs_of(packed), block.sums);
+  });
+}
+
+void multiply_wide(const UnitDescription& unit, const Gemm& g, const IntegerPlan& plan,
+                   const RegisterArrays& arrays) {
+  const Way way = words(unit, *g.a.format, *g.b.format);
+  const Operands operands(g, way.rows, way.lanes);
+  BlockProduct product{operands.rows, operands.lanes};
+  product.shape = {.rows = 128, .lanes = 128, .granule = kBlock};
+  product.state_bytes = sizeof(WideState) + kBlock * kBlock * 4;
+  // A saturating register starts from C. Wrapped sums need no steps, and C joins them at the end.
+  RegisterArrays start = arrays, end = arrays;
+  WideBlock limits;
+  limits.step_size = plan.step;
+  if (plan.saturates) {
+    end.c = nullptr;
+    limits.high = (std::int64_t{1} << (arrays.bits - 1)) - 1;
+    limits.low = -limits.high - 1;
+  } else {
+    start.c = nullptr;
+    limits.high = std::numeric_limits<std::int64_t>::max();
+    limits.low = std::numeric_limits<std::int64_t>::min();
+  }
+  for_each_block(product, [&](const PackedBlock& packed) {
+    WideBlock wide = limits;
+    wide.block = packed.block;
+    wide.block.table = table_of(unit);
+    wide.state = static_cast<WideState*>(packed.state);
+    wide.block.sums = reinterpret_cast<std::int32_t*>(wide.state + 1);
+    wide.first = packed.first;
+    wide.last = packed.last;
+    wide.done = packed.depth % plan.step;
+    if (packed.first) load_c(start, outputs_of(packed), wide.block.sums);
+    run_wide(wide);
+    if (packed.last) store_sums(end, outputs_of(packed), wide.block.sums);
+  });
+}
+
+}  // namespace
+
+bool has_path(IntegerPath path) {
+  return path == IntegerPath::amx ? has_amx() : path != IntegerPath::vnni || has_vnni();
+}
+
+bool multiply_integer(const UnitDescription& unit, const Gemm& g, IntegerPath path) {
+  const std::optional<IntegerPlan> plan = plan_integer(unit, g);
+  if (!plan) return false;
+  const RegisterArrays arrays{
+      .bits = unit.accumulator.bits, .saturates = plan->saturates, .n = g.n, .c = g.c, .d = g.d};
+  const auto one_clamp = [&] {
+    return sums_fit(*plan, g.k) &&
+           clamps_once(*plan, arrays.bits, g.k, g.k <= plan->step ? 0 : largest_c(arrays, g.m));
+  };
+  if (path != IntegerPath::wide && (!plan->saturates || one_clamp())) {
+    if (const auto way = find_way(unit, *g.a.format, *g.b.format, path)) {
+      multiply_modulo(unit, g, *way, arrays);
+      return true;
+    }
+  }
+  if (path != IntegerPath::wide && path != IntegerPath::best) return false;
+  multiply_wide(unit, g, *plan, arrays);
+  return true;
+}
+
+bool multiply_integer(const UnitDescription& unit, const Gemm& g) {
+  return multiply_integer(unit, g, IntegerPath::best);
+}
+
+}  // namespace numemu::unit

@@ -1,0 +1,23 @@
+// Multiply-adds that are each rounded to a small register: the fast path of CoreKind::chain.
+#pragma once
+#include "emu/unit/description.hpp"
+#include "emu/unit/unit.hpp"
+
+namespace numemu::unit {
+
+/// D = A x B + C as ReferenceDot computes it, over OpenMP threads. False, and nothing is written,
+/// where the product is not one that the vector loops are proven for:
+/// - the unit is not one plain chain: another core than `chain`; several chains, Kahan, products
+///   rounded first; C after the chain; an order other than ascending; an instruction size; flushed
+///   subnormals; products that overflow; x86 NaN; scales; sparsity; rounded inputs;
+/// - C or D differ from the register; overflow_to_infinity; a floating register that is unsigned,
+///   has no mantissa bits or no subnormals (FieldZero other than `subnormal`), or does not fit
+///   float32; a two's complement register of more than 32 bits;
+/// - sr(n) with M + n (variant b: M + n + 1) above 50, M the register's mantissa bits (two's
+///   complement with a fraction to cut: its bits less one);
+/// - operands beyond a float32's 24 bits, or with exponents whose products leave a float64;
+/// - a two's complement register with NaN or infinity among the operands, or with products so large
+///   that a float64 cannot round them (more than about 2^(50 - n) units in the last place).
+bool multiply_mac(const UnitDescription&, const Gemm&);
+
+}  // namespace numemu::unit

@@ -1,0 +1,54 @@
+// The models of units.def: each fills a description with the numbers of one family of machines.
+#pragma once
+#include <string_view>
+
+#include "emu/unit/description.hpp"
+
+namespace numemu::unit {
+
+/// NVIDIA's fused step: K products an instruction, G a step, F bits kept; the float32 register
+/// keeps so many fraction bits and rounds toward zero, a float16 register rounds to nearest even.
+UnitDescription nvidia(int k, int group, int fraction_bits, int kept_bits = 23);
+/// FP8 `mma.sync` where the chip has no such unit: two FP16 steps from zero over k mod 4 in {0, 1}
+/// and {2, 3}, then a rounded addition of C.
+UnitDescription lowered_fp8();
+/// Block-scaled K = 32: scale exponents join every product's.
+UnitDescription nvidia_mx(int block);
+/// Block-scaled FP4, K = 64: exact sums of 16 products, scaled, are the addends; F = 35.
+UnitDescription nvidia_fp4();
+/// One multiply-add after another, k ascending from C, in the type of the result.
+UnitDescription fma_chain();
+/// CDNA1 (Leeds): the products of a group and C added exactly, one rounding.
+UnitDescription rounded_groups(int group);
+/// CDNA2: products rounded, pairwise sums rounded, subnormals flushed everywhere.
+UnitDescription mi200(int group);
+/// CDNA3: products aligned without C, then both meet in a second alignment; `parts` 2: FP8.
+UnitDescription mi300(int group, int parts);
+/// TDPBF16PS: two chains over even and odd k from +0, then one addition of C an instruction.
+UnitDescription amx_bf16();
+/// VDPBF16PS: a chain with the odd element of each pair first.
+UnitDescription avx512_bf16();
+/// VFMADD231PH: a chain of binary16 multiply-adds.
+UnitDescription avx512_fp16();
+/// Exact products, `group` at a time, modulo 2^32.
+UnitDescription integers(int group);
+/// The same, saturated once per group.
+UnitDescription saturating_integers(int group);
+/// BFDOT with FPCR.EBF = 0: products, their sum and the sum with C rounded to odd, in pairs.
+UnitDescription arm_bfdot();
+/// Arm's FP8 dot products: the exact sum of a group and C, rounded once.
+UnitDescription arm_fp8(int group);
+
+/// Definitions.
+UnitDescription sequential();
+UnitDescription exact();
+UnitDescription exact_scaled(std::string_view scale_format, int block);
+UnitDescription xnor();
+
+/// Gives a model its types, in the short names of units ("e4m3", "f32", "f32.mx32"): operands, C, D
+/// and the register.
+void set_types(UnitDescription&, std::string_view a, std::string_view b, std::string_view d);
+/// The format of a short name as unit names use it (e4m3 is float8_e4m3fn); nullptr for s32.
+const Format* format_of_type(std::string_view type);
+
+}  // namespace numemu::unit

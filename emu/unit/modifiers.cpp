@@ -1,0 +1,59 @@
+// The rivals and variants that a unit's name can end with.
+#include "emu/unit/modifiers.hpp"
+
+namespace numemu::unit {
+namespace {
+
+/// Leeds: the smallest exponent of the result less 5 less the bits kept beyond float32's (F - 23);
+/// none for the V100, which keeps none. The model has no such floor for FP8.
+void as_leeds(UnitDescription& u) {
+  constexpr int kGuard = 5, kFloat32Fraction = 23;
+  const int beyond = u.alignment.fraction_bits - kFloat32Fraction;
+  u.alignment.zero_exponent.reset();
+  u.alignment.floor.reset();
+  if (beyond > 0) u.alignment.floor = 1 - u.accumulator.format->bias - kGuard - beyond;
+}
+
+void as_sparse(UnitDescription& u) {
+  if (u.a->name == "tfloat32") {
+    u.sparsity = {1, 2};
+  } else if (u.a->kind == Kind::integer && u.a->bits == 4) {
+    u.sparsity = {4, 8};
+  } else {
+    u.sparsity = {2, 4};
+  }
+}
+
+void as_satfinite(UnitDescription& u) { u.accumulator.integer = IntegerOverflow::saturate_once; }
+
+void as_pairwise(UnitDescription& u) {
+  u.core = CoreKind::tree;
+  u.tree.plus_zero_products = true;
+}
+
+void as_ebf1(UnitDescription& u) {
+  u.tree = {.leaf = 2, .round_products = true};
+  u.accumulator.rounding = {};
+  u.accumulator.overflow_to_infinity = false;
+  u.subnormals = {};
+}
+
+}  // namespace
+
+const std::vector<Modifier>& all_modifiers() {
+  static const std::vector<Modifier> modifiers = {
+#define NUMEMU_MODIFIER(name, function, grade, what) {#name, function, Grade::grade, what},
+#include "emu/unit/modifiers.def"
+#undef NUMEMU_MODIFIER
+  };
+  return modifiers;
+}
+
+const Modifier* find_modifier(std::string_view name) {
+  for (const Modifier& modifier : all_modifiers()) {
+    if (modifier.name == name) return &modifier;
+  }
+  return nullptr;
+}
+
+}  // namespace numemu::unit

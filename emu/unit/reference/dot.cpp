@@ -1,0 +1,174 @@
+// One output: decodes, applies the operand rules, pads, and hands instruction after instruction on.
+#include "emu/unit/reference/dot.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "emu/unit/operand.hpp"
+#include "emu/unit/reference/register.hpp"
+#include "emu/unit/reference/step.hpp"
+#include "formats/codec.hpp"
+
+namespace numemu::unit {
+namespace {
+
+/// An operand as the unit reads it: pre-rounded and flushed as its description says.
+Source<Value> read_operand(const UnitDescription& unit, const Operand& operand, std::int64_t rows,
+                           std::int64_t depth) {
+  return decode_source<Value>(operand, rows, depth, [&](const Value& stored) {
+    Value v = stored;
+    if (unit.input.format != nullptr && v.kind == Class::finite) {
+      v = decode(*unit.input.format,
+                 encode(*unit.input.format, v, unit.input.rounding, Overflow::ieee).code);
+    }
+    const Format& format = unit.input.format != nullptr ? *unit.input.format : *operand.format;
+    if (unit.subnormals.flush_inputs && format.kind == Kind::floating)
+      v = flushed(format, v, unit.subnormals.inputs_to_plus_zero);
+    return v;
+  });
+}
+
+/// The exponents an exact accumulator of this product may need.
+Exponents range_of(const UnitDescription& unit, const Format& a, const Format& b, const Format* c) {
+  Exponents range = product_range(exponents_of(a), exponents_of(b));
+  if (c != nullptr) range = join(range, exponents_of(*c));
+  if (unit.accumulator.format != nullptr) {
+    range = join(range, exponents_of(*unit.accumulator.format));
+  } else {
+    range = join(range, {-unit.accumulator.fraction, unit.accumulator.bits});
+  }
+  range.low -= unit.scaling.shift;
+  if (unit.scaling.format != nullptr) {
+    const Exponents scales = exponents_of(*unit.scaling.format);
+    range = join(range, product_range(range, product_range(scales, scales)));
+  }
+  return range;
+}
+
+}  // namespace
+
+struct ReferenceDot::Problem {
+  const UnitDescription& unit;
+  const Gemm& gemm;
+  std::int64_t products;    ///< per output: K, or the kept ones
+  std::int64_t blocks = 0;  ///< scales per row
+  const Format* c_format;   ///< of C as handed in; nullptr: two's complement
+  Source<Value> a, b;
+  Exponents range;
+
+  Factors factors(std::int64_t i, std::int64_t j, std::int64_t p) const;
+  Value scale(const std::uint8_t* scales, std::int64_t row, std::int64_t block) const;
+};
+
+Value ReferenceDot::Problem::scale(const std::uint8_t* scales, std::int64_t row,
+                                   std::int64_t block) const {
+  const Format& format = *unit.scaling.format;
+  // Scales beyond K belong to padding and are the smallest code.
+  std::uint64_t code = block < blocks ? scales[row * blocks + block] : 0;
+  if (format.is_signed) code &= ~format.sign_bit();
+  return decode(format, code);
+}
+
+Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int64_t p) const {
+  Factors f;
+  f.k = p;
+  const bool scaled = unit.scaling.point == Scaling::Point::exponents ||
+                      unit.scaling.point == Scaling::Point::groups;
+  if (scaled) {
+    f.scale_a = scale(gemm.scale_a, i, p / unit.scaling.block);
+    f.scale_b = scale(gemm.scale_b, j, p / unit.scaling.block);
+  }
+  if (p >= products) return f;
+  if (!unit.sparsity.dense()) {
+    const Sparsity& s = unit.sparsity;
+    f.k = p / s.kept * s.group + gemm.kept[i * products + p];
+  }
+  const std::int64_t at_a = a.row[i] + a.depth[p], at_b = b.row[j] + b.depth[f.k];
+  f.a = a.values[at_a];
+  f.b = b.values[at_b];
+  // Codes are shown and looked up; a padded source has none for its border.
+  if (gemm.a.gather->padding.identity()) f.code_a = code_at(gemm.a, at_a);
+  if (gemm.b.gather->padding.identity()) f.code_b = code_at(gemm.b, at_b);
+  return f;
+}
+
+ReferenceDot::ReferenceDot(const UnitDescription& unit, const Gemm& gemm) {
+  const bool dense = unit.sparsity.dense();
+  const std::int64_t products = dense ? gemm.k : gemm.k / unit.sparsity.group * unit.sparsity.kept;
+  const Format* c_format = unit.c != nullptr ? unit.c : unit.accumulator.format;
+  Problem p{unit,
+            gemm,
+            products,
+            0,
+            c_format,
+            read_operand(unit, gemm.a, gemm.m, products),
+            read_operand(unit, gemm.b, gemm.n, gemm.k),
+            range_of(unit, *gemm.a.format, *gemm.b.format, c_format)};
+  if (unit.scaling.block != 0) p.blocks = (products + unit.scaling.block - 1) / unit.scaling.block;
+  problem_ = std::make_unique<const Problem>(std::move(p));
+}
+
+ReferenceDot::~ReferenceDot() = default;
+ReferenceDot::ReferenceDot(ReferenceDot&&) noexcept = default;
+
+std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) const {
+  const Problem& p = *problem_;
+  const UnitDescription& unit = p.unit;
+  const Gemm& g = p.gemm;
+  // 0 for units without an instruction: the whole depth is one, and nothing is padded but a step.
+  const std::int64_t instruction = unit.k != 0 ? unit.k : unit.group;
+  // Signs and codes that are looked up have no +0 to pad with.
+  const bool pads = instruction != 0 && unit.core != CoreKind::xnor && unit.core != CoreKind::table;
+  const std::int64_t padded =
+      pads ? (p.products + instruction - 1) / instruction * instruction : p.products;
+
+  Kulisch sum(p.range, p.products + 2);
+  const Register& r = unit.accumulator;
+  const std::int64_t element = i * g.n + j;
+  const Machine machine{unit, g.a.format, g.b.format, r.format, g.k, {g.seed, g.tensor, element},
+                        sum,  trace};
+  Value c;
+  if (g.c != nullptr) {
+    c = read_element(p.c_format, r, g.c, element);
+    if (unit.subnormals.flush_c && p.c_format != nullptr)
+      c = flushed(*p.c_format, c, unit.subnormals.inputs_to_plus_zero);
+  }
+  std::vector<Factors> products;
+  const auto run = [&](std::int64_t begin, std::int64_t end) {
+    products.clear();
+    for (std::int64_t k = begin; k < end; ++k) products.push_back(p.factors(i, j, k));
+    switch (unit.core) {
+      case CoreKind::fused:
+        return run_fused(machine, products, c);
+      case CoreKind::chain:
+        return run_chain(machine, products, c);
+      case CoreKind::tree:
+        return run_tree(machine, products, c);
+      case CoreKind::exact:
+        return run_exact(machine, products, c);
+      case CoreKind::integer:
+      case CoreKind::xnor:
+      case CoreKind::table:
+        break;
+    }
+    return run_integer(machine, products, c);
+  };
+  const std::int64_t size = unit.k != 0 ? unit.k : std::max<std::int64_t>(padded, 1);
+  if (padded == 0) c = run(0, 0);
+  for (std::int64_t first = 0; first < padded; first += size)
+    c = run(first, std::min(first + size, padded));
+  const Format* d = unit.d != nullptr ? unit.d : r.format;
+  std::uint64_t code = code_of(d, r, c, unit.nan_code);
+  if (unit.nan == NanRule::x86 && c.kind == Class::nan) code = x86_nan(*d, c, unit.nan_code);
+  if (trace != nullptr) trace->result = code;
+  return code;
+}
+
+void ReferenceDot::write(std::int64_t i, std::int64_t j) const {
+  const Problem& p = *problem_;
+  const Register& r = p.unit.accumulator;
+  const Format* d = p.unit.d != nullptr ? p.unit.d : r.format;
+  store_code(d, r, code(i, j), p.gemm.d, i * p.gemm.n + j);
+}
+
+}  // namespace numemu::unit

@@ -1,0 +1,314 @@
+// The fused step: align to the largest exponent, cut, add exactly, round once (tensor cores).
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "emu/unit/reference/register.hpp"
+#include "emu/unit/reference/step.hpp"
+
+namespace numemu::unit {
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+/// An addend: its number and the exponent it takes part in the alignment with (none: it drops out).
+struct Term {
+  Value value;
+  std::optional<int> exponent;
+};
+
+int leading_exponent(const Value& v) {
+  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
+}
+
+/// Of one factor: that of its leading bit, but not below the format's smallest normal number.
+std::optional<int> exponent_of(const Format* format, const Value& v,
+                               const std::optional<int>& of_zero) {
+  if (v.kind != Class::finite) return v.kind == Class::zero ? of_zero : std::optional<int>(0);
+  const int leading = leading_exponent(v);
+  return format == nullptr ? leading : std::max(leading, smallest_normal_exponent(*format));
+}
+
+Value times_power(Value v, int exponent) {
+  v.exponent += exponent;
+  return v;
+}
+
+/// The power of two of a scale and, beside it, its significand as a whole number.
+struct Scale {
+  int exponent = 0;
+  std::uint64_t significand = 1;  ///< in units of 2^-fraction
+  int fraction = 0;
+};
+
+Scale scale_of(const Format& format, const Value& v) {
+  if (v.kind == Class::zero) return {smallest_normal_exponent(format), 0, 0};
+  if (format.mantissa_bits == 0) return {leading_exponent(v), 1, 0};
+  const int exponent = std::max(leading_exponent(v), smallest_normal_exponent(format));
+  return {exponent, v.significand, exponent - v.exponent};
+}
+
+/// Magnitudes below the unit 2^exponent are cut as the alignment says; in those units.
+Wide cut(const Value& v, int unit, RoundingMode rounding) {
+  if (v.kind != Class::finite) return 0;
+  const int shift = v.exponent - unit;
+  const Wide significand = static_cast<Wide>(v.significand);
+  if (shift >= 0) return v.negative ? -(significand << shift) : significand << shift;
+  const int down = std::min(-shift, 127);
+  Wide kept = significand >> down;
+  const Wide rest = significand - (kept << down);
+  if (rest != 0) {
+    const Wide half = Wide{1} << (down - 1);
+    const bool up =
+        (rounding == RoundingMode::rdn && v.negative) ||
+        (rounding == RoundingMode::rup && !v.negative) ||
+        (rounding == RoundingMode::rna && rest >= half) ||
+        (rounding == RoundingMode::rne && (rest > half || (rest == half && (kept & 1) != 0))) ||
+        (rounding == RoundingMode::rodd && (kept & 1) == 0);
+    kept += up;
+  }
+  return v.negative ? -kept : kept;
+}
+
+Value value_of_sum(Wide sum, int unit) {
+  if (sum == 0) return {};
+  const bool negative = sum < 0;
+  auto magnitude = static_cast<unsigned __int128>(negative ? -sum : sum);
+  Value v{Class::finite, negative, false, unit, 0};
+  while ((magnitude >> 64) != 0) {
+    v.sticky |= (magnitude & 1) != 0;
+    magnitude >>= 1;
+    ++v.exponent;
+  }
+  v.significand = static_cast<std::uint64_t>(magnitude);
+  return v;
+}
+
+/// Infinities and NaN of the addends decide before anything is aligned.
+std::optional<Value> special_sum(std::span<const Term> terms) {
+  bool nan = false, positive = false, negative = false;
+  for (const Term& t : terms) {
+    nan |= t.value.kind == Class::nan;
+    if (t.value.kind == Class::infinite) (t.value.negative ? negative : positive) = true;
+  }
+  if (nan || (positive && negative)) return Value{.kind = Class::nan};
+  if (positive || negative) return Value{.kind = Class::infinite, .negative = negative};
+  return std::nullopt;
+}
+
+/// Finite products beyond float32 count as infinite.
+std::optional<Value> overflowed_sum(std::span<const Term> products) {
+  constexpr int kFloat32Top = 128;
+  std::vector<Term> beyond;
+  for (const Term& t : products) {
+    if (t.value.kind == Class::finite && leading_exponent(t.value) >= kFloat32Top)
+      beyond.push_back({{.kind = Class::infinite, .negative = t.value.negative}, t.exponent});
+  }
+  return special_sum(beyond);
+}
+
+class FusedStep {
+ public:
+  FusedStep(const Machine& machine, std::span<const Factors> products)
+      : m_(machine), unit_(machine.unit) {
+    if (m_.trace != nullptr) {
+      trace_ = &m_.trace->steps.emplace_back();
+      trace_->what = step_name(*m_.trace, products);
+      trace_->aligned = true;
+    }
+    if (unit_.scaling.point == Scaling::Point::groups) {
+      add_groups(products);
+    } else {
+      for (const Factors& f : products) add_product(f);
+    }
+  }
+
+  /// The register after the step.
+  Value run(const Value& c) {
+    const Term c_term{c, exponent_of(m_.c, c, unit_.alignment.zero_exponent)};
+    const bool meets_later = unit_.c_entry == CEntry::after_alignment;
+    std::vector<Term> all = terms_;
+    all.push_back(c_term);
+    if (const auto special = special_sum(all)) return finish(*special);
+    if (unit_.products_overflow) {
+      if (const auto special = overflowed_sum(terms_)) return finish(*special);
+    }
+    if (!meets_later) terms_.push_back(c_term);
+    const Value sum = meets_later ? meet(c_term) : add(0, 1);
+    if (trace_ != nullptr && !meets_later) name_c();
+    return finish(sum);
+  }
+
+ private:
+  void add_product(const Factors& f) {
+    const auto& of_zero = unit_.alignment.zero_exponent;
+    const auto ea = exponent_of(m_.a, f.a, of_zero), eb = exponent_of(m_.b, f.b, of_zero);
+    Term term{exact_product(f.a, f.b), std::nullopt};
+    if (ea && eb) term.exponent = *ea + *eb;
+    if (unit_.scaling.point == Scaling::Point::exponents) scale(f, term);
+    terms_.push_back(term);
+    if (trace_ != nullptr) note(f, term);
+  }
+
+  void scale(const Factors& f, Term& term) const {
+    if (f.scale_a.kind == Class::nan || f.scale_b.kind == Class::nan) {
+      term.value = {.kind = Class::nan};
+      return;
+    }
+    const int exponent = scale_of(*unit_.scaling.format, f.scale_a).exponent +
+                         scale_of(*unit_.scaling.format, f.scale_b).exponent;
+    term.value = times_power(term.value, exponent);
+    if (term.exponent) *term.exponent += exponent;
+  }
+
+  /// Sums of 16 products, exact, times both significands of their scales, are the addends. Their
+  /// exponent is that of the scales alone.
+  void add_groups(std::span<const Factors> products) {
+    constexpr std::size_t kGroup = 16;
+    for (std::size_t first = 0; first < products.size(); first += kGroup) {
+      const auto group = products.subspan(first, std::min(kGroup, products.size() - first));
+      const Factors& f = group.front();
+      Term term;
+      if (f.scale_a.kind == Class::nan || f.scale_b.kind == Class::nan) {
+        term.value = {.kind = Class::nan};
+      } else {
+        m_.sum.clear();
+        for (const Factors& one : group) m_.sum.add_product(one.a, one.b);
+        const Scale a = scale_of(*unit_.scaling.format, f.scale_a);
+        const Scale b = scale_of(*unit_.scaling.format, f.scale_b);
+        term.exponent = a.exponent + b.exponent;
+        term.value = m_.sum.sum();
+        if (term.value.kind == Class::finite) {
+          const int low = std::countr_zero(term.value.significand);
+          term.value.significand >>= low;
+          term.value.significand *= a.significand * b.significand;
+          term.value.exponent += low + *term.exponent - a.fraction - b.fraction;
+          if (term.value.significand == 0) term.value = {};
+        }
+      }
+      terms_.push_back(term);
+      if (trace_ != nullptr) {
+        for (const Factors& one : group)
+          trace_->terms.push_back({one.k, one.code_a, one.code_b, exact_product(one.a, one.b), 0,
+                                   exact_product(one.a, one.b), "product"});
+        traced_.push_back(trace_->terms.size());
+        trace_->terms.push_back(
+            {-1, 0, 0, term.value, term.exponent.value_or(0), {}, "scaled sum of 16"});
+      }
+    }
+  }
+
+  void note(const Factors& f, const Term& term) {
+    traced_.push_back(trace_->terms.size());
+    trace_->terms.push_back(
+        {f.k, f.code_a, f.code_b, term.value, term.exponent.value_or(0), {}, "product"});
+  }
+
+  int largest(std::span<const Term> terms) const {
+    std::optional<int> most = unit_.alignment.floor;
+    for (const Term& t : terms) {
+      if (t.exponent && (!most || *t.exponent > *most)) most = t.exponent;
+    }
+    return most.value_or(0);
+  }
+
+  /// The exact sum of every `stride`-th term from `first` on, each cut F bits below the largest
+  /// exponent among them, which exponent_ is then.
+  Value add(std::size_t first, std::size_t stride) {
+    std::vector<Term> terms;
+    for (std::size_t i = first; i < terms_.size(); i += stride) terms.push_back(terms_[i]);
+    exponent_ = largest(terms);
+    const int unit = exponent_ - unit_.alignment.fraction_bits;
+    Wide sum = 0;
+    for (std::size_t i = first; i < terms_.size(); i += stride) {
+      const Wide kept = cut(terms_[i].value, unit, unit_.alignment.rounding);
+      sum += kept;
+      if (trace_ == nullptr) continue;
+      if (i < traced_.size()) {
+        trace_->terms[traced_[i]].kept = value_of_sum(kept, unit);
+      } else {
+        c_kept_ = value_of_sum(kept, unit);
+      }
+    }
+    if (trace_ != nullptr) trace_->largest_exponent = exponent_;
+    return value_of_sum(sum, unit);
+  }
+
+  /// CDNA3: the products' sum, one or two parts, then C; every cut downwards.
+  Value meet(const Term& c);
+
+  void name_c() {
+    const Term& c = terms_.back();
+    trace_->terms.push_back({-1, 0, 0, c.value, c.exponent.value_or(0), c_kept_, "C"});
+  }
+
+  Value finish(const Value& sum) {
+    const Value result = round_to(unit_.accumulator, unit_.subnormals, sum);
+    if (trace_ != nullptr) {
+      trace_->sum = sum;
+      trace_->result = code_of(unit_.accumulator.format, unit_.accumulator, result, unit_.nan_code);
+    }
+    return result;
+  }
+
+  const Machine& m_;
+  const UnitDescription& unit_;
+  std::vector<Term> terms_;
+  std::vector<std::size_t> traced_;  ///< where the terms stand in the trace
+  Value c_kept_;
+  TraceStep* trace_ = nullptr;
+  int exponent_ = 0;  ///< of the sum of the last add()
+};
+
+Value FusedStep::meet(const Term& c) {
+  const int fraction = unit_.alignment.fraction_bits;
+  Value sum;
+  int exponent = 0;
+  if (unit_.alignment.parts == 1) {
+    sum = add(0, 1);
+    exponent = exponent_;
+  } else {
+    const Value even = add(0, 2);
+    const int even_exponent = exponent_;
+    const Value odd = add(1, 2);
+    exponent = std::max(even_exponent, exponent_);
+    const int unit = exponent - fraction;
+    sum =
+        value_of_sum(cut(even, unit, RoundingMode::rdn) + cut(odd, unit, RoundingMode::rdn), unit);
+  }
+  const int c_exponent = c.exponent.value_or(exponent);
+  const SecondAlignment& second = unit_.second;
+  const bool dropped = second.c_dropped && c_exponent < exponent - *second.c_dropped;
+  const int most = dropped ? exponent : std::max(exponent, c_exponent);
+  const int fine = most - std::max(second.fraction_bits, second.c_fraction_bits);
+  const Value product_part = value_of_sum(cut(sum, most - second.fraction_bits, RoundingMode::rdn),
+                                          most - second.fraction_bits);
+  const Value c_part =
+      dropped ? Value{}
+              : value_of_sum(cut(c.value, most - second.c_fraction_bits, RoundingMode::rdn),
+                             most - second.c_fraction_bits);
+  if (trace_ != nullptr) {
+    trace_->largest_exponent = most;
+    trace_->terms.push_back({-1, 0, 0, sum, exponent, product_part, "sum of products"});
+    trace_->terms.push_back({-1, 0, 0, c.value, c_exponent, c_part, "C"});
+  }
+  return value_of_sum(
+      cut(product_part, fine, RoundingMode::rdn) + cut(c_part, fine, RoundingMode::rdn), fine);
+}
+
+}  // namespace
+
+Value run_fused(const Machine& m, std::span<const Factors> products, const Value& c) {
+  const std::vector<Factors> ordered = in_step_order(m.unit, products);
+  const bool later = m.unit.c_entry == CEntry::after_rounding;
+  Value sum = later ? Value{} : c;
+  const auto size =
+      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
+  for (std::size_t first = 0; first < ordered.size(); first += size) {
+    const auto step = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
+    sum = FusedStep(m, step).run(sum);
+  }
+  return later ? add_c(m, c, sum) : sum;
+}
+
+}  // namespace numemu::unit

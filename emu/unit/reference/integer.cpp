@@ -1,0 +1,69 @@
+// Integer registers: exact products, signs compared, or products looked up; wrapping or saturating.
+#include <algorithm>
+
+#include "emu/unit/reference/register.hpp"
+#include "emu/unit/reference/step.hpp"
+
+namespace numemu::unit {
+namespace {
+
+std::int64_t whole_number(const Value& v) {
+  if (v.kind != Class::finite) return 0;
+  const auto magnitude = static_cast<std::int64_t>(v.significand) << v.exponent;
+  return v.negative ? -magnitude : magnitude;
+}
+
+std::int64_t product_of(const Machine& m, const Factors& f) {
+  switch (m.unit.core) {
+    case CoreKind::xnor:
+      return f.code_a == f.code_b ? 1 : -1;
+    case CoreKind::table:
+      return (*m.unit.products)[f.code_a << m.b->bits | f.code_b];
+    default:
+      return whole_number(f.a) * whole_number(f.b);
+  }
+}
+
+Value value_of_whole(std::int64_t n) {
+  if (n == 0) return {};
+  return {Class::finite, n < 0, false, 0,
+          n < 0 ? ~static_cast<std::uint64_t>(n) + 1 : static_cast<std::uint64_t>(n)};
+}
+
+/// What the register holds of a sum of whole numbers.
+std::int64_t held(const Machine& m, std::int64_t sum) {
+  return whole_number(round_to(m.unit.accumulator, value_of_whole(sum)));
+}
+
+}  // namespace
+
+Value run_integer(const Machine& m, std::span<const Factors> products, const Value& c) {
+  const std::vector<Factors> ordered = in_step_order(m.unit, products);
+  const bool each = m.unit.accumulator.integer == IntegerOverflow::saturate_each;
+  const auto size =
+      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
+  std::int64_t sum = whole_number(c);
+  for (std::size_t first = 0; first < ordered.size(); first += size) {
+    const auto step = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
+    TraceStep* trace = nullptr;
+    if (m.trace != nullptr) {
+      trace = &m.trace->steps.emplace_back();
+      trace->what = step_name(*m.trace, step);
+      trace->terms.push_back({-1, 0, 0, value_of_whole(sum), 0, value_of_whole(sum), "C"});
+    }
+    for (const Factors& f : step) {
+      const std::int64_t product = product_of(m, f);
+      sum = each ? held(m, sum + product) : sum + product;
+      if (trace != nullptr)
+        trace->terms.push_back({f.k, f.code_a, f.code_b, value_of_whole(product), 0,
+                                value_of_whole(each ? sum : product), "product"});
+    }
+    if (trace != nullptr) trace->sum = value_of_whole(sum);
+    sum = held(m, sum);
+    if (trace != nullptr)
+      trace->result = code_of(nullptr, m.unit.accumulator, value_of_whole(sum), 0);
+  }
+  return value_of_whole(held(m, sum));
+}
+
+}  // namespace numemu::unit

@@ -1,0 +1,123 @@
+// What all cores share: the order of the products, random bits, products and rounded sums.
+#include "emu/unit/reference/step.hpp"
+
+#include <algorithm>
+
+#include "emu/unit/reference/register.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::unit {
+namespace {
+
+__extension__ typedef unsigned __int128 Wide;
+
+/// Where a product stands in the order of the steps; ties keep ascending k.
+std::int64_t rank(StepOrder order, std::int64_t position) {
+  switch (order) {
+    case StepOrder::pairs_mod4:
+      return position % 4 / 2;
+    case StepOrder::odd_first:
+      return position / 2 * 2 + (position % 2 == 0);
+    case StepOrder::ascending:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint32_t Draw::at(std::int64_t k, int bits) const {
+  const int piece = bits <= 8 ? 8 : bits <= 16 ? 16 : 32, pieces = 128 / piece;
+  const PhiloxBlock block =
+      philox(seed, {static_cast<std::uint32_t>(element / pieces), static_cast<std::uint32_t>(k),
+                    tensor, static_cast<std::uint32_t>(Stream::accumulate)});
+  const int place = static_cast<int>(element % pieces) * piece;
+  const std::uint32_t word = block[static_cast<std::size_t>(place / 32)] >> place % 32;
+  const std::uint32_t whole = piece == 32 ? word : word & ((1u << piece) - 1);
+  return whole >> (piece - bits);
+}
+
+std::vector<Factors> in_step_order(const UnitDescription& unit, std::span<const Factors> products) {
+  std::vector<std::int64_t> order(products.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) {
+    return rank(unit.order, x) < rank(unit.order, y);
+  });
+  std::vector<Factors> ordered;
+  ordered.reserve(products.size());
+  for (const std::int64_t i : order) ordered.push_back(products[static_cast<std::size_t>(i)]);
+  return ordered;
+}
+
+std::int64_t step_size(const UnitDescription& unit, std::int64_t products) {
+  return std::max<std::int64_t>(unit.group == 0 ? products : unit.group, 1);
+}
+
+std::string step_name(const Trace& trace, std::span<const Factors> step) {
+  std::string name = "step " + std::to_string(trace.steps.size() - 1);
+  if (step.empty()) return name;
+  name += ", k " + std::to_string(step.front().k);
+  if (step.size() == 1) return name;
+  const auto apart = step.back().k - step.front().k + 1;
+  const bool neighbours = apart == static_cast<std::int64_t>(step.size());
+  return name + (neighbours ? ".." : ", ..., ") + std::to_string(step.back().k);
+}
+
+Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
+                std::uint32_t random) {
+  // A two's complement register has no NaN: it holds 0 then, and goes on.
+  for (const Value* v : nan_priority) {
+    if (v->kind == Class::nan && m.unit.accumulator.format != nullptr) return *v;
+  }
+  return round_to(m.unit.accumulator, m.unit.subnormals, m.sum.sum(), random);
+}
+
+Value add_rounded(const Machine& m, const Value& a, const Value& b, std::uint32_t random) {
+  m.sum.clear();
+  m.sum.add(a);
+  m.sum.add(b);
+  return round_sum(m, {&a, &b}, random);
+}
+
+Value add_c(const Machine& m, const Value& c, const Value& sum) {
+  m.sum.clear();
+  m.sum.add(c);
+  m.sum.add(sum);
+  for (const Value* v : {&c, &sum}) {
+    if (v->kind == Class::nan && m.unit.accumulator.format != nullptr) return *v;
+  }
+  Register r = m.unit.accumulator;
+  if (r.rounding != m.unit.c_rounding) r.overflow_to_infinity = false;
+  r.rounding = m.unit.c_rounding;
+  const Value result = round_to(r, m.unit.subnormals, m.sum.sum());
+  if (m.trace != nullptr) {
+    TraceStep& step = m.trace->steps.emplace_back();
+    step.what = "addition of C";
+    step.terms.push_back({-1, 0, 0, c, 0, c, "C"});
+    step.terms.push_back({-1, 0, 0, sum, 0, sum, "sum of the steps"});
+    step.sum = m.sum.sum();
+    step.result = code_of(r.format, r, result, m.unit.nan_code);
+  }
+  return result;
+}
+
+Value exact_product(const Value& a, const Value& b) {
+  const bool negative = a.negative != b.negative;
+  const bool infinite = a.kind == Class::infinite || b.kind == Class::infinite;
+  const bool zero = a.kind == Class::zero || b.kind == Class::zero;
+  if (a.kind == Class::nan || b.kind == Class::nan || (infinite && zero))
+    return {.kind = Class::nan};
+  if (infinite) return {.kind = Class::infinite, .negative = negative};
+  if (zero) return {.kind = Class::zero, .negative = negative};
+  Wide significand = Wide{a.significand} * b.significand;
+  Value product{Class::finite, negative, false, a.exponent + b.exponent, 0};
+  while ((significand >> 64) != 0) {
+    product.sticky |= (significand & 1) != 0;
+    significand >>= 1;
+    ++product.exponent;
+  }
+  product.significand = static_cast<std::uint64_t>(significand);
+  return product;
+}
+
+}  // namespace numemu::unit

@@ -1,0 +1,68 @@
+// What an instruction gets: its products, C, and where random bits come from; one function per
+// core.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "emu/unit/description.hpp"
+#include "emu/unit/kulisch.hpp"
+#include "emu/unit/reference/trace.hpp"
+#include "emu/unit/unit.hpp"
+
+namespace numemu::unit {
+
+/// One product: its factors, and the scales of their blocks.
+struct Factors {
+  std::int64_t k = 0;  ///< of the product's first sum; padding counts on beyond K
+  Value a, b;
+  std::uint64_t code_a = 0, code_b = 0;
+  Value scale_a, scale_b;  ///< zero-initialised where the unit has no block scales
+};
+
+/// The random bits of one output's stochastic register.
+struct Draw {
+  std::uint64_t seed = 0;
+  std::uint32_t tensor = 0;
+  std::int64_t element = 0;  ///< i N + j
+  /// The random number of multiply-add `k`, `bits` wide (docs/random.md).
+  std::uint32_t at(std::int64_t k, int bits) const;
+};
+
+/// Everything a core may look at besides its products. `sum` is scratch, wide enough for any sum of
+/// this product's terms.
+struct Machine {
+  const UnitDescription& unit;
+  const Format *a, *b;  ///< of the operands at hand
+  const Format* c;      ///< of the register, as its exponent counts; nullptr: two's complement
+  std::int64_t depth;   ///< K: chunk sums draw with K + their index
+  Draw draw;
+  Kulisch& sum;
+  Trace* trace;  ///< or null
+};
+
+/// The register after one instruction on `products`, in ascending k. C is in the register before.
+Value run_fused(const Machine&, std::span<const Factors> products, const Value& c);
+Value run_exact(const Machine&, std::span<const Factors> products, const Value& c);
+Value run_chain(const Machine&, std::span<const Factors> products, const Value& c);
+Value run_tree(const Machine&, std::span<const Factors> products, const Value& c);
+Value run_integer(const Machine&, std::span<const Factors> products, const Value& c);
+
+/// The products in the order of the unit's steps, and products per step.
+std::vector<Factors> in_step_order(const UnitDescription&, std::span<const Factors> products);
+std::int64_t step_size(const UnitDescription&, std::int64_t products);
+/// "step 2, k 16..31" for the step just added to the trace.
+std::string step_name(const Trace&, std::span<const Factors> step);
+
+/// The first of these that is NaN, or the sum that is in `m.sum` rounded to the register.
+Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
+                std::uint32_t random = 0);
+/// a + b rounded to the unit's register; a NaN comes from a before b.
+Value add_rounded(const Machine&, const Value& a, const Value& b, std::uint32_t random = 0);
+/// The same as the unit's separate addition of C, which may round in another way.
+Value add_c(const Machine&, const Value& c, const Value& sum);
+/// a * b, sticky where its significand needs more than 64 bits (of float64 operands only).
+Value exact_product(const Value& a, const Value& b);
+
+}  // namespace numemu::unit

@@ -1,0 +1,121 @@
+// Trees: products rounded and added pairwise, every sum rounded, then C; and exact sums of a step.
+#include <algorithm>
+#include <bit>
+
+#include "emu/unit/reference/register.hpp"
+#include "emu/unit/reference/step.hpp"
+
+namespace numemu::unit {
+namespace {
+
+/// Steps of the unit's size; each is handed the register the last one left.
+template <class Step>
+Value over_steps(const Machine& m, std::span<const Factors> products, Value sum, const Step& step) {
+  const std::vector<Factors> ordered = in_step_order(m.unit, products);
+  const auto size =
+      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
+  for (std::size_t first = 0; first < ordered.size(); first += size) {
+    const auto part = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
+    if (m.trace != nullptr) {
+      TraceStep& trace = m.trace->steps.emplace_back();
+      trace.what = step_name(*m.trace, part);
+    }
+    sum = step(part, sum);
+    if (m.trace != nullptr)
+      m.trace->steps.back().result =
+          code_of(m.unit.accumulator.format, m.unit.accumulator, sum, m.unit.nan_code);
+  }
+  return sum;
+}
+
+void note(const Machine& m, const Factors& f, const Value& kept, const char* what) {
+  if (m.trace == nullptr) return;
+  m.trace->steps.back().terms.push_back(
+      {f.k, f.code_a, f.code_b, exact_product(f.a, f.b), 0, kept, what});
+}
+
+void note_sum(const Machine& m, const Value& exact, const Value& kept, const std::string& what) {
+  if (m.trace == nullptr) return;
+  m.trace->steps.back().terms.push_back({-1, 0, 0, exact, 0, kept, what});
+}
+
+/// The lowest level: `leaf` products added exactly and rounded.
+std::vector<Value> leaves(const Machine& m, std::span<const Factors> step) {
+  const auto leaf = static_cast<std::size_t>(m.unit.tree.leaf);
+  std::vector<Value> level;
+  for (std::size_t first = 0; first < step.size(); first += leaf) {
+    const auto own = step.subspan(first, std::min(leaf, step.size() - first));
+    m.sum.clear();
+    for (const Factors& f : own) m.sum.add_product(f.a, f.b);
+    if (m.unit.tree.plus_zero_products) m.sum.add(Value{});
+    const Value exact = m.sum.sum();
+    const bool round = leaf > 1 || m.unit.tree.round_products;
+    level.push_back(round ? round_to(m.unit.accumulator, m.unit.subnormals, exact) : exact);
+    if (leaf > 1) {
+      for (const Factors& f : own) note(m, f, exact_product(f.a, f.b), "product");
+      note_sum(m, exact, level.back(), "rounded sum of products");
+    } else {
+      note(m, own.front(), level.back(), "product, then rounded");
+    }
+  }
+  return level;
+}
+
+Value tree_step(const Machine& m, std::span<const Factors> step, const Value& c) {
+  std::vector<Value> level = leaves(m, step);
+  while (level.size() > 1) {
+    std::vector<Value> above;
+    for (std::size_t i = 0; i + 1 < level.size(); i += 2) {
+      above.push_back(add_rounded(m, level[i], level[i + 1]));
+      note_sum(m, m.sum.sum(), above.back(), "pairwise sum");
+    }
+    if (level.size() % 2 == 1) above.push_back(level.back());
+    level = std::move(above);
+  }
+  const Value result = add_rounded(m, c, level[0]);
+  note_sum(m, c, c, "C");
+  return result;
+}
+
+/// The factors with their scales in: those of their blocks, or Arm's 2^-shift of the whole sum.
+Factors scaled(const Scaling& scaling, const Factors& f) {
+  Factors s = f;
+  if (scaling.point == Scaling::Point::after_sum) s.a.exponent -= scaling.shift;
+  if (scaling.point == Scaling::Point::exponents) {
+    s.a = exact_product(f.a, f.scale_a);
+    s.b = exact_product(f.b, f.scale_b);
+  }
+  return s;
+}
+
+Value exact_step(const Machine& m, std::span<const Factors> step, const Value& c) {
+  m.sum.clear();
+  for (const Factors& f : step) {
+    const Factors with_scales = scaled(m.unit.scaling, f);
+    const Value& a = with_scales.a;
+    const Value& b = with_scales.b;
+    m.sum.add_product(a, b);
+    note(m, f, exact_product(a, b), "product");
+  }
+  m.sum.add(c);
+  note_sum(m, c, c, "C");
+  if (m.trace != nullptr) m.trace->steps.back().sum = m.sum.sum();
+  return round_to(m.unit.accumulator, m.unit.subnormals, m.sum.sum());
+}
+
+}  // namespace
+
+Value run_tree(const Machine& m, std::span<const Factors> products, const Value& c) {
+  return over_steps(m, products, c, [&](std::span<const Factors> step, const Value& sum) {
+    return tree_step(m, step, sum);
+  });
+}
+
+Value run_exact(const Machine& m, std::span<const Factors> products, const Value& c) {
+  if (products.empty()) return exact_step(m, products, c);
+  return over_steps(m, products, c, [&](std::span<const Factors> step, const Value& sum) {
+    return exact_step(m, step, sum);
+  });
+}
+
+}  // namespace numemu::unit

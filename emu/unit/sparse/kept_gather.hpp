@@ -1,0 +1,26 @@
+// The depth offsets of B that belong to the kept elements of one row of A.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/unit/gather.hpp"
+#include "emu/unit/sparse/pattern.hpp"
+
+namespace numemu::unit {
+
+/// The k of the dense operand at which kept element j of a row stands; `index` are the row's.
+inline std::int64_t kept_k(const Sparsity& s, const std::uint8_t* index, std::int64_t j) {
+  return j / s.kept * s.group + index[j];
+}
+
+/// kept[j] = depth[kept_k(j)] for `count` = kept_depth() elements: what `depth` of B's gather is
+/// for this row of A. A sparse step is then the dense step over kept products in ascending k, and
+/// elements of B opposite a dropped one are never read. The indices must be legal (check_index).
+void gather_kept(const Sparsity&, const std::uint8_t* index, std::int64_t count,
+                 const std::int32_t* depth, std::int32_t* kept);
+
+/// B as row `row` of A sees it; `index` is the whole metadata of A. Throws Error where the row's
+/// indices break their rules, or the gather's depth is no multiple of M.
+Gather gather_kept(const Pattern&, const std::uint8_t* index, std::int64_t row, const Gather& b);
+
+}  // namespace numemu::unit

@@ -1,0 +1,14 @@
+// Fast path of units that add a few products and C exactly and round once, group after group.
+#pragma once
+#include "emu/unit/description.hpp"
+#include "emu/unit/unit.hpp"
+
+namespace numemu::unit {
+
+/// Computes the product as ReferenceDot does. False, with nothing written, where it does not cover
+/// the case: it covers groups of 1, 2, 4 or 8 products into float32, rounded to nearest even,
+/// subnormals kept (CDNA1 after the Leeds model, Arm's FP8 dot products), where the values present
+/// span no more bits than two doubles hold. Throws Error as Unit::multiply does.
+bool multiply_exact_groups(const UnitDescription&, const Gemm&);
+
+}  // namespace numemu::unit

@@ -1,0 +1,15 @@
+// Fast paths of units that add a few products by a tree of rounded sums, then C, and of units that
+// add them and C exactly.
+#pragma once
+#include "emu/unit/description.hpp"
+#include "emu/unit/unit.hpp"
+
+namespace numemu::unit {
+
+/// Computes the product as ReferenceDot does. False, with nothing written, where it does not cover
+/// the case. It covers steps of 2 or 4 products into float32: pairwise trees rounded to nearest
+/// even (CDNA1, CDNA2), pairs rounded to odd (Arm BFDOT), pairs of exact products rounded once (Arm
+/// BFDOT with EBF = 1). Throws Error as Unit::multiply does.
+bool multiply_tree(const UnitDescription&, const Gemm&);
+
+}  // namespace numemu::unit

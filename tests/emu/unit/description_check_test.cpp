@@ -1,0 +1,221 @@
+// Refusals of names, sizes, formats and registers; and every field is used or keeps its default.
+#include <map>
+#include <set>
+#include <string>
+
+#include "emu/unit/description_fields.hpp"
+#include "tests/emu/unit/description_refusals.hpp"
+
+using namespace numemu;
+using namespace numemu::unit;
+using namespace numemu::unit::test;
+
+namespace {
+
+/// Values other than the defaults, for the sweep over all fields.
+void differ(std::string& x) { x = "other"; }
+void differ(const Format*& x) {
+  x = x == format("float64") ? format("float16") : format("float64");
+}
+void differ(int& x) { x += 1; }
+void differ(bool& x) { x = !x; }
+void differ(std::optional<int>& x) { x = 5; }
+void differ(Rounding& x) { x = mode(RoundingMode::rup); }
+void differ(RoundingMode& x) { x = RoundingMode::rne; }
+void differ(Overflow& x) { x = Overflow::saturate; }
+void differ(std::uint64_t& x) { x = 0x7fffffff; }
+void differ(Sparsity& x) { x = {2, 4}; }
+template <Named T>
+void differ(T& x) {
+  x = static_cast<T>(1);
+}
+
+}  // namespace
+
+TEST_CASE("description: one unit of each core is accepted, unnamed ones too", "[fast]") {
+  for (const CoreKind core : kAllCores) {
+    CHECK_NOTHROW(check_description(sample(core)));
+    accepts(core, [](auto& u) { u.name.clear(); });
+  }
+  UnitDescription u = sample(CoreKind::exact);
+  u.name.clear();
+  u.k = -1;
+  CHECK_THROWS_WITH(check_description(u), "unit: k: expected 0 to 1048576");
+}
+
+TEST_CASE("description: a field is used by the core or must keep its default", "[fast]") {
+  // What a float32 unit of the core may have at the values of differ(), nothing else changed.
+  const std::set<std::string> common = {"name", "nan_code", "sparsity"};
+  const std::set<std::string> floating = {"accumulator.rounding",
+                                          "accumulator.overflow",
+                                          "accumulator.overflow_to_infinity",
+                                          "subnormals.flush_inputs",
+                                          "subnormals.flush_c",
+                                          "subnormals.flush_results",
+                                          "d"};
+  const std::map<CoreKind, std::set<std::string>> own = {
+      {CoreKind::fused,
+       {"a", "b", "order", "c_entry", "alignment.fraction_bits", "alignment.rounding",
+        "alignment.zero_exponent", "alignment.floor", "products_overflow"}},
+      {CoreKind::chain,
+       {"a", "b", "k", "group", "chain.chunk", "chain.fused", "chain.kahan", "nan",
+        "input.format"}},
+      {CoreKind::tree,
+       {"a", "b", "order", "tree.leaf", "tree.round_products", "tree.plus_zero_products",
+        "input.format"}},
+      {CoreKind::exact, {"a", "b", "k", "group", "input.format"}},
+      {CoreKind::integer, {"k", "group", "accumulator.integer_overflow", "accumulator.bits"}},
+      {CoreKind::xnor, {"k", "group", "accumulator.integer_overflow", "accumulator.bits"}},
+      {CoreKind::table, {"k", "group", "accumulator.integer_overflow", "accumulator.bits"}}};
+  for (const auto& [core, keys] : own) {
+    UnitDescription u = sample(core);
+    for_each_field(u, [&, &core = core, &keys = keys](const std::string& key, auto& field) {
+      if (key == "core") return;
+      auto kept = field;
+      differ(field);
+      // 33 bits are too many whatever the core.
+      if (key == "accumulator.bits") u.accumulator.bits = 31;
+      const std::uint64_t nan_code = u.nan_code;
+      if (key == "d" && u.accumulator.format != nullptr) u.nan_code = u.d->nan_code();
+      const bool integer = u.accumulator.format == nullptr;
+      const bool allowed = keys.contains(key) || (!integer && floating.contains(key)) ||
+                           (common.contains(key) && !(integer && key == "nan_code"));
+      INFO(text_of(core) << " " << key);
+      std::string message;
+      try {
+        check_description(u);
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      CHECK(message.empty() == allowed);
+      u.nan_code = nan_code;
+      field = kept;
+    });
+  }
+}
+
+TEST_CASE("description: names and sizes", "[fast]") {
+  UnitDescription u = sample(CoreKind::chain);
+  u.name = "two\nlines";
+  CHECK_THROWS_WITH(check_description(u), "unit: name: expected printable ASCII without spaces");
+  refuses(CoreKind::fused, "group: expected 0 to 1048576", [](auto& v) { v.group = -4; });
+  refuses(CoreKind::fused, "k: expected 0 to 1048576", [](auto& v) { v.k = 1 << 21; });
+  refuses(CoreKind::fused, "group: expected a divisor of k, 32", [](auto& v) { v.group = 12; });
+  refuses(CoreKind::chain, "group: expected 0 or 1: a step of core chain is one product",
+          [](auto& v) { v.group = 4; });
+}
+
+TEST_CASE("description: operands", "[fast]") {
+  refuses(CoreKind::fused, "a: expected a format with core fused", [](auto& u) { u.a = nullptr; });
+  refuses(CoreKind::fused, "b: expected a floating format with core fused",
+          [](auto& u) { u.b = format("int8"); });
+  refuses(CoreKind::chain, "b: expected a format of at most 16 bits, tfloat32, float32 or float64",
+          [](auto& u) { u.b = format("e8m13"); });
+  refuses(CoreKind::integer, "b: expected an integer format or sign1 with core integer",
+          [](auto& u) { u.b = format("float16"); });
+  refuses(CoreKind::xnor, "a: expected sign1 with core xnor",
+          [](auto& u) { u.a = format("int2"); });
+  refuses(CoreKind::table, "b: expected a format with core table", [](auto& u) { u.b = nullptr; });
+  const std::string wide =
+      "b: expected operands whose significands have at most 64 bits together where products are "
+      "not rounded";
+  const Change doubles = [](auto& u) { u.a = u.b = format("float64"); };
+  refuses(CoreKind::fused, wide, doubles);
+  refuses(CoreKind::tree, wide, [&](auto& u) {
+    doubles(u);
+    u.tree.round_products = false;
+  });
+  accepts(CoreKind::tree, doubles);
+  accepts(CoreKind::exact, doubles);
+  accepts(CoreKind::integer, [](auto& u) { u.a = format("sign1"); });
+}
+
+TEST_CASE("description: registers", "[fast]") {
+  refuses(CoreKind::integer,
+          "accumulator.format: expected null (two's complement) with core integer",
+          [](auto& u) { u.accumulator.format = format("float32"); });
+  for (const char* name : {"int8", "float8_e8m0fnu", "e5m2+unsigned"}) {
+    refuses(CoreKind::chain,
+            "accumulator.format: expected a signed floating format with a zero, or null",
+            [&](auto& u) { u.accumulator.format = format(name); });
+  }
+  const auto fixed = [](UnitDescription& u) {
+    u.c = u.d = u.accumulator.format = nullptr;
+    u.nan_code = 0;
+  };
+  accepts(CoreKind::chain, fixed);
+  for (const int bits : {1, 33}) {
+    refuses(CoreKind::chain, "accumulator.bits: expected 2 to 32", [&](auto& u) {
+      fixed(u);
+      u.accumulator.bits = bits;
+    });
+  }
+  refuses(CoreKind::chain, "accumulator.fraction: expected 0 to 64", [&](auto& u) {
+    fixed(u);
+    u.accumulator.fraction = -1;
+  });
+  refuses(CoreKind::integer,
+          "accumulator.fraction: expected core fused, chain, tree or exact beside it",
+          [](auto& u) { u.accumulator.fraction = 1; });
+  refuses(CoreKind::chain,
+          "accumulator.overflow: expected ieee beside accumulator.overflow_to_infinity",
+          [](auto& u) {
+            u.accumulator.overflow = Overflow::saturate;
+            u.accumulator.overflow_to_infinity = true;
+          });
+  refuses(CoreKind::chain,
+          "accumulator.overflow_to_infinity: expected an IEEE-like accumulator.format beside it",
+          [](auto& u) {
+            u.accumulator.format = format("float8_e4m3fn");
+            u.accumulator.overflow_to_infinity = true;
+          });
+  refuses(CoreKind::chain,
+          "accumulator.integer_overflow: expected accumulator.format null beside it",
+          [](auto& u) { u.accumulator.integer = IntegerOverflow::saturate_each; });
+  refuses(CoreKind::exact,
+          "accumulator.integer_overflow: expected wrap or saturate_once: core exact writes its "
+          "register once per step",
+          [&](auto& u) {
+            fixed(u);
+            u.accumulator.integer = IntegerOverflow::saturate_each;
+          });
+}
+
+TEST_CASE("description: C and D", "[fast]") {
+  const std::string container =
+      "expected a format of at most 16 bits, tfloat32, float32 or float64 (null is the register's "
+      "e8m13)";
+  const Change narrow = [](auto& u) { u.accumulator.format = format("e8m13"); };
+  accepts(CoreKind::fused, narrow);
+  refuses(CoreKind::fused, "d: " + container, [&](auto& u) {
+    narrow(u);
+    u.d = nullptr;
+  });
+  refuses(CoreKind::fused, "c: " + container, [&](auto& u) {
+    narrow(u);
+    u.c = nullptr;
+  });
+  refuses(CoreKind::fused, "d: expected a signed floating format",
+          [](auto& u) { u.d = format("int16"); });
+  refuses(CoreKind::fused, "d: expected a format that holds every value of the register's float32",
+          [](auto& u) { u.d = format("float16"); });
+  // The same numbers, but no infinity, and no -0.
+  refuses(CoreKind::fused,
+          "d: expected a format that holds every value of the register's float8_e4m3", [](auto& u) {
+            u.accumulator.format = format("e4m3");
+            u.c = u.d = format("e5m3+finite");
+          });
+  refuses(CoreKind::fused,
+          "d: expected a format that holds every value of the register's float6_e2m3fn",
+          [](auto& u) {
+            u.accumulator.format = format("float6_e2m3fn");
+            u.c = u.d = format("float8_e4m3fnuz");
+          });
+  refuses(CoreKind::fused, "c: expected a format whose values float16 holds: with K = 0, D is C",
+          [](auto& u) {
+            u.accumulator.format = u.d = format("float16");
+            u.nan_code = 0x7e00;
+          });
+  refuses(CoreKind::integer, "c: expected a floating accumulator.format beside it",
+          [](auto& u) { u.c = format("float32"); });
+}

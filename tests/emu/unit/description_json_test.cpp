@@ -1,0 +1,244 @@
+// The JSON form gives every valid description back, and refuses what it does not know.
+#include "emu/unit/description_json.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "emu/unit/description_fields.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/storage/npy.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/unit/description_samples.hpp"
+
+using namespace numemu;
+using namespace numemu::unit;
+using namespace numemu::unit::test;
+using Catch::Contains;
+
+namespace {
+
+/// Every field as text, and the table.
+std::vector<std::string> fields_of(const UnitDescription& u) {
+  std::vector<std::string> texts;
+  for_each_field(u, [&](const char*, const auto& field) { texts.push_back(text_of(field)); });
+  return texts;
+}
+
+/// A minimal unit with these members added.
+std::string unit_with(const std::string& members) {
+  return R"({"numemu_unit": 1, "core": "chain", "accumulator": {"format": "float32"})" +
+         (members.empty() ? "" : ", " + members) + "}";
+}
+
+UnitDescription parse(const std::string& members) {
+  return parse_description(unit_with(members), "u.json");
+}
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("numemu_description_" + std::to_string(getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+};
+
+}  // namespace
+
+TEST_CASE("description json: 1000 random descriptions come back exactly", "[fast]") {
+  std::map<std::string, int> seen;
+  for (const UnitDescription& u : random_valid(11, 1000)) {
+    ++seen[text_of(u.core) + " " + text_of(u.scaling.point)];
+    if (u.products != nullptr) continue;
+    const std::string json = description_json(u);
+    INFO(json);
+    const UnitDescription back = parse_description(json, "u.json");
+    CHECK(fields_of(back) == fields_of(u));
+    CHECK(description_json(back) == json);
+  }
+  for (const CoreKind core : kAllCores) CHECK(seen[text_of(core) + " none"] > 20);
+  for (const char* scaled : {"fused exponents", "fused groups", "exact after_sum"})
+    CHECK(seen[scaled] > 5);
+}
+
+TEST_CASE("description json: the canonical form", "[fast]") {
+  UnitDescription u = sample(CoreKind::fused);
+  u.accumulator.rounding = {.mode = RoundingMode::rtz};
+  u.alignment.zero_exponent.reset();
+  u.alignment.floor = -133;
+  u.sparsity = {2, 4};
+  u.nan_code = 0x7fffffff;
+  CHECK(description_json(u) == R"({
+  "numemu_unit": 1,
+  "name": "my.unit",
+  "a": "float8_e4m3fn",
+  "b": "float8_e4m3fn",
+  "c": "float32",
+  "d": "float32",
+  "core": "fused",
+  "k": 32,
+  "group": 16,
+  "accumulator": {
+    "format": "float32",
+    "rounding": "rtz"
+  },
+  "alignment": {
+    "fraction_bits": 20,
+    "zero_exponent": null,
+    "floor": -133
+  },
+  "nan_code": "0x7fffffff",
+  "sparsity": "2:4"
+}
+)");
+  u.k = -1;
+  CHECK_THROWS_WITH(description_json(u), "my.unit: k: expected 0 to 1048576");
+}
+
+TEST_CASE("description json: NaN is the quiet one of D unless it is given", "[fast]") {
+  CHECK(parse("").nan_code == 0x7fc00000);
+  CHECK(parse(R"("nan_code": "0x7FFFFFFF")").nan_code == 0x7fffffff);
+  const auto with_register = [](const std::string& format) {
+    return parse_description(
+               R"({"numemu_unit": 1, "core": "chain", "accumulator": {)" + format + "}}", "u.json")
+        .nan_code;
+  };
+  CHECK(with_register(R"("format": "float16")") == 0x7e00);
+  CHECK(with_register(R"("format": "float6_e2m3fn")") == 0);
+  CHECK(with_register(R"("bits": 24)") == 0);
+}
+
+TEST_CASE("description json: aliases and short values", "[fast]") {
+  const UnitDescription u = parse_description(
+      R"-({"numemu_unit": 1, "core": "chain", "a": "e4m3fn", "b": null, "c": null, "sparsity": null,
+           "accumulator": {"format": "f16", "rounding": "sr(8)"}})-",
+      "u.json");
+  CHECK(u.a->name == "float8_e4m3fn");
+  CHECK(u.b == nullptr);
+  CHECK(u.accumulator.rounding.random_bits == 8);
+  CHECK(u.sparsity.dense());
+}
+
+TEST_CASE("description json: what is not known is refused with the nearest name", "[fast]") {
+  const auto refuses = [](const std::string& members, const std::string& text) {
+    INFO(members);
+    CHECK_THROWS_WITH(parse(members), "u.json: " + text);
+  };
+  refuses(R"("acumulator": {})", "unknown key 'acumulator'; did you mean 'accumulator'?");
+  refuses(R"("chain": {"chanks": 2})", "chain: unknown key 'chanks'; did you mean 'chains'?");
+  refuses(R"("order": "ascendin")",
+          "order: unknown value 'ascendin'; did you mean 'ascending'? (known: ascending, "
+          "pairs_mod4, odd_first)");
+  refuses(R"("nan": "x87")",
+          "nan: unknown value 'x87'; did you mean 'x86'? (known: canonical, x86)");
+  refuses(R"("a": "float8_e4m3fm")",
+          "a: unknown format 'float8_e4m3fm'; did you mean 'float8_e4m3fn'?");
+  refuses(R"("c_rounding": "rtx")", "c_rounding: unknown rounding 'rtx'; did you mean 'rtz'?");
+  refuses(R"("k": "32")", "k: expected an integer from -1073741824 to 1073741824");
+  refuses(R"("k": null)", "k: expected an integer");
+  refuses(R"("k": 1e300)", "k: expected an integer from -1073741824 to 1073741824");
+  refuses(R"("chain": {"fused": 1})", "chain.fused: expected true or false");
+  refuses(R"("chain": 3)", "chain: expected an object");
+  refuses(R"("chain": null)", "chain: expected an object");
+  refuses(R"("name": null)", "name: expected a string");
+  refuses(R"("a": 8)", "a: expected a string");
+  refuses(R"("c_rounding": null)", "c_rounding: expected a string");
+  refuses(R"-("alignment": {"rounding": "sr(8)"})-",
+          "alignment.rounding: expected a rounding without random bits");
+  for (const char* code : {"7fc0", "0x", "0xg", "0x 1", "0x-1", "0x10000000000000000"}) {
+    refuses(std::string(R"("nan_code": ")") + code + "\"",
+            "nan_code: expected a code in hexadecimal, as in \"0x7fff\"");
+  }
+  for (const char* pattern : {"2", "2:", ":4", "2:4:8", "2:4 ", "a:b", "99999999999:4"}) {
+    refuses(std::string(R"("sparsity": ")") + pattern + "\"",
+            "sparsity: expected N:M, as in \"2:4\", or null for dense");
+  }
+  refuses(R"("tree": {"leaf": 2})", "unit: tree.leaf: expected core tree beside it");
+}
+
+TEST_CASE("description json: version, core and syntax", "[fast]") {
+  const auto refuses = [](const std::string& text, const std::string& message) {
+    CHECK_THROWS_WITH(parse_description(text, "u.json"), message);
+  };
+  refuses("[]", "u.json: expected an object");
+  refuses("{}", "u.json: expected a key 'numemu_unit' with the version 1");
+  refuses(R"({"numemu_unit": 2})", "u.json: numemu_unit: expected version 1");
+  refuses(R"({"numemu_unit": "1"})", "u.json: numemu_unit: expected version 1");
+  refuses(R"({"numemu_unit": 1})", "u.json: expected a key 'core'");
+  refuses(R"({"numemu_unit": 1,)", "u.json: line 1 column 19: not valid JSON");
+  refuses(R"({"core": "chain", "core": "tree"})", "u.json: key 'core' stands twice in one object");
+  CHECK_THROWS_WITH(read_description("/nonexistent/u.json"), Contains("/nonexistent/u.json"));
+}
+
+TEST_CASE("description json: files, with a table of products beside them", "[fast]") {
+  const Folder folder;
+  UnitDescription u = sample(CoreKind::table);
+  auto products = std::make_shared<std::vector<std::int32_t>>();
+  for (int i = 0; i < 32; ++i) products->push_back(i * 100003 - 1000000);
+  u.products = products;
+  write_description(u, folder / "u.json");
+  UnitDescription back = read_description(folder / "u.json");
+  CHECK(fields_of(back) == fields_of(u));
+  CHECK(*back.products == *u.products);
+  CHECK(std::filesystem::exists(folder / "u.products.npy"));
+
+  std::int16_t narrow[32];
+  for (int i = 0; i < 32; ++i) narrow[i] = static_cast<std::int16_t>(-i);
+  write_npy(folder / "u.products.npy", ArrayType::int16, {4, 8}, narrow);
+  back = read_description(folder / "u.json");
+  CHECK(back.products->at(31) == -31);
+
+  UnitDescription plain = sample(CoreKind::fused);
+  write_description(plain, folder / "plain.json");
+  CHECK(fields_of(read_description(folder / "plain.json")) == fields_of(plain));
+}
+
+TEST_CASE("description json: tables that do not fit are refused before memory is taken", "[fast]") {
+  const Folder folder;
+  write_description(sample(CoreKind::table), folder / "u.json");
+  const std::string npy = folder / "u.products.npy";
+  const auto refuses = [&](const std::string& text) {
+    CHECK_THROWS_WITH(read_description(folder / "u.json"),
+                      folder / "u.json" + ": products: " + npy + text);
+  };
+  const std::string expected = ": expected int16 or int32 of shape [4, 8], found ";
+  std::vector<double> values(32);
+  write_npy(npy, ArrayType::float64, {4, 8}, values.data());
+  refuses(expected + "float64 of shape [4, 8]");
+  write_npy(npy, ArrayType::int32, {8, 4}, values.data());
+  refuses(expected + "int32 of shape [8, 4]");
+  std::filesystem::resize_file(npy, std::uintmax_t{1} << 34);  // sparse
+  refuses(expected + "17179869184 bytes");
+  std::filesystem::remove(npy);
+  CHECK_THROWS_WITH(read_description(folder / "u.json"), Contains("u.products.npy"));
+
+  const auto members = [](const char* core) {
+    return std::string(R"({"numemu_unit": 1, "core": ")") + core +
+           R"(", "products": "/nonexistent.npy"})";
+  };
+  CHECK_THROWS_WITH(parse_description(members("xnor"), "u.json"),
+                    "u.json: unit: a: expected a format with core xnor");
+  CHECK_THROWS_WITH(parse_description(members("exact"), "u.json"),
+                    "u.json: unit: products: expected core table beside it");
+}
+
+TEST_CASE("description json: the examples and keys of docs/describe-a-unit.md", "[fast]") {
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/describe-a-unit.md");
+  int examples = 0;
+  for (std::size_t at = page.find("```json"); at != page.npos; at = page.find("```json", at + 1)) {
+    const std::size_t begin = at + 7, end = page.find("```", begin);
+    CHECK_NOTHROW(parse_description(page.substr(begin, end - begin), "example"));
+    ++examples;
+  }
+  CHECK(examples == 2);
+  const UnitDescription any;
+  for_each_field(any, [&](const std::string& key, const auto& field) {
+    INFO(key);
+    CHECK_THAT(page, Contains("`" + key + "`"));
+    if constexpr (Named<std::remove_cvref_t<decltype(field)>>) {
+      for (const std::string_view name : names_of(field))
+        CHECK_THAT(page, Contains("`" + std::string(name) + "`"));
+    }
+  });
+}

@@ -1,0 +1,164 @@
+// The float form of fused FP8 units: equal to the reference in every bit, or declined.
+#include "emu/unit/fused/float_form.hpp"
+
+#include <omp.h>
+
+#include "tests/catch.hpp"
+#include "tests/emu/unit/fused/form_problem.hpp"
+
+using namespace numemu;
+using namespace numemu::unit;
+using namespace numemu::unit::test;
+
+namespace {
+
+/// Formats of A and B, every mix.
+struct Mix {
+  const char *a, *b;
+};
+constexpr Mix kMixes[] = {{"float8_e4m3fn", "float8_e4m3fn"},
+                          {"float8_e4m3fn", "float8_e5m2"},
+                          {"float8_e5m2", "float8_e4m3fn"},
+                          {"float8_e5m2", "float8_e5m2"}};
+
+std::int64_t mismatches(const FormProblem& p) { return form_mismatches(multiply_fused_float, p); }
+
+std::vector<UnitDescription> units() { return {wgmma_e4m3(), ada_f32(), ada_f16()}; }
+
+}  // namespace
+
+TEST_CASE("float form: every kind of data and of C, every mix of formats", "[fast]") {
+  std::uint64_t seed = 0;
+  int declined = 0;
+  for (const UnitDescription& unit : units()) {
+    for (const Mix& mix : kMixes) {
+      for (const Data data : kAllData) {
+        for (const CData c : kAllC) {
+          const FormProblem p = make_form_problem({unit, mix.a, mix.b, 5, 19, 96, data, c}, ++seed);
+          INFO(unit.group << " " << unit.accumulator.format->name << " " << mix.a << " " << mix.b
+                          << " data " << static_cast<int>(data) << " C " << static_cast<int>(c));
+          const std::int64_t differing = mismatches(p);
+          // A C below what zero products can reach is left to others.
+          if (c == CData::tiny && !p.half() && differing != 0) {
+            CHECK(differing == -1);
+            ++declined;
+          } else {
+            CHECK(differing == 0);
+          }
+        }
+      }
+    }
+  }
+  CHECK(declined > 0);
+}
+
+TEST_CASE("float form: shapes, layouts and tails of K", "[fast]") {
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  const Size sizes[] = {{1, 1, 1},   {1, 70, 33},  {70, 1, 33},  {3, 129, 15}, {129, 3, 16},
+                        {2, 64, 31}, {33, 65, 40}, {65, 33, 47}, {1, 1, 1100}, {35, 70, 7}};
+  std::uint64_t seed = 1000;
+  for (const UnitDescription& unit : units()) {
+    for (const Size& s : sizes) {
+      const int layout = static_cast<int>(++seed % 4);
+      const FormProblem p =
+          make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", s.m, s.n, s.k, Data::uniform,
+                             CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
+                            seed);
+      INFO(s.m << "x" << s.n << "x" << s.k << " layout " << layout);
+      CHECK(mismatches(p) == 0);
+    }
+  }
+}
+
+TEST_CASE("float form: gathers with padding, dilation and stride", "[fast]") {
+  const Convolution shapes[] = {{2, 5, 5, 1, 5, 2, 1, 1},
+                                {1, 4, 5, 6, 3, 0, 1, 1},
+                                {1, 3, 3, 4, 3, 2, 2, 1},
+                                {2, 6, 6, 3, 3, 1, 1, 2}};
+  std::uint64_t seed = 2000;
+  for (const UnitDescription& unit : units()) {
+    for (const Convolution& shape : shapes)
+      CHECK(mismatches(make_form_convolution(unit, shape, 6, ++seed)) == 0);
+  }
+}
+
+TEST_CASE("float form: fraction bits, groups and registers up to the proven limit", "[fast]") {
+  std::uint64_t seed = 3000;
+  for (const int group : {4, 8, 16, 32, 64}) {
+    for (const int fraction_bits : {1, 7, 10, 13, 14, 15, 16, 17, 18}) {
+      for (const char* reg : {"e8m13", "float32", "float16"}) {
+        const UnitDescription unit = fp8_unit(64, group, reg, fraction_bits);
+        const FormProblem p = make_form_problem(
+            {unit, "float8_e5m2", "float8_e4m3fn", 3, 17, 130, Data::gaussian, CData::gaussian},
+            ++seed);
+        INFO(group << " F " << fraction_bits << " " << reg);
+        const bool declines = 4 * group + 2 > 1 << (23 - fraction_bits);
+        CHECK(mismatches(p) == (declines ? -1 : 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("float form: sums at the upper end of what a group can reach", "[fast]") {
+  for (const UnitDescription& unit : units()) {
+    for (const Mix& mix : kMixes) {
+      FormProblem p = make_form_problem({unit, mix.a, mix.b, 2, 3, 64}, 1);
+      const auto largest_a = static_cast<std::uint8_t>(p.a.format->largest_code());
+      const auto largest_b = static_cast<std::uint8_t>(p.b.format->largest_code());
+      for (auto& code : p.a.bytes) code = largest_a;
+      for (std::size_t i = 0; i < p.b.bytes.size(); ++i)
+        p.b.bytes[i] = i < 64 ? largest_b : largest_b | 0x80;
+      CHECK(mismatches(p) == 0);
+    }
+  }
+}
+
+TEST_CASE("float form: declines what it does not cover", "[fast]") {
+  const auto declined = [](const UnitDescription& unit) {
+    return mismatches(make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", 2, 3, 32}, 1));
+  };
+  UnitDescription unit = wgmma_e4m3();
+  CHECK(declined(unit) == 0);
+  unit.alignment.rounding = RoundingMode::rne;
+  CHECK(declined(unit) == -1);
+  unit = wgmma_e4m3();
+  unit.order = StepOrder::pairs_mod4;
+  CHECK(declined(unit) == -1);
+  unit = wgmma_e4m3();
+  unit.core = CoreKind::exact;
+  CHECK(declined(unit) == -1);
+  FormProblem huge = make_form_problem(
+      {wgmma_e4m3(), "float8_e4m3fn", "float8_e4m3fn", 2, 3, 32, Data::gaussian, CData::gaussian},
+      1);
+  huge.c[1] = 0x1p120f;
+  CHECK(mismatches(huge) == -1);
+}
+
+TEST_CASE("float form: 1, 2 and 3 threads give the same bits", "[fast]") {
+  const int before = omp_get_max_threads();
+  const FormProblem p = make_form_problem(
+      {wgmma_e4m3(), "float8_e4m3fn", "float8_e4m3fn", 131, 197, 100, Data::uniform, CData::mixed},
+      4000);
+  std::vector<std::uint8_t> one, more;
+  omp_set_num_threads(1);
+  REQUIRE(multiply_fused_float(p.unit, p.gemm(one)));
+  for (const int threads : {2, 3}) {
+    omp_set_num_threads(threads);
+    REQUIRE(multiply_fused_float(p.unit, p.gemm(more)));
+    CHECK(one == more);
+  }
+  omp_set_num_threads(before);
+}
+
+TEST_CASE("float form: several slices of K, blocks of rows and tiles", "[slow]") {
+  for (const UnitDescription& unit : units()) {
+    CHECK(mismatches(make_form_problem(
+              {unit, "float8_e4m3fn", "float8_e4m3fn", 260, 66, 530, Data::gaussian, CData::mixed},
+              5000)) == 0);
+    CHECK(mismatches(make_form_problem(
+              {unit, "float8_e5m2", "float8_e4m3fn", 5, 530, 530, Data::wide_sparse, CData::none},
+              5001)) == 0);
+  }
+}

@@ -1,0 +1,174 @@
+// One output of the reference: padding, C, operand rules, sparsity, results and the trace.
+#include "emu/unit/reference/dot.hpp"
+
+#include <limits>
+
+#include "emu/unit/unit.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/unit/reference/dot_case.hpp"
+
+using namespace numemu;
+using namespace numemu::unit;
+using namespace numemu::unit::test;
+using Catch::Contains;
+
+namespace {
+
+/// Terms of products in a step.
+std::vector<TraceTerm> products_in(const TraceStep& step) {
+  std::vector<TraceTerm> terms;
+  for (const TraceTerm& t : step.terms) {
+    if (t.k >= 0) terms.push_back(t);
+  }
+  return terms;
+}
+
+}  // namespace
+
+TEST_CASE("reference dot: without products the result is C", "[fast]") {
+  for (const CoreKind core :
+       {CoreKind::fused, CoreKind::chain, CoreKind::tree, CoreKind::exact}) {
+    const UnitDescription u = unit_of(core, "float16");
+    INFO(static_cast<int>(core));
+    CHECK(products_of(u, {}, -1.5).number() == -1.5);
+    CHECK(products_of(u, {}).code() == 0);
+  }
+}
+
+TEST_CASE("reference dot: padding is +0 products", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::chain, "float16");
+  CHECK(products_of(u, {-0.0}, -0.0).code() == 0x8000);
+  u.k = 4;
+  CHECK(products_of(u, {-0.0}, -0.0).code() == 0);
+  CHECK(products_of(u, {1, 2, 3, 4, 5}).number() == 15);
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(products_of(u, {infinity}).code() == 0x7c00);  // padding meets no infinity
+}
+
+TEST_CASE("reference dot: operands are rounded on their way in, then flushed", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::exact, "float32");
+  u.input.format = &find_format("tfloat32");
+  u.input.rounding.mode = RoundingMode::rtz;
+  CHECK(products_of(u, {1 + 0x1.8p-10}).number() == 1 + 0x1p-10);
+  u.input.rounding.mode = RoundingMode::rne;
+  CHECK(products_of(u, {1 + 0x1.8p-10}).number() == 1 + 0x1p-9);
+  CHECK(products_of(u, {std::numeric_limits<double>::quiet_NaN()}).code() == 0x7fc00000);
+  CHECK(products_of(u, {0x1p-130}).number() == 0x1p-130);
+  u.subnormals.flush_inputs = true;
+  CHECK(products_of(u, {0x1p-130}).code() == 0);
+}
+
+TEST_CASE("reference dot: flushed zeros keep their sign, or become +0", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::exact, "float16");
+  CHECK(products_of(u, {0x1p-15}, 0x1p-15).number() == 0x1p-14);
+  u.subnormals = {.flush_inputs = true, .flush_c = true};
+  CHECK(products_of(u, {0x1p-15}, 0x1p-15).code() == 0);
+  CHECK(products_of(u, {-0x1p-15}, -0x1p-15).code() == 0x8000);
+  u.subnormals.flush_c = false;
+  CHECK(products_of(u, {0x1p-15}, 0x1p-15).number() == 0x1p-15);
+  u.subnormals.flush_c = u.subnormals.inputs_to_plus_zero = true;
+  CHECK(products_of(u, {-0x1p-15}, -0x1p-15).code() == 0);
+  CHECK(products_of(u, {-0.0}, -0.0).code() == 0);
+}
+
+TEST_CASE("reference dot: a sparse A meets the elements of B that its metadata names", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::chain, "float16");
+  u.sparsity = {.kept = 2, .group = 4};
+  DotCase dot{u, codes_of(*u.a, {1, 10, 100, 1000}), codes_of(*u.a, {1, 2, 3, 4, 5, 6, 7, 8})};
+  dot.kept = {1, 3, 0, 2};
+  CHECK(dot.number() == 2 + 40 + 500 + 7000 + 2);  // 7542 is a tie between 7540 and 7544
+  dot.b[0] = 0x7e00;                              // NaN that nothing meets
+  CHECK(dot.number() == 7544);
+  Trace trace;
+  (void)dot.code(&trace);
+  const auto terms = products_in(trace.steps.at(0));
+  REQUIRE(terms.size() == 4);
+  CHECK(terms[1].k == 3);
+  CHECK(terms[2].k == 4);
+  CHECK(terms[3].b == code_of_number(*u.a, 7));
+  // Steps count kept products.
+  UnitDescription grouped = unit_of(CoreKind::exact, "float16");
+  grouped.sparsity = u.sparsity;
+  grouped.group = 2;
+  dot = {grouped, codes_of(*u.a, {1, 1, 1, 1}), codes_of(*u.a, {2048, 1, 0, 0, 1, 1, 0, 0})};
+  dot.kept = {0, 1, 0, 1};
+  CHECK(dot.number() == 2050);  // 2049 -> 2048, then + 2
+}
+
+TEST_CASE("reference dot: D widens the register, C is what its format says", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::chain, "float16");
+  u.c = u.d = &find_format("float32");
+  u.nan_code = 0x7fffffff;
+  const DotCase dot = products_of(u, {1}, 0x1p-20);
+  CHECK(dot.code() == 0x3f800000);
+  CHECK(products_of(u, {std::numeric_limits<double>::quiet_NaN()}).code() == 0x7fffffff);
+}
+
+TEST_CASE("reference dot: the trace shows what was cut and what was added", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::fused, "float32");
+  u.alignment.fraction_bits = 4;
+  u.group = 2;
+  const DotCase dot = products_of(u, {1, 0x3p-5, 2, 0}, 0x1p-6);
+  Trace trace;
+  CHECK(dot.code(&trace) == dot.code());
+  CHECK(trace.result == dot.code());
+  REQUIRE(trace.steps.size() == 2);
+  const TraceStep& step = trace.steps[0];
+  CHECK(step.what == "step 0, k 0..1");
+  CHECK(step.aligned);
+  CHECK(step.largest_exponent == 0);
+  REQUIRE(step.terms.size() == 3);
+  CHECK(to_double(step.terms[1].product) == 0x3p-5);
+  CHECK(step.terms[1].exponent == -4);
+  CHECK(to_double(step.terms[1].kept) == 0x1p-4);
+  CHECK(step.terms[2].what == "C");
+  CHECK(step.terms[2].kept.kind == Class::zero);
+  CHECK(to_double(step.sum) == 1 + 0x1p-4);
+  CHECK(step.result == code_of_number(*u.a, 1 + 0x1p-4));
+  CHECK(trace.steps[1].largest_exponent == 1);
+}
+
+TEST_CASE("reference dot: the trace of two parts shows every product as it was added", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::fused, "float32");
+  u.alignment.fraction_bits = 4;
+  u.group = 4;
+  u.c_entry = CEntry::after_alignment;
+  u.alignment.parts = 2;
+  Trace trace;
+  (void)products_of(u, {1, 2, 4, 8}, 3).code(&trace);
+  const auto terms = products_in(trace.steps.at(0));
+  REQUIRE(terms.size() == 4);
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    INFO(i);
+    CHECK(to_double(terms[i].kept) == static_cast<double>(1 << i));
+  }
+  CHECK(trace.steps[0].terms.back().what == "C");
+  CHECK(to_double(trace.steps[0].terms.back().kept) == 3);
+}
+
+TEST_CASE("reference dot: a trace never changes a result", "[fast]") {
+  for (const CoreKind core : {CoreKind::fused, CoreKind::chain, CoreKind::tree, CoreKind::exact}) {
+    UnitDescription u = unit_of(core, "float16");
+    u.k = 4;
+    if (core == CoreKind::fused) u.alignment.fraction_bits = 12;
+    const DotCase dot = products_of(u, {1, 0.3, 77, -2048, 0.1, 3, -0.0, 5}, 0.7);
+    Trace trace;
+    INFO(static_cast<int>(core));
+    CHECK(dot.code(&trace) == dot.code());
+    CHECK(trace.result == dot.code());
+    CHECK(trace.steps.size() == 2);
+  }
+}
+
+TEST_CASE("reference dot: an operand whose gather has other sizes is refused", "[fast]") {
+  const UnitDescription u = unit_of(CoreKind::exact, "float32");
+  const Gather two = Gather::matrix(1, 2), one = Gather::matrix(1, 1);
+  const float x[] = {1, 2};
+  Gemm g;
+  g.m = g.n = 1;
+  g.k = 2;
+  g.a = {u.a, x, &two};
+  g.b = {u.b, x, &one};
+  CHECK_THROWS_WITH(ReferenceDot(u, g), Contains("gathers 1 x 1"));
+}

@@ -1,0 +1,61 @@
+// Layouts and units of the vectors taken from an Emerald Rapids Xeon.
+#include "tests/oracle/mma/silicon_files.hpp"
+
+#include "formats/error.hpp"
+#include "tests/files.hpp"
+#include "tests/oracle/mma/golden_files.hpp"
+
+namespace numemu::oracle::mma {
+namespace {
+
+// clang-format off
+constexpr SiliconFile kFiles[] = {
+    {"tdpbf16ps_tiles.bin",        "intel.emr.tdpbf16ps.bf16.f32",   "bfloat16", "bfloat16", "float32", 16, 16, 32},
+    {"tdpbf16ps_edge_dots_k4.bin", "intel.emr.tdpbf16ps.bf16.f32",   "bfloat16", "bfloat16", "float32", 1, 1, 4},
+    {"tdpbssd_tiles.bin",          "intel.emr.tdpbssd.s8.s32",       "int8",     "int8",     "",        16, 16, 64},
+    {"tdpbsud_tiles.bin",          "intel.emr.tdpbsud.s8xu8.s32",    "int8",     "uint8",    "",        16, 16, 64},
+    {"tdpbusd_tiles.bin",          "intel.emr.tdpbusd.u8xs8.s32",    "uint8",    "int8",     "",        16, 16, 64},
+    {"tdpbuud_tiles.bin",          "intel.emr.tdpbuud.u8.s32",       "uint8",    "uint8",    "",        16, 16, 64},
+    {"vdpbf16ps_dots_k2.bin",      "intel.emr.vdpbf16ps.bf16.f32",   "bfloat16", "bfloat16", "float32", 1, 1, 2},
+    {"vpdpbusd.bin",               "intel.emr.vpdpbusd.u8xs8.s32",   "uint8",    "int8",     "",        1, 1, 4},
+    {"vpdpbusds.bin",              "intel.emr.vpdpbusds.u8xs8.s32",  "uint8",    "int8",     "",        1, 1, 4},
+    {"vpdpwssd.bin",               "intel.emr.vpdpwssd.s16.s32",     "int16",    "int16",    "",        1, 1, 2},
+    {"vpdpwssds.bin",              "intel.emr.vpdpwssds.s16.s32",    "int16",    "int16",    "",        1, 1, 2},
+    {"vfmadd231ph.bin",            "intel.emr.vfmadd231ph.f16.f16",  "float16",  "float16",  "float16", 1, 1, 1},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const SiliconFile> silicon_files() { return kFiles; }
+
+std::string silicon_folder() { return NUMEMU_SOURCE "/data/vectors/emr"; }
+
+Batch read_silicon(const SiliconFile& file) {
+  Batch batch;
+  batch.unit = file.unit;
+  batch.m = file.m;
+  batch.n = file.n;
+  batch.k = file.k;
+  batch.a_format = &find_format(file.a);
+  batch.b_format = &find_format(file.b);
+  batch.b_is_k_by_n = true;
+  batch.result = file.result.empty() ? nullptr : &find_format(file.result);
+  const std::int64_t a = file.m * file.k * batch.a_format->bits / 8,
+                     b = file.n * file.k * batch.b_format->bits / 8,
+                     c = file.m * file.n * (batch.result == nullptr ? 4 : batch.result->bits / 8);
+  const std::string bytes = test::read_file(silicon_folder() + "/" + std::string(file.file));
+  const std::int64_t record = a + b + 2 * c;
+  if (bytes.empty() || std::ssize(bytes) % record != 0)
+    throw Error(std::string(file.file) + ": expected records of " + std::to_string(record) +
+                " bytes, has " + std::to_string(bytes.size()));
+  const auto fields = split_records(bytes, {a, b, c, c});
+  batch.count = std::ssize(bytes) / record;
+  batch.a = fields[0];
+  batch.b = fields[1];
+  batch.c = fields[2];
+  batch.d = fields[3];
+  return batch;
+}
+
+}  // namespace numemu::oracle::mma

@@ -1,0 +1,13 @@
+// Whether this CPU has an instruction and the kernel lets this process use it.
+#pragma once
+
+namespace numemu::oracle::mma {
+
+/// All false where the CPU is no x86. The AMX answers ask the kernel for the tile registers.
+bool has_amx_bf16();
+bool has_amx_int8();
+bool has_avx512_bf16();
+bool has_avx512_vnni();
+bool has_avx512_fp16();
+
+}  // namespace numemu::oracle::mma
