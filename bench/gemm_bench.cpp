@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <hwy/targets.h>
+#include <malloc.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -149,6 +150,9 @@ void register_case(Case c) {
 /// An argument that is no option of Google Benchmark is a part of the names of units to time.
 int run(int argc, char** argv) {
   omp_set_num_threads(1);
+  // As the program does: memory that is given back after each product is faulted in by the next.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   benchmark::Initialize(&argc, argv);
   const std::string filter = argc > 1 ? argv[1] : "";
   fmt::print("one thread, medians of {} runs between two looks at the ceiling\n", kPairs);

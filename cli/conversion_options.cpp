@@ -11,8 +11,6 @@
 #include "formats/storage/npy.hpp"
 
 namespace numemu::cli {
-namespace {
-
 /// The key of the random bits has 64 bits, one more than whole_number() covers.
 std::string check_seed(const std::string& text) {
   std::uint64_t seed = 0;
@@ -23,8 +21,6 @@ std::string check_seed(const std::string& text) {
   return fmt::format("expected a whole number from 0 to 2^64-1, not '{}{}'", text.substr(0, kShown),
                      text.size() > kShown ? "..." : "");
 }
-
-}  // namespace
 
 void add_conversion_options(CLI::App& command, ConversionOptions& options) {
   command

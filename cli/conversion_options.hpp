@@ -15,6 +15,9 @@ struct ConversionOptions {
   std::optional<std::uint64_t> seed;
 };
 
+/// A validator of --seed: an empty text, or what was expected.
+std::string check_seed(const std::string& text);
+
 void add_conversion_options(CLI::App&, ConversionOptions&);
 
 /// A conversion that is ready to run, and the random words it points to.

@@ -45,6 +45,16 @@ void require_shape(const std::string& path, const ArrayShape& found, const Array
                           shape_text(found)));
 }
 
+/// float32 numbers as a unit takes them that drops their low bits (tf32, xf32).
+Codes truncated(const std::string& path, const Format& format) {
+  Codes codes = read_codes(path, {.format = &find_format("float32")});
+  auto* words = codes.array.as<std::uint32_t>();
+  const std::uint32_t kept = ~std::uint32_t{0} << format.container_shift;
+  for (std::int64_t i = 0; i < codes.array.elements(); ++i) words[i] &= kept;
+  codes.format = &format;
+  return codes;
+}
+
 /// The operand's format: the unit's, or what the option or a sidecar says where the unit takes any.
 Codes read_operand(const Unit& unit, const Format* own, const std::string& option,
                    const std::string& name, const std::string& path) {
@@ -54,7 +64,10 @@ Codes read_operand(const Unit& unit, const Format* own, const std::string& optio
                             unit.row().name, own->name));
   if (own == nullptr && told == nullptr && !read_sidecar(path))
     throw Error(fmt::format("{}: expected a format: unit {} takes any", option, unit.row().name));
-  Codes codes = read_codes(path, {.format = own != nullptr ? own : told});
+  const Format* format = own != nullptr ? own : told;
+  Codes codes = format != nullptr && format->container_shift != 0 && !read_sidecar(path)
+                    ? truncated(path, *format)
+                    : read_codes(path, {.format = format});
   require_matrix(path, codes.array, option == "--format-a");
   return codes;
 }
@@ -211,7 +224,7 @@ ArrayType result_type(const Unit& unit) {
 }
 
 void check_format_d(const Unit& unit, const std::string& name) {
-  if (name.empty()) return;
+  if (name.empty() || name == unit.row().result) return;
   const Format& told = find_format(name);
   const Format* own = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);
   if (own == nullptr || own->name != told.name)
@@ -259,7 +272,8 @@ void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   g.d = arrays.d.data.data();
 }
 
-void write_gemm_result(const Unit& unit, const std::string& path, const Array& d) {
+void write_gemm_result(const Unit& unit, const std::string& path, const Array& d,
+                       std::uint64_t seed) {
   const Format* format = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);
   if (format == nullptr) return write_array(path, d.type, d.shape, d.data.data());
   if (format->name == "float32" || format->name == "float64") {
@@ -269,6 +283,8 @@ void write_gemm_result(const Unit& unit, const std::string& path, const Array& d
   about.numemu = NUMEMU_VERSION;
   const UnitDescription* u = unit.description();
   about.rounding = to_string(u->accumulator.rounding);
+  about.overflow = to_string(u->accumulator.overflow);
+  if (u->accumulator.rounding.stochastic()) about.seed = seed;
   write_codes(path, *format, d.shape, d.data.data(), about);
 }
 

@@ -36,7 +36,8 @@ struct GemmArrays {
 void read_gemm(const unit::Unit&, const GemmFiles&, GemmArrays&);
 
 /// Writes D: float32 and float64 as numbers, int32 registers as int32, others as codes with their
-/// sidecar.
-void write_gemm_result(const unit::Unit&, const std::string& path, const Array& d);
+/// sidecar, which names `seed` where the register is stochastic.
+void write_gemm_result(const unit::Unit&, const std::string& path, const Array& d,
+                       std::uint64_t seed);
 
 }  // namespace numemu::cli

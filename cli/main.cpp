@@ -23,8 +23,7 @@ namespace {
 using namespace numemu::cli;
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"vectors", "verify",
-                                           "identify", "infer",   "experiment"};
+const std::vector<std::string> kPlanned = {"vectors", "verify", "identify", "infer", "experiment"};
 
 /// One line, whatever the text.
 int complain(std::string text) {

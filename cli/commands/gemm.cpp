@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/conversion_options.hpp"
 #include "cli/gemm_arrays.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_numbers.hpp"
 #include "cli/unit_trace.hpp"
 #include "emu/unit/description_json.hpp"
 #include "emu/unit/reference/dot.hpp"
+#include "emu/unit/sparse/pattern.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -106,18 +109,27 @@ void apply_alpha(float alpha, const float* c, Array& d) {
   }
 }
 
+/// Of the register; where C is added apart, of that addition, too.
+std::string rounding_text(const unit::UnitDescription* u) {
+  if (u == nullptr) return "host";
+  const unit::Register& r = u->accumulator;
+  if (r.format == nullptr && r.fraction == 0 && r.rounding == Rounding{}) return "exact";
+  const bool apart = u->c_entry == unit::CEntry::after_rounding && !(u->c_rounding == r.rounding);
+  return to_string(r.rounding) + (apart ? ", C " + to_string(u->c_rounding) : "");
+}
+
+std::string overflow_text(const unit::UnitDescription* u) {
+  if (u == nullptr) return "ieee";
+  const unit::Register& r = u->accumulator;
+  if (r.format == nullptr) return r.integer == unit::IntegerOverflow::wrap ? "wrap" : "saturate";
+  return r.overflow_to_infinity ? "infinity" : to_string(r.overflow);
+}
+
 void print_summary(const Options& options, const unit::Unit& unit, const GemmArrays& arrays) {
   const unit::UnitRow& row = unit.row();
   const unit::Gemm& g = arrays.gemm;
   const unit::UnitDescription* u = unit.description();
-  const bool floating = u != nullptr && u->accumulator.format != nullptr;
-  const std::string rounding = floating       ? to_string(u->accumulator.rounding)
-                               : u == nullptr ? "host"
-                                              : "exact";
-  const std::string overflow = floating       ? to_string(u->accumulator.overflow)
-                               : u == nullptr ? "ieee"
-                               : u->accumulator.integer == unit::IntegerOverflow::wrap ? "wrap"
-                                                                                       : "saturate";
+  const std::string rounding = rounding_text(u), overflow = overflow_text(u);
   const std::string scale =
       g.scale_a == nullptr ? "none"
                            : fmt::format("{} per {}", u->scaling.format->name, u->scaling.block);
@@ -154,6 +166,11 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
 /// Everything that can be refused before anything is read.
 void check_options(const Options& options) {
   const GemmFiles& files = options.files;
+  unit::parse_meta_layout(files.meta_layout);
+  if (options.alpha && !options.trace.empty())
+    throw Error("--alpha: expected no --trace beside it: alpha is applied outside the unit");
+  if (options.alpha && !std::isfinite(*options.alpha))
+    throw Error("--alpha: expected a finite float32 number");
   if (options.out.empty() == options.trace.empty())
     throw Error(options.out.empty() ? "--out: expected a file (or --trace m,n)"
                                     : "--trace: expected no --out beside it");
@@ -168,13 +185,14 @@ void check_options(const Options& options) {
     require_file("--out", options.out);
     require_replaceable(options.out);
   }
-  require_distinct_paths({{"--out", options.out}}, {{"--a", files.a},
-                                                    {"--b", files.b},
-                                                    {"--c", files.c},
-                                                    {"--scale-a", files.scale_a},
-                                                    {"--scale-b", files.scale_b},
-                                                    {"--meta", files.meta, false},
-                                                    {"--unit", options.unit, false}});
+  require_distinct_paths({{"--out", options.out}},
+                         {{"--a", files.a},
+                          {"--b", files.b},
+                          {"--c", files.c},
+                          {"--scale-a", files.scale_a},
+                          {"--scale-b", files.scale_b},
+                          {"--meta", files.meta, false},
+                          {"--unit", options.unit.ends_with(".json") ? options.unit : "", false}});
 }
 
 int print_trace(const Options& options, const unit::Unit& unit, const unit::Gemm& g) {
@@ -206,7 +224,7 @@ int run(const Options& options) {
     multiply(unit, product, options, arrays.d);
     apply_alpha(*options.alpha, static_cast<const float*>(arrays.gemm.c), arrays.d);
   }
-  write_gemm_result(unit, options.out, arrays.d);
+  write_gemm_result(unit, options.out, arrays.d, options.seed);
   print_summary(options, unit, arrays);
   return kFine;
 }
@@ -242,7 +260,9 @@ void add_gemm(CLI::App& app, Action& action) {
   command->add_option("--meta-layout", files.meta_layout, "index or ptx")->type_name("LAYOUT");
   command->add_option("--alpha", options->alpha, "D = RNE(RNE(alpha x AB) + C) in float32")
       ->type_name("X");
-  command->add_option("--seed", options->seed, "Seed of stochastic registers")->type_name("S");
+  command->add_option("--seed", options->seed, "Seed of stochastic registers (default: 0)")
+      ->check(CLI::Validator(check_seed, ""))
+      ->type_name("S");
   command->add_option("--trace", options->trace, "Print how output m,n came about instead")
       ->type_name("m,n");
   command->add_flag("--reference", options->reference, "Compute by the specification, slowly");

@@ -1,6 +1,7 @@
 // Reads the names of described accumulators, part by part.
 #include "emu/unit/described.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ std::optional<int> number_after(std::string_view head, std::string_view text) {
 struct Reader {
   std::string name;
   UnitDescription unit;
+  bool rounding_given = false, overflow_given = false;
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error("unit '" + name + "': " + what);
@@ -96,6 +98,13 @@ struct Reader {
 
   void option(const std::string& part) {
     Register& r = unit.accumulator;
+    if (part == "saturate" || part == "wrap") {
+      if (overflow_given) fail("'" + part + "': expected one of saturate and wrap");
+      overflow_given = true;
+    } else {
+      if (rounding_given) fail("'" + part + "': expected one rounding");
+      rounding_given = true;
+    }
     if (part == "saturate") {
       if (r.format != nullptr) r.overflow = Overflow::saturate;
       return;
@@ -141,13 +150,19 @@ struct Reader {
 std::optional<UnitDescription> parse_described(std::string_view name) {
   std::string text(name);
   constexpr std::string_view kIbm = "ibm.hfp8.chunk", kNeutral = "neutral.";
-  if (text.starts_with(kIbm)) text = "neutral." + text.substr(9) + ".hfp16_e6m9";
+  if (text.starts_with(kIbm)) {
+    const std::size_t end = std::min(text.find('.', kIbm.size()), text.size());
+    const std::string chunk = text.substr(kIbm.rfind('.') + 1, end - kIbm.rfind('.') - 1);
+    text = "neutral." + chunk + ".hfp16_e6m9" + text.substr(end);
+  }
   if (!text.starts_with(kNeutral)) return {};
   std::vector<std::string> parts = parts_of(text);
   if (parts[1] != "mac" && parts[1] != "kahan" && !parts[1].starts_with("chunk")) return {};
-  Reader reader{std::string(name), {}};
+  Reader reader{.name = std::string(name), .unit = {}};
   reader.unit.core = CoreKind::chain;
   reader.head(parts[1]);
+  if (reader.unit.chain.chunk != 0)
+    parts[1] = "chunk" + std::to_string(reader.unit.chain.chunk);  // without leading zeros
   if (parts.size() < 3) reader.fail("expected the register's format after " + parts[1]);
   reader.format(parts[2]);
   for (std::size_t i = 3; i < parts.size(); ++i) reader.option(parts[i]);

@@ -95,9 +95,13 @@ std::string zeros(const UnitDescription& u) {
     return "A sum of exactly zero is +0, except that zeros of negative sign alone give -0.";
   }
   const Alignment& al = u.alignment;
+  // Groups count with the exponents of their scales, whatever their products are.
+  const bool groups = u.scaling.point == Point::groups;
   std::string text = al.zero_exponent
-                         ? fmt::format("A zero operand counts with exponent {}.", *al.zero_exponent)
-                         : "Terms with a zero operand have no exponent in the alignment.";
+                         ? fmt::format("{} counts with exponent {}.",
+                                       groups ? "A zero C" : "A zero operand", *al.zero_exponent)
+                         : fmt::format("{} no exponent in the alignment.",
+                                       groups ? "A zero C has" : "Terms with a zero operand have");
   text += al.floor ? fmt::format(" The largest exponent is at least {}.", *al.floor)
                    : " The largest exponent has no lower bound.";
   return text + " A sum of zero is +0.";
@@ -128,10 +132,7 @@ std::string scales(const UnitDescription& u) {
 std::string padding(const UnitDescription& u) {
   const int size = u.k != 0 ? u.k : u.group;
   const char* depth = u.sparsity.dense() ? "K" : "The number of kept products";
-  const char* with = u.core == CoreKind::xnor    ? "code 0 (each product of padding is +1)"
-                     : u.core == CoreKind::table ? "code 0"
-                                                 : "+0";
-  return fmt::format("{} is padded with {} to a multiple of {}.", depth, with, size);
+  return fmt::format("{} is padded with +0 to a multiple of {}.", depth, size);
 }
 
 }  // namespace
@@ -152,7 +153,9 @@ std::vector<std::string> description_words(const UnitDescription& u) {
                     "elements at these places are multiplied.",
                     u.sparsity.kept, u.sparsity.group));
   }
-  if (u.k > 1 || (u.k == 0 && u.group > 1)) words.push_back(padding(u));
+  // Signs and codes that are looked up have no +0: their last step is short.
+  const bool pads = u.core != CoreKind::xnor && u.core != CoreKind::table;
+  if (pads && (u.k > 1 || (u.k == 0 && u.group > 1))) words.push_back(padding(u));
   return words;
 }
 

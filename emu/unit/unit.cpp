@@ -1,6 +1,7 @@
 // The tables of matrix units: expands the rows once and finds units by name.
 #include "emu/unit/unit.hpp"
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -29,18 +30,20 @@ std::vector<std::string> words_of(std::string_view text, char separator) {
 }
 
 /// The B types that go with one A type: "=" the same, "any" all, "mixed" all others; "with fp6 or
-/// fp4" all that are not pure FP8 pairs.
+/// fp4" all that are not pure FP8 pairs ("..., not fp4 alone": nor pure FP4 ones).
 std::vector<std::string> partners(const std::string& a, const std::vector<std::string>& types,
                                   std::string_view rule) {
   if (rule == "=") return {a};
   const auto fp8 = [](const std::string& type) { return type == "e4m3" || type == "e5m2"; };
+  const bool narrow = rule.starts_with("with fp6 or fp4");
   std::vector<std::string> with;
   for (const std::string& b : types) {
     if (rule == "mixed" && b == a) continue;
-    if (rule == "with fp6 or fp4" && fp8(a) && fp8(b)) continue;
+    if (narrow && fp8(a) && fp8(b)) continue;
+    if (rule == "with fp6 or fp4, not fp4 alone" && a == "e2m1" && b == "e2m1") continue;
     with.push_back(b);
   }
-  if (rule != "any" && rule != "mixed" && rule != "with fp6 or fp4") return words_of(rule, ' ');
+  if (rule != "any" && rule != "mixed" && !narrow) return words_of(rule, ' ');
   return with;
 }
 
@@ -126,13 +129,17 @@ bool takes(const Unit& unit, const std::string& modifier) {
   return false;
 }
 
+/// Grades stand in the order of their strength; a definition has no evidence to weaken.
+Grade weaker(Grade a, Grade b) { return std::max(a, b); }
+
 std::unique_ptr<Unit> modified(const Unit& base, const std::vector<const Modifier*>& modifiers) {
   UnitDescription u = *base.description();
   UnitRow about = base.row();
   for (const Modifier* modifier : modifiers) {
     modifier->apply(u);
     u.name += "." + modifier->name;
-    about.grade = modifier->grade;
+    about.grade =
+        modifier == modifiers.front() ? modifier->grade : weaker(about.grade, modifier->grade);
     about.source = modifier->what + "; otherwise: " + about.source;
   }
   about.modifiers.clear();
@@ -149,10 +156,14 @@ std::unique_ptr<Unit> with_modifiers_of(std::string_view name) {
     if (dot == rest.npos) break;
     const Modifier* modifier = find_modifier(rest.substr(dot + 1));
     if (modifier == nullptr) break;
-    modifiers.insert(modifiers.begin(), modifier);
+    modifiers.push_back(modifier);
     rest = rest.substr(0, dot);
   }
   if (modifiers.empty()) return nullptr;
+  // One unit, one name: in the order of the table.
+  std::sort(modifiers.begin(), modifiers.end());
+  if (std::adjacent_find(modifiers.begin(), modifiers.end()) != modifiers.end())
+    throw Error("unit '" + std::string(name) + "': expected each modifier once");
   const Unit* base = in_tables(rest);
   if (base == nullptr) return nullptr;
   for (const Modifier* modifier : modifiers) {
@@ -218,6 +229,11 @@ std::vector<const Unit*> with_modifiers(const Unit& unit) {
 
 std::unique_ptr<Unit> make_unit(UnitDescription description) {
   check_description(description);
+  for (const Unit* known : all_units()) {
+    if (known->row().name == description.name)
+      throw Error("unit " + description.name +
+                  ": name: expected one that no unit of the catalogue has");
+  }
   UnitRow about;
   about.source = "described by the user";
   return described_unit(std::move(description), std::move(about));

@@ -123,8 +123,9 @@ TEST_CASE("described units: every description is legal", "[fast]") {
 }
 
 TEST_CASE("described units: other names are not theirs", "[fast]") {
-  for (const char* name : {"neutral", "neutral.", "neutral.exact", "neutral.macc.e5m10", "mac.e5m10",
-                           "ibm.hfp8", "ibm.hfp16.chunk64", "nvidia.a100.mma.f16.f32", ""}) {
+  for (const char* name :
+       {"neutral", "neutral.", "neutral.exact", "neutral.macc.e5m10", "mac.e5m10", "ibm.hfp8",
+        "ibm.hfp16.chunk64", "nvidia.a100.mma.f16.f32", ""}) {
     INFO(name);
     CHECK_FALSE(parse_described(name));
   }

@@ -7,9 +7,9 @@
 
 using namespace numemu;
 using namespace numemu::unit;
+using Catch::Contains;
 using numemu::unit::test::AnyProduct;
 using numemu::unit::test::Data;
-using Catch::Contains;
 
 namespace {
 
@@ -98,8 +98,7 @@ TEST_CASE("described unit: sizes, operands, scales and metadata that do not fit"
              Contains("float8_e5m2") && Contains("it takes float8_e4m3fn"));
   CHECK_THAT(with(dense, 8, [](Gemm& g) { g.b.format = &find_format("float16"); }),
              Contains("float16"));
-  CHECK_THAT(with(dense, 8, [](Gemm& g) { g.scale_a = bytes; }),
-             Contains("has no block scales"));
+  CHECK_THAT(with(dense, 8, [](Gemm& g) { g.scale_a = bytes; }), Contains("has no block scales"));
   CHECK_THAT(with(dense, 8, [](Gemm& g) { g.kept = bytes; }), Contains("is dense"));
   CHECK_THAT(with(scaled, 40, [](Gemm& g) { g.scale_b = nullptr; }),
              Contains("expected scales of A and B, one float8_e8m0fnu code per 32"));

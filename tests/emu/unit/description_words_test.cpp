@@ -101,7 +101,7 @@ TEST_CASE("description words: what they must mention", "[fast]") {
   };
   UnitDescription u = sample(CoreKind::xnor);
   u.k = 128;
-  says(u, "K is padded with code 0 (each product of padding is +1) to a multiple of 128.");
+
   u = fp8_unit();
   u.c_entry = CEntry::after_alignment;
   u.alignment.parts = 2;

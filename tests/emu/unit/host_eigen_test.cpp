@@ -50,8 +50,8 @@ TEST_CASE("host.eigen.f32: has no description, takes what the chain takes, adds 
   const float ones[] = {1, 1}, c = 0x1p24f;
   float d = 0;
   const Gather gather = Gather::matrix(1, 2);
-  Gemm g{1, 1, 2, {&find_format("float32"), ones, &gather},
-         {&find_format("float32"), ones, &gather}};
+  Gemm g{
+      1, 1, 2, {&find_format("float32"), ones, &gather}, {&find_format("float32"), ones, &gather}};
   g.c = &c;
   g.d = &d;
   unit.multiply(g);

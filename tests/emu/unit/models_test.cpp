@@ -147,12 +147,24 @@ TEST_CASE("models: Intel, Arm and chains", "[fast]") {
 }
 
 TEST_CASE("models: short names of types", "[fast]") {
-  for (const auto& [type, format] :
-       {std::pair{"f32", "float32"}, {"f16", "float16"}, {"bf16", "bfloat16"},
-        {"tf32", "tfloat32"}, {"xf32", "tfloat32"}, {"f64", "float64"}, {"e4m3", "float8_e4m3fn"},
-        {"e5m2", "float8_e5m2"}, {"e4m3fnuz", "float8_e4m3fnuz"}, {"e5m2fnuz", "float8_e5m2fnuz"},
-        {"e2m1", "float4_e2m1fn"}, {"e2m3", "float6_e2m3fn"}, {"e3m2", "float6_e3m2fn"},
-        {"s8", "int8"}, {"u8", "uint8"}, {"s4", "int4"}, {"u4", "uint4"}, {"s16", "int16"}}) {
+  for (const auto& [type, format] : {std::pair{"f32", "float32"},
+                                     {"f16", "float16"},
+                                     {"bf16", "bfloat16"},
+                                     {"tf32", "tfloat32"},
+                                     {"xf32", "tfloat32"},
+                                     {"f64", "float64"},
+                                     {"e4m3", "float8_e4m3fn"},
+                                     {"e5m2", "float8_e5m2"},
+                                     {"e4m3fnuz", "float8_e4m3fnuz"},
+                                     {"e5m2fnuz", "float8_e5m2fnuz"},
+                                     {"e2m1", "float4_e2m1fn"},
+                                     {"e2m3", "float6_e2m3fn"},
+                                     {"e3m2", "float6_e3m2fn"},
+                                     {"s8", "int8"},
+                                     {"u8", "uint8"},
+                                     {"s4", "int4"},
+                                     {"u4", "uint4"},
+                                     {"s16", "int16"}}) {
     INFO(type);
     CHECK(format_of_type(type)->name == format);
   }

@@ -91,9 +91,9 @@ TEST_CASE("modifiers: satfinite, pairwise and ebf1", "[fast]") {
 }
 
 TEST_CASE("modifiers: those that a unit does not take are refused", "[fast]") {
-  CHECK_THROWS_WITH(find_unit("nvidia.a100.mma.f16.f32.pairwise"),
-                    Contains("nvidia.a100.mma.f16.f32 has no modifier 'pairwise'") &&
-                        Contains("leeds, sp24"));
+  CHECK_THROWS_WITH(
+      find_unit("nvidia.a100.mma.f16.f32.pairwise"),
+      Contains("nvidia.a100.mma.f16.f32 has no modifier 'pairwise'") && Contains("leeds, sp24"));
   CHECK_THROWS_WITH(find_unit("host.eigen.f32.leeds"), Contains("it has none"));
   CHECK_THROWS_AS(find_unit("neutral.exact.sp24"), Error);
 }

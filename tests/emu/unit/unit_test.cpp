@@ -132,9 +132,9 @@ TEST_CASE("unit: an unambiguous short form is accepted", "[fast]") {
   CHECK(find_unit("tcgen05.k32.e2m1.f32.mx32").row().name ==
         "nvidia.b200.tcgen05.k32.e2m1.f32.mx32");
   CHECK(find_unit("v100.mma.f16.f32.leeds").row().name == "nvidia.v100.mma.f16.f32.leeds");
-  CHECK_THROWS_WITH(find_unit("wgmma.e4m3.f32"),
-                    Contains("short for several") && Contains("nvidia.h100.wgmma.e4m3.f32") &&
-                        Contains("nvidia.h200.wgmma.e4m3.f32"));
+  CHECK_THROWS_WITH(find_unit("wgmma.e4m3.f32"), Contains("short for several") &&
+                                                     Contains("nvidia.h100.wgmma.e4m3.f32") &&
+                                                     Contains("nvidia.h200.wgmma.e4m3.f32"));
   CHECK_THROWS_AS(find_unit("wgmma.e4m3.f32.sp24"), Error);
   CHECK_THROWS_AS(find_unit("f32"), Error);
   CHECK_THROWS_AS(find_unit(".f32"), Error);

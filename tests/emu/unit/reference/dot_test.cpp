@@ -27,8 +27,7 @@ std::vector<TraceTerm> products_in(const TraceStep& step) {
 }  // namespace
 
 TEST_CASE("reference dot: without products the result is C", "[fast]") {
-  for (const CoreKind core :
-       {CoreKind::fused, CoreKind::chain, CoreKind::tree, CoreKind::exact}) {
+  for (const CoreKind core : {CoreKind::fused, CoreKind::chain, CoreKind::tree, CoreKind::exact}) {
     const UnitDescription u = unit_of(core, "float16");
     INFO(static_cast<int>(core));
     CHECK(products_of(u, {}, -1.5).number() == -1.5);
@@ -78,7 +77,7 @@ TEST_CASE("reference dot: a sparse A meets the elements of B that its metadata n
   DotCase dot{u, codes_of(*u.a, {1, 10, 100, 1000}), codes_of(*u.a, {1, 2, 3, 4, 5, 6, 7, 8})};
   dot.kept = {1, 3, 0, 2};
   CHECK(dot.number() == 2 + 40 + 500 + 7000 + 2);  // 7542 is a tie between 7540 and 7544
-  dot.b[0] = 0x7e00;                              // NaN that nothing meets
+  dot.b[0] = 0x7e00;                               // NaN that nothing meets
   CHECK(dot.number() == 7544);
   Trace trace;
   (void)dot.code(&trace);

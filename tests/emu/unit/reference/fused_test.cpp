@@ -201,9 +201,8 @@ TEST_CASE("fused reference: a sum of zero is +0", "[fast]") {
 
 TEST_CASE("fused reference: scales of powers of two join the exponents", "[fast]") {
   UnitDescription u = fused(4);
-  u.scaling = {.point = Scaling::Point::exponents,
-               .format = &find_format("float8_e8m0fnu"),
-               .block = 2};
+  u.scaling = {
+      .point = Scaling::Point::exponents, .format = &find_format("float8_e8m0fnu"), .block = 2};
   DotCase dot = products_of(u, {1, 1, 1, 0});
   dot.scale_a = {130, 127};
   dot.scale_b = {126, 127};
@@ -225,9 +224,8 @@ TEST_CASE("fused reference: groups of 16 are exact and align with their scales a
   UnitDescription u = fused(35);
   u.a = u.b = &find_format("float4_e2m1fn");
   u.k = u.group = 64;
-  u.scaling = {.point = Scaling::Point::groups,
-               .format = &find_format("float8_e4m3fn"),
-               .block = 16};
+  u.scaling = {
+      .point = Scaling::Point::groups, .format = &find_format("float8_e4m3fn"), .block = 16};
   const std::vector<std::uint64_t> sixes(16, 7);
   DotCase dot{u, sixes, sixes};
   dot.scale_a = dot.scale_b = {0x3c};  // 1.5

@@ -40,9 +40,7 @@ struct Bench {
   Machine machine(bool traced = false) {
     return {unit, &format, &format, &format, 0, {}, sum, traced ? &trace : nullptr};
   }
-  double added(double c, double s) {
-    return to_double(add_c(machine(), value_of(c), value_of(s)));
-  }
+  double added(double c, double s) { return to_double(add_c(machine(), value_of(c), value_of(s))); }
 };
 
 Value nan_with(std::uint64_t payload) { return {.kind = Class::nan, .significand = payload}; }
@@ -56,9 +54,8 @@ TEST_CASE("reference step: random words are docs/random.md's of philox itself", 
     const int piece_bytes = bits <= 8 ? 1 : bits <= 16 ? 2 : 4, pieces = 16 / piece_bytes;
     for (const std::int64_t element : {0, 1, 3, 4, 7, 8, 15, 16, 17, 1000003}) {
       for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, std::int64_t{65536 + 5}}) {
-        const PhiloxBlock block =
-            philox(seed, {static_cast<std::uint32_t>(element / pieces),
-                          static_cast<std::uint32_t>(k), tensor, 3});
+        const PhiloxBlock block = philox(seed, {static_cast<std::uint32_t>(element / pieces),
+                                                static_cast<std::uint32_t>(k), tensor, 3});
         std::uint32_t piece = 0;  // bytes of the block, lowest first
         for (int i = piece_bytes - 1; i >= 0; --i) {
           const auto at = static_cast<std::size_t>(element % pieces * piece_bytes + i);

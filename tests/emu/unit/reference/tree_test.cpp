@@ -26,11 +26,11 @@ UnitDescription half_exact(int group) {
 }  // namespace
 
 TEST_CASE("tree reference: neighbours are added pairwise, then C", "[fast]") {
-  CHECK(products_of(half_tree(4), {2048, 1, 1, 1}).number() == 2050);  // 2048 + 2
+  CHECK(products_of(half_tree(4), {2048, 1, 1, 1}).number() == 2050);     // 2048 + 2
   CHECK(products_of(half_tree(4), {1, 1, 2048, 1}, 1).number() == 2052);  // 2050 + 1: a tie
-  CHECK(products_of(half_tree(2), {2048, 1, 1, 1}).number() == 2050);  // two steps: 2048, + 2
-  CHECK(products_of(half_tree(0), {1, 1, 2048}).number() == 2050);     // the odd one out goes up
-  CHECK(products_of(half_tree(4), {1, 1, 2048}).number() == 2050);     // padded with +0
+  CHECK(products_of(half_tree(2), {2048, 1, 1, 1}).number() == 2050);     // two steps: 2048, + 2
+  CHECK(products_of(half_tree(0), {1, 1, 2048}).number() == 2050);        // the odd one out goes up
+  CHECK(products_of(half_tree(4), {1, 1, 2048}).number() == 2050);        // padded with +0
 }
 
 TEST_CASE("tree reference: a leaf of two is exact before its rounding", "[fast]") {
@@ -103,9 +103,8 @@ TEST_CASE("exact reference: the sum of a step is shifted before C joins", "[fast
 
 TEST_CASE("exact reference: each product is multiplied by both scales", "[fast]") {
   UnitDescription u = half_exact(0);
-  u.scaling = {.point = Scaling::Point::exponents,
-               .format = &find_format("float8_e4m3fn"),
-               .block = 2};
+  u.scaling = {
+      .point = Scaling::Point::exponents, .format = &find_format("float8_e4m3fn"), .block = 2};
   DotCase dot = products_of(u, {1, 1, 1});
   dot.scale_a = {0x3c, 0x38};  // 1.5, 1
   dot.scale_b = {0x40, 0xb4};  // 2, and 0.75 whose sign is ignored
