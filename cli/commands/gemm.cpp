@@ -15,7 +15,7 @@
 #include "cli/progress.hpp"
 #include "cli/text_numbers.hpp"
 #include "cli/unit_trace.hpp"
-#include "emu/unit/description_json.hpp"
+#include "emu/unit/description/json.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "emu/unit/unit.hpp"

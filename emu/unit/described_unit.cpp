@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "emu/unit/description_words.hpp"
+#include "emu/unit/description/words.hpp"
 #include "emu/unit/fast_paths.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/reference/dot.hpp"

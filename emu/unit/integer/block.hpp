@@ -8,7 +8,7 @@ namespace numemu::unit {
 
 constexpr std::int64_t kBlock = 32;  ///< rows and lanes of a block: two tiles each
 
-/// sums[32 i + j] of rows i and lanes j, from packed tiles: `rows` in TileForm::rows, `lanes` in
+/// sums[sum_stride i + j] of rows i and lanes j, from packed tiles: `rows` in TileForm::rows, `lanes` in
 /// TileForm::lanes, one tile per chunk and 16 rows.
 struct Block {
   const std::uint8_t *rows = nullptr, *lanes = nullptr;
@@ -17,6 +17,7 @@ struct Block {
   std::int64_t depth = 0;  ///< products of the slice
   bool from_zero = true;   ///< else added to `sums`
   std::int32_t* sums = nullptr;
+  std::int64_t sum_stride = kBlock;  ///< another one only for kernels that say so
   const std::int32_t* table = nullptr;
 };
 /// Sums are exact modulo 2^32. Outputs beyond row_count and lane_count may be written.
@@ -27,6 +28,7 @@ struct BlockKernel {
   BlockFunction run = nullptr;
   void (*enter)() = nullptr;
   void (*leave)() = nullptr;
+  bool strided_sums = false;  ///< follows Block::sum_stride
 };
 
 bool has_amx();

@@ -42,22 +42,24 @@ void dot_tiles() {
   }
 }
 
-constexpr std::int64_t kSumStride = kBlock * 4, kRowTile = 16 * kBlock, kLaneTile = 16;
+constexpr std::int64_t kLaneTile = 16;
 
 /// Tiles 0 to 3: sums (row tile, lane tile) at 2 row + lane; 4 and 5: rows; 6 and 7: lanes.
 template <bool kRowsUnsigned, bool kLanesUnsigned, int kRowTiles, int kLaneTiles>
 void run_tiles(const Block& b) {
   constexpr bool kBothRows = kRowTiles == 2, kBothLanes = kLaneTiles == 2;
+  const std::int64_t stride = b.sum_stride * 4;
+  std::int32_t *upper = b.sums, *lower = b.sums + kTileRows * b.sum_stride;
   if (b.from_zero) {
     clear_tile<0>();
     clear_tile<1>();
     clear_tile<2>();
     clear_tile<3>();
   } else {
-    load_tile<0>(b.sums, kSumStride);
-    if constexpr (kBothLanes) load_tile<1>(b.sums + kLaneTile, kSumStride);
-    if constexpr (kBothRows) load_tile<2>(b.sums + kRowTile, kSumStride);
-    if constexpr (kBothRows && kBothLanes) load_tile<3>(b.sums + kRowTile + kLaneTile, kSumStride);
+    load_tile<0>(upper, stride);
+    if constexpr (kBothLanes) load_tile<1>(upper + kLaneTile, stride);
+    if constexpr (kBothRows) load_tile<2>(lower, stride);
+    if constexpr (kBothRows && kBothLanes) load_tile<3>(lower + kLaneTile, stride);
   }
   const std::int64_t chunks = (b.depth + kChunkBytes - 1) / kChunkBytes;
   const std::uint8_t *rows = b.rows, *lanes = b.lanes;
@@ -75,10 +77,10 @@ void run_tiles(const Block& b) {
     }
     if constexpr (kBothRows && kBothLanes) dot_tiles<kRowsUnsigned, kLanesUnsigned, 3, 5, 7>();
   }
-  store_tile<0>(b.sums, kSumStride);
-  if constexpr (kBothLanes) store_tile<1>(b.sums + kLaneTile, kSumStride);
-  if constexpr (kBothRows) store_tile<2>(b.sums + kRowTile, kSumStride);
-  if constexpr (kBothRows && kBothLanes) store_tile<3>(b.sums + kRowTile + kLaneTile, kSumStride);
+  store_tile<0>(upper, stride);
+  if constexpr (kBothLanes) store_tile<1>(upper + kLaneTile, stride);
+  if constexpr (kBothRows) store_tile<2>(lower, stride);
+  if constexpr (kBothRows && kBothLanes) store_tile<3>(lower + kLaneTile, stride);
 }
 
 template <bool kRowsUnsigned, bool kLanesUnsigned>
@@ -129,7 +131,7 @@ BlockKernel amx_kernel(bool rows_unsigned, bool lanes_unsigned) {
   const BlockFunction run =
       rows_unsigned ? (lanes_unsigned ? run_block<true, true> : run_block<true, false>)
                     : (lanes_unsigned ? run_block<false, true> : run_block<false, false>);
-  return {run, configure_tiles, release_tiles};
+  return {run, configure_tiles, release_tiles, true};
 }
 
 }  // namespace numemu::unit

@@ -31,4 +31,8 @@ struct BlockProduct {
 /// product of no depth has one empty slice.
 void for_each_block(const BlockProduct&, const std::function<void(const PackedBlock&)>& body);
 
+/// Asks for a block of D before its products are computed, so that its stores find it in the cache.
+/// Elements have `bytes` bytes, rows `n` elements.
+void prefetch_outputs(const PackedBlock&, const void* d, int bytes, std::int64_t n);
+
 }  // namespace numemu::unit

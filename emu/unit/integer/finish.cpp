@@ -61,9 +61,9 @@ namespace numemu::unit {
 
 HWY_EXPORT(FinishRows);
 
-namespace {
-
 int bytes_of(const RegisterArrays& r) { return r.bits <= 8 ? 1 : r.bits <= 16 ? 2 : 4; }
+
+namespace {
 
 template <class T>
 void load_codes(const void* from, std::int64_t first, std::int64_t count, std::int32_t* to) {

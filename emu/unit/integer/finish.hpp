@@ -16,6 +16,9 @@ struct RegisterArrays {
   void* d = nullptr;
 };
 
+/// Of one element of C or D.
+int bytes_of(const RegisterArrays&);
+
 /// Outputs from (row, lane) on.
 struct OutputBlock {
   std::int64_t row = 0, lane = 0, rows = 0, lanes = 0;

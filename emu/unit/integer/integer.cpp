@@ -116,13 +116,23 @@ void multiply_modulo(const UnitDescription& unit, const Gemm& g, const Way& way,
   BlockProduct product{operands.rows, operands.lanes};
   product.state_bytes = kBlock * kBlock * 4;
   product.kernel = way.kernel;
+  // Sums of 32 bits and no C are D itself: wrapping changes nothing, and clamping neither where the
+  // sums fit.
+  const bool in_place = way.kernel.strided_sums && arrays.c == nullptr && arrays.bits == 32;
   for_each_block(product, [&](const PackedBlock& packed) {
     Block block = packed.block;
     block.sums = static_cast<std::int32_t*>(packed.state);
     block.from_zero = packed.first;
     block.table = table_of(unit);
+    const OutputBlock outputs = outputs_of(packed);
+    if (packed.last) prefetch_outputs(packed, arrays.d, bytes_of(arrays), g.n);
+    const bool direct = in_place && outputs.rows == kBlock && outputs.lanes == kBlock;
+    if (direct) {
+      block.sums = static_cast<std::int32_t*>(arrays.d) + outputs.row * arrays.n + outputs.lane;
+      block.sum_stride = arrays.n;
+    }
     way.kernel.run(block);
-    if (packed.last) store_sums(arrays, outputs_of(packed), block.sums);
+    if (packed.last && !direct) store_sums(arrays, outputs, block.sums);
   });
 }
 

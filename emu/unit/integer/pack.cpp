@@ -55,7 +55,9 @@ void InterleaveDepths(const Byte* depths, Byte* words) {
     std::memcpy(words + i * kSize, depths + (k * 16 + row) * kSize, kSize);
   }
 }
-void InterleaveBytes(const Byte* depths, Byte* words) { InterleaveDepths<4>(depths, words); }
+void InterleaveBytes(const Byte* const depth[4], Byte* word) {
+  for (int i = 0; i < kChunkBytes; ++i) word[i] = depth[i % 4][i / 4];
+}
 void InterleaveHalves(const Byte* depths, Byte* words) { InterleaveDepths<2>(depths, words); }
 #else
 /// to word (c, r) = from word (r, c) of a 16 x 16 tile, by 4 x 4 squares in 128-bit registers.
@@ -82,22 +84,20 @@ void TransposeWords(const Byte* from, Byte* to) {
   }
 }
 
-/// Words of 4 bytes from 4 depths of 16 bytes.
-void InterleaveBytes(const Byte* depths, Byte* words) {
+/// 16 words of 4 bytes from 4 depths of 16 bytes.
+HWY_INLINE void InterleaveBytes(const Byte* const depth[4], Byte* word) {
   const hn::Full128<std::uint8_t> d;
   const hn::Full128<std::uint16_t> halves;
-  for (int w = 0; w < 16; ++w, depths += 64, words += 64) {
-    const auto k0 = hn::LoadU(d, depths), k1 = hn::LoadU(d, depths + 16);
-    const auto k2 = hn::LoadU(d, depths + 32), k3 = hn::LoadU(d, depths + 48);
-    const auto low01 = hn::BitCast(halves, hn::InterleaveLower(d, k0, k1));
-    const auto low23 = hn::BitCast(halves, hn::InterleaveLower(d, k2, k3));
-    const auto high01 = hn::BitCast(halves, hn::InterleaveUpper(d, k0, k1));
-    const auto high23 = hn::BitCast(halves, hn::InterleaveUpper(d, k2, k3));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(halves, low01, low23)), d, words);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(halves, low01, low23)), d, words + 16);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(halves, high01, high23)), d, words + 32);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(halves, high01, high23)), d, words + 48);
-  }
+  const auto k0 = hn::LoadU(d, depth[0]), k1 = hn::LoadU(d, depth[1]);
+  const auto k2 = hn::LoadU(d, depth[2]), k3 = hn::LoadU(d, depth[3]);
+  const auto low01 = hn::BitCast(halves, hn::InterleaveLower(d, k0, k1));
+  const auto low23 = hn::BitCast(halves, hn::InterleaveLower(d, k2, k3));
+  const auto high01 = hn::BitCast(halves, hn::InterleaveUpper(d, k0, k1));
+  const auto high23 = hn::BitCast(halves, hn::InterleaveUpper(d, k2, k3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(halves, low01, low23)), d, word);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(halves, low01, low23)), d, word + 16);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(halves, high01, high23)), d, word + 32);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(halves, high01, high23)), d, word + 48);
 }
 
 /// Words of 2 halves from 2 depths of 16 halves.
@@ -186,7 +186,13 @@ class TilePacker {
   }
 
   void Interleave(Byte* words) const {
-    if (e_.size == 1) return InterleaveBytes(staged_, words);
+    if (e_.size == 1) {
+      for (const Byte* from = staged_; from != staged_ + kTileBytes; from += 64, words += 64) {
+        const Byte* const depth[] = {from, from + 16, from + 32, from + 48};
+        InterleaveBytes(depth, words);
+      }
+      return;
+    }
     if (e_.size == 2) return InterleaveHalves(staged_, words);
     std::memcpy(words, staged_, kTileBytes);
   }
@@ -237,6 +243,22 @@ void PackPanel(const Elements& e, std::int64_t first, std::int64_t begin, std::i
   }
 }
 
+/// Four panels in one pass: depths far apart share cache sets, and a line would be gone before the
+/// next panel wants its part.
+void PackLines(const Elements& e, std::int64_t first, std::int64_t begin, std::int64_t end,
+               Byte* tiles, std::int64_t stride) {
+  static constexpr Byte kZeros[kPackRows] = {};
+  const Byte* source = e.bytes.get() + e.row[first];
+  for (std::int64_t k = begin * kChunkBytes; k < end * kChunkBytes; k += 4, tiles += kChunkBytes) {
+    const Byte* depth[4];
+    for (int i = 0; i < 4; ++i) depth[i] = k + i < e.depth ? source + e.depths[k + i] : kZeros;
+    for (std::int64_t r = 0; r < kPackRows; r += kTileRows) {
+      const Byte* const part[] = {depth[0] + r, depth[1] + r, depth[2] + r, depth[3] + r};
+      InterleaveBytes(part, tiles + r / kTileRows * stride);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace numemu::unit::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -245,10 +267,25 @@ HWY_AFTER_NAMESPACE();
 namespace numemu::unit {
 
 HWY_EXPORT(PackPanel);
+HWY_EXPORT(PackLines);
+
+bool has_lines(const Elements& e, std::int64_t first, std::int64_t begin, std::int64_t end) {
+  if (e.size != 1 || e.signs || first + kPackRows > e.rows) return false;
+  for (std::int64_t r = first + 1; r < first + kPackRows; ++r)
+    if (e.row[r] != e.row[r - 1] + 1) return false;
+  const std::int64_t runs = e.chunk_runs[static_cast<std::size_t>(end)] -
+                            e.chunk_runs[static_cast<std::size_t>(begin)];
+  return runs * kTileRows > std::min(end * kChunkBytes, e.depth) - begin * kChunkBytes;
+}
 
 void pack_panel(const Elements& e, std::int64_t first, std::int64_t begin, std::int64_t end,
                 TileForm form, std::uint8_t* tiles) {
   HWY_DYNAMIC_DISPATCH(PackPanel)(e, first, begin, end, form, tiles);
+}
+
+void pack_lines(const Elements& e, std::int64_t first, std::int64_t begin, std::int64_t end,
+                std::uint8_t* tiles, std::int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(PackLines)(e, first, begin, end, tiles, stride);
 }
 
 }  // namespace numemu::unit

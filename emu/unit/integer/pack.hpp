@@ -20,4 +20,15 @@ constexpr std::int64_t kPackSlack = kChunkBytes;
 void pack_panel(const Elements&, std::int64_t first, std::int64_t begin, std::int64_t end, TileForm,
                 std::uint8_t* tiles);
 
+/// Rows packed at a time where bytes of neighbouring rows fill cache lines.
+constexpr std::int64_t kPackRows = 64;
+
+/// Whether chunks [begin, end) of rows [first, first + kPackRows) are such lines, at depths that
+/// mostly are no neighbours.
+bool has_lines(const Elements&, std::int64_t first, std::int64_t begin, std::int64_t end);
+
+/// Packs them as lanes: what pack_panel() writes for each panel of 16, panels `stride` bytes apart.
+void pack_lines(const Elements&, std::int64_t first, std::int64_t begin, std::int64_t end,
+                std::uint8_t* tiles, std::int64_t stride);
+
 }  // namespace numemu::unit

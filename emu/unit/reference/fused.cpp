@@ -3,84 +3,15 @@
 #include <bit>
 #include <optional>
 
+#include "emu/unit/reference/alignment.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/reference/step.hpp"
 
 namespace numemu::unit {
 namespace {
 
-__extension__ typedef __int128 Wide;
-
-/// An addend: its number and the exponent it takes part in the alignment with (none: it drops out).
-struct Term {
-  Value value;
-  std::optional<int> exponent;
-};
-
-int leading_exponent(const Value& v) {
-  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
-}
-
-/// Of one factor: that of its leading bit, but not below the format's smallest normal number.
-std::optional<int> exponent_of(const Format* format, const Value& v,
-                               const std::optional<int>& of_zero) {
-  if (v.kind != Class::finite) return v.kind == Class::zero ? of_zero : std::optional<int>(0);
-  const int leading = leading_exponent(v);
-  return format == nullptr ? leading : std::max(leading, smallest_normal_exponent(*format));
-}
-
 Value times_power(Value v, int exponent) {
   v.exponent += exponent;
-  return v;
-}
-
-/// The power of two of a scale and, beside it, its significand as a whole number.
-struct Scale {
-  int exponent = 0;
-  std::uint64_t significand = 1;  ///< in units of 2^-fraction
-  int fraction = 0;
-};
-
-Scale scale_of(const Format& format, const Value& v) {
-  if (v.kind == Class::zero) return {smallest_normal_exponent(format), 0, 0};
-  if (format.mantissa_bits == 0) return {leading_exponent(v), 1, 0};
-  const int exponent = std::max(leading_exponent(v), smallest_normal_exponent(format));
-  return {exponent, v.significand, exponent - v.exponent};
-}
-
-/// Magnitudes below the unit 2^exponent are cut as the alignment says; in those units.
-Wide cut(const Value& v, int unit, RoundingMode rounding) {
-  if (v.kind != Class::finite) return 0;
-  const int shift = v.exponent - unit;
-  const Wide significand = static_cast<Wide>(v.significand);
-  if (shift >= 0) return v.negative ? -(significand << shift) : significand << shift;
-  const int down = std::min(-shift, 127);
-  Wide kept = significand >> down;
-  const Wide rest = significand - (kept << down);
-  if (rest != 0) {
-    const Wide half = Wide{1} << (down - 1);
-    const bool up =
-        (rounding == RoundingMode::rdn && v.negative) ||
-        (rounding == RoundingMode::rup && !v.negative) ||
-        (rounding == RoundingMode::rna && rest >= half) ||
-        (rounding == RoundingMode::rne && (rest > half || (rest == half && (kept & 1) != 0))) ||
-        (rounding == RoundingMode::rodd && (kept & 1) == 0);
-    kept += up;
-  }
-  return v.negative ? -kept : kept;
-}
-
-Value value_of_sum(Wide sum, int unit) {
-  if (sum == 0) return {};
-  const bool negative = sum < 0;
-  auto magnitude = static_cast<unsigned __int128>(negative ? -sum : sum);
-  Value v{Class::finite, negative, false, unit, 0};
-  while ((magnitude >> 64) != 0) {
-    v.sticky |= (magnitude & 1) != 0;
-    magnitude >>= 1;
-    ++v.exponent;
-  }
-  v.significand = static_cast<std::uint64_t>(magnitude);
   return v;
 }
 
@@ -219,9 +150,9 @@ class FusedStep {
     for (std::size_t i = first; i < terms_.size(); i += stride) terms.push_back(terms_[i]);
     exponent_ = largest(terms);
     const int unit = exponent_ - unit_.alignment.fraction_bits;
-    Wide sum = 0;
+    WideInteger sum = 0;
     for (std::size_t i = first; i < terms_.size(); i += stride) {
-      const Wide kept = cut(terms_[i].value, unit, unit_.alignment.rounding);
+      const WideInteger kept = cut(terms_[i].value, unit, unit_.alignment.rounding);
       sum += kept;
       if (trace_ == nullptr) continue;
       if (i < traced_.size()) {

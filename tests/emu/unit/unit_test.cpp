@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "emu/unit/modifiers.hpp"
+#include "emu/unit/catalogue/modifiers.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

@@ -1,7 +1,7 @@
 // Chains with x86's rules against the reference: VDPBF16PS, TDPBF16PS, plain chains, VFMADD231PH.
 #include "emu/unit/lanes/lanes.hpp"
 
-#include "emu/unit/models.hpp"
+#include "emu/unit/catalogue/models.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 

@@ -1,7 +1,7 @@
 // Two-stage fused products (CDNA3) against the reference, and what they decline.
 #include "emu/unit/staged/staged.hpp"
 
-#include "emu/unit/models.hpp"
+#include "emu/unit/catalogue/models.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 

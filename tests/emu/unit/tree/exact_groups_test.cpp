@@ -1,7 +1,7 @@
 // Groups added exactly with one rounding (CDNA1 after Leeds, Arm FP8) against the reference.
 #include "emu/unit/tree/exact_groups.hpp"
 
-#include "emu/unit/models.hpp"
+#include "emu/unit/catalogue/models.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 

@@ -1,7 +1,7 @@
 // Trees of rounded sums (CDNA1, CDNA2, Arm BFDOT) against the reference, and what they decline.
 #include "emu/unit/tree/tree.hpp"
 
-#include "emu/unit/models.hpp"
+#include "emu/unit/catalogue/models.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 

@@ -1,5 +1,5 @@
 // The table of products of core table, as a .npy file.
-#include "emu/unit/description_products.hpp"
+#include "emu/unit/description/products.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Which fields mean something only in some units, and must keep their defaults in the others.
-#include "emu/unit/description_check.hpp"
+#include "emu/unit/description/check.hpp"
 
 namespace numemu::unit {
 namespace {

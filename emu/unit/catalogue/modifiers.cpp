@@ -1,5 +1,5 @@
 // The rivals and variants that a unit's name can end with.
-#include "emu/unit/modifiers.hpp"
+#include "emu/unit/catalogue/modifiers.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -43,7 +43,7 @@ void as_ebf1(UnitDescription& u) {
 const std::vector<Modifier>& all_modifiers() {
   static const std::vector<Modifier> modifiers = {
 #define NUMEMU_MODIFIER(name, function, grade, what) {#name, function, Grade::grade, what},
-#include "emu/unit/modifiers.def"
+#include "emu/unit/catalogue/modifiers.def"
 #undef NUMEMU_MODIFIER
   };
   return modifiers;

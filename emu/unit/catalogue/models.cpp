@@ -1,5 +1,5 @@
 // What the rows of units.def leave out, family by family; numbers and doubts: docs/units.md.
-#include "emu/unit/models.hpp"
+#include "emu/unit/catalogue/models.hpp"
 
 #include <string>
 

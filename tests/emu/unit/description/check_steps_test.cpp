@@ -1,7 +1,7 @@
 // Refusals that concern steps: roundings, order, alignment and its widths, chains, trees, tables.
-#include "emu/unit/description_bounds.hpp"
+#include "emu/unit/description/bounds.hpp"
 #include "emu/unit/reference/dot.hpp"
-#include "tests/emu/unit/description_refusals.hpp"
+#include "tests/emu/unit/description/refusals.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;

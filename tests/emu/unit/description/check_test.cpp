@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
-#include "emu/unit/description_fields.hpp"
-#include "tests/emu/unit/description_refusals.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "tests/emu/unit/description/refusals.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;

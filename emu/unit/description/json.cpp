@@ -1,5 +1,5 @@
 // Reads and writes the JSON form field by field; the list of fields is in description_fields.hpp.
-#include "emu/unit/description_json.hpp"
+#include "emu/unit/description/json.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "emu/unit/description_fields.hpp"
-#include "emu/unit/description_products.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/description/products.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"

@@ -1,5 +1,5 @@
 // Modifiers: the table, what each does to a description, and which units take them.
-#include "emu/unit/modifiers.hpp"
+#include "emu/unit/catalogue/modifiers.hpp"
 
 #include <set>
 

@@ -1,5 +1,5 @@
 // Reads the names of described accumulators, part by part.
-#include "emu/unit/described.hpp"
+#include "emu/unit/catalogue/described.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,10 +1,10 @@
 // What a unit adds, where C enters and what the register does, in sentences.
-#include "emu/unit/description_sum_words.hpp"
+#include "emu/unit/description/sum_words.hpp"
 
 #include <fmt/format.h>
 
-#include "emu/unit/description_fields.hpp"
-#include "emu/unit/description_words.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/description/words.hpp"
 
 namespace numemu::unit {
 namespace {

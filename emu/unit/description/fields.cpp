@@ -1,5 +1,5 @@
 // The names of the enumerations of a description, and its fields as text.
-#include "emu/unit/description_fields.hpp"
+#include "emu/unit/description/fields.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Refusals that concern numbers: subnormals, NaN, scales, sparsity, the rounding of operands.
-#include "tests/emu/unit/description_refusals.hpp"
+#include "tests/emu/unit/description/refusals.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;

@@ -1,5 +1,5 @@
 // Described accumulators: canonical names, aliases, what each part does, every refusal.
-#include "emu/unit/described.hpp"
+#include "emu/unit/catalogue/described.hpp"
 
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"

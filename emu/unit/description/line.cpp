@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "emu/unit/description_fields.hpp"
-#include "emu/unit/description_words.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/description/words.hpp"
 
 namespace numemu::unit {
 namespace {

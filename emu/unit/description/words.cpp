@@ -1,10 +1,10 @@
 // A unit in sentences, one aspect after the other.
-#include "emu/unit/description_words.hpp"
+#include "emu/unit/description/words.hpp"
 
 #include <fmt/format.h>
 
-#include "emu/unit/description_fields.hpp"
-#include "emu/unit/description_sum_words.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/description/sum_words.hpp"
 
 namespace numemu::unit {
 namespace {

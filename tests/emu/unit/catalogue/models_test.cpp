@@ -1,5 +1,5 @@
 // The models of the table: the numbers of specs/matrix-units.md, typed in again.
-#include "emu/unit/models.hpp"
+#include "emu/unit/catalogue/models.hpp"
 
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"

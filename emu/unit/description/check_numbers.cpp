@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "emu/unit/description_bounds.hpp"
-#include "emu/unit/description_check.hpp"
+#include "emu/unit/description/bounds.hpp"
+#include "emu/unit/description/check.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::unit {

@@ -1,11 +1,11 @@
 // The inequalities behind the limits of a description (emu/unit/reference/fused.cpp is what they
 // hold for).
-#include "emu/unit/description_bounds.hpp"
+#include "emu/unit/description/bounds.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "emu/unit/description_fields.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/operand.hpp"
 
 namespace numemu::unit {

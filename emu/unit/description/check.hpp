@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "emu/unit/description.hpp"
-#include "emu/unit/description_fields.hpp"
+#include "emu/unit/description/fields.hpp"
 
 namespace numemu::unit {
 

@@ -1,11 +1,11 @@
 // What is said about a unit: complete, one line an aspect, different for different units.
-#include "emu/unit/description_words.hpp"
+#include "emu/unit/description/words.hpp"
 
 #include <map>
 
-#include "emu/unit/description_json.hpp"
+#include "emu/unit/description/json.hpp"
 #include "tests/catch.hpp"
-#include "tests/emu/unit/description_samples.hpp"
+#include "tests/emu/unit/description/samples.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/catch.hpp"
-#include "tests/emu/unit/description_samples.hpp"
+#include "tests/emu/unit/description/samples.hpp"
 
 namespace numemu::unit::test {
 

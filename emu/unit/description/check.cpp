@@ -1,12 +1,12 @@
 // Refuses descriptions whose parameters contradict each other: names, sizes, formats, register.
-#include "emu/unit/description_check.hpp"
+#include "emu/unit/description/check.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "emu/unit/description_bounds.hpp"
+#include "emu/unit/description/bounds.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"

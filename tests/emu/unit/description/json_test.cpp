@@ -1,16 +1,16 @@
 // The JSON form gives every valid description back, and refuses what it does not know.
-#include "emu/unit/description_json.hpp"
+#include "emu/unit/description/json.hpp"
 
 #include <unistd.h>
 
 #include <filesystem>
 #include <map>
 
-#include "emu/unit/description_fields.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
-#include "tests/emu/unit/description_samples.hpp"
+#include "tests/emu/unit/description/samples.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "emu/unit/description_bounds.hpp"
-#include "emu/unit/description_check.hpp"
-#include "emu/unit/description_products.hpp"
+#include "emu/unit/description/bounds.hpp"
+#include "emu/unit/description/check.hpp"
+#include "emu/unit/description/products.hpp"
 
 namespace numemu::unit {
 namespace {

@@ -1,0 +1,128 @@
+// Reads block scales and sparse metadata.
+#include "cli/gemm_side_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "emu/unit/sparse/kept_index.hpp"
+#include "emu/unit/sparse/ptx.hpp"
+#include "formats/codec.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/codes_file.hpp"
+#include "formats/storage/npy.hpp"
+
+namespace numemu::cli {
+
+using unit::Unit;
+using unit::UnitDescription;
+
+namespace {
+
+/// columns x rows of bytes from rows x columns.
+Array transposed(const Array& array) {
+  const std::int64_t rows = array.shape[0], columns = array.shape[1];
+  Array out(ArrayType::uint8, {columns, rows});
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      out.as<std::uint8_t>()[c * rows + r] = array.as<std::uint8_t>()[r * columns + c];
+  }
+  return out;
+}
+
+Array read_scales(const Format& format, const std::string& path, const ArrayShape& expected,
+                  const std::string& why, std::int64_t& nans) {
+  Array array = read_codes(path, {.format = &format}).array;
+  require_shape(path, array.shape, expected, why);
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    const std::uint8_t code = array.as<std::uint8_t>()[i];
+    nans += decode(format, format.is_signed ? code & 0x7fu : code).kind == Class::nan;
+  }
+  return array;
+}
+
+/// The pattern of a sparse unit; 4-bit integers keep and drop pairs.
+unit::Pattern pattern_of(const UnitDescription& u) {
+  unit::Pattern pattern;
+  pattern.kept = u.sparsity.kept;
+  pattern.group = u.sparsity.group;
+  pattern.pairwise =
+      u.a != nullptr && u.a->kind == Kind::integer && u.a->bits == 4 && u.sparsity.group == 8;
+  return pattern;
+}
+
+}  // namespace
+
+void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
+                   const std::string& why) {
+  if (found == expected) return;
+  throw Error(fmt::format("{}: shape: expected {} ({}), found {}", path, shape_text(expected), why,
+                          shape_text(found)));
+}
+
+void read_all_scales(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
+  const UnitDescription* u = unit.description();
+  const bool scaled = u != nullptr && u->scaling.block != 0;
+  for (const auto& [option, path] :
+       {std::pair("--scale-a", &files.scale_a), {"--scale-b", &files.scale_b}}) {
+    if (scaled == !path->empty()) continue;
+    throw Error(scaled
+                    ? fmt::format("{}: expected scales: unit {} has one {} per {} elements", option,
+                                  unit.row().name, u->scaling.format->name, u->scaling.block)
+                    : fmt::format("{}: unit {} has no block scales", option, unit.row().name));
+  }
+  if (!scaled) return;
+  unit::Gemm& g = arrays.gemm;
+  const int block = u->scaling.block;
+  const std::int64_t blocks = (g.k + block - 1) / block;
+  const std::string why = fmt::format("one scale per {} of K = {}", block, g.k);
+  arrays.scale_a = read_scales(*u->scaling.format, files.scale_a, {g.m, blocks},
+                               "M x blocks, " + why, arrays.nan_scales);
+  arrays.scale_b = transposed(read_scales(*u->scaling.format, files.scale_b, {blocks, g.n},
+                                          "blocks x N, " + why, arrays.nan_scales));
+  g.scale_a = arrays.scale_a.as<std::uint8_t>();
+  g.scale_b = arrays.scale_b.as<std::uint8_t>();
+}
+
+void read_meta(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
+  const UnitDescription* u = unit.description();
+  const bool sparse = u != nullptr && !u->sparsity.dense();
+  if (sparse == files.meta.empty())
+    throw Error(sparse ? fmt::format("--meta: expected the metadata of unit {}", unit.row().name)
+                       : fmt::format("--meta: unit {} is dense", unit.row().name));
+  if (!sparse) return;
+  const unit::Pattern pattern = pattern_of(*u);
+  unit::Gemm& g = arrays.gemm;
+  const std::int64_t kept = unit::kept_depth(pattern, g.k);
+  Array meta = read_npy(files.meta);
+  const auto layout = unit::parse_meta_layout(files.meta_layout);
+  const bool words = layout == unit::MetaLayout::ptx && meta.type == ArrayType::uint32;
+  if (meta.type != ArrayType::uint8 && !words)
+    throw Error(fmt::format("{}: dtype: expected uint8{}, found {}", files.meta,
+                            layout == unit::MetaLayout::ptx ? " or uint32" : "",
+                            to_string(meta.type)));
+  try {
+    if (layout == unit::MetaLayout::index) {
+      require_shape(files.meta, meta.shape, {g.m, kept}, "an index per kept element");
+      unit::check_index(pattern, meta.as<std::uint8_t>(), g.m, g.k);
+      arrays.kept = std::move(meta);
+    } else {
+      const std::int64_t per_row = words ? unit::ptx_words_per_row<std::uint32_t>(pattern, g.k)
+                                         : unit::ptx_words_per_row<std::uint8_t>(pattern, g.k);
+      require_shape(files.meta, meta.shape, {g.m, per_row}, "4 bits per group, rows start a word");
+      arrays.kept = Array(ArrayType::uint8, {g.m, kept});
+      auto* index = arrays.kept.as<std::uint8_t>();
+      if (words) {
+        unit::decode_ptx(pattern, meta.as<std::uint32_t>(), g.m, g.k, index);
+      } else {
+        unit::decode_ptx(pattern, meta.as<std::uint8_t>(), g.m, g.k, index);
+      }
+    }
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    throw Error(text.starts_with(files.meta) ? text : files.meta + ": " + text);
+  }
+  g.kept = arrays.kept.as<std::uint8_t>();
+}
+
+}  // namespace numemu::cli

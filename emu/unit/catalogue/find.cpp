@@ -1,0 +1,149 @@
+// Finds units by name: of the table, by a short form, with modifiers, described, or one's own.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "emu/unit/catalogue/described.hpp"
+#include "emu/unit/catalogue/modifiers.hpp"
+#include "emu/unit/described_unit.hpp"
+#include "emu/unit/unit.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::unit {
+namespace {
+
+/// A short form leaves out leading components but keeps two: "mma.f16.f32" for
+/// "nvidia.a100.mma.f16.f32".
+bool is_short_form(const std::string& name, std::string_view text) {
+  return text.find('.') != text.npos && name.size() > text.size() && name.ends_with(text) &&
+         name[name.size() - text.size() - 1] == '.';
+}
+
+/// The unit of the tables with that name, alias or short form.
+const Unit* in_tables(std::string_view name) {
+  std::vector<const Unit*> short_forms;
+  for (const Unit* unit : all_units()) {
+    const UnitRow& row = unit->row();
+    if (name == row.name || (!row.alias.empty() && name == row.alias)) return unit;
+    if (is_short_form(row.name, name)) short_forms.push_back(unit);
+  }
+  if (short_forms.size() > 1) {
+    std::string text;
+    for (const Unit* unit : short_forms) text += (text.empty() ? "" : ", ") + unit->row().name;
+    throw Error("unit '" + std::string(name) + "' is short for several: " + text);
+  }
+  return short_forms.empty() ? nullptr : short_forms.front();
+}
+
+bool takes(const Unit& unit, const std::string& modifier) {
+  for (const std::string& one : unit.row().modifiers) {
+    if (one == modifier) return true;
+  }
+  return false;
+}
+
+/// Grades stand in the order of their strength; a definition has no evidence to weaken.
+Grade weaker(Grade a, Grade b) { return std::max(a, b); }
+
+std::unique_ptr<Unit> modified(const Unit& base, const std::vector<const Modifier*>& modifiers) {
+  UnitDescription u = *base.description();
+  UnitRow about = base.row();
+  for (const Modifier* modifier : modifiers) {
+    modifier->apply(u);
+    u.name += "." + modifier->name;
+    about.grade =
+        modifier == modifiers.front() ? modifier->grade : weaker(about.grade, modifier->grade);
+    about.source = modifier->what + "; otherwise: " + about.source;
+  }
+  about.modifiers.clear();
+  about.alias.clear();
+  return described_unit(std::move(u), std::move(about));
+}
+
+/// A unit whose name ends with modifiers; nullptr where it does not.
+std::unique_ptr<Unit> with_modifiers_of(std::string_view name) {
+  std::vector<const Modifier*> modifiers;
+  std::string_view rest = name;
+  for (;;) {
+    const std::size_t dot = rest.rfind('.');
+    if (dot == rest.npos) break;
+    const Modifier* modifier = find_modifier(rest.substr(dot + 1));
+    if (modifier == nullptr) break;
+    modifiers.push_back(modifier);
+    rest = rest.substr(0, dot);
+  }
+  if (modifiers.empty()) return nullptr;
+  // One unit, one name: in the order of the table.
+  std::sort(modifiers.begin(), modifiers.end());
+  if (std::adjacent_find(modifiers.begin(), modifiers.end()) != modifiers.end())
+    throw Error("unit '" + std::string(name) + "': expected each modifier once");
+  const Unit* base = in_tables(rest);
+  if (base == nullptr) return nullptr;
+  for (const Modifier* modifier : modifiers) {
+    if (takes(*base, modifier->name)) continue;
+    std::string known;
+    for (const std::string& one : base->row().modifiers) known += (known.empty() ? "" : ", ") + one;
+    throw Error("unit " + base->row().name + " has no modifier '" + modifier->name + "' (it has " +
+                (known.empty() ? "none" : known) + ")");
+  }
+  return modified(*base, modifiers);
+}
+
+/// Units made on demand, by canonical name; they live as long as the program.
+const Unit& keep(std::unique_ptr<Unit> unit) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<Unit>> kept;
+  const std::scoped_lock lock(mutex);
+  auto& place = kept[unit->row().name];
+  if (!place) place = std::move(unit);
+  return *place;
+}
+
+std::unique_ptr<Unit> from_name(std::string_view name) {
+  auto described = parse_described(name);
+  if (!described) return nullptr;
+  check_description(*described);
+  UnitRow about;
+  about.grade = Grade::definition;
+  about.source = "described by its name";
+  return described_unit(std::move(*described), std::move(about));
+}
+
+}  // namespace
+
+const Unit& find_unit(std::string_view name) {
+  if (const Unit* unit = in_tables(name)) return *unit;
+  if (auto unit = with_modifiers_of(name)) return keep(std::move(unit));
+  if (auto unit = from_name(name)) return keep(std::move(unit));
+  std::vector<std::string> known;
+  for (const Unit* unit : all_units()) {
+    known.push_back(unit->row().name);
+    if (!unit->row().alias.empty()) known.push_back(unit->row().alias);
+  }
+  throw Error(unknown_name("unit", name, known));
+}
+
+std::vector<const Unit*> with_modifiers(const Unit& unit) {
+  std::vector<const Unit*> units{&unit};
+  for (const std::string& modifier : unit.row().modifiers)
+    units.push_back(&find_unit(unit.row().name + "." + modifier));
+  return units;
+}
+
+std::unique_ptr<Unit> make_unit(UnitDescription description) {
+  check_description(description);
+  for (const Unit* known : all_units()) {
+    if (known->row().name == description.name)
+      throw Error("unit " + description.name +
+                  ": name: expected one that no unit of the catalogue has");
+  }
+  UnitRow about;
+  about.source = "described by the user";
+  return described_unit(std::move(description), std::move(about));
+}
+
+}  // namespace numemu::unit
