@@ -84,7 +84,7 @@ ExactPlan plan_exact(Exponents a, Exponents b, Exponents c, std::int64_t k) {
       plan.b = cut(b, pairs / pieces);
       if (!pairs_fit(plan.a, plan.b, k)) continue;
       plan.way = ExactPlan::Way::split;
-      plan.low = total.low;
+      plan.total = total;
       return plan;
     }
   }

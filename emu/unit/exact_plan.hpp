@@ -17,7 +17,7 @@ struct ExactPlan {
   };
   Way way = Way::kulisch;
   std::vector<Exponents> a, b;  ///< split: the bits of each piece, lowest first
-  int low = 0;                  ///< split: the sum and C are multiples of 2^low
+  Exponents total;              ///< split: of the sum with C, and of each of its terms
 };
 
 /// `a`, `b`, `c`: the finite values present in the operands and in C. Every sum of k products is a

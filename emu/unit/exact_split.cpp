@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "emu/unit/chain.hpp"
+#include "emu/unit/exact_combine.hpp"
+#include "emu/unit/integer/scratch.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/tiles.hpp"
 
@@ -69,10 +71,29 @@ double proxy_of(const Value& value) {
   return sign;
 }
 
-/// The chains of one tile: sums[pair][output], and `proxies` where specials are present.
-struct Slab {
-  std::vector<std::vector<double>> sums;
-  std::vector<double> proxies;
+/// The chains of one tile: sums[pair][output], and `proxies` where specials are present. Vectors
+/// may be read beyond the last output.
+class Slab {
+ public:
+  Slab(std::size_t pairs, bool specials, std::int64_t outputs)
+      : stride_(outputs + kCombineSlack),
+        memory_(static_cast<std::int64_t>(pairs + (specials ? 1 : 0)) * stride_ *
+                static_cast<std::int64_t>(sizeof(double))),
+        proxies_(specials ? row(pairs) : nullptr) {
+    for (std::size_t p = 0; p < pairs; ++p) sums_.push_back(row(p));
+  }
+  const std::vector<double*>& sums() const { return sums_; }
+  double* proxies() const { return proxies_; }
+
+ private:
+  double* row(std::size_t p) const {
+    return reinterpret_cast<double*>(memory_.get()) + static_cast<std::int64_t>(p) * stride_;
+  }
+
+  std::int64_t stride_;
+  Scratch memory_;
+  double* proxies_;
+  std::vector<double*> sums_;
 };
 
 /// One pair of decoded pieces and the unit of its sums.
@@ -97,21 +118,36 @@ void run_pair(const Gemm& g, const Pair& pair, const Tile& tile, const double* s
 }
 
 /// D of output `index` of the tile, `c` its C.
-float combine(const std::vector<Pair>& pairs, const Slab& slab, std::size_t index, float c,
+float combine(const std::vector<Pair>& pairs, const Slab& slab, std::int64_t index, float c,
               int low) {
-  const double special = (slab.proxies.empty() ? 0.0 : slab.proxies[index]) + c;
+  const double special = (slab.proxies() == nullptr ? 0.0 : slab.proxies()[index]) + c;
   if (std::isnan(special)) return std::numeric_limits<float>::quiet_NaN();
   if (std::isinf(special)) return static_cast<float>(special);
   Integer total = scaled(c, low);
   bool negative_zero = std::signbit(c) && c == 0;
   for (std::size_t p = 0; p < pairs.size(); ++p) {
-    const double sum = slab.sums[p][index];
+    const double sum = slab.sums()[p][index];
     total += static_cast<Integer>(static_cast<std::int64_t>(sum * pairs[p].to_integer))
              << pairs[p].shift;
     negative_zero = negative_zero && std::signbit(sum);
   }
   if (total == 0) return negative_zero ? -0.0f : 0.0f;
   return round_once(total, low);
+}
+
+/// One row of a tile, from output `index` of the tile on.
+void combine_row(const std::vector<Pair>& pairs, const Slab& slab, std::int64_t index,
+                 std::int64_t lanes, Exponents range, const float* c, float* d) {
+  const int count = static_cast<int>(pairs.size());
+  if (!can_combine(count, range)) {
+    for (std::int64_t j = 0; j < lanes; ++j)
+      d[j] = combine(pairs, slab, index + j, c == nullptr ? 0.0f : c[j], range.low);
+    return;
+  }
+  std::vector<const double*> sums;
+  for (const double* of_pair : slab.sums()) sums.push_back(of_pair + index);
+  const double* proxies = slab.proxies() == nullptr ? nullptr : slab.proxies() + index;
+  combine_sums({sums.data(), count, proxies, range}, lanes, c, d);
 }
 
 }  // namespace
@@ -130,7 +166,7 @@ void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     for (std::size_t j = 0; j < b.size(); ++j) {
       const int unit = plan.a[i].low + plan.b[j].low;
-      pairs.push_back({&a[i], &b[j], power_of_two(-unit), unit - plan.low});
+      pairs.push_back({&a[i], &b[j], power_of_two(-unit), unit - plan.total.low});
     }
   }
   Source<double> proxy_a, proxy_b;
@@ -145,25 +181,18 @@ void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
   if (g.n < shape.lanes) shape.rows = shape.rows * shape.lanes / g.n;
   for_each_tile(g.m, g.n, g.k, shape, [&](const Tile& tile) {
     const std::int64_t lanes = tile.lane_end - tile.lane_begin;
-    const auto outputs = static_cast<std::size_t>((tile.row_end - tile.row_begin) * lanes);
+    const std::int64_t outputs = (tile.row_end - tile.row_begin) * lanes;
     // From -0 a chain of zeros stays -0 exactly as long as every product is -0.
-    const std::vector<double> start(c == nullptr ? 0 : outputs, -0.0);
+    const std::vector<double> start(c == nullptr ? 0 : static_cast<std::size_t>(outputs), -0.0);
     const double* from = c == nullptr ? nullptr : start.data();
-    Slab slab;
-    for (const Pair& pair : pairs) {
-      slab.sums.emplace_back(outputs);
-      run_pair(g, pair, tile, from, slab.sums.back().data());
-    }
-    if (specials) {
-      slab.proxies.resize(outputs);
-      run_pair(g, {&proxy_a, &proxy_b}, tile, from, slab.proxies.data());
-    }
-    std::size_t index = 0;
-    for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i) {
-      for (std::int64_t j = tile.lane_begin; j < tile.lane_end; ++j, ++index) {
-        const std::int64_t at = i * g.n + j;
-        d[at] = combine(pairs, slab, index, c == nullptr ? 0.0f : c[at], plan.low);
-      }
+    const Slab slab(pairs.size(), specials, outputs);
+    for (std::size_t p = 0; p < pairs.size(); ++p)
+      run_pair(g, pairs[p], tile, from, slab.sums()[p]);
+    if (specials) run_pair(g, {&proxy_a, &proxy_b}, tile, from, slab.proxies());
+    std::int64_t index = 0;
+    for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i, index += lanes) {
+      const std::int64_t at = i * g.n + tile.lane_begin;
+      combine_row(pairs, slab, index, lanes, plan.total, c == nullptr ? nullptr : c + at, d + at);
     }
   });
 }

@@ -8,14 +8,17 @@ namespace numemu::unit {
 
 constexpr std::int64_t kBlock = 32;  ///< rows and lanes of a block: two tiles each
 
-/// sums[sum_stride i + j] of rows i and lanes j, from packed tiles: `rows` in TileForm::rows, `lanes` in
-/// TileForm::lanes, one tile per chunk and 16 rows.
+/// sums[sum_stride i + j] of rows i and lanes j, from packed tiles: `rows` in TileForm::rows,
+/// `lanes` in TileForm::lanes, one tile per chunk and 16 rows.
 struct Block {
   const std::uint8_t *rows = nullptr, *lanes = nullptr;
   std::int64_t row_stride = 0, lane_stride = 0;  ///< bytes from one panel of 16 to the next
   std::int64_t row_count = 0, lane_count = 0;
   std::int64_t depth = 0;  ///< products of the slice
   bool from_zero = true;   ///< else added to `sums`
+  /// More pairs of planes added to the same sums, rows `plane_step` bytes further on each time and
+  /// lanes as many back; AMX only.
+  std::int64_t more_planes = 0, plane_step = 0;
   std::int32_t* sums = nullptr;
   std::int64_t sum_stride = kBlock;  ///< another one only for kernels that say so
   const std::int32_t* table = nullptr;

@@ -62,20 +62,22 @@ void run_tiles(const Block& b) {
     if constexpr (kBothRows && kBothLanes) load_tile<3>(lower + kLaneTile, stride);
   }
   const std::int64_t chunks = (b.depth + kChunkBytes - 1) / kChunkBytes;
-  const std::uint8_t *rows = b.rows, *lanes = b.lanes;
-  for (std::int64_t c = 0; c < chunks; ++c, rows += kTileBytes, lanes += kTileBytes) {
-    load_tile<4>(rows, kChunkBytes);
-    load_tile<6>(lanes, kChunkBytes);
-    dot_tiles<kRowsUnsigned, kLanesUnsigned, 0, 4, 6>();
-    if constexpr (kBothLanes) {
-      load_tile<7>(lanes + b.lane_stride, kChunkBytes);
-      dot_tiles<kRowsUnsigned, kLanesUnsigned, 1, 4, 7>();
+  for (std::int64_t p = 0; p <= b.more_planes; ++p) {
+    const std::uint8_t *rows = b.rows + p * b.plane_step, *lanes = b.lanes - p * b.plane_step;
+    for (std::int64_t c = 0; c < chunks; ++c, rows += kTileBytes, lanes += kTileBytes) {
+      load_tile<4>(rows, kChunkBytes);
+      load_tile<6>(lanes, kChunkBytes);
+      dot_tiles<kRowsUnsigned, kLanesUnsigned, 0, 4, 6>();
+      if constexpr (kBothLanes) {
+        load_tile<7>(lanes + b.lane_stride, kChunkBytes);
+        dot_tiles<kRowsUnsigned, kLanesUnsigned, 1, 4, 7>();
+      }
+      if constexpr (kBothRows) {
+        load_tile<5>(rows + b.row_stride, kChunkBytes);
+        dot_tiles<kRowsUnsigned, kLanesUnsigned, 2, 5, 6>();
+      }
+      if constexpr (kBothRows && kBothLanes) dot_tiles<kRowsUnsigned, kLanesUnsigned, 3, 5, 7>();
     }
-    if constexpr (kBothRows) {
-      load_tile<5>(rows + b.row_stride, kChunkBytes);
-      dot_tiles<kRowsUnsigned, kLanesUnsigned, 2, 5, 6>();
-    }
-    if constexpr (kBothRows && kBothLanes) dot_tiles<kRowsUnsigned, kLanesUnsigned, 3, 5, 7>();
   }
   store_tile<0>(upper, stride);
   if constexpr (kBothLanes) store_tile<1>(upper + kLaneTile, stride);

@@ -9,6 +9,8 @@
 // After foreach_target.h.
 #include <hwy/highway.h>
 
+#include "emu/unit/round_to_odd-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -19,35 +21,30 @@ using DoubleVector = hn::Vec<Doubles>;
 using Floats = hn::Rebind<float, Doubles>;
 using Integers = hn::Rebind<std::int32_t, Doubles>;
 
-/// Horner's rule from the largest weight on; no step rounds.
-HWY_INLINE DoubleVector Recombine(const DigitSums& s, std::int64_t at) {
-  const Doubles d;
-  const auto base = hn::Set(d, 256.0);
-  auto total = hn::Zero(d);
-  for (int weight = s.weights - 1; weight >= 0; --weight) {
-    const auto plane = hn::LoadU(Integers(), s.planes + weight * kBlock * kBlock + at);
-    total = hn::Add(hn::Mul(total, base), hn::PromoteTo(d, plane));
-  }
-  return s.totals == nullptr ? total : hn::Add(total, hn::LoadU(d, s.totals + at));
+HWY_INLINE hn::Vec<Integers> Plane(const DigitSums& s, int weight, std::int64_t at) {
+  return hn::LoadU(Integers(), s.planes + weight * kBlock * kBlock + at);
 }
 
-/// x + y rounded to odd: where the sum is inexact, its neighbour with an odd last bit. Rounding
-/// that to 24 bits is rounding the exact sum (Boldo and Melquiond, IEEE Trans. Comput. 57(4), 2008:
-/// 53 >= 24 + 2). The error of the sum is exact by Knuth's TwoSum; an infinite y gives it as NaN,
-/// which is not taken for an error.
-HWY_INLINE DoubleVector AddToOdd(DoubleVector x, DoubleVector y) {
+/// Horner's rule from the largest weight on, two weights a step where int32 holds both; no step
+/// rounds, so that it does not matter whether multiply-adds are fused.
+HWY_INLINE DoubleVector Recombine(const DigitSums& s, std::int64_t at) {
   const Doubles d;
-  const hn::RebindToSigned<Doubles> bits;
-  const auto sum = hn::Add(x, y);
-  const auto y_part = hn::Sub(sum, x);
-  const auto error = hn::Add(hn::Sub(x, hn::Sub(sum, y_part)), hn::Sub(y, y_part));
-  const auto one = hn::Set(bits, 1), code = hn::BitCast(bits, sum);
-  const auto inexact = hn::Or(hn::Lt(error, hn::Zero(d)), hn::Gt(error, hn::Zero(d)));
-  const auto even = hn::RebindMask(d, hn::Eq(hn::And(code, one), hn::Zero(bits)));
-  // One unit away from zero where error and sum have the same sign, else toward it.
-  const auto away = hn::BroadcastSignBit(hn::Xor(hn::BitCast(bits, error), code));
-  const auto neighbour = hn::Add(code, hn::Or(away, one));
-  return hn::IfThenElse(hn::And(inexact, even), hn::BitCast(d, neighbour), sum);
+  int weight = s.weights - 1;
+  auto total = hn::Zero(d);
+  if (s.joins) {
+    const auto base = hn::Set(d, 65536.0);
+    if (weight % 2 == 0) total = hn::PromoteTo(d, Plane(s, weight--, at));
+    for (; weight > 0; weight -= 2) {
+      const auto high = hn::ShiftLeft<8>(Plane(s, weight, at));
+      const auto both = hn::PromoteTo(d, hn::Add(high, Plane(s, weight - 1, at)));
+      total = hn::MulAdd(total, base, both);
+    }
+  } else {
+    const auto base = hn::Set(d, 256.0);
+    for (; weight >= 0; --weight)
+      total = hn::MulAdd(total, base, hn::PromoteTo(d, Plane(s, weight, at)));
+  }
+  return s.totals == nullptr ? total : hn::Add(total, hn::LoadU(d, s.totals + at));
 }
 
 void Fold(const DigitSums& s) {
@@ -69,15 +66,16 @@ bool Round(const DigitSums& s, std::int64_t rows, const float* c, float* to, std
   bool found = false;
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < kBlock; j += step) {
-      auto total = hn::Mul(Recombine(s, i * kBlock + j), scale);
-      if (c != nullptr) {
-        const auto start = hn::LoadU(narrow, c + i * stride + j);
-        found |= !hn::AllFalse(codes, hn::Eq(hn::BitCast(codes, start), minus_zero));
-        total = AddToOdd(total, hn::PromoteTo(d, start));
+      const auto total = hn::Mul(Recombine(s, i * kBlock + j), scale);
+      float* output = to + i * stride + j;
+      if (c == nullptr) {
+        hn::StoreU(hn::DemoteTo(narrow, total), narrow, output);
+        continue;
       }
-      const auto rounded = hn::DemoteTo(narrow, total);
-      hn::StoreU(hn::IfThenElse(hn::IsNaN(rounded), canonical, rounded), narrow,
-                 to + i * stride + j);
+      const auto start = hn::LoadU(narrow, c + i * stride + j);
+      found |= !hn::AllFalse(codes, hn::Eq(hn::BitCast(codes, start), minus_zero));
+      const auto rounded = hn::DemoteTo(narrow, AddToOdd(d, total, hn::PromoteTo(d, start)));
+      hn::StoreU(hn::IfThenElse(hn::IsNaN(rounded), canonical, rounded), narrow, output);
     }
   }
   return found;

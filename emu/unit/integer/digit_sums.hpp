@@ -11,6 +11,7 @@ namespace numemu::unit {
 struct DigitSums {
   const std::int32_t* planes = nullptr;
   int weights = 1;
+  bool joins = false;        ///< 256 times one plane and another fit int32 together
   double* totals = nullptr;  ///< of earlier slices, or null
   double scale = 1;          ///< value of the integer 1, a power of two
 };

@@ -45,12 +45,12 @@ void add_slice(const PackedBlock& packed, int a_digits, int b_digits, bool fresh
     Block block = packed.block;
     block.sums = planes + weight * kPlane;
     block.from_zero = fresh;
-    for (int i = std::max(0, weight - b_digits + 1); i <= std::min(weight, a_digits - 1); ++i) {
-      block.rows = packed.block.rows + i * packed.plane_bytes;
-      block.lanes = packed.block.lanes + (weight - i) * packed.plane_bytes;
-      multiply(block);
-      block.from_zero = false;
-    }
+    const int first = std::max(0, weight - b_digits + 1), last = std::min(weight, a_digits - 1);
+    block.rows += first * packed.plane_bytes;
+    block.lanes += (weight - first) * packed.plane_bytes;
+    block.more_planes = last - first;
+    block.plane_step = packed.plane_bytes;
+    multiply(block);
   }
 }
 
@@ -107,6 +107,8 @@ bool multiply_exact_digits(const Gemm& g) {
   // Digits are from -128 to 127: pairs * depth * 2^14 < 2^31 keeps a plane exact.
   const int pairs = std::min(a_digits, b_digits);
   const std::int64_t slices_per_fold = ((std::int64_t{1} << 17) - 1) / (pairs * kSliceDepth);
+  // w + 256 w' of two planes: |w| + 256 |w'| <= 257 pairs depth 2^14 < 2^31.
+  const bool joins = one_slice && 257 * pairs * g.k < std::int64_t{1} << 17;
   const double scale = std::ldexp(1.0, a->low + b->low);
   const auto* c = static_cast<const float*>(g.c);
   auto* d = static_cast<float*>(g.d);
@@ -115,7 +117,7 @@ bool multiply_exact_digits(const Gemm& g) {
     const State state = state_of(packed);
     const std::int64_t slice = packed.depth / kSliceDepth;
     const bool fresh = slice % slices_per_fold == 0;
-    DigitSums sums{state.planes, weights, state.totals, scale};
+    DigitSums sums{state.planes, weights, joins, state.totals, scale};
     if (fresh && slice == slices_per_fold) std::fill_n(state.totals, kPlane, 0.0);
     if (fresh && slice != 0) fold_digit_sums(sums);
     add_slice(packed, a_digits, b_digits, fresh, product.kernel.run, state.planes);

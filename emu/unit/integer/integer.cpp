@@ -125,7 +125,9 @@ void multiply_modulo(const UnitDescription& unit, const Gemm& g, const Way& way,
     block.from_zero = packed.first;
     block.table = table_of(unit);
     const OutputBlock outputs = outputs_of(packed);
-    if (packed.last) prefetch_outputs(packed, arrays.d, bytes_of(arrays), g.n);
+    // A single chunk is multiplied before its lines could arrive.
+    if (packed.last && block.depth > kChunkBytes)
+      prefetch_outputs(packed, arrays.d, bytes_of(arrays), g.n);
     const bool direct = in_place && outputs.rows == kBlock && outputs.lanes == kBlock;
     if (direct) {
       block.sums = static_cast<std::int32_t*>(arrays.d) + outputs.row * arrays.n + outputs.lane;

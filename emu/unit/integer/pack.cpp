@@ -273,8 +273,8 @@ bool has_lines(const Elements& e, std::int64_t first, std::int64_t begin, std::i
   if (e.size != 1 || e.signs || first + kPackRows > e.rows) return false;
   for (std::int64_t r = first + 1; r < first + kPackRows; ++r)
     if (e.row[r] != e.row[r - 1] + 1) return false;
-  const std::int64_t runs = e.chunk_runs[static_cast<std::size_t>(end)] -
-                            e.chunk_runs[static_cast<std::size_t>(begin)];
+  const std::int64_t runs =
+      e.chunk_runs[static_cast<std::size_t>(end)] - e.chunk_runs[static_cast<std::size_t>(begin)];
   return runs * kTileRows > std::min(end * kChunkBytes, e.depth) - begin * kChunkBytes;
 }
 
