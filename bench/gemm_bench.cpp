@@ -135,6 +135,32 @@ void print_sizes(const std::string& filter) {
   }
 }
 
+/// Wall-clock time on one thread against two, the best of several turns each: the others show what
+/// else the machine did. Threads must stay on cores of their own (OMP_PROC_BIND=true).
+void print_threads(const std::string& filter) {
+  fmt::print("\ntwo threads against one, 1024x1024x1024, GMAC/s by the clock\n");
+  for (const char* unit :
+       {"f32.sequential", "nvidia.h100.wgmma.e4m3.f32", "nvidia.a100.mma.f16.f32",
+        "nvidia.h100.mma.f16.f32", "nvidia.b200.tcgen05.e2m1.f32.nv16", "amd.mi300.mfma.f16.f32",
+        "neutral.mac.hfp16_e6m9.rne", "nvidia.a100.mma.s8.s32"}) {
+    if (std::string(unit).find(filter) == std::string::npos) continue;
+    Case c = matrices(unit, "float8_e4m3fn", 1024, 1024, 1024);
+    double best[3] = {0, 0, 0};
+    for (int i = 0; i < kPairs; ++i) {
+      for (const int threads : {1, 2}) {
+        omp_set_num_threads(threads);
+        const double start = omp_get_wtime();
+        c.run();
+        best[threads] = std::max(best[threads], c.macs() / (omp_get_wtime() - start));
+      }
+    }
+    fmt::print("{:<34} {:>8.2f} {:>8.2f} {:>6.2f} x\n", unit, best[1] * 1e-9, best[2] * 1e-9,
+               best[2] / best[1]);
+    std::fflush(stdout);
+  }
+  omp_set_num_threads(1);
+}
+
 void register_case(Case c) {
   const std::string name = c.unit + "/" + c.format_a->name + "/" + c.name;
   benchmark::RegisterBenchmark(name.c_str(), [c = std::move(c)](benchmark::State& state) mutable {
@@ -167,6 +193,7 @@ int run(int argc, char** argv) {
   }
   print_targets(filter);
   print_sizes(filter);
+  print_threads(filter);
   if ((hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0) {
     hwy::SetSupportedTargetsForTest(HWY_AVX2);
     print_targets(filter);

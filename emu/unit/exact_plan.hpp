@@ -12,7 +12,7 @@ struct ExactPlan {
     float32,  ///< float32 multiply-adds, C included: every partial sum has at most 24 bits
     float64,  ///< the same in float64: at most 53
     split,    ///< operands cut into pieces, float64 chains of every pair of pieces, their sum and C
-              ///< in 128 bits
+              ///< in two doubles or in 128 bits
     kulisch,  ///< none of these
   };
   Way way = Way::kulisch;

@@ -1,4 +1,4 @@
-// Chains of every pair of pieces of A and B, their 128-bit sum with C, and its one rounding.
+// Chains of every pair of pieces of A and B, their exact sum with C, and its one rounding.
 #include "emu/unit/exact_split.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Exact products too wide for one float64 chain: chains of pieces, combined in 128 bits.
+// Exact products too wide for one float64 chain: chains of pieces, combined without rounding.
 #pragma once
 #include "emu/unit/exact_plan.hpp"
 #include "emu/unit/unit.hpp"

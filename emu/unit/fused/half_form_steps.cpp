@@ -1,9 +1,10 @@
 // One step of the half form in AVX512-FP16: scale, multiply, truncate to int16, add in int32.
 #include "emu/unit/fused/half_form_steps.hpp"
 
+#include "emu/unit/cpu.hpp"
+
 // clang before 16 has the intrinsics only where the whole file is compiled for the instructions.
 #if defined(__x86_64__) && (!defined(__clang__) || __clang_major__ >= 16)
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <cstring>
@@ -194,22 +195,9 @@ __attribute__((target("avx512fp16,avx512vnni"))) void run_rows(const HalfFormCon
   }
 }
 
-bool has_float16_arithmetic() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kAvx512Fp16 = 1u << 23;  // CPUID leaf 7, EDX
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAvx512Fp16) != 0;
-}
-
 }  // namespace
 
-bool half_form_available() {
-  // __builtin_cpu_supports also asks the operating system whether it saves the registers.
-  static const bool available = __builtin_cpu_supports("avx512bw") &&
-                                __builtin_cpu_supports("avx512dq") &&
-                                __builtin_cpu_supports("avx512vl") &&
-                                __builtin_cpu_supports("avx512vnni") && has_float16_arithmetic();
-  return available;
-}
+bool half_form_available() { return has_wide_float16() && __builtin_cpu_supports("avx512vnni"); }
 
 void half_form_step(const HalfFormConstants& s, const HalfFormOperands& x, std::int64_t rows,
                     float* state) {

@@ -1,6 +1,7 @@
 // Bytes multiplied in AMX tiles: 2 x 2 tiles of 16 x 16 sums, 64 depths at a time.
 #include <array>
 
+#include "emu/unit/cpu.hpp"
 #include "emu/unit/integer/block.hpp"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -126,7 +127,7 @@ bool request_amx() {
 
 bool has_amx() {
   static const bool has = request_amx();
-  return has;
+  return has && has_wide_vectors();
 }
 
 BlockKernel amx_kernel(bool rows_unsigned, bool lanes_unsigned) {

@@ -1,4 +1,5 @@
 // AVX-512 VNNI: 8 rows x 32 lanes of sums in registers, 4 bytes or 2 words of depth at a time.
+#include "emu/unit/cpu.hpp"
 #include "emu/unit/integer/block.hpp"
 
 #if defined(__x86_64__)
@@ -130,9 +131,7 @@ void run_block(const Block& block) {
 
 }  // namespace
 
-bool has_vnni() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni");
-}
+bool has_vnni() { return has_wide_vectors() && __builtin_cpu_supports("avx512vnni"); }
 
 BlockKernel vnni_bytes_kernel(ByteZeros zeros) {
   switch (zeros) {

@@ -1,4 +1,5 @@
 // Lookups in tables of 256 bytes, 64 codes at a time: AVX-512 VBMI.
+#include "emu/unit/cpu.hpp"
 #include "emu/unit/integer/convert.hpp"
 #include "formats/error.hpp"
 
@@ -33,9 +34,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) inline __mmask64 first(st
 
 }  // namespace
 
-bool has_byte_lookup() {
-  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi");
-}
+bool has_byte_lookup() { return has_wide_vectors() && __builtin_cpu_supports("avx512vbmi"); }
 
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) void look_up_bytes(const std::uint8_t* codes,
                                                                           std::int64_t count,

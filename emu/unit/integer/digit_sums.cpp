@@ -9,6 +9,7 @@
 // After foreach_target.h.
 #include <hwy/highway.h>
 
+#include "emu/unit/lanes/narrow-inl.hpp"
 #include "emu/unit/round_to_odd-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -69,12 +70,12 @@ bool Round(const DigitSums& s, std::int64_t rows, const float* c, float* to, std
       const auto total = hn::Mul(Recombine(s, i * kBlock + j), scale);
       float* output = to + i * stride + j;
       if (c == nullptr) {
-        hn::StoreU(hn::DemoteTo(narrow, total), narrow, output);
+        hn::StoreU(ToFloat32(d, total), narrow, output);
         continue;
       }
       const auto start = hn::LoadU(narrow, c + i * stride + j);
       found |= !hn::AllFalse(codes, hn::Eq(hn::BitCast(codes, start), minus_zero));
-      const auto rounded = hn::DemoteTo(narrow, AddToOdd(d, total, hn::PromoteTo(d, start)));
+      const auto rounded = ToFloat32(d, AddToOdd(d, total, hn::PromoteTo(d, start)));
       hn::StoreU(hn::IfThenElse(hn::IsNaN(rounded), canonical, rounded), narrow, output);
     }
   }

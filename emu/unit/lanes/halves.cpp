@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "emu/unit/cpu.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/side.hpp"
 #include "emu/unit/reference/dot.hpp"
@@ -12,7 +13,6 @@
 
 // clang 14 has no such vectors in functions compiled for another target than the file.
 #if defined(__x86_64__) && !defined(__clang__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -22,14 +22,6 @@ namespace numemu::unit {
 namespace {
 
 constexpr int kHalfRows = 8, kHalfLanes = 64, kHalfSlice = 256;
-
-/// AVX512-FP16, CPUID leaf 7 EDX bit 23; that the system saves 512-bit registers follows from
-/// avx512f, which the builtin checks (older compilers do not know the name avx512fp16 there).
-bool has_halves() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __builtin_cpu_supports("avx512f") && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
-         (edx >> 23 & 1) != 0;
-}
 
 bool halves_covered(const UnitDescription& u, const Gemm& g) {
   const Format* half = &find_format("float16");
@@ -44,7 +36,7 @@ bool halves_covered(const UnitDescription& u, const Gemm& g) {
                     r.overflow == Overflow::ieee && !r.overflow_to_infinity && !s.flush_inputs &&
                     !s.flush_c && !s.flush_results;
   // NaN is left to the reference, whatever its rule.
-  return types && rule && plain_operands(u) && g.k > 0 && has_halves();
+  return types && rule && plain_operands(u) && g.k > 0 && has_wide_float16();
 }
 
 /// registers[row][64] += products of k slices: rows [k][8], lanes [k][64].

@@ -9,13 +9,13 @@
 #include <memory>
 #include <vector>
 
+#include "emu/unit/cpu.hpp"
 #include "emu/unit/mac/plan.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#include <cpuid.h>
 #include <hwy/targets.h>
 #include <immintrin.h>
 #define NUMEMU_MAC_HALF 1
@@ -31,14 +31,6 @@ namespace {
 constexpr std::int64_t kRows = 8, kVectors = 2, kLanes = 32, kWidth = kVectors * kLanes;
 /// Slice of k packed at a time: its panel is half of a first-level cache.
 constexpr std::int64_t kSlice = 192;
-
-/// With the operating system's consent, which Highway has asked for.
-bool cpu_has_half() {
-  constexpr unsigned kFp16 = 1u << 23;  // CPUID.(7, 0).EDX
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0 &&
-         __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kFp16) != 0;
-}
 
 /// Whether every value is a binary16 number.
 bool exact_in_half(const Format& f) {
@@ -190,7 +182,7 @@ bool multiply_native_half(const UnitDescription& unit, const Gemm& g) {
   if (!is_half(r.format) || r.rounding.mode != RoundingMode::rne || r.overflow != Overflow::ieee)
     return false;
   if (!exact_in_half(*g.a.format) || !exact_in_half(*g.b.format)) return false;
-  if (g.n < kLanes || !cpu_has_half()) return false;
+  if (g.n < kLanes || !has_wide_float16()) return false;
   const Product product{unit, g, decode_half(g.a, g.m, g.k), decode_half(g.b, g.n, g.k)};
   const TileShape shape{.granule = kWidth};
   for_each_tile(g.m, g.n, g.k, shape, [&](const Tile& tile) { run_tile(product, tile); });

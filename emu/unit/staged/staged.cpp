@@ -64,8 +64,9 @@ std::optional<StagedRule> staged_rule(const UnitDescription& u, std::int64_t k) 
   rule.floor = a.floor.value_or(-1000);
   rule.sum_bits = u.second.fraction_bits;
   rule.c_bits = u.second.c_fraction_bits;
-  rule.c_dropped = u.second.c_dropped.value_or(1000);
-  if (!rule.fits_double() || rule.c_dropped < 0 || rule.c_dropped > 1000) return std::nullopt;
+  rule.c_dropped = u.second.c_dropped.value_or(kNeverDropped);
+  if (!rule.fits_double() || rule.c_dropped < 0 || rule.c_dropped > kNeverDropped)
+    return std::nullopt;
   return rule;
 }
 
@@ -77,7 +78,7 @@ bool multiply_staged(const UnitDescription& u, const Gemm& g) {
   if (!rule) return false;
   const Source<float> a = decode_lanes(g.a, g.m, g.k), b = decode_lanes(g.b, g.n, g.k);
   // NaN and infinity among the operands leave NaN behind (infinity times a zero of the panel), or
-  // the infinity that is due; registers that overflow are rounded to infinity and stay there.
+  // the infinity that is due; registers that overflow before the last step leave NaN too.
   SafeRange range;
   if (u.products_overflow) range.product_top = kProductTop;
   const Redo redo(g, a, b, range);

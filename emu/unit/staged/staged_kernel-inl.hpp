@@ -34,8 +34,8 @@ struct StepSums {
 /// cuts = 2^(E + 52 - F) for E the largest exponent of products first, first + stride... of a step.
 /// A double of that size has the unit 2^(E - F).
 template <int kRows>
-HWY_INLINE void FindCuts(const StagedRule& rule, const RowElement* rows, const std::int16_t* lanes,
-                         int first, int stride, double* cuts) {
+HWY_INLINE void FindCuts(const StagedRule& rule, int group, const RowElement* rows,
+                         const std::int16_t* lanes, int first, int stride, double* cuts) {
   const Exponents16 d;
   const Doubles d_double;
   const hn::Rebind<std::uint16_t, Doubles> d_short;
@@ -50,7 +50,7 @@ HWY_INLINE void FindCuts(const StagedRule& rule, const RowElement* rows, const s
   ForConstants<kRows>([&](auto r) HWY_ATTR __attribute__((always_inline)) {
     largest[r] = hn::Set(d, static_cast<std::int16_t>(rule.floor));
   });
-  for (int k = first; k < rule.group; k += stride) {
+  for (int k = first; k < group; k += stride) {
     const auto lane = hn::Load(d, lanes + k * width);
     ForConstants<kRows>([&](auto r) HWY_ATTR __attribute__((always_inline)) {
       const auto row = BroadcastExponent(rows[k * kRows + r]);
@@ -74,7 +74,7 @@ HWY_INLINE void FindCuts(const StagedRule& rule, const RowElement* rows, const s
 /// multiply-add aligns it, cuts its magnitude and adds it. Both sums keep M's unit because they
 /// stay between M and 2M: the products are fewer than 2^50 units together (fits_double).
 template <int kRows>
-HWY_INLINE void AddProducts(const StagedRule& rule, const RowElement* rows, const double* lanes,
+HWY_INLINE void AddProducts(int group, const RowElement* rows, const double* lanes,
                             std::int64_t width, int first, int stride, const double* cuts,
                             double* sums) {
   const Doubles d;
@@ -86,7 +86,7 @@ HWY_INLINE void AddProducts(const StagedRule& rule, const RowElement* rows, cons
       negative[r][v] = hn::Neg(positive[r][v]);
     });
   });
-  for (int k = first; k < rule.group; k += stride) {
+  for (int k = first; k < group; k += stride) {
     const double* lane = lanes + 2 * k * width;
     ForConstants<kRows>([&](auto r) HWY_ATTR __attribute__((always_inline)) {
       const RowElement& row = rows[k * kRows + r];
@@ -127,34 +127,52 @@ HWY_INLINE void JoinParts(std::int64_t count, const double* even, const double* 
 }
 
 /// The first stage of `steps` steps of a block of rows. The caller has set rounding toward zero; a
-/// call of its own so that no arithmetic moves out.
-template <int kRows>
+/// call of its own so that no arithmetic moves out. kGroup: of the rule, or 0 for any; short loops
+/// of a known length leave more to the arithmetic.
+template <int kRows, int kGroup>
 HWY_NOINLINE void FirstStage(const StagedRule& rule, const RowElement* HWY_RESTRICT rows,
                              const LanePanel& panel, std::int64_t steps, const StepSums& out) {
-  constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(Doubles());
-  const std::int64_t width = panel.width, block = kRows * width;
+  constexpr std::int64_t kWidth = kVectors * hn::MaxLanes(Doubles()), kBlock = kRows * kWidth;
+  const int group = kGroup == 0 ? rule.group : kGroup;
   for (std::int64_t s = 0; s < steps; ++s) {
-    const RowElement* row = rows + s * rule.group * kRows;
-    const std::int16_t* exponents = panel.exponents + s * rule.group * width;
-    const double* numbers = panel.numbers + 2 * s * rule.group * width;
-    double *sums = out.sums + s * block, *cuts = out.cuts + s * block;
+    const RowElement* row = rows + s * group * kRows;
+    const std::int16_t* exponents = panel.exponents + s * group * kWidth;
+    const double* numbers = panel.numbers + 2 * s * group * kWidth;
+    double *sums = out.sums + s * kBlock, *cuts = out.cuts + s * kBlock;
     if (rule.parts == 1) {
-      FindCuts<kRows>(rule, row, exponents, 0, 1, cuts);
-      AddProducts<kRows>(rule, row, numbers, width, 0, 1, cuts, sums);
+      FindCuts<kRows>(rule, group, row, exponents, 0, 1, cuts);
+      AddProducts<kRows>(group, row, numbers, kWidth, 0, 1, cuts, sums);
       continue;
     }
     HWY_ALIGN double part_sums[2][kRows * kWidth], part_cuts[2][kRows * kWidth];
     for (int p = 0; p < 2; ++p) {
-      FindCuts<kRows>(rule, row, exponents, p, 2, part_cuts[p]);
-      AddProducts<kRows>(rule, row, numbers, width, p, 2, part_cuts[p], part_sums[p]);
+      FindCuts<kRows>(rule, group, row, exponents, p, 2, part_cuts[p]);
+      AddProducts<kRows>(group, row, numbers, kWidth, p, 2, part_cuts[p], part_sums[p]);
     }
-    JoinParts(block, part_sums[0], part_cuts[0], part_sums[1], part_cuts[1], sums, cuts);
+    JoinParts(kBlock, part_sums[0], part_cuts[0], part_sums[1], part_cuts[1], sums, cuts);
   }
 }
 
+/// x cut downwards to a multiple of u, where base = 1.5 * 2^52 u and |x| is at most 2^51 u: base +
+/// x has the unit u. Under rounding to nearest.
+HWY_INLINE hn::Vec<Doubles> CutDownwards(hn::Vec<Doubles> x, hn::Vec<Doubles> base) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  constexpr int kDownwards = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+  return hn::Sub(hn::Vec<Doubles>{_mm512_add_round_pd(x.raw, base.raw, kDownwards)}, base);
+#else
+  const Doubles d;
+  const hn::RebindToSigned<Doubles> d_bits;
+  const auto nearest = hn::Add(x, base);
+  // All bits set where that went upwards: -1 as an integer, which takes off one unit.
+  const auto less = hn::VecFromMask(d, hn::Lt(x, hn::Sub(nearest, base)));
+  const auto sum = hn::Add(hn::BitCast(d_bits, nearest), hn::BitCast(d_bits, less));
+  return hn::Sub(hn::BitCast(d, sum), base);
+#endif
+}
+
 /// The second stage, under rounding to nearest: C meets the sums step after step. `registers` holds
-/// [row][width] float32 numbers.
-template <int kRows>
+/// [row][width] float32 numbers; an infinite one becomes NaN. kDrops: some C may vanish.
+template <int kRows, bool kDrops>
 HWY_NOINLINE void SecondStage(const StagedRule& rule, const StepSums& in, std::int64_t steps,
                               float* HWY_RESTRICT registers) {
   const Doubles d;
@@ -165,12 +183,9 @@ HWY_NOINLINE void SecondStage(const StagedRule& rule, const StepSums& in, std::i
   const auto power_of_two = hn::BitCast(d, hn::Set(d_bits, std::uint64_t{0x7ff} << 52));
   const auto of_cut = hn::Set(d, std::ldexp(1.0, rule.fraction_bits - 52));
   const auto smallest = hn::Set(d, std::ldexp(1.0, kStagedSmallest));
-  // Bits of 2^sum_bits times those of 1 squared: taking off the bits of 2^E leaves 2^(sum_bits -
-  // E).
-  const auto inverse = hn::Set(d_bits, static_cast<std::uint64_t>(2 * 1023 + rule.sum_bits) << 52);
-  const auto fine = hn::Set(d, std::ldexp(1.0, rule.sum_bits - rule.c_bits));
-  const auto coarse = hn::Set(d, std::ldexp(1.0, rule.c_bits - rule.sum_bits));
-  const auto unit = hn::Set(d, std::ldexp(1.0, -rule.sum_bits));
+  // In units of the cuts the sum is at most 2^51 and C below 2^50 (fits_double).
+  const auto sum_base = hn::Set(d, std::ldexp(1.5, 52 - rule.sum_bits));
+  const auto c_base = hn::Set(d, std::ldexp(1.5, 52 - rule.c_bits));
   const auto reach = hn::Set(d, std::ldexp(1.0, rule.c_dropped));
   hn::Vec<Doubles> c[kChains];
   ForConstants<kChains>([&](auto i) HWY_ATTR __attribute__((always_inline)) {
@@ -183,15 +198,13 @@ HWY_NOINLINE void SecondStage(const StagedRule& rule, const StepSums& in, std::i
       const auto c_power = hn::Max(hn::And(c[i], power_of_two), smallest);
       const auto sum_power = hn::Mul(hn::Load(d, cuts + i * vector), of_cut);
       const auto power = hn::Max(sum_power, c_power);
-      const auto scale = hn::BitCast(d, hn::Sub(inverse, hn::BitCast(d_bits, power)));
-      // Whole numbers of units 2^(E - sum_bits), below 2^52 together (fits_double).
-      const auto sum_part = hn::Floor(hn::Mul(hn::Load(d, sums + i * vector), scale));
-      auto c_part = hn::Floor(hn::Mul(c[i], hn::Mul(scale, coarse)));
-      c_part = hn::IfThenZeroElse(hn::Lt(hn::Mul(c_power, reach), power), c_part);
-      // The sums of the first stage are never -0, so neither is a result that is exactly zero.
-      const auto met = hn::Add(hn::Mul(c_part, fine), sum_part);
-      const auto rounded = ToFloat32(d, hn::Mul(met, hn::Mul(power, unit)));
-      c[i] = hn::PromoteTo(d, rounded);
+      const auto sum_part = CutDownwards(hn::Load(d, sums + i * vector), hn::Mul(power, sum_base));
+      auto c_part = CutDownwards(c[i], hn::Mul(power, c_base));
+      if constexpr (kDrops)
+        c_part = hn::IfThenZeroElse(hn::Lt(hn::Mul(c_power, reach), power), c_part);
+      // Exact: multiples of 2^(E - sum_bits), below 2^52 of them together (fits_double). Neither
+      // part is ever -0, so neither is a result that is exactly zero.
+      c[i] = hn::PromoteTo(d, ToFloat32(d, hn::Add(c_part, sum_part)));
     });
   }
   ForConstants<kChains>([&](auto i) HWY_ATTR __attribute__((always_inline)) {

@@ -110,10 +110,12 @@ class StagedSlices {
     const StepSums sums{sums_.get(), cuts_.get()};
     {
       const FloatGuard toward_zero(HostRounding::toward_zero);
-      FirstStage<kBlockRows>(t_.rule, rows_.get() + b * kBlockRows * kStagedSlice, Panel(), steps,
-                             sums);
+      const auto run = t_.rule.group == 4 ? FirstStage<kBlockRows, 4> : FirstStage<kBlockRows, 0>;
+      run(t_.rule, rows_.get() + b * kBlockRows * kStagedSlice, Panel(), steps, sums);
     }
-    SecondStage<kBlockRows>(t_.rule, sums, steps, Registers(p, b));
+    t_.rule.c_dropped < kNeverDropped
+        ? SecondStage<kBlockRows, true>(t_.rule, sums, steps, Registers(p, b))
+        : SecondStage<kBlockRows, false>(t_.rule, sums, steps, Registers(p, b));
   }
 
   const StagedTile& t_;

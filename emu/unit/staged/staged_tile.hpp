@@ -6,6 +6,9 @@
 
 namespace numemu::unit {
 
+/// C vanishes at no distance.
+constexpr int kNeverDropped = 1000;
+
 /// The two alignments. Exponents as in Alignment and SecondAlignment; all cuts of the second one
 /// are downwards.
 struct StagedRule {
@@ -16,7 +19,7 @@ struct StagedRule {
   int floor = 0;          ///< of the largest exponent; -1000 or less: none
   int sum_bits = 0;       ///< kept of the products' sum where it meets C
   int c_bits = 0;         ///< kept of C there
-  int c_dropped = 0;      ///< C vanishes when its exponent is further below; 1000: never
+  int c_dropped = 0;      ///< C vanishes when its exponent is further below
 
   /// Whether doubles hold every intermediate number exactly; multiply_staged() explains.
   bool fits_double() const;

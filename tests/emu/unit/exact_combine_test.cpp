@@ -34,13 +34,14 @@ struct Terms {
       RandomSource own = random;
       own.draw = static_cast<std::uint16_t>(p);
       for (std::int64_t i = 0; i < kOutputs; ++i) {
-        const std::uint64_t word = own.bits(2 * i, 32) << 32 | own.bits(2 * i + 1, 32);
+        const std::uint64_t word =
+            std::uint64_t{own.bits(2 * i, 32)} << 32 | own.bits(2 * i + 1, 32);
         const int bits = static_cast<int>(word % 54), shift = static_cast<int>(word / 64 % width);
         const auto magnitude = static_cast<Integer>(word >> 11 & ((std::uint64_t{1} << bits) - 1));
         Integer term = magnitude << std::max(0, std::min(shift, width - bits));
         if ((word >> 63) != 0) term = -term;
-        // Near ties: what the earlier terms left, and half a unit of it.
-        if (p == count - 1 && i % 4 == 0) term = -integers[0][i];
+        // Cancellation leaves what is far below.
+        if (p > 0 && p == count - 1 && i % 4 == 0) term = -integers[0][i];
         integers[p].push_back(term);
         doubles[p].push_back(std::ldexp(static_cast<double>(term), kLow));
       }

@@ -93,6 +93,20 @@ TEST_CASE("exact digits: every code of a format meets every other", "[fast]") {
   }
 }
 
+TEST_CASE("exact digits: lanes of whole cache lines", "[fast]") {
+  std::uint64_t seed = 1;
+  for (const std::int64_t k : {3, 64, 127, 170, 171, 600, 1100}) {
+    for (const std::int64_t n : {64, 130}) {
+      for (const bool with_c : {false, true}) {
+        const Problem p = make_matrices("float8_e4m3fn", "float8_e4m3fn", 33, n, k,
+                                        {seed % 3 == 0, true, with_c}, Fill::finite, seed);
+        CHECK(compare(p) == taken());
+        ++seed;
+      }
+    }
+  }
+}
+
 TEST_CASE("exact digits: any C, with infinities, NaN and cancellation", "[fast]") {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
     Problem p = make_matrices("float8_e4m3fn", "float8_e4m3fn", 33, 31, 40, {}, Fill::finite, seed);

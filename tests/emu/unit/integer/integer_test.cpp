@@ -44,6 +44,22 @@ TEST_CASE("integer: every shape and layout", "[fast]") {
   }
 }
 
+TEST_CASE("integer: lanes of whole cache lines, and sums stored in D", "[fast]") {
+  Tally tally;
+  const Format &s8 = integer_formats()[0], &u8 = integer_formats()[1];
+  std::uint64_t seed = 2000;
+  for (const std::int64_t k : {1, 5, 63, 64, 65, 200, 1100}) {
+    for (const std::int64_t n : {63, 64, 100, 130}) {
+      for (const bool with_c : {false, true}) {
+        const IntegerShape shape{seed % 2 == 0 ? 64 : 33, n, k, seed % 3 == 0, true, with_c};
+        tally.check(integer_problem(integer_unit(seed % 5 < 3 ? 32 : 20), s8,
+                                    seed % 2 == 0 ? s8 : u8, shape, Codes::any, seed));
+        ++seed;
+      }
+    }
+  }
+}
+
 TEST_CASE("integer: sums wrap past 2^31", "[fast]") {
   Tally tally;
   const Format &s8 = integer_formats()[0], &u8 = integer_formats()[1], &s16 = integer_formats()[6],
