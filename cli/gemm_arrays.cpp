@@ -149,6 +149,10 @@ void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   require_shape(files.a, arrays.a.array.shape, {g.m, expected},
                 sparse ? fmt::format("M x {} kept of the {} rows of B", expected, g.k)
                        : fmt::format("M x K, B has {} rows", g.k));
+  constexpr std::int64_t kMostOutputs = std::numeric_limits<std::int32_t>::max();
+  if (g.n != 0 && g.m > kMostOutputs / g.n)
+    throw Error(fmt::format("{}, {}: shape: expected at most {} outputs, found {} x {}", files.a,
+                            files.b, kMostOutputs, g.m, g.n));
   arrays.gather_a = unit::Gather::matrix(g.m, depth);
   arrays.gather_b = unit::Gather::matrix(g.n, g.k, true);
   g.a = {arrays.a.format, arrays.a.array.data.data(), &arrays.gather_a};

@@ -98,7 +98,7 @@ std::string trace_text(const unit::Unit& unit, const unit::Gemm& g, std::int64_t
     const bool chain = !step.terms.empty() && running(step.terms.back());
     text += text_table({"k", "a", "b", "exact", "exponent", chain ? "register" : "added", "lost"},
                        rows);
-    if (step.sum.kind != Class::zero) text += fmt::format("exact sum {}\n", number(step.sum));
+    if (step.sum.kind != Class::zero) text += fmt::format("sum {}\n", number(step.sum));
     text += fmt::format("register {}\n", register_text(unit, step.result));
   }
   text +=
@@ -118,7 +118,7 @@ Json trace_json(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std
     one["what"] = step.what;
     if (step.aligned) one["largest_exponent"] = step.largest_exponent;
     one["terms"] = terms;
-    one["exact_sum"] = number(step.sum);
+    one["sum"] = number(step.sum);
     one["register"] = register_text(unit, step.result);
     steps.push_back(one);
   }

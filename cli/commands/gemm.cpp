@@ -133,6 +133,7 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
   const std::string scale =
       g.scale_a == nullptr ? "none"
                            : fmt::format("{} per {}", u->scaling.format->name, u->scaling.block);
+  const std::string alpha = options.alpha ? fmt::format("{}", *options.alpha) : "none";
   if (options.json) {
     fmt::print("{}\n", Json({{"out", options.out},
                              {"unit", row.name},
@@ -147,6 +148,7 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
                              {"n", g.n},
                              {"k", g.k},
                              {"c", !options.files.c.empty()},
+                             {"alpha", options.alpha ? Json(*options.alpha) : Json()},
                              {"seed", options.seed},
                              {"nan_scales", arrays.nan_scales}})
                            .dump(2));
@@ -154,13 +156,15 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
   }
   if (options.quiet) return;
   fmt::print(
-      "{}: {} [{}, {}] = {} of {} x {}, K = {}, C {}; register {} {}, scales {}; evidence: {}\n",
+      "{}: {} [{}, {}] = {} of {} x {}, K = {}, C {}; register {}, overflow {}, "
+      "scales {}{}; evidence: {}\n",
       options.out, row.result, g.m, g.n, row.name, g.a.format->name, g.b.format->name, g.k,
       options.files.c.empty() ? "+0" : options.files.c, rounding, overflow, scale,
-      unit::to_string(row.grade));
+      options.alpha ? ", alpha " + alpha + " outside the unit" : "", unit::to_string(row.grade));
   if (arrays.nan_scales != 0)
-    fmt::print(stderr, "numemu: {} of the scales are NaN: outputs that meet them are NaN\n",
-               arrays.nan_scales);
+    fmt::print(stderr, "numemu: {}, {}: {}, the outputs that meet them are NaN\n",
+               options.files.scale_a, options.files.scale_b,
+               counted(arrays.nan_scales, "NaN scale"));
 }
 
 /// Everything that can be refused before anything is read.

@@ -44,7 +44,8 @@ class DescribedUnit final : public Unit {
   void multiply(const Gemm& gemm) const override {
     check_product(*this, gemm);
     if (gemm.m == 0 || gemm.n == 0) return;
-    if (!multiply_fast(description_, gemm)) multiply_by_reference(description_, gemm);
+    if (gemm.k == 0 || !multiply_fast(description_, gemm))
+      multiply_by_reference(description_, gemm);
   }
 
   void multiply_reference(const Gemm& gemm) const override {
@@ -65,6 +66,7 @@ class DescribedUnit final : public Unit {
 };
 
 void check_scales(const Unit& unit, const Gemm& gemm) {
+  if (gemm.k == 0) return;
   const Scaling& scaling = unit.description()->scaling;
   const bool wanted = scaling.block != 0;
   const bool given_a = gemm.scale_a != nullptr, given_b = gemm.scale_b != nullptr;

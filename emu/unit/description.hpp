@@ -153,8 +153,7 @@ struct UnitDescription {
   Chaining chain;
   Tree tree;
   Subnormals subnormals;
-  /// fused: a finite product of magnitude 2^128 or more counts as infinite (CDNA3), where neither C
-  /// nor an infinite product has decided the step already.
+  /// fused: a finite product of magnitude 2^128 or more counts as infinite (CDNA3).
   bool products_overflow = false;
   NanRule nan = NanRule::canonical;
   std::uint64_t nan_code = 0x7fc00000;  ///< in d's encoding

@@ -42,7 +42,7 @@ TEST_CASE("unit trace: JSON names k, codes, exponents and what was kept", "[fast
   REQUIRE(json["steps"].size() == 1);
   const Json& step = json["steps"][0];
   CHECK(step["largest_exponent"] == 8);
-  CHECK(step["exact_sum"] == "0x1p+8");
+  CHECK(step["sum"] == "0x1p+8");
   const Json& second = step["terms"][1];
   CHECK(second["k"] == 1);
   CHECK(second["a"] == "01");

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emu/unit/catalogue/described.hpp"
@@ -23,20 +24,60 @@ bool is_short_form(const std::string& name, std::string_view text) {
          name[name.size() - text.size() - 1] == '.';
 }
 
-/// The unit of the tables with that name, alias or short form.
+/// Whether the parts of `text` stand in `name` in their order: "vdpbf16ps", "v100.f16.f16".
+bool parts_in_order(std::string_view name, std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find('.'));
+    for (;;) {
+      if (name.empty()) return false;
+      const std::string_view own = name.substr(0, name.find('.'));
+      name.remove_prefix(std::min(own.size() + 1, name.size()));
+      if (own == part) break;
+    }
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+  }
+  return true;
+}
+
+/// The one unit among `units`, nullptr for none. Throws Error for several.
+const Unit* only_one(std::string_view name, const std::vector<const Unit*>& units) {
+  if (units.size() <= 1) return units.empty() ? nullptr : units.front();
+  constexpr std::size_t kShown = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(units.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + units[i]->row().name;
+  throw Error("unit '" + std::string(name) + "' is short for several: " + text +
+              (units.size() > kShown ? "..." : ""));
+}
+
+/// The unit of the tables with that name, alias or short form: what leaves out leading parts comes
+/// before what leaves out any.
 const Unit* in_tables(std::string_view name) {
-  std::vector<const Unit*> short_forms;
+  std::vector<const Unit*> endings, others;
   for (const Unit* unit : all_units()) {
     const UnitRow& row = unit->row();
     if (name == row.name || (!row.alias.empty() && name == row.alias)) return unit;
-    if (is_short_form(row.name, name)) short_forms.push_back(unit);
+    if (is_short_form(row.name, name)) endings.push_back(unit);
+    if (!name.empty() && !name.starts_with('.') && parts_in_order(row.name, name))
+      others.push_back(unit);
   }
-  if (short_forms.size() > 1) {
-    std::string text;
-    for (const Unit* unit : short_forms) text += (text.empty() ? "" : ", ") + unit->row().name;
-    throw Error("unit '" + std::string(name) + "' is short for several: " + text);
+  return only_one(name, endings.empty() ? others : endings);
+}
+
+/// Names and their short forms, for the nearest of them.
+std::vector<std::string> known_names() {
+  std::vector<std::string> known;
+  for (const Unit* unit : all_units()) {
+    const UnitRow& row = unit->row();
+    known.push_back(row.name);
+    if (!row.alias.empty()) known.push_back(row.alias);
+    for (std::size_t dot = row.name.find('.'); dot != row.name.npos;
+         dot = row.name.find('.', dot + 1)) {
+      const std::string ending = row.name.substr(dot + 1);
+      if (ending.find('.') != ending.npos) known.push_back(ending);
+    }
   }
-  return short_forms.empty() ? nullptr : short_forms.front();
+  return known;
 }
 
 bool takes(const Unit& unit, const std::string& modifier) {
@@ -119,12 +160,7 @@ const Unit& find_unit(std::string_view name) {
   if (const Unit* unit = in_tables(name)) return *unit;
   if (auto unit = with_modifiers_of(name)) return keep(std::move(unit));
   if (auto unit = from_name(name)) return keep(std::move(unit));
-  std::vector<std::string> known;
-  for (const Unit* unit : all_units()) {
-    known.push_back(unit->row().name);
-    if (!unit->row().alias.empty()) known.push_back(unit->row().alias);
-  }
-  throw Error(unknown_name("unit", name, known));
+  throw Error(unknown_name("unit", name, known_names()));
 }
 
 std::vector<const Unit*> with_modifiers(const Unit& unit) {

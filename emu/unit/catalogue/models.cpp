@@ -99,6 +99,12 @@ UnitDescription amx_bf16() {
   return u;
 }
 
+UnitDescription amx_fp16() {
+  UnitDescription u = amx_bf16();
+  u.subnormals.flush_inputs = false;
+  return u;
+}
+
 UnitDescription avx512_bf16() {
   UnitDescription u = amx_bf16();
   u.k = 2;

@@ -26,6 +26,8 @@ UnitDescription mi200(int group);
 UnitDescription mi300(int group, int parts);
 /// TDPBF16PS: two chains over even and odd k from +0, then one addition of C an instruction.
 UnitDescription amx_bf16();
+/// TDPFP16PS: the same on float16, whose subnormals are normal numbers of float32.
+UnitDescription amx_fp16();
 /// VDPBF16PS: a chain with the odd element of each pair first.
 UnitDescription avx512_bf16();
 /// VFMADD231PH: a chain of binary16 multiply-adds.

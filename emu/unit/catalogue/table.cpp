@@ -51,6 +51,15 @@ struct TableRow {
 
 using Table = std::vector<std::unique_ptr<Unit>>;
 
+bool unproven(const std::string& name) {
+  static const std::vector<std::string> names = {
+#define NUMEMU_UNPROVEN(name) name,
+#include "emu/unit/catalogue/unproven.def"
+#undef NUMEMU_UNPROVEN
+  };
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 void expand(const TableRow& row, Table& table) {
   const std::vector<std::string> types = words_of(row.a_types, ' ');
   for (const std::string& a : types) {
@@ -64,6 +73,10 @@ void expand(const TableRow& row, Table& table) {
         UnitRow about;
         about.grade = row.grade;
         about.source = row.source;
+        if (unproven(u.name)) {
+          about.grade = Grade::modelled;
+          about.source = "no outputs of it to compare with; by analogy: " + row.source;
+        }
         about.modifiers = words_of(row.modifiers, ' ');
         table.push_back(described_unit(std::move(u), std::move(about)));
       }

@@ -93,6 +93,9 @@ void DescriptionCheck::chain() const {
             "in_alignment beside chain.chunk: the sums of chunks are chained from C");
   }
   require(!chain.kahan || chain.fused, "chain.kahan", "chain.fused true beside it");
+  // Its four roundings of a product would need four draws.
+  require(!chain.kahan || !u_.accumulator.rounding.stochastic(), "chain.kahan",
+          "another rounding than a stochastic one beside it");
 }
 
 void DescriptionCheck::tree() const {

@@ -86,6 +86,8 @@ std::string tree_sum(const UnitDescription& u) {
                      : tree.round_products ? "Each product is rounded."
                                            : "Products are exact.";
   if (tree.plus_zero_products) text += " A product that is zero is +0.";
+  // A step of one leaf has nothing left to add.
+  if (u.group == tree.leaf) return text;
   return text + " Neighbours are added pairwise, every sum rounded, until one is left.";
 }
 
@@ -112,8 +114,20 @@ std::string overflow(const UnitDescription& u) {
   }
   if (!r.format->has_infinity() && !r.format->has_nan())
     return "Sums beyond the largest value become the largest value.";
-  return fmt::format("Overflow gives {} or the largest value, as IEEE 754 says for the rounding.",
-                     r.format->has_infinity() ? "infinity" : "NaN");
+  const char* beyond = r.format->has_infinity() ? "infinity of its sign" : "NaN";
+  switch (r.rounding.mode) {
+    case RoundingMode::rtz:
+    case RoundingMode::rodd:
+      return "A finite sum beyond the largest value becomes the largest value.";
+    case RoundingMode::rup:
+    case RoundingMode::rdn:
+      return fmt::format(
+          "A finite sum that rounds beyond the largest value becomes {}; rounded towards zero, it "
+          "stays the largest value.",
+          beyond);
+    default:
+      return fmt::format("A finite sum that rounds beyond the largest value becomes {}.", beyond);
+  }
 }
 
 }  // namespace

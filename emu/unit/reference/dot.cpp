@@ -130,7 +130,7 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
   Value c;
   if (g.c != nullptr) {
     c = read_element(p.c_format, r, g.c, element);
-    if (unit.subnormals.flush_c && p.c_format != nullptr)
+    if (unit.subnormals.flush_c && p.c_format != nullptr && padded != 0)
       c = flushed(*p.c_format, c, unit.subnormals.inputs_to_plus_zero);
   }
   std::vector<Factors> products;
@@ -154,7 +154,7 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
     return run_integer(machine, products, c);
   };
   const std::int64_t size = unit.k != 0 ? unit.k : std::max<std::int64_t>(padded, 1);
-  if (padded == 0) c = run(0, 0);
+  // With K = 0 no instruction runs: D is C.
   for (std::int64_t first = 0; first < padded; first += size)
     c = run(first, std::min(first + size, padded));
   const Format* d = unit.d != nullptr ? unit.d : r.format;

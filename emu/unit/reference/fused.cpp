@@ -27,15 +27,12 @@ std::optional<Value> special_sum(std::span<const Term> terms) {
   return std::nullopt;
 }
 
-/// Finite products beyond float32 count as infinite.
-std::optional<Value> overflowed_sum(std::span<const Term> products) {
+/// A product beyond float32 counts as infinite where the unit says so.
+Value infinite_if_beyond(const UnitDescription& unit, const Value& v) {
   constexpr int kFloat32Top = 128;
-  std::vector<Term> beyond;
-  for (const Term& t : products) {
-    if (t.value.kind == Class::finite && leading_exponent(t.value) >= kFloat32Top)
-      beyond.push_back({{.kind = Class::infinite, .negative = t.value.negative}, t.exponent});
-  }
-  return special_sum(beyond);
+  if (!unit.products_overflow || v.kind != Class::finite) return v;
+  if (leading_exponent(v) < kFloat32Top) return v;
+  return {.kind = Class::infinite, .negative = v.negative};
 }
 
 class FusedStep {
@@ -60,9 +57,14 @@ class FusedStep {
     const bool meets_later = unit_.c_entry == CEntry::after_alignment;
     std::vector<Term> all = terms_;
     all.push_back(c_term);
-    if (const auto special = special_sum(all)) return finish(*special);
-    if (unit_.products_overflow) {
-      if (const auto special = overflowed_sum(terms_)) return finish(*special);
+    if (const auto special = special_sum(all)) {
+      // Nothing is aligned then: the trace shows the addends as they are.
+      if (trace_ != nullptr) {
+        trace_->aligned = false;
+        for (const std::size_t at : traced_) trace_->terms[at].kept = trace_->terms[at].product;
+        trace_->terms.push_back({-1, 0, 0, c, 0, c, "C"});
+      }
+      return finish(*special);
     }
     if (!meets_later) terms_.push_back(c_term);
     const Value sum = meets_later ? meet(c_term) : add(0, 1);
@@ -74,7 +76,7 @@ class FusedStep {
   void add_product(const Factors& f) {
     const auto& of_zero = unit_.alignment.zero_exponent;
     const auto ea = exponent_of(m_.a, f.a, of_zero), eb = exponent_of(m_.b, f.b, of_zero);
-    Term term{exact_product(f.a, f.b), std::nullopt};
+    Term term{infinite_if_beyond(unit_, exact_product(f.a, f.b)), std::nullopt};
     if (ea && eb) term.exponent = *ea + *eb;
     if (unit_.scaling.point == Scaling::Point::exponents) scale(f, term);
     terms_.push_back(term);

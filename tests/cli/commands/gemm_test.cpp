@@ -16,7 +16,7 @@ TEST_CASE("gemm: a product, its summary and its JSON", "[fast]") {
   CHECK(result.err.empty());
   CHECK(result.out ==
         "d.npy: float32 [2, 3] = nvidia.h100.wgmma.e4m3.f32 of float8_e4m3fn x float8_e4m3fn, K = "
-        "4, C +0; register rtz infinity, scales none; evidence: hardware\n");
+        "4, C +0; register rtz, overflow infinity, scales none; evidence: hardware\n");
   CHECK(s.result<float>(ArrayType::float32) == std::vector<float>(6, 4));
   CHECK_FALSE(std::filesystem::exists(s.path + "/d.npy.json"));
   const Json json = Json::parse(s.gemm("h100.wgmma.e4m3.f32", "--out d.npy --json").out);
