@@ -77,7 +77,8 @@ void draw_both(Case& c, std::int64_t a_size, std::int64_t b_size, Data data) {
 
 /// The unit's own operand formats, or the one that is asked for.
 void choose_formats(Case& c, const std::string& format) {
-  const unit::UnitDescription* u = unit::find_unit(c.unit).description();
+  c.machine = &unit::find_unit(c.unit);
+  const unit::UnitDescription* u = c.machine->description();
   c.format_a = u != nullptr && u->a != nullptr ? u->a : &find_format(format);
   c.format_b = u != nullptr && u->b != nullptr ? u->b : &find_format(format);
 }

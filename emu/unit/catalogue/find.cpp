@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "emu/unit/catalogue/described.hpp"
@@ -50,15 +51,29 @@ const Unit* only_one(std::string_view name, const std::vector<const Unit*>& unit
               (units.size() > kShown ? "..." : ""));
 }
 
+/// By a whole name or an alias: what a program asks for again and again.
+const Unit* named_exactly(std::string_view name) {
+  static const auto names = [] {
+    std::unordered_map<std::string_view, const Unit*> map;
+    for (const Unit* unit : all_units()) {
+      map.emplace(unit->row().name, unit);
+      if (!unit->row().alias.empty()) map.emplace(unit->row().alias, unit);
+    }
+    return map;
+  }();
+  const auto found = names.find(name);
+  return found == names.end() ? nullptr : found->second;
+}
+
 /// The unit of the tables with that name, alias or short form: what leaves out leading parts comes
 /// before what leaves out any.
 const Unit* in_tables(std::string_view name) {
+  if (const Unit* unit = named_exactly(name)) return unit;
   std::vector<const Unit*> endings, others;
   for (const Unit* unit : all_units()) {
-    const UnitRow& row = unit->row();
-    if (name == row.name || (!row.alias.empty() && name == row.alias)) return unit;
-    if (is_short_form(row.name, name)) endings.push_back(unit);
-    if (!name.empty() && !name.starts_with('.') && parts_in_order(row.name, name))
+    const std::string& own = unit->row().name;
+    if (is_short_form(own, name)) endings.push_back(unit);
+    if (!name.empty() && !name.starts_with('.') && parts_in_order(own, name))
       others.push_back(unit);
   }
   return only_one(name, endings.empty() ? others : endings);
