@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -47,8 +44,10 @@ Codes truncated(const std::string& path, const Format& format) {
 }
 
 /// The operand's format: the unit's, or what the option or a sidecar says where the unit takes any.
-Codes read_operand(const Unit& unit, const Format* own, const std::string& option,
-                   const std::string& name, const std::string& path) {
+Codes read_operand(const Unit& unit, bool is_a, const std::string& name, const std::string& path) {
+  const char* option = is_a ? "--format-a" : "--format-b";
+  const UnitDescription* u = unit.description();
+  const Format* own = u == nullptr ? nullptr : is_a ? u->a : u->b;
   const Format* told = name.empty() ? nullptr : &find_format(name);
   if (own != nullptr && told != nullptr && own->name != told->name)
     throw Error(fmt::format("{}: {} contradicts unit {}, which takes {}", option, told->name,
@@ -59,7 +58,7 @@ Codes read_operand(const Unit& unit, const Format* own, const std::string& optio
   Codes codes = format != nullptr && format->container_shift != 0 && !read_sidecar(path)
                     ? truncated(path, *format)
                     : read_codes(path, {.format = format});
-  require_matrix(path, codes.array, option == "--format-a");
+  require_matrix(path, codes.array, is_a);
   return codes;
 }
 
@@ -131,10 +130,8 @@ void check_format_d(const Unit& unit, const std::string& name) {
 void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   const UnitDescription* u = unit.description();
   check_format_d(unit, files.format_d);
-  arrays.a =
-      read_operand(unit, u == nullptr ? nullptr : u->a, "--format-a", files.format_a, files.a);
-  arrays.b =
-      read_operand(unit, u == nullptr ? nullptr : u->b, "--format-b", files.format_b, files.b);
+  arrays.a = read_operand(unit, true, files.format_a, files.a);
+  arrays.b = read_operand(unit, false, files.format_b, files.b);
   const bool sparse = u != nullptr && !u->sparsity.dense();
   unit::Gemm& g = arrays.gemm;
   g.m = arrays.a.array.shape[0];

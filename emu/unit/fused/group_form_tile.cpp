@@ -75,7 +75,6 @@ struct Groups {
 HWY_INLINE FloatVector Step(const Groups& groups, int count, int fraction_bits, FloatVector c) {
   const Floats d;
   const Ints d_int;
-  const Doubles d_double;
   const HalfFloats half;
   const auto field = hn::And(hn::ShiftRight<23>(hn::BitCast(d_int, c)), hn::Set(d_int, 0xff));
   IntVector largest = hn::Sub(hn::Max(field, hn::Set(d_int, 1)), hn::Set(d_int, 127));
@@ -90,7 +89,6 @@ HWY_INLINE FloatVector Step(const Groups& groups, int count, int fraction_bits, 
     sum.low = hn::Add(sum.low, Cut(hn::Mul(value.low, power.low), magnitude.low));
     sum.high = hn::Add(sum.high, Cut(hn::Mul(value.high, power.high), magnitude.high));
   }
-  (void)d_double;
   return hn::Combine(d, hn::DemoteTo(half, sum.high), hn::DemoteTo(half, sum.low));
 }
 

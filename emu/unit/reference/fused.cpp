@@ -1,6 +1,5 @@
 // The fused step: align to the largest exponent, cut, add exactly, round once (tensor cores).
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "emu/unit/reference/alignment.hpp"
