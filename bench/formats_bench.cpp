@@ -9,9 +9,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <type_traits>
 
 #include "bench/format_cases.hpp"
 #include "bench/timing.hpp"
+#include "formats/error.hpp"
+#include "formats/quantize.hpp"
 
 namespace numemu::bench {
 namespace {
@@ -68,6 +71,7 @@ Figures measure(const ConversionCase& c, Arrays& a, bool with_flags) {
 std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.2f}", value); }
 
 void print_table(const std::vector<ConversionCase>& cases, Data data, bool wide_registers) {
+  if (cases.empty()) return;
   Arrays small(kSmall, data), large(kLarge, data);
   std::vector<double> copies;
   for (int i = 0; i < kPairs; ++i)
@@ -100,6 +104,67 @@ void print_table(const std::vector<ConversionCase>& cases, Data data, bool wide_
              best_ceiling / (kLanes * kPorts) * 1e-9);
 }
 
+/// Codes or values under one scale, flags counted, checked against the reference in every bit.
+ConversionCase quantize_case(const std::string& format, const std::string& rounding, float scale,
+                             bool values) {
+  const Conversion c{.format = &find_format(format), .rounding = parse_rounding(rounding)};
+  const auto narrow = c.format->bits <= 8;
+  ConversionCase result{
+      .name = fmt::format("quantize{} {} {} /{:g}", values ? "d" : "", format, rounding, scale)};
+  result.run = [=, halves = std::vector<std::uint16_t>()](Arrays& a, bool) mutable {
+    if (values) {
+      quantize_values(c, a.x, a.n, scale, a.y);
+    } else if (narrow) {
+      quantize_codes(c, a.x, a.n, scale, a.codes.data());
+    } else {
+      halves.resize(static_cast<std::size_t>(a.n));
+      quantize_codes(c, a.x, a.n, scale, halves.data());
+    }
+  };
+  result.require_equal = [=, name = result.name](Arrays& a) {
+    const auto require = [&](const auto& reference, const auto& fast, auto type) {
+      const auto size = static_cast<std::size_t>(a.n);
+      std::vector<decltype(type)> want(size), got(size);
+      const FlagCounts wanted = reference(want.data()), counts = fast(got.data());
+      if (std::memcmp(want.data(), got.data(), size * sizeof(type)) != 0 || !(counts == wanted))
+        throw Error(name + ": differs from the reference");
+    };
+    const auto reference = [&](auto* to) {
+      if constexpr (std::is_same_v<decltype(to), float*>) {
+        return quantize_values_reference(c, a.x, a.n, scale, to);
+      } else {
+        return quantize_codes_reference(c, a.x, a.n, scale, to);
+      }
+    };
+    const auto fast = [&](auto* to) {
+      if constexpr (std::is_same_v<decltype(to), float*>) {
+        return quantize_values(c, a.x, a.n, scale, to);
+      } else {
+        return quantize_codes(c, a.x, a.n, scale, to);
+      }
+    };
+    if (values) return require(reference, fast, float{});
+    if (narrow) return require(reference, fast, std::uint8_t{});
+    require(reference, fast, std::uint16_t{});
+  };
+  return result;
+}
+
+/// A scale of one, one of an amax, and a rounding that needs more bits than float32 has.
+std::vector<ConversionCase> quantize_cases() {
+  constexpr float kAmaxScale = 0.0123F;
+  std::vector<ConversionCase> cases;
+  for (const char* format : {"float8_e4m3fn", "float8_e5m2", "int8", "float16", "bfloat16"})
+    for (const char* rounding : {"rne", "sr(8)"})
+      for (const float scale : {1.0F, kAmaxScale})
+        cases.push_back(quantize_case(format, rounding, scale, false));
+  for (const char* format : {"float8_e4m3fn", "float16"}) {
+    cases.push_back(quantize_case(format, "sr(23)", kAmaxScale, false));
+    cases.push_back(quantize_case(format, "rne", kAmaxScale, true));
+  }
+  return cases;
+}
+
 void register_case(const ConversionCase& c) {
   benchmark::RegisterBenchmark(c.name.c_str(), [c](benchmark::State& state) {
     Arrays a(state.range(0), Data::normal);
@@ -119,8 +184,12 @@ int run(int argc, char** argv) {
   omp_set_num_threads(1);
   benchmark::Initialize(&argc, argv);
   const std::string filter = argc > 1 ? argv[1] : "";
-  std::vector<ConversionCase> cases = conversion_cases();
-  std::erase_if(cases, [&](const ConversionCase& c) { return c.name.find(filter) == c.name.npos; });
+  const auto left_out = [&](const ConversionCase& c) { return c.name.find(filter) == c.name.npos; };
+  std::vector<ConversionCase> cases = conversion_cases(), finite = quantize_cases();
+  std::erase_if(cases, left_out);
+  std::erase_if(finite, left_out);
+  const std::vector<ConversionCase> special = cases;  // the others send NaN to the reference
+  cases.insert(cases.end(), finite.begin(), finite.end());
   if (cases.empty()) return 0;
   for (const Data data : kAllData) {
     Arrays checked(4 * kSmall, data);
@@ -131,7 +200,7 @@ int run(int argc, char** argv) {
   }
   for (int i = 0; i < kPairs; ++i) best_ceiling = std::max(best_ceiling, fma_ceiling());
   const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  for (const Data data : kAllData) print_table(cases, data, wide);
+  for (const Data data : kAllData) print_table(data == Data::special ? special : cases, data, wide);
   if (wide) {
     hwy::SetSupportedTargetsForTest(HWY_AVX2);
     print_table(cases, Data::normal, false);

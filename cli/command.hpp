@@ -22,6 +22,8 @@ void add_units(CLI::App&, Action&);
 void add_gemm(CLI::App&, Action&);
 void add_train(CLI::App&, Action&);
 void add_eval(CLI::App&, Action&);
+void add_infer(CLI::App&, Action&);
+void add_experiment(CLI::App&, Action&);
 void add_sweep(CLI::App&, Action&);
 void add_report(CLI::App&, Action&);
 void add_config(CLI::App&, Action&);

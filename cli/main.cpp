@@ -23,7 +23,7 @@ namespace {
 using namespace numemu::cli;
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"vectors", "verify", "identify", "infer", "experiment"};
+const std::vector<std::string> kPlanned = {"vectors", "verify", "identify"};
 
 /// One line, whatever the text.
 int complain(std::string text) {
@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
   add_gemm(app, action);
   add_train(app, action);
   add_eval(app, action);
+  add_infer(app, action);
+  add_experiment(app, action);
   add_sweep(app, action);
   add_report(app, action);
   add_config(app, action);

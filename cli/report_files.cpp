@@ -48,6 +48,10 @@ std::string role_text(const Json& role) {
                      role["scale"].get<std::string>(), role["granularity"].get<std::string>());
 }
 
+std::string unit_text(const Json& unit) {
+  return unit.is_string() ? unit.get<std::string>() : unit.value("name", "described");
+}
+
 std::string number_text(const Json& value, const char* format, double factor) {
   return value.is_number() ? fmt::format(fmt::runtime(format), factor * value.get<double>()) : "-";
 }
@@ -86,14 +90,13 @@ std::string summary_table(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
     const Json& recipe = row["point"]["recipe"];
     const Json& metrics = row["metrics"];
-    cells.push_back({role_text(recipe["roles"]["weight"]), role_text(recipe["roles"]["activation"]),
-                     recipe["gemms"]["fprop"]["unit"].get<std::string>(),
-                     number_text(row["bits"]["weight"], "{:.2f}"),
-                     number_text(row["bits"]["activation"], "{:.2f}"),
-                     number_text(metrics["top1"], "{:.2f}", 100),
-                     interval_text(metrics["ci95"], "{:.2f}", 100),
-                     number_text(metrics.value("sqnr_db", Json()), "{:.1f}"),
-                     number_text(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
+    cells.push_back(
+        {role_text(recipe["roles"]["weight"]), role_text(recipe["roles"]["activation"]),
+         unit_text(recipe["gemms"]["fprop"]["unit"]), number_text(row["bits"]["weight"], "{:.2f}"),
+         number_text(row["bits"]["activation"], "{:.2f}"),
+         number_text(metrics["top1"], "{:.2f}", 100), interval_text(metrics["ci95"], "{:.2f}", 100),
+         number_text(metrics.value("sqnr_db", Json()), "{:.1f}"),
+         number_text(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
   }
   return text_table({"weights", "activations", "unit", "W bits", "A bits", "top-1 %", "95 %",
                      "SQNR dB", "predicted"},

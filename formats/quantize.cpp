@@ -1,25 +1,109 @@
-// Arrays of float32 to codes: one encode() per element, or the fast path where it applies.
+// Arrays of float32 to codes or values: one encode() per element, or the fast path where it
+// applies.
 #include "formats/quantize.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
+#include <type_traits>
 
 #include "formats/codec.hpp"
+#include "formats/error.hpp"
+#include "formats/float_guard.hpp"
 #include "formats/quantize_fast.hpp"
+#include "formats/quantize_odd.hpp"
+#include "formats/simd/philox.hpp"
 #include "formats/value.hpp"
 
 namespace numemu {
 namespace {
 
-template <class Code>
-FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float scale, Code* codes,
-                   std::int64_t first) {
+// A chunk and its random words stay in the first-level cache from the test of its elements to their
+// conversion, and one NaN or infinity sends only its own chunk to the reference.
+constexpr std::int64_t kChunk = OddQuotients::kMost;
+
+float to_float32(const Format& f, std::uint64_t code) {
+  const Value value = decode(f, code);
+  if (value.kind == Class::nan) return std::bit_cast<float>(std::uint32_t{0x7fc00000});
+  static const Format& float32 = find_format("float32");
+  const Encoded result = encode(float32, value, {}, Overflow::propagate);
+  if ((result.flags & kInexact) != 0)
+    throw Error("format '" + f.name + "' has values that are not exact in float32");
+  return std::bit_cast<float>(static_cast<std::uint32_t>(result.code));
+}
+
+// In one rounding direction all over: compilers may move operations across a guard.
+[[gnu::noinline]] void rescale(float* y, std::int64_t n, float scale) {
+  if (scale == 1) return;
+  const FloatGuard guard;
+  multiply_in_place(y, n, scale);
+}
+
+template <class Out>
+FlagCounts reference(const Conversion& c, const float* x, std::int64_t n, float scale, Out* out,
+                     std::int64_t first) {
   FlagCounts counts{.elements = n};
   const Value divisor = value_of(scale);
   for (std::int64_t i = 0; i < n; ++i) {
     const Value quotient = exact_quotient(value_of(x[i]), divisor);
     const Encoded result = encode_element(c, quotient, first + i);
-    codes[i] = static_cast<Code>(result.code);
+    if constexpr (std::is_same_v<Out, float>) {
+      out[i] = to_float32(*c.format, result.code);
+    } else {
+      out[i] = static_cast<Out>(result.code);
+    }
     counts.add(result.flags);
+  }
+  if constexpr (std::is_same_v<Out, float>) rescale(out, n, scale);
+  return counts;
+}
+
+void fill_words(const Conversion& c, std::int64_t first, std::int64_t n, std::uint32_t* words) {
+  const int bits = c.rounding.random_bits;
+  if (c.random_words == nullptr)
+    return simd::fill_random(c.random, bits, static_cast<std::uint64_t>(first), n, words);
+  const std::uint32_t mask = ~std::uint32_t{0} >> (32 - bits);
+  for (std::int64_t i = 0; i < n; ++i) words[i] = c.random_words[first + i] & mask;
+}
+
+template <class Out>
+FlagCounts convert_chunk(const QuantizePlan& plan, const float* x, std::int64_t n,
+                         const std::uint32_t* words, Out* out) {
+  const FloatGuard guard(HostRounding::toward_zero);
+  return quantize_vectors(plan, x, n, words, out);
+}
+
+void set_output(simd::Arrays& arrays, std::uint8_t* codes) { arrays.codes8 = codes; }
+void set_output(simd::Arrays& arrays, std::uint16_t* codes) { arrays.codes16 = codes; }
+void set_output(simd::Arrays& arrays, float* values) { arrays.values = values; }
+
+template <class Out>
+FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float scale, Out* out,
+                   std::int64_t first) {
+  constexpr bool kValues = std::is_same_v<Out, float>;
+  if (kValues && !exact_in_float32(*c.format)) return reference(c, x, n, scale, out, first);
+  const FloatGuard guard;
+  const std::optional<QuantizePlan> plan = plan_quantize(c, scale);
+  if (!plan) return reference(c, x, n, scale, out, first);
+  const std::optional<OddQuotients> odd = OddQuotients::make(c, scale);
+  alignas(64) std::uint32_t words[kChunk];
+  FlagCounts counts;
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const std::int64_t size = std::min(kChunk, n - begin);
+    if (!takes_fast_path(c, x + begin, size)) {
+      counts += reference(c, x + begin, size, scale, out + begin, first + begin);
+      continue;
+    }
+    if (c.rounding.stochastic()) fill_words(c, first + begin, size, words);
+    std::optional<FlagCounts> chunk_counts;
+    if (odd) {
+      simd::Arrays arrays{.x = x + begin, .n = size, .random = words};
+      set_output(arrays, out + begin);
+      chunk_counts = odd->convert(arrays);
+    }
+    counts +=
+        chunk_counts ? *chunk_counts : convert_chunk(*plan, x + begin, size, words, out + begin);
+    if constexpr (kValues) rescale(out + begin, size, scale);
   }
   return counts;
 }
@@ -28,29 +112,28 @@ FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float sc
 
 FlagCounts quantize_codes_reference(const Conversion& c, const float* x, std::int64_t n,
                                     float scale, std::uint8_t* codes, std::int64_t first) {
-  return convert(c, x, n, scale, codes, first);
+  return reference(c, x, n, scale, codes, first);
 }
-
-FlagCounts quantize_codes(const Conversion& c, const float* x, std::int64_t n, float scale,
-                          std::uint16_t* codes, std::int64_t first) {
-  return convert(c, x, n, scale, codes, first);
+FlagCounts quantize_codes_reference(const Conversion& c, const float* x, std::int64_t n,
+                                    float scale, std::uint16_t* codes, std::int64_t first) {
+  return reference(c, x, n, scale, codes, first);
+}
+FlagCounts quantize_values_reference(const Conversion& c, const float* x, std::int64_t n,
+                                     float scale, float* y, std::int64_t first) {
+  return reference(c, x, n, scale, y, first);
 }
 
 FlagCounts quantize_codes(const Conversion& c, const float* x, std::int64_t n, float scale,
                           std::uint8_t* codes, std::int64_t first) {
-  if (!has_fast_path(c)) return quantize_codes_reference(c, x, n, scale, codes, first);
-  // A chunk stays in the first-level cache between the test of its elements and their conversion,
-  // and one NaN or infinity sends only its own chunk to the reference.
-  constexpr std::int64_t kChunk = 2048;
-  FlagCounts counts;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t size = std::min(kChunk, n - begin);
-    counts +=
-        takes_fast_path(c, x + begin, size)
-            ? quantize_fast(c, x + begin, size, scale, codes + begin)
-            : quantize_codes_reference(c, x + begin, size, scale, codes + begin, first + begin);
-  }
-  return counts;
+  return convert(c, x, n, scale, codes, first);
+}
+FlagCounts quantize_codes(const Conversion& c, const float* x, std::int64_t n, float scale,
+                          std::uint16_t* codes, std::int64_t first) {
+  return convert(c, x, n, scale, codes, first);
+}
+FlagCounts quantize_values(const Conversion& c, const float* x, std::int64_t n, float scale,
+                           float* y, std::int64_t first) {
+  return convert(c, x, n, scale, y, first);
 }
 
 }  // namespace numemu

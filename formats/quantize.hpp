@@ -1,4 +1,5 @@
-// Arrays of float32 to codes under one real scale: exact quotient, one rounding, flags counted.
+// Arrays of float32 to codes or values under one real scale: exact quotient, one rounding, flags
+// counted.
 #pragma once
 #include <cstdint>
 
@@ -17,6 +18,17 @@ FlagCounts quantize_codes(const Conversion&, const float* x, std::int64_t n, flo
 /// The same with one encode() per element: the reference of quantize_codes.
 FlagCounts quantize_codes_reference(const Conversion&, const float* x, std::int64_t n, float scale,
                                     std::uint8_t* codes, std::int64_t first = 0);
+FlagCounts quantize_codes_reference(const Conversion&, const float* x, std::int64_t n, float scale,
+                                    std::uint16_t* codes, std::int64_t first = 0);
+
+/// y[i] = decode(encode(x[i] / scale)) * scale, the product rounded once to float32, nearest even;
+/// NaN is 0x7fc00000. Formats of any width whose values float32 holds, else throws Error. y may be
+/// x; all else as quantize_codes.
+FlagCounts quantize_values(const Conversion&, const float* x, std::int64_t n, float scale, float* y,
+                           std::int64_t first = 0);
+/// The same with one encode() and one decode() per element: its reference.
+FlagCounts quantize_values_reference(const Conversion&, const float* x, std::int64_t n, float scale,
+                                     float* y, std::int64_t first = 0);
 
 /// The 256 float32 values of a format of at most 8 bits (codes beyond its width repeat code & mask;
 /// NaN is 0x7fc00000).

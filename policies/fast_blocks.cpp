@@ -245,11 +245,12 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
                                  float* y) const {
   const FloatGuard guard;
   BlockCounts counts;
-  const std::int64_t batch_blocks = kElements / padded(layout.size);
+  const std::int64_t batch_blocks = kElements / padded(std::min(layout.size, layout.length));
   const bool stream = simd::worth_streaming(y, layout.elements()) &&
                       layout.size % simd::kBlockGrain == 0 &&
                       layout.length % simd::kBlockGrain == 0;
-  const bool ragged = layout.length % layout.size != 0;
+  // Lines shorter than a block are one short block each, all of one size.
+  const bool ragged = layout.per_line > 1 && layout.length % layout.size != 0;
   for (std::int64_t b = begin; b < end;) {
     std::int64_t last = std::min(end, b + batch_blocks);
     const BlockElements block = layout.block(b);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/profile_table.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "experiments/engine/run_point.hpp"
@@ -19,7 +20,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string net, data, recipe;
   std::int64_t images = 0;
-  bool json = false, quiet = false;
+  bool fold = false, profile = false, json = false, quiet = false;
 };
 
 constexpr std::int64_t kMostImages = 100000000;
@@ -34,6 +35,12 @@ void print_row(const Json& row) {
              number_text(metrics["difference"], "{:+.2f}", 100),
              interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
              number_text(metrics["loss"], "{:.4f}"));
+  if (metrics.contains("perplexity")) {
+    fmt::print("perplexity {}, {} bits per character (float32 {})\n\n",
+               number_text(metrics["perplexity"], "{:.4f}"),
+               number_text(metrics["bits_per_character"], "{:.4f}"),
+               number_text(metrics["baseline_bits_per_character"], "{:.4f}"));
+  }
   std::vector<std::vector<std::string>> layers;
   for (const Json& layer : row["layers"]) {
     layers.push_back({layer["name"], layer["unit"], decibels(layer["sqnr_db"]),
@@ -79,6 +86,7 @@ int run(const Options& options) {
                             dataset.test_count(), options.data, options.images));
   }
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
+  if (options.fold) experiments::fold_batch_norm(trained);
   // Every mistake before the work, so that it is the only line on stderr.
   policies::RecipeNumerics(point.recipe, trained.graph, point.where);
   if (!options.quiet)
@@ -90,7 +98,11 @@ int run(const Options& options) {
                 {"data", point.data},
                 {"eval_images", bench.eval_images},
                 {"recipe", point.recipe.json()}};
-  const Json row = experiments::run_point(point, bench);
+  Json row;
+  {
+    const ProfiledRun profiled(options.profile);
+    row = experiments::run_point(point, bench);
+  }
   if (options.json) {
     fmt::print("{}\n", row.dump(2));
   } else {
@@ -106,10 +118,10 @@ void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("--net", options->net,
-                   "A reference network with a shipped checkpoint, or a .safetensors file")
+                   "A reference network with a shipped checkpoint, a .safetensors or .onnx file, or NAME=FILE")
       ->required()
       ->type_name("NAME|FILE");
-  command->add_option("--data", options->data, "glyphs, mnist:DIR or cifar10:DIR")
+  command->add_option("--data", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
       ->required()
       ->type_name("SET");
   command->add_option("--recipe", options->recipe, "The numerics (default: float32)")
@@ -117,6 +129,9 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--images", options->images, "Use only the first test images")
       ->check(whole_number(1, kMostImages))
       ->type_name("N");
+  command->add_flag("--fold-batch-norm", options->fold,
+                    "Fold batch normalisation into the weights before it");
+  add_profile(*command, options->profile);
   command->add_flag("--json", options->json, "Print the row");
   command->add_flag("--quiet", options->quiet, "Nothing on stderr");
   add_threads(*command);

@@ -5,6 +5,7 @@
 #include "emu/net/backward_plan.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
@@ -31,8 +32,7 @@ class Restored {
   const Tensor* at(int value) {
     if (tensors_[value].empty()) {
       tensors_[value] =
-          numerics_.restore(value == 0 ? "input" : std::string_view(graph_.nodes[value - 1].name),
-                            std::move(tape_.values[value]));
+          numerics_.restore(graph_.value_name(value), std::move(tape_.values[value]));
       if (tensors_[value].shape != tape_.shapes[value]) {
         throw Error("restored tensor of value " + std::to_string(value) + " has shape " +
                     to_string(tensors_[value].shape) + ", saved was " +
@@ -55,26 +55,28 @@ class Restored {
 std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
                              Numerics& numerics) {
   const FloatGuard guard;
-  if (tape.shapes.size() != graph.nodes.size() + 1 || grad_output.shape != tape.shapes.back()) {
+  if (tape.shapes.size() != graph.value_count() || grad_output.shape != tape.shapes.back()) {
     throw Error("network " + graph.name + ": the gradient " + to_string(grad_output.shape) +
                 " does not fit the output on the tape");
   }
   std::vector<Tensor> gradients;
   for (const Parameter* parameter : graph.parameters())
-    gradients.emplace_back(parameter->value.shape);
+    gradients.push_back(parameter->trained ? Tensor(parameter->value.shape) : Tensor());
   std::size_t first_parameter = gradients.size();
 
   const BackwardPlan plan = plan_backward(graph);
   Restored restored(graph, tape, numerics);
   std::vector<std::vector<Tensor>> parts(tape.shapes.size());
   parts.back().push_back(std::move(grad_output));
-  for (int i = static_cast<int>(graph.nodes.size()) - 1; i >= 0; --i) {
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     const Op& op = *node.op;
+    const int own = graph.value_of(i);
     const std::size_t parameters = op.parameters().size();
     first_parameter -= parameters;
-    if (!plan.gradient[i + 1]) continue;
-    Tensor gradient = gather(std::exchange(parts[i + 1], {}));
+    if (!plan.gradient[own]) continue;
+    const Section section(SectionKind::backward, node.name, op.kind());
+    Tensor gradient = gather(std::exchange(parts[own], {}));
     if (op.result() != ResultKind::view) numerics.edge({node.name, true}, gradient);
 
     std::vector<const Tensor*> inputs;
@@ -87,16 +89,19 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
     for (std::size_t k = 0; want_inputs && k < node.inputs.size(); ++k) {
       grad_inputs[k] = Tensor(tape.shapes[node.inputs[k]]);
     }
-    op.backward({node.name, numerics, Phase::training}, inputs,
-                op.needs_output() ? restored.at(i + 1) : nullptr, gradient, grad_inputs,
+    Tensor context;
+    if (element_count(tape.context_shapes[i]) > 0 && !tape.context_shapes[i].empty())
+      context = numerics.restore(node.name, std::move(tape.contexts[i]));
+    op.backward({node.name, numerics, Phase::training, tape.seed, tape.step, &context}, inputs,
+                op.needs_output() ? restored.at(own) : nullptr, gradient, grad_inputs,
                 std::span(gradients).subspan(first_parameter, parameters), want_inputs);
 
     for (std::size_t k = node.inputs.size(); k-- > 0;) {
       const int v = node.inputs[k];
       if (plan.gradient[v]) parts[v].push_back(std::move(grad_inputs[k]));
-      if (plan.last_reader[v] == i) restored.release(v);
+      if (plan.last_reader[v] == static_cast<int>(i)) restored.release(v);
     }
-    if (plan.last_reader[i + 1] == i) restored.release(i + 1);
+    if (plan.last_reader[own] == static_cast<int>(i)) restored.release(own);
   }
   return gradients;
 }

@@ -4,15 +4,18 @@
 namespace numemu::net {
 
 BackwardPlan plan_backward(const Graph& graph) {
-  const std::size_t nodes = graph.nodes.size(), values = nodes + 1;
+  const std::size_t nodes = graph.nodes.size(), values = graph.value_count();
   std::vector<bool> learns(values, false), reaches(values, false);
   for (std::size_t i = 0; i < nodes; ++i) {
-    learns[i + 1] = !std::as_const(*graph.nodes[i].op).parameters().empty();
-    for (const int v : graph.nodes[i].inputs) learns[i + 1] = learns[i + 1] || learns[v];
+    const int own = graph.value_of(i);
+    for (const Parameter& parameter : std::as_const(*graph.nodes[i].op).parameters())
+      learns[own] = learns[own] || parameter.trained;
+    for (const int v : graph.nodes[i].inputs) learns[own] = learns[own] || learns[v];
   }
-  reaches[nodes] = true;
+  reaches[values - 1] = true;
   for (std::size_t i = nodes; i-- > 0;) {
-    for (const int v : graph.nodes[i].inputs) reaches[v] = reaches[v] || reaches[i + 1];
+    for (const int v : graph.nodes[i].inputs)
+      reaches[v] = reaches[v] || reaches[graph.value_of(i)];
   }
   BackwardPlan plan{std::vector<bool>(values), std::vector<bool>(values, false),
                     std::vector<int>(values, -1)};
@@ -22,8 +25,9 @@ BackwardPlan plan_backward(const Graph& graph) {
     plan.last_reader[value] = static_cast<int>(reader);
   };
   for (std::size_t i = nodes; i-- > 0;) {
-    if (!plan.gradient[i + 1]) continue;
-    if (graph.nodes[i].op->needs_output()) keep(static_cast<int>(i) + 1, i);
+    const int own = graph.value_of(i);
+    if (!plan.gradient[own]) continue;
+    if (graph.nodes[i].op->needs_output()) keep(own, i);
     if (!graph.nodes[i].op->needs_inputs()) continue;
     for (const int v : graph.nodes[i].inputs) keep(v, i);
   }

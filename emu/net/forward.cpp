@@ -1,9 +1,11 @@
 // The forward passes: every node's result goes through the moments, values die after their last
 // reader.
+#include <algorithm>
 #include <utility>
 
 #include "emu/net/backward_plan.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
@@ -12,71 +14,169 @@ namespace {
 
 // The number of each value's last reader; -1 for one that nobody reads.
 std::vector<int> last_readers(const Graph& graph) {
-  std::vector<int> last(graph.nodes.size() + 1, -1);
+  std::vector<int> last(graph.value_count(), -1);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const int v : graph.nodes[i].inputs) last[v] = static_cast<int>(i);
   }
   return last;
 }
 
-// Runs all nodes and hands each value to `done` after its last reader; the last value is returned.
-Tensor run(const Graph& graph, const Tensor& x, Numerics& numerics, Phase phase,
-           const Observer* observer, std::vector<Shape>* shapes,
-           const std::function<void(int value, Tensor tensor)>& done) {
-  const FloatGuard guard;
-  Shape expected = graph.input_shape;
-  expected.insert(expected.begin(), x.shape.empty() ? 0 : x.shape[0]);
-  if (x.shape != expected || x.shape[0] < 1) {
-    throw Error("network " + graph.name + ": expected an input of shape [batch >= 1, then " +
-                to_string(graph.input_shape) + "], got " + to_string(x.shape));
+void require_inputs(const Graph& graph, std::span<const Tensor> inputs) {
+  if (inputs.size() != graph.inputs.size()) {
+    throw Error("network " + graph.name + ": expected " + std::to_string(graph.inputs.size()) +
+                " inputs, got " + std::to_string(inputs.size()));
   }
-  const int count = static_cast<int>(graph.nodes.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs[i].shape;
+    Shape expected = graph.inputs[i].shape;
+    expected.insert(expected.begin(), shape.empty() ? 0 : shape[0]);
+    if (shape == expected && shape[0] >= 1 && shape[0] == inputs[0].shape[0]) continue;
+    throw Error("network " + graph.name + ": expected for " + graph.inputs[i].name +
+                " an input of shape [batch >= 1, then " + to_string(graph.inputs[i].shape) +
+                "], got " + to_string(shape));
+  }
+}
+
+// Tensors that died, for the next results: fresh memory is cleared first, which costs as much as an
+// operator that only moves elements.
+class Memory {
+ public:
+  Tensor take(const Shape& shape) {
+    const auto size = static_cast<std::size_t>(element_count(shape));
+    const auto fits = std::find_if(free_.begin(), free_.end(),
+                                   [&](const Tensor& t) { return t.data.size() >= size; });
+    if (fits == free_.end()) return Tensor(shape);
+    Tensor tensor = std::move(*fits);
+    free_.erase(fits);
+    tensor.shape = shape;
+    tensor.data.resize(size);
+    return tensor;
+  }
+  void give(Tensor tensor) {
+    if (!tensor.empty()) free_.push_back(std::move(tensor));
+  }
+
+ private:
+  std::vector<Tensor> free_;
+};
+
+// A pass over all nodes. Values are handed to `done` after their last reader; `tape`, in training,
+// takes shapes, contexts and buffers.
+struct Pass {
+  const Graph& graph;
+  Numerics& numerics;
+  const Observer* observer = nullptr;
+  Tape* tape = nullptr;
+  std::function<void(int value, Tensor tensor)> done = nullptr;
+
+  Tensor run(std::span<const Tensor> inputs) const;
+  void run_node(std::size_t i, std::span<const Tensor* const> inputs, Tensor& output) const;
+};
+
+void Pass::run_node(std::size_t i, std::span<const Tensor* const> inputs, Tensor& output) const {
+  const Node& node = graph.nodes[i];
+  if (tape == nullptr) return node.op->forward({node.name, numerics}, inputs, output);
+  Tensor context;
+  std::vector<BufferUpdate> buffers;
+  node.op->forward(
+      {node.name, numerics, Phase::training, tape->seed, tape->step, &context, &buffers}, inputs,
+      output);
+  tape->context_shapes[i] = context.shape;
+  if (!context.empty()) tape->contexts[i] = numerics.save(node.name, std::move(context));
+  for (BufferUpdate& update : buffers) tape->buffers.push_back({i, std::move(update)});
+}
+
+Tensor Pass::run(std::span<const Tensor> inputs) const {
+  const FloatGuard guard;
+  require_inputs(graph, inputs);
   const std::vector<int> last = last_readers(graph);
-  std::vector<Tensor> values(graph.nodes.size() + 1);
-  values[0] = x;
-  if (shapes != nullptr) shapes->push_back(x.shape);
-  for (int i = 0; i < count; ++i) {
+  std::vector<Tensor> values(graph.value_count());
+  Memory memory;
+  const auto owned = [&](int v) { return static_cast<std::size_t>(v) >= inputs.size(); };
+  // The caller's tensors are read in place; only a tape takes copies.
+  std::vector<const Tensor*> read(values.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    read[i] = &inputs[i];
+    if (tape != nullptr) tape->shapes.push_back(inputs[i].shape);
+  }
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    std::vector<const Tensor*> inputs;
-    std::vector<Shape> input_shapes;
+    const int own = graph.value_of(i);
+    std::vector<const Tensor*> operands;
+    std::vector<Shape> shapes;
     for (const int v : node.inputs) {
-      inputs.push_back(&values[v]);
-      input_shapes.push_back(values[v].shape);
+      operands.push_back(read[v]);
+      shapes.push_back(read[v]->shape);
     }
-    Tensor output(node.op->output_shape(input_shapes));
-    node.op->forward({node.name, numerics, phase}, inputs, output);
+    const Section section(SectionKind::forward, node.name, node.op->kind());
+    const Shape shape = node.op->output_shape(shapes);
+    const int first = node.inputs.empty() ? -1 : node.inputs[0];
+    Tensor output;
+    if (tape == nullptr && node.op->in_place() && first >= 0 && owned(first) &&
+        last[first] == static_cast<int>(i) && values[first].shape == shape) {
+      output = std::move(values[first]);
+      for (std::size_t k = 0; k < operands.size(); ++k) {
+        if (node.inputs[k] == first) operands[k] = &output;
+      }
+    } else {
+      output = memory.take(shape);
+    }
+    run_node(i, operands, output);
     if (node.op->result() == ResultKind::vector)
       numerics.vector_result(node.name, node.op->kind(), output);
     if (observer != nullptr && *observer) (*observer)(node, output);
     if (node.op->result() != ResultKind::view) numerics.edge({node.name, false}, output);
-    if (shapes != nullptr) shapes->push_back(output.shape);
-    values[i + 1] = std::move(output);
+    if (tape != nullptr) tape->shapes.push_back(output.shape);
+    values[own] = std::move(output);
+    read[own] = &values[own];
     for (const int v : node.inputs) {
-      if (last[v] == i && !values[v].empty()) done(v, std::exchange(values[v], {}));
+      if (last[v] != static_cast<int>(i) || read[v] == nullptr) continue;
+      if (done) {
+        done(v, owned(v) ? std::move(values[v]) : inputs[v]);
+      } else if (owned(v)) {
+        memory.give(std::move(values[v]));
+      }
+      values[v] = {};
+      read[v] = nullptr;
     }
   }
-  return std::move(values.back());
+  return graph.nodes.empty() ? inputs.back() : std::move(values.back());
 }
 
 }  // namespace
 
-Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const Observer* observer) {
-  return run(graph, x, numerics, Phase::inference, observer, nullptr, [](int, Tensor) {});
+Tensor forward(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
+               const Observer* observer) {
+  return Pass{.graph = graph, .numerics = numerics, .observer = observer}.run(inputs);
 }
 
-Tape forward_training(const Graph& graph, const Tensor& x, Numerics& numerics) {
+Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const Observer* observer) {
+  return forward(graph, std::span(&x, 1), numerics, observer);
+}
+
+Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
+                      std::uint64_t seed, std::int64_t step) {
   Tape tape;
-  const std::size_t count = graph.nodes.size() + 1;
+  tape.seed = seed;
+  tape.step = step;
+  const std::size_t count = graph.value_count();
   tape.values.resize(count);
+  tape.contexts.resize(graph.nodes.size());
+  tape.context_shapes.resize(graph.nodes.size());
   tape.kept = plan_backward(graph).kept;
   const auto keep = [&](int value, Tensor tensor) {
     if (!tape.kept[value]) return;
-    tape.values[value] =
-        numerics.save(value == 0 ? "input" : graph.nodes[value - 1].name, std::move(tensor));
+    tape.values[value] = numerics.save(graph.value_name(value), std::move(tensor));
   };
-  tape.output = run(graph, x, numerics, Phase::training, nullptr, &tape.shapes, keep);
+  tape.output =
+      Pass{.graph = graph, .numerics = numerics, .tape = &tape, .done = keep}.run(inputs);
   if (tape.kept.back()) keep(static_cast<int>(count) - 1, tape.output);
   return tape;
+}
+
+Tape forward_training(const Graph& graph, const Tensor& x, Numerics& numerics, std::uint64_t seed,
+                      std::int64_t step) {
+  return forward_training(graph, std::span(&x, 1), numerics, seed, step);
 }
 
 }  // namespace numemu::net

@@ -8,11 +8,17 @@
 
 namespace numemu::net {
 
-/// The trained matrix of a node (its parameter named "*.weight"), null for a node without one.
-const Tensor* weight_of(const Node&);
-/// The weight of the layer of that name; throws Error when no such layer multiplies.
+/// A product of a node: what recipes match and rows report as a layer.
+struct GemmLayer {
+  std::string name;             ///< the node's name and the product's suffix
+  const Node* node = nullptr;
+  const Tensor* weight = nullptr;  ///< its right operand; null where that is an activation too
+};
+
+/// Every layer, in the order of forward.
+std::vector<GemmLayer> gemm_layers(const Graph&);
+std::vector<std::string> gemm_layer_names(const Graph&);
+/// The weight of the layer of that name; throws Error when no such layer has one.
 const Tensor& weight_of(const Graph&, std::string_view layer);
-/// Names of the layers with a weight, in node order.
-std::vector<std::string> gemm_layers(const Graph&);
 
 }  // namespace numemu::net

@@ -1,7 +1,8 @@
-// A network: operators in topological order, each reading values by number; value 0 is the input.
+// A network: operators in topological order, each reading values by number; the inputs come first.
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,45 +13,80 @@ namespace numemu::net {
 struct Node {
   std::string name;  ///< the layer name recipes match
   std::unique_ptr<Op> op;
-  std::vector<int> inputs;  ///< value numbers; node i produces value i + 1
+  std::vector<int> inputs;  ///< value numbers
 };
 
-/// The float32 graph and its parameters.
-struct Graph {
+/// An input of a network: a float32 tensor [batch, shape...]; class and token numbers are floats
+/// too.
+struct GraphInput {
   std::string name;
-  Shape input_shape;  ///< without the batch axis
+  Shape shape;  ///< without the batch axis
+};
+
+/// The float32 graph and its parameters. Values are numbered: the inputs, then the result of each
+/// node. The last value is the network's output.
+struct Graph {
+  static constexpr int kLast = -1;  ///< the value before the node being added
+
+  std::string name;
+  std::vector<GraphInput> inputs;
   std::vector<Node> nodes;
 
-  /// Appends a node that reads the last value (or `inputs`) and returns its value number.
-  int add(std::string node_name, std::unique_ptr<Op> op, std::vector<int> inputs = {});
-  /// Every parameter in node order.
+  /// The number of the value that node i gives.
+  int value_of(std::size_t node) const { return static_cast<int>(inputs.size() + node); }
+  std::size_t value_count() const { return inputs.size() + nodes.size(); }
+  /// "input" or its name, or the node's, of a value.
+  std::string_view value_name(int value) const;
+
+  /// Appends a node and returns its value number. Throws Error for a name that is taken and for
+  /// values that are not there yet.
+  int add(std::string node_name, std::unique_ptr<Op> op, std::vector<int> reads = {kLast});
+  /// Every parameter in node order, untrained ones too.
   std::vector<Parameter*> parameters();
   std::vector<const Parameter*> parameters() const;
+  /// Elements of all trained parameters.
   std::int64_t parameter_count() const;
 };
 
-/// What forward keeps for backward: one entry per value.
+/// A node's new running statistics.
+struct NodeBuffer {
+  std::size_t node = 0;
+  BufferUpdate update;
+};
+
+/// What forward keeps for backward: one entry per value, one context per node.
 struct Tape {
   std::vector<Shape> shapes;
   std::vector<Saved> values;
   std::vector<bool> kept;
+  std::vector<Saved> contexts;
+  std::vector<Shape> context_shapes;  ///< {} with no elements: the node left none
+  std::vector<NodeBuffer> buffers;    ///< for apply_buffers()
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
   Tensor output;
 };
 
 /// Called after every node with its output, before the edge moment; for probes and reports.
 using Observer = std::function<void(const Node&, const Tensor&)>;
 
-/// The result for a batch `x` ([batch, input_shape...]). Reentrant: several threads may run one
+/// The result for a batch of every input ([batch, shape...]). Reentrant: several threads may run one
 /// graph at once.
+Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const Observer* = nullptr);
 Tensor forward(const Graph&, const Tensor& x, Numerics&, const Observer* = nullptr);
-/// The same in training, keeping what backward needs.
-Tape forward_training(const Graph&, const Tensor& x, Numerics&);
-/// Gradients of every parameter (in parameters() order) given that of the output. A tape is used
-/// once: move it in.
+/// The same in training, keeping what backward needs. `seed` and `step` decide dropout.
+Tape forward_training(const Graph&, std::span<const Tensor> inputs, Numerics&,
+                      std::uint64_t seed = 0, std::int64_t step = 0);
+Tape forward_training(const Graph&, const Tensor& x, Numerics&, std::uint64_t seed = 0,
+                      std::int64_t step = 0);
+/// Gradients of every parameter (in parameters() order, empty for untrained ones) given that of the
+/// output. A tape is used once: move it in.
 std::vector<Tensor> backward(const Graph&, Tape, Tensor grad_output, Numerics&);
+/// Writes the running statistics of a training step into the graph.
+void apply_buffers(Graph&, std::vector<NodeBuffer>);
 
-/// He-normal weights, the last ones with deviation 1 / fan_in, and zero biases: a function of the
-/// seed and the parameter's name.
+/// He-normal weights, the last ones with deviation 1 / fan_in, all else its `initial` value: a
+/// function of the seed and the parameter's name.
 void initialize(Graph&, std::uint64_t seed);
 
 }  // namespace numemu::net

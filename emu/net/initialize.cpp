@@ -4,6 +4,7 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/math.hpp"
+#include "emu/net/ops/elementwise.hpp"
 #include "formats/digest.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/random.hpp"
@@ -28,9 +29,10 @@ void initialize(Graph& graph, std::uint64_t seed) {
     if (parameter->fan_in > 0) classifier = parameter;
   }
   for (Parameter* parameter : graph.parameters()) {
+    if (parameter->fan_in < 0) continue;  // a constant of the graph
     std::vector<float>& data = parameter->value.data;
     if (parameter->fan_in == 0) {
-      data.assign(data.size(), 0);
+      data.assign(data.size(), parameter->initial);
       continue;
     }
     // He et al. (2015): variance 2 / fan_in keeps the scale of activations through layers of ReLU.
@@ -39,9 +41,10 @@ void initialize(Graph& graph, std::uint64_t seed) {
     const double fan_in = static_cast<double>(parameter->fan_in);
     const double deviation = parameter == classifier ? 1 / fan_in : std::sqrt(2 / fan_in);
     const RandomSource source{seed, Stream::init, tensor_word(parameter->name), 0};
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      data[i] = static_cast<float>(deviation * normal(source, i));
-    }
+    constexpr std::int64_t kWork = 64;  // a deviate costs as much as that many additions
+    for_each_row(parameter->value.size(), kWork, [&](std::int64_t i) {
+      data[i] = static_cast<float>(deviation * normal(source, static_cast<std::uint64_t>(i)));
+    });
   }
 }
 

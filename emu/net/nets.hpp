@@ -4,13 +4,19 @@
 #include <string_view>
 #include <vector>
 
+#include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 
 namespace numemu::net {
 
-/// Builds the untrained network for inputs of that shape ([height, width, channels]) and that many
-/// classes. Throws Error with the nearest known name.
+/// Builds the untrained network for samples of that shape ([height, width, channels] of images,
+/// [context] of a text, [features] of clicks) and that many classes. Throws Error with the nearest
+/// known name.
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes);
+/// The same for a data set; throws Error too where the network takes another kind of data.
+Graph build_net(std::string_view name, const Dataset&);
+/// The kind of data it takes. Throws Error with the nearest known name.
+DataKind net_kind(std::string_view name);
 std::vector<std::string> net_names();
 
 }  // namespace numemu::net

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/product.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 
@@ -15,20 +16,15 @@ std::string_view to_string(Role role) {
 }
 
 std::string_view to_string(GemmKind kind) {
-  constexpr std::array<std::string_view, 5> kNames{"fprop", "dgrad", "wgrad", "qk", "pv"};
+  constexpr std::array<std::string_view, 3> kNames{"fprop", "dgrad", "wgrad"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 void Numerics::product(const Product& product) {
   static const unit::Unit& unit = unit::find_unit("f32.sequential");
   static const Format& format = find_format("float32");
-  unit.multiply({.m = product.m,
-                 .n = product.n,
-                 .k = product.k,
-                 .a = {&format, product.a.source->data.data(), product.a.gather},
-                 .b = {&format, product.b.source->data.data(), product.b.gather},
-                 .c = nullptr,
-                 .d = product.d});
+  multiply(unit, product, {&format, product.a.source->data.data()},
+           {&format, product.b.source->data.data()});
 }
 
 void Numerics::update(const Update& update) {

@@ -13,7 +13,9 @@
 namespace numemu::net {
 
 enum class Role : std::uint8_t { weight, activation, gradient };
-enum class GemmKind : std::uint8_t { fprop, dgrad, wgrad, qk, pv };
+/// fprop: the forward product. dgrad: the gradient of its left operand (or the only one that is no
+/// weight). wgrad: the gradient of its right operand, a weight, or the second of two activations.
+enum class GemmKind : std::uint8_t { fprop, dgrad, wgrad };
 enum class Phase : std::uint8_t { inference, training };
 
 std::string_view to_string(Role);
@@ -27,24 +29,40 @@ struct Step {
       nullptr;  ///< ids of the samples in the batch, may be null
 };
 
-/// One side of a product: the unpadded source tensor and the rule that reads the operand from it.
-struct ProductSide {
-  const Tensor* source = nullptr;
-  const unit::Gather* gather = nullptr;
-  Role role = Role::activation;
-  /// Axis of the source along which the product reduces; 0 with all of batch and space in wgrad.
-  int reduction_axis = -1;
+/// A tensor as a stack of matrices: seen as [outer, rows, inner, width] it holds outer x inner
+/// matrices of rows x width, number o * inner + i. Grouped convolutions and attention heads are the
+/// inner ones. By default the whole tensor is one matrix.
+struct Stack {
+  std::int64_t outer = 1, inner = 1;
+  std::int64_t width = 1;  ///< elements of a row: the channels of one pixel or token
+
+  std::int64_t count() const { return outer * inner; }
+  std::int64_t rows(std::int64_t elements) const { return elements / (outer * inner * width); }
 };
 
-/// The identity of a GEMM and its operands: D (m x n, row-major) = A (m x k) x B^T (n x k).
+/// One side of a product: the unpadded source tensor and the rule that reads the operand from each
+/// of its matrices.
+struct ProductSide {
+  const Tensor* source = nullptr;
+  const unit::Gather* gather = nullptr;  ///< of one matrix [rows, width]
+  Role role = Role::activation;
+  Stack stack = {};
+  /// The product reduces along the rows (batch and space in wgrad, output channels of the weights
+  /// in dgrad), not along the width: blocks of block formats run that way.
+  bool along_rows = false;
+};
+
+/// The identity of a GEMM and its operands: D (m x n, row-major) = A (m x k) x B^T (n x k), for
+/// every matrix of the stacks; a side with one matrix serves all.
 /// fprop: A activations, B weights. dgrad: A output gradients, B weights. wgrad: A output
-/// gradients, B activations.
+/// gradients, B activations. Where both operands are activations (attention) B is one too.
 struct Product {
   std::string_view layer;
   GemmKind kind = GemmKind::fprop;
   std::int64_t m = 0, n = 0, k = 0;
   ProductSide a, b;
   float* d = nullptr;
+  Stack d_stack = {};  ///< D seen as [outer, m, inner, n]; its count is the number of products
 };
 
 /// A tensor between two operators, forward or backward; handed over once.
@@ -80,7 +98,8 @@ class Numerics {
  public:
   virtual ~Numerics() = default;
 
-  /// Around every training step, and around every batch of an evaluation on the thread that runs it.
+  /// Around every training step, and around every batch of an evaluation on the thread that runs
+  /// it.
   virtual void begin_step(const Step&) {}
   virtual void end_step(const Step&) {}
 
@@ -106,6 +125,10 @@ class Numerics {
   }
   /// Applies an update. Default: value += delta in float32.
   virtual void update(const Update&);
+  /// A tensor of the optimizer's state ("velocity", "first", "second") after the parameter's
+  /// update; may be rewritten in place. Default: untouched.
+  virtual void optimizer_state(std::string_view /*parameter*/, std::string_view /*name*/,
+                               Tensor& /*state*/) {}
   /// The factor on the loss before backward (gradients are divided by it before the update).
   /// Default: 1.
   virtual float loss_scale() { return 1; }

@@ -3,18 +3,33 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emu/net/numerics.hpp"
 #include "emu/net/tensor.hpp"
 
 namespace numemu::net {
 
-/// A trained tensor of an operator ("conv1.weight").
+/// A tensor that belongs to an operator ("conv1.weight").
 struct Parameter {
   std::string name;  ///< "weight" in the operator; Graph::add puts the layer's name before it
   Tensor value;
   std::int64_t fan_in =
-      1;  ///< products summed into one output: the scale of its initial values (0: starts at zero)
+      1;  ///< products summed into one output: the scale of its initial values (0: see `initial`)
+  float initial = 0;    ///< where fan_in is 0: every element's first value
+  bool trained = true;  ///< false: running statistics and constants, which no optimizer touches
+};
+
+/// A product that an operator asks for: its layer is the operator's name with this suffix.
+struct OpProduct {
+  std::string suffix;  ///< "" or ".recurrent"
+  int weight = -1;     ///< the parameter that is its right operand; -1: two activations
+};
+
+/// The new value of an untrained parameter, computed in a training step (running statistics).
+struct BufferUpdate {
+  std::size_t parameter = 0;  ///< its place in the operator's parameters()
+  Tensor value;
 };
 
 /// What an operator is told in a call.
@@ -22,6 +37,12 @@ struct OpCall {
   std::string_view layer;
   Numerics& numerics;
   Phase phase = Phase::inference;
+  std::uint64_t seed = 0;  ///< of the run, for dropout
+  std::int64_t step = 0;   ///< optimizer step
+  /// Training: forward may leave one tensor here that backward finds again. Null in inference.
+  Tensor* context = nullptr;
+  /// Training, forward only: where new values of untrained parameters go.
+  std::vector<BufferUpdate>* buffers = nullptr;
 };
 
 /// What an operator's result is: of a product, of vector arithmetic (which the numerics may
@@ -36,17 +57,22 @@ class Op {
   virtual ResultKind result() const { return ResultKind::vector; }
   virtual std::span<Parameter> parameters() { return {}; }
   std::span<const Parameter> parameters() const { return const_cast<Op*>(this)->parameters(); }
+  /// The products it asks for, in the order of forward.
+  virtual std::vector<OpProduct> products() const { return {}; }
   /// Shape of the result; throws Error naming the operator when the inputs do not fit.
   virtual Shape output_shape(std::span<const Shape> inputs) const = 0;
-  /// output has output_shape().
+  /// Whether forward may be given its first input as its output: element i of the result depends on
+  /// elements i alone.
+  virtual bool in_place() const { return false; }
+  /// output has output_shape(), and any contents.
   virtual void forward(const OpCall&, std::span<const Tensor* const> inputs,
                        Tensor& output) const = 0;
   /// What backward needs to see again.
   virtual bool needs_inputs() const { return true; }
   virtual bool needs_output() const { return false; }
   /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the
-  /// parameters (allocated), all written. Each inputs[i] and output is null where the op said it
-  /// does not need it.
+  /// parameters (allocated; empty for untrained ones), all written. Each inputs[i] and output is null
+  /// where the op said it does not need it.
   virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                         const Tensor& grad_output, std::span<Tensor> grad_inputs,
                         std::span<Tensor> grad_parameters, bool want_inputs) const = 0;

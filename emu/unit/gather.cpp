@@ -2,12 +2,21 @@
 #include "emu/unit/gather.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 
 #include "emu/unit/padding_spans.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::unit {
 
 Gather Gather::matrix(std::int64_t rows, std::int64_t depth, bool transposed) {
+  // rows * depth <= 2^31, without a product that might overflow.
+  constexpr std::int64_t kElements = std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
+  if (rows > 0 && depth > kElements / rows) {
+    throw Error("a matrix of " + std::to_string(rows) + " x " + std::to_string(depth) +
+                " elements is beyond the 2^31 a gather can address; use a smaller batch");
+  }
   Gather gather;
   gather.padding.outer = transposed ? depth : rows;
   gather.padding.channels = transposed ? rows : depth;

@@ -11,11 +11,13 @@ struct Padding {
   std::int64_t outer = 1, height = 1, width = 1, channels = 1;  ///< the source
   std::int64_t top = 0, left = 0;                               ///< where source (0, 0) lands
   std::int64_t padded_height = 1, padded_width = 1;
-  std::int64_t dilation = 1;  ///< distance between neighbouring source pixels in the padded tensor
+  std::int32_t dilation = 1;  ///< distance between neighbouring source pixels in the padded tensor
+  std::int32_t dilation_height = 0;  ///< where that of rows is another; 0: `dilation`
 
+  std::int32_t row_dilation() const { return dilation_height == 0 ? dilation : dilation_height; }
   bool identity() const {
-    return top == 0 && left == 0 && dilation == 1 && height == padded_height &&
-           width == padded_width;
+    return top == 0 && left == 0 && dilation == 1 && row_dilation() == 1 &&
+           height == padded_height && width == padded_width;
   }
   std::int64_t source_size() const { return outer * height * width * channels; }
   std::int64_t padded_size() const { return outer * padded_height * padded_width * channels; }
@@ -26,7 +28,8 @@ struct Gather {
   Padding padding;  ///< identity unless the operand reads around the border
   std::vector<std::int32_t> row, depth;
 
-  /// A row-major matrix of rows x depth elements, or of depth x rows when `transposed`.
+  /// A row-major matrix of rows x depth elements, or of depth x rows when `transposed`. Throws
+  /// Error beyond 2^31 elements.
   static Gather matrix(std::int64_t rows, std::int64_t depth, bool transposed = false);
 };
 

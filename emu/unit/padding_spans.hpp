@@ -12,7 +12,7 @@ template <class Visit>
 void for_each_padding_span(const Padding& p, std::int64_t o, Visit&& visit) {
   for (std::int64_t y = 0; y < p.height; ++y) {
     const std::int64_t from = (o * p.height + y) * p.width * p.channels;
-    const std::int64_t line = o * p.padded_height + p.top + y * p.dilation;
+    const std::int64_t line = o * p.padded_height + p.top + y * p.row_dilation();
     const std::int64_t to = (line * p.padded_width + p.left) * p.channels;
     if (p.dilation == 1) {
       visit(from, to, p.width * p.channels);

@@ -14,6 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 bool is_text(const Json& value) { return value.is_string(); }
+/// A name, or the description of a unit.
+bool is_unit(const Json& value) { return value.is_string() || value.is_object(); }
 bool is_number(const Json& value) { return value.is_number(); }
 bool is_number_or_null(const Json& value) { return value.is_number() || value.is_null(); }
 bool is_list(const Json& value) { return value.is_array(); }
@@ -49,7 +51,7 @@ constexpr Needed kNeeded[] = {
     {"/point/data", is_text, "a string"},
     {"/point/recipe/roles/weight", is_role, kRole},
     {"/point/recipe/roles/activation", is_role, kRole},
-    {"/point/recipe/gemms/fprop/unit", is_text, "a string"},
+    {"/point/recipe/gemms/fprop/unit", is_unit, "a string or a described unit"},
     {"/bits/weight", is_number, "a number"},
     {"/bits/activation", is_number, "a number"},
     {"/metrics/top1", is_number, "a number"},

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/math.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
@@ -19,7 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDigits = 6;        // of metrics and decibels
+constexpr int kDigits = 6;  // of metrics and decibels
+constexpr double kLn2 = 0.693147180559945309;
 constexpr int kErrorDigits = 12;  // of mean squared errors, which are compared to 1e-9
 
 /// null for infinities: float32 has no noise.
@@ -44,7 +46,8 @@ Json tensor_json(const TensorNoise& noise) {
   }
   return {{"layer", noise.source.layer},
           {"role", net::to_string(noise.source.role)},
-          {"format", noise.policy.format->name},
+          {"format",
+           noise.policy.block != nullptr ? noise.policy.block->name : noise.policy.format->name},
           {"n", noise.n},
           {"measured_mse", number(noise.measured_mse, kErrorDigits)},
           {"measured_db", number(noise.measured_db())},
@@ -67,13 +70,19 @@ stats::Interval paired(const net::Evaluation& a, const net::Evaluation& b) {
 
 Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& baseline) {
   const double n = static_cast<double>(evaluation.n);
-  return {{"top1", number(evaluation.correct / n)},
-          {"n", evaluation.n},
-          {"ci95", interval_json(stats::wilson(evaluation.correct, evaluation.n))},
-          {"loss", number(evaluation.loss)},
-          {"baseline_top1", number(baseline.correct / n)},
-          {"difference", number((evaluation.correct - baseline.correct) / n)},
-          {"difference_ci95", interval_json(paired(evaluation, baseline))}};
+  Json json = {{"top1", number(evaluation.correct / n)},
+               {"n", evaluation.n},
+               {"ci95", interval_json(stats::wilson(evaluation.correct, evaluation.n))},
+               {"loss", number(evaluation.loss)},
+               {"baseline_top1", number(baseline.correct / n)},
+               {"difference", number((evaluation.correct - baseline.correct) / n)},
+               {"difference_ci95", interval_json(paired(evaluation, baseline))}};
+  if (evaluation.n == evaluation.samples) return json;
+  // Of a text: per character.
+  json["perplexity"] = number(net::exp(static_cast<float>(evaluation.loss)));
+  json["bits_per_character"] = number(evaluation.loss / kLn2);
+  json["baseline_bits_per_character"] = number(baseline.loss / kLn2);
+  return json;
 }
 
 }  // namespace
@@ -109,25 +118,27 @@ Json run_point(const Point& point, Workbench& bench) {
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
   row["metrics"] = metrics_json(evaluation, bench.baseline);
   row["metrics"]["sqnr_db"] = number(measured.output_db);
+  row["metrics"]["sqnr_error_db"] = number(measured.output_error);
   row["predicted"] = {{"sqnr_db", number(predicted.output_db)},
                       {"verdict", layer_verdict(predicted.output_db, measured.output_db)},
                       {"tensors", Json::array()}};
   for (const TensorNoise& noise : tensors)
     row["predicted"]["tensors"].push_back(tensor_json(noise));
   row["layers"] = Json::array();
-  for (const std::string& name : net::gemm_layers(graph)) {
-    const policies::RecipeNumerics::Layer& layer = numerics.layer(name);
-    const double elements = static_cast<double>(std::max<std::int64_t>(1, layer.counts.elements));
+  for (const std::string& name : net::gemm_layer_names(graph)) {
+    const policies::OperandCounts counts = numerics.counts(name, net::GemmKind::fprop);
+    const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
     const double layer_predicted = predicted.db.at(name), layer_measured = measured.db.at(name);
-    row["layers"].push_back({{"name", name},
-                             {"gemm", "fprop"},
-                             {"unit", layer.recipe.fprop_unit},
-                             {"sqnr_db", number(layer_measured)},
-                             {"predicted_db", number(layer_predicted)},
-                             {"verdict", layer_verdict(layer_predicted, layer_measured)},
-                             {"overflow", number(layer.counts.overflow / elements)},
-                             {"underflow", number(layer.counts.underflow / elements)},
-                             {"invalid", number(layer.counts.invalid / elements)}});
+    row["layers"].push_back(
+        {{"name", name},
+         {"gemm", "fprop"},
+         {"unit", numerics.recipe(name).fprop->row().name},
+         {"sqnr_db", number(layer_measured)},
+         {"predicted_db", number(layer_predicted)},
+         {"verdict", layer_verdict(layer_predicted, layer_measured)},
+         {"overflow", number(static_cast<double>(counts.overflow) / elements)},
+         {"underflow", number(static_cast<double>(counts.underflow) / elements)},
+         {"invalid", number(static_cast<double>(counts.invalid) / elements)}});
   }
   row["version"] = kNumericsVersion;
   return row;

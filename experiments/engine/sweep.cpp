@@ -82,12 +82,20 @@ Json histogram(const std::string& layer, net::Role role, const net::Tensor& x) {
 
 Json tensor_histograms(const Workbench& bench) {
   Json tensors = Json::array();
-  for (const std::string& name : net::gemm_layers(bench.trained.graph)) {
+  for (const net::GemmLayer& layer : net::gemm_layers(bench.trained.graph)) {
+    if (layer.weight != nullptr)
+      tensors.push_back(histogram(layer.name, net::Role::weight, *layer.weight));
     tensors.push_back(
-        histogram(name, net::Role::weight, net::weight_of(bench.trained.graph, name)));
-    tensors.push_back(histogram(name, net::Role::activation, bench.reference.inputs.at(name)));
+        histogram(layer.name, net::Role::activation, bench.reference.inputs.at(layer.name)));
   }
   return {{"tensors", tensors}};
+}
+
+Workbench make_bench(const SweepConfig& config, const Folders& folders) {
+  net::Dataset dataset = net::load_dataset(config.data, folders.cache);
+  TrainedNet trained = load_trained_net(config.net, dataset, folders);
+  if (config.fold_batch_norm) fold_batch_norm(trained);
+  return {std::move(dataset), std::move(trained), config.eval_images};
 }
 
 SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::string& folder,
@@ -127,7 +135,7 @@ std::optional<double> estimate_seconds(const SweepConfig& config, Workbench& ben
   if (points.empty()) return std::nullopt;
   run_point(*points.front(), bench);  // fits and tables are made once, not per point
   const auto unit_of = [](const Point& point) {
-    return point.recipe.json()["gemms"]["fprop"]["unit"].get<std::string>();
+    return point.recipe.json()["gemms"]["fprop"]["unit"].dump();  // a name or a description
   };
   std::map<std::string, std::vector<const Point*>> by_unit;
   for (const Point* point : points) by_unit[unit_of(*point)].push_back(point);

@@ -22,6 +22,10 @@ struct SweepSummary {
   std::string rows_path;
 };
 
+/// The data set and network of the sweep by name or file, batch normalisation folded where it says
+/// so. Throws Error for a network that does not fit the data.
+Workbench make_bench(const SweepConfig&, const Folders&);
+
 /// Runs the shard's missing points and writes rows, times.jsonl, sweep.json and tensors.json into
 /// `folder`. Existing::fresh empties times.jsonl too, but not for one shard of several: it holds
 /// the others' times. Throws Error for a sweep without points, and when shards of another sweep are

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "experiments/engine/point_settings.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -20,64 +21,17 @@ namespace {
 
 constexpr std::int64_t kMostPoints = 1000000;
 constexpr std::int64_t kMostImages = 100000000;
-const std::vector<std::string> kKeys = {"numemu_sweep", "net",  "data",   "eval_images", "seeds",
-                                        "base",         "grid", "points", "tie"};
-
-/// Settings of one point: dotted path -> value, in the order they are applied.
-using Settings = std::vector<std::pair<std::string, Json>>;
-
-std::vector<std::string> split(const std::string& path) {
-  std::vector<std::string> parts(1);
-  for (const char c : path) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-/// Sets a dotted path in a canonical recipe. `*` stands for every key of an object. Missing objects
-/// are made only below a role, so that a misspelt path is refused.
-void set_path(Json& node, const std::vector<std::string>& parts, std::size_t at, const Json& value,
-              const std::string& where) {
-  if (at == parts.size()) {
-    node = value;
-    return;
-  }
-  if (node.is_null()) node = Json::object();  // a role that was float32
-  if (node.is_array()) {
-    const std::string& index = parts[at];
-    const bool digits = !index.empty() && std::all_of(index.begin(), index.end(),
-                                                      [](char c) { return c >= '0' && c <= '9'; });
-    if (!digits || index.size() > 6 || std::stoul(index) >= node.size())
-      throw Error(
-          fmt::format("{}: expected an index below {}, not '{}'", where, node.size(), index));
-    return set_path(node[std::stoul(index)], parts, at + 1, value, where);
-  }
-  if (!node.is_object())
-    throw Error(fmt::format("{}: '{}' is not an object", where, parts[at - 1]));
-  if (parts[at] == "*") {
-    for (auto& item : node.items()) set_path(item.value(), parts, at + 1, value, where);
-    return;
-  }
-  if (!node.contains(parts[at]) && !(at > 0 && parts[0] == "roles")) {
-    std::vector<std::string> known;
-    for (const auto& item : node.items()) known.push_back(item.key());
-    throw Error(fmt::format("{}: {}", where, unknown_name("key", parts[at], known)));
-  }
-  set_path(node[parts[at]], parts, at + 1, value, where);
-}
+const std::vector<std::string> kKeys = {
+    "numemu_sweep", "net",  "data",   "eval_images", "seeds",
+    "base",         "grid", "points", "tie",         "fold_batch_norm"};
 
 /// A role set to a bare format ("roles.weight": "int8") is an error of the recipe reader, which
 /// names the key.
-Point make_point(const SweepConfig& config, const Json& base, const Settings& settings,
+Point make_point(const SweepConfig& config, const Json& base, const PointSettings& settings,
                  std::uint64_t seed, const std::string& where) {
   Json recipe = base;
   recipe["seed"] = seed;
-  for (const auto& [path, value] : settings)
-    set_path(recipe, split(path), 0, value, where + ": " + path);
+  apply_settings(recipe, settings, where);
   Point point;
   point.recipe = policies::Recipe::parse(recipe, where);
   point.net = config.net;
@@ -88,11 +42,12 @@ Point make_point(const SweepConfig& config, const Json& base, const Settings& se
                 {"data", config.data},
                 {"eval_images", config.eval_images},
                 {"recipe", point.recipe.json()}};
+  if (config.fold_batch_norm) point.json["fold_batch_norm"] = true;
   return point;
 }
 
 /// One axis of the grid: settings that move together.
-using Axis = std::vector<Settings>;
+using Axis = std::vector<PointSettings>;
 
 std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
   std::vector<std::pair<std::string, Json>> lists;
@@ -141,7 +96,7 @@ std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
     if (led.contains(key)) continue;
     Axis axis;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      Settings settings = {{key, values[i]}};
+      PointSettings settings = {{key, values[i]}};
       for (const std::string& tied : followers[key]) {
         settings.emplace_back(tied, list(tied) == lists.end() ? values[i] : list(tied)->second[i]);
       }
@@ -153,14 +108,14 @@ std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
 }
 
 /// Cartesian product, the last axis fastest.
-std::vector<Settings> cells_of(const std::vector<Axis>& axes, const std::string& where) {
-  std::vector<Settings> cells = {{}};
+std::vector<PointSettings> cells_of(const std::vector<Axis>& axes, const std::string& where) {
+  std::vector<PointSettings> cells = {{}};
   for (const Axis& axis : axes) {
-    std::vector<Settings> next;
+    std::vector<PointSettings> next;
     if (static_cast<std::int64_t>(cells.size() * axis.size()) > kMostPoints)
       throw Error(where + ": expected at most a million points");
-    for (const Settings& cell : cells) {
-      for (const Settings& settings : axis) {
+    for (const PointSettings& cell : cells) {
+      for (const PointSettings& settings : axis) {
         next.push_back(cell);
         next.back().insert(next.back().end(), settings.begin(), settings.end());
       }
@@ -187,6 +142,10 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
   SweepConfig config;
   config.net = root.member("net").text("lenet");
   config.data = root.member("data").text("glyphs");
+  if (const JsonReader fold = root.member("fold_batch_norm"); !fold.is_null()) {
+    if (!fold.value().is_boolean()) fold.fail("true or false");
+    config.fold_batch_norm = fold.value().get<bool>();
+  }
   config.eval_images = root.member("eval_images").integer(10000, 1, kMostImages);
   const Json base_text =
       root.has("base") ? root.member("base").value() : Json{{"numemu_recipe", 1}};
@@ -202,13 +161,13 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
 
   const JsonReader grid = root.member("grid"), points = root.member("points"),
                    ties = root.member("tie");
-  std::vector<Settings> cells;
+  std::vector<PointSettings> cells;
   if (!grid.is_null() || points.is_null()) cells = cells_of(axes_of(grid, ties), where);
   if (!points.is_null()) {
     if (!points.value().is_array()) points.fail("a list of objects");
     for (const Json& single : points.value()) {
       if (!single.is_object()) points.fail("a list of objects of recipe keys");
-      Settings settings;
+      PointSettings settings;
       for (const auto& item : single.items()) settings.emplace_back(item.key(), item.value());
       cells.push_back(std::move(settings));
     }
@@ -216,7 +175,8 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
   std::set<std::string> seen;
   for (const std::uint64_t seed : seeds) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      Point point = make_point(config, base, cells[i], seed, fmt::format("{}: point {}", where, i));
+      Point point =
+          make_point(config, base, cells[i], seed, fmt::format("{}: point {}", where, i));
       if (seen.insert(policies::canonical_json(point.json)).second) {
         config.points.push_back(std::move(point));
       } else {
@@ -228,6 +188,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
                  {"net", config.net},
                  {"data", config.data},
                  {"eval_images", config.eval_images},
+                 {"fold_batch_norm", config.fold_batch_norm},
                  {"seeds", seeds},
                  {"base", base},
                  {"grid", grid.is_null() ? Json::object() : grid.value()},

@@ -21,14 +21,17 @@ struct Point {
 struct SweepConfig {
   nlohmann::ordered_json json;  ///< canonical: every key present
   std::string net, data;
-  std::int64_t eval_images = 10000;
-  std::vector<Point> points;  ///< in order; repeated points are kept once
-  std::int64_t repeated = 0;  ///< how many grid cells repeated an earlier point
+  std::int64_t eval_images = 10000;  ///< samples of the test split (of a text: windows)
+  bool fold_batch_norm = false;      ///< fold the network's batch normalisation first
+  std::vector<Point> points;         ///< in order; repeated points are kept once
+  std::int64_t repeated = 0;         ///< how many grid cells repeated an earlier point
 };
 
 /// Parses and expands. Grid keys are dotted paths into the recipe ("roles.weight.format",
-/// "gemms.*.unit"); `tie` moves keys together, key by key; seeds multiply everything. Throws Error
-/// naming the key.
+/// "gemms.*.unit", "layers"); a role whose format becomes a block format, or an element format
+/// again, takes the defaults of the new one. `net` and `data` are as on the command line, paths
+/// relative to the working folder. `tie` moves keys together, key by key; seeds multiply
+/// everything. Throws Error naming the key.
 SweepConfig parse_sweep(const std::string& text, const std::string& where);
 
 /// The row's key: SHA-256 of the canonical JSON of the point and the numerics version.

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -35,10 +38,24 @@ std::string digest_of(const net::Graph& graph) {
   return sha256_hex(bytes).substr(0, kDigestDigits);
 }
 
-net::Tensor calibration_images(const net::Dataset& dataset) {
+/// Activations of one sample that products read and give.
+class Activations : public net::Numerics {
+ public:
+  void product(const net::Product& p) override {
+    elements += p.a.source->size() + p.d_stack.count() * p.m * p.n;
+    net::Numerics::product(p);
+  }
+  std::int64_t elements = 0;
+};
+
+/// As many calibration samples as the reference may hold.
+net::Tensor reference_samples(const net::Graph& graph, const net::Dataset& dataset) {
   std::vector<std::uint8_t> labels;
-  return dataset.calibration_batch(0, std::min(net::Dataset::kCalibration, dataset.train_count()),
-                                   labels);
+  Activations one;
+  net::forward(graph, dataset.calibration_batch(0, 1, labels), one);
+  const std::int64_t most = Workbench::kReferenceElements / std::max<std::int64_t>(1, one.elements);
+  return dataset.calibration_batch(
+      0, std::clamp<std::int64_t>(most, 1, dataset.calibration_count()), labels);
 }
 
 net::Evaluation float32_baseline(const TrainedNet& trained, const net::Dataset& dataset,
@@ -51,11 +68,22 @@ net::Evaluation float32_baseline(const TrainedNet& trained, const net::Dataset& 
 
 TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset,
                             const Folders& folders) {
+  if (net::names_onnx_file(name)) {
+    TrainedNet trained{net::load_network(name, dataset).graph, name, ""};
+    trained.digest = digest_of(trained.graph);
+    return trained;
+  }
   std::string path = name, architecture;
-  if (!name.ends_with(".safetensors")) {
+  if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+    architecture = name.substr(0, equals);
+    path = name.substr(equals + 1);
+  }
+  const bool file = path.ends_with(".safetensors") || path.ends_with(".npz");
+  if (!file) {
     const std::vector<std::string> known = net::net_names();
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(unknown_name("network", name, known) + "; or give a .safetensors file");
+      throw Error(unknown_name("network", name, known) +
+                  "; or give a .safetensors, .npz or .onnx file");
     }
     path = fmt::format("{}/{}-{}.safetensors", folders.data, name, dataset.name());
     if (!std::filesystem::exists(path)) {
@@ -67,23 +95,29 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     }
     architecture = name;
   }
-  const net::Checkpoint checkpoint = net::read_safetensors(path);
+  const net::Checkpoint checkpoint = net::read_weights(path);
   if (architecture.empty()) architecture = metadata_of(checkpoint, "net");
-  if (architecture.empty())
+  if (architecture.empty()) {
     throw Error(path +
-                ": expected metadata 'net' with the network's name, as `numemu train` writes it");
-  TrainedNet trained{net::build_net(architecture, dataset.input_shape(), dataset.classes()), path,
-                     ""};
+                ": expected metadata 'net' with the network's name, as `numemu train` writes it "
+                "(give the name before the file where it has none: NAME=FILE)");
+  }
+  TrainedNet trained{net::build_net(architecture, dataset), path, ""};
   net::load_parameters(trained.graph, checkpoint, path);
   trained.digest = digest_of(trained.graph);
   return trained;
+}
+
+void fold_batch_norm(TrainedNet& trained) {
+  net::fold_batch_norm(trained.graph);
+  trained.digest = digest_of(trained.graph);
 }
 
 Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images)
     : dataset(std::move(set)),
       trained(std::move(net)),
       eval_images(std::min(images, dataset.test_count())),
-      reference(policies::float_reference(trained.graph, calibration_images(dataset))),
+      reference(policies::float_reference(trained.graph, reference_samples(trained.graph, dataset))),
       gains(trained.graph, reference),
       baseline(float32_baseline(trained, dataset, eval_images)) {}
 

@@ -26,10 +26,14 @@ struct TrainedNet {
   std::string digest;  ///< first 16 hexadecimal digits of the SHA-256 of its parameters' bits
 };
 
-/// `name` is a reference network (then the checkpoint shipped for that data set is used) or a
-/// .safetensors file written by `numemu train`. Throws Error that says how to train one where none
-/// is shipped.
+/// `name` is a reference network (then the checkpoint shipped for that data set is used), a
+/// .safetensors file written by `numemu train`, NAME=FILE with the weights of a reference network
+/// as safetensors or npz, or an .onnx file. Throws Error that says how to train one where none is
+/// shipped.
 TrainedNet load_trained_net(const std::string& name, const net::Dataset&, const Folders&);
+
+/// Folds batch normalisation into the weights before it (emu/net/fold_batch_norm.hpp).
+void fold_batch_norm(TrainedNet&);
 
 /// The shared float32 side of a sweep.
 struct Workbench {
@@ -37,6 +41,9 @@ struct Workbench {
   /// Loads both by name first.
   Workbench(const std::string& net, const std::string& data, std::int64_t eval_images,
             const Folders&);
+
+  /// Activations that the reference may hold: it has fewer samples of larger networks.
+  static constexpr std::int64_t kReferenceElements = std::int64_t{1} << 24;
 
   net::Dataset dataset;
   TrainedNet trained;

@@ -63,6 +63,17 @@ const FitCache::TensorFit& FitCache::fit(const TensorSource& source, const net::
   return fit;
 }
 
+std::optional<stats::Fit> FitCache::whole(const TensorSource& source, const float* x,
+                                          std::int64_t n) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, added] = whole_.try_emplace(source);
+  if (added) {
+    const std::vector<stats::Fit> ranked = stats::fit_all(x, n);
+    if (!ranked.empty()) at->second = ranked.front();
+  }
+  return at->second;
+}
+
 std::optional<FittedNoise> FitCache::predict(const TensorSource& source, const net::Tensor& x,
                                              const std::vector<float>& scales, const Grid& grid) {
   const std::int64_t groups = static_cast<std::int64_t>(scales.size());

@@ -41,6 +41,8 @@ class FitCache {
   /// nullopt for a tensor that is constant but for its extremes.
   std::optional<FittedNoise> predict(const TensorSource&, const net::Tensor& x,
                                      const std::vector<float>& scales, const Grid&);
+  /// The density of all elements, extremes too; nullopt for a constant tensor.
+  std::optional<stats::Fit> whole(const TensorSource&, const float* x, std::int64_t n);
 
  private:
   struct Group {
@@ -55,6 +57,7 @@ class FitCache {
 
   std::mutex mutex_;
   std::map<std::pair<TensorSource, std::int64_t>, TensorFit> fits_;
+  std::map<TensorSource, std::optional<stats::Fit>> whole_;
 };
 
 /// Adds `share` of moments measured in units of `unit` (means scale with it, squares with its

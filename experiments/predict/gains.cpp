@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
@@ -40,8 +41,9 @@ class Probe : public net::Numerics {
       : layer_(std::move(layer)), role_(role), operand_(operand) {}
   void product(const net::Product& product) override {
     net::Product changed = product;
-    if (product.layer == layer_)
-      (role_ == net::Role::weight ? changed.b : changed.a).source = &operand_;
+    net::ProductSide& side = role_ == net::Role::weight ? changed.b : changed.a;
+    // Of a recurrent layer the reference holds all steps side by side: those are left as they are.
+    if (product.layer == layer_ && side.source->size() == operand_.size()) side.source = &operand_;
     net::Numerics::product(changed);
   }
 
@@ -51,13 +53,35 @@ class Probe : public net::Numerics {
   const net::Tensor& operand_;
 };
 
+/// Float32 numerics that count multiply-adds.
+class MacCounter : public net::Numerics {
+ public:
+  void product(const net::Product& p) override {
+    macs += static_cast<double>(p.d_stack.count() * p.m) * static_cast<double>(p.n * p.k);
+    net::Numerics::product(p);
+  }
+  double macs = 0;
+};
+
+int probes_for(const net::Graph& graph, const policies::FloatReference& reference) {
+  MacCounter counter;
+  net::forward(graph, reference.batch, counter);
+  const double kinds = 4.0 * static_cast<double>(net::gemm_layers(graph).size());
+  const double affordable = NoiseGains::kProbeMacs / (counter.macs * kinds);
+  return static_cast<int>(std::clamp(affordable, double{NoiseGains::kFewestProbes},
+                                     double{NoiseGains::kProbes}));
+}
+
 }  // namespace
 
 NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& whole,
                        std::uint64_t seed)
-    : layers_(net::gemm_layers(graph)) {
-  const policies::FloatReference reference =
-      policies::float_reference(graph, policies::first_samples(whole.images, kProbeImages));
+    : layers_(net::gemm_layer_names(graph)) {
+  std::vector<net::Tensor> batch;
+  for (const net::Tensor& x : whole.batch)
+    batch.push_back(policies::first_samples(x, kProbeImages));
+  const policies::FloatReference reference = policies::float_reference(graph, std::move(batch));
+  const int probes = probes_for(graph, reference);
 
   struct Job {
     TensorSource source;
@@ -68,8 +92,9 @@ NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& 
   std::vector<Job> jobs;
   for (const std::string& layer : layers_) {
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
+      if (role == net::Role::weight && reference.seconds.contains(layer)) continue;
       for (const NoiseShape shape : {NoiseShape::flat, NoiseShape::proportional}) {
-        for (int probe = 0; probe < kProbes; ++probe)
+        for (int probe = 0; probe < probes; ++probe)
           jobs.push_back({{layer, role}, shape, probe, {}});
       }
     }
@@ -93,14 +118,14 @@ NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& 
       if (clean == reference.outputs.end()) return;
       job.gain[node.name] = mean_square_difference(output, clean->second) / power;
     };
-    net::forward(graph, reference.images, numerics, &observe);
+    net::forward(graph, reference.batch, numerics, &observe);
   };
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t i = 0; i < jobs.size(); ++i) run(jobs[i]);
   // In order: the same sum for any number of threads.
   for (const Job& job : jobs) {
     for (const auto& [layer, gain] : job.gain) {
-      gains_[job.source][layer][static_cast<int>(job.shape)] += gain / kProbes;
+      gains_[job.source][layer][static_cast<int>(job.shape)] += gain / probes;
     }
   }
 }

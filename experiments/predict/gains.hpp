@@ -20,13 +20,16 @@ enum class NoiseShape { flat, proportional };
 /// the source tensor.
 class NoiseGains {
  public:
-  /// Mean over kProbes random probes on the first kProbeImages images of the reference.
+  /// Mean over random probes on the first kProbeImages samples of the reference: kProbes of them,
+  /// fewer (at least kFewestProbes) where all together would take more than kProbeMacs
+  /// multiply-adds. Layers that multiply two activations get no gains: their noise is not followed.
   NoiseGains(const net::Graph&, const policies::FloatReference&, std::uint64_t seed = 0);
 
   double gain(const TensorSource&, NoiseShape, const std::string& layer) const;
   const std::vector<std::string>& layers() const { return layers_; }
 
-  static constexpr int kProbes = 16;
+  static constexpr int kProbes = 16, kFewestProbes = 2;
+  static constexpr double kProbeMacs = 0x1p39;  // some seconds
   static constexpr std::int64_t kProbeImages = 128;
   /// Relative size of a probe: small enough that ReLU and pooling hardly switch, large against
   /// float32 rounding (2^-24).

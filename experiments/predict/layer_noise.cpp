@@ -5,9 +5,34 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/stats/pairwise.hpp"
 #include "experiments/predict/noise_power.hpp"
 
 namespace numemu::experiments {
+namespace {
+
+/// Standard error in dB of the mean noise power, from its spread over the samples.
+double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
+  const std::int64_t samples = x.dim(0), each = samples > 0 ? x.size() / samples : 0;
+  if (samples < 2) return HUGE_VAL;
+  std::vector<double> power(static_cast<std::size_t>(samples));
+  for (std::int64_t s = 0; s < samples; ++s) {
+    power[s] = stats::pairwise_sum(each, [&](std::int64_t i) {
+      const double error = double{x.data[s * each + i]} - clean.data[s * each + i];
+      return error * error;
+    });
+  }
+  const double n = static_cast<double>(samples);
+  const double mean = stats::pairwise_sum(samples, [&](std::int64_t s) { return power[s]; }) / n;
+  const double spread = stats::pairwise_sum(samples, [&](std::int64_t s) {
+    return (power[s] - mean) * (power[s] - mean);
+  });
+  if (mean == 0) return 0;
+  return 10 / std::log(10.0) * std::sqrt(spread / (n - 1) / n) / mean;
+}
+
+}  // namespace
+
 std::string layer_verdict(double predicted_db, double measured) {
   if (predicted_db == HUGE_VAL && measured == HUGE_VAL) return "holds";
   const double distance = std::fabs(predicted_db - measured);
@@ -18,20 +43,30 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
                                          const policies::FloatReference& reference,
                                          FitCache& fits) {
   std::vector<TensorNoise> noises;
-  for (const std::string& name : net::gemm_layers(graph)) {
-    const policies::LayerRecipe layer = recipe.layer(name);
-    if (layer.weight) {
-      const net::Tensor& weight = net::weight_of(graph, name);
-      noises.push_back(predict_noise({name, net::Role::weight}, *layer.weight, weight,
-                                     policies::choose_scales(*layer.weight, weight), fits));
+  const auto predict = [&](const std::string& layer, net::Role role,
+                           const policies::RolePolicy& policy, const net::Tensor& x) {
+    const TensorSource source{layer, role};
+    if (policy.block != nullptr) {
+      if (policy.block->affine != Affine::sym || policy.axis == policies::BlockAxis::reduction)
+        return;  // no closed form
+      noises.push_back(predict_block_noise(source, policy, x, x.shape.back(), fits));
+      return;
     }
-    if (layer.activation) {
-      const net::Tensor& x = reference.inputs.at(name);
-      const std::vector<float> scales = policies::choose_scales(
-          *layer.activation, policies::first_samples(x, recipe.calibration_samples()));
-      noises.push_back(
-          predict_noise({name, net::Role::activation}, *layer.activation, x, scales, fits));
-    }
+    const net::Tensor calibration =
+        role == net::Role::weight
+            ? net::Tensor()
+            : policies::first_samples(x, recipe.calibration().samples);
+    noises.push_back(predict_noise(
+        source, policy, x,
+        policies::choose_scales(policy, role == net::Role::weight ? x : calibration), fits));
+  };
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const policies::LayerRecipe layer = recipe.layer(gemm.name);
+    if (layer.weight && gemm.weight != nullptr)
+      predict(gemm.name, net::Role::weight, *layer.weight, *gemm.weight);
+    if (layer.activation && gemm.weight != nullptr)
+      predict(gemm.name, net::Role::activation, *layer.activation,
+              reference.inputs.at(gemm.name));
   }
   return noises;
 }
@@ -74,9 +109,10 @@ LayerMeasurement measure_layers(const net::Graph& graph, policies::RecipeNumeric
           decibels(mean_square(clean->second), mean_square_difference(output, clean->second));
   };
   numerics.begin_step({});
-  const net::Tensor logits = net::forward(graph, reference.images, numerics, &observe);
+  const net::Tensor logits = net::forward(graph, reference.batch, numerics, &observe);
   measurement.output_db =
       decibels(mean_square(reference.logits), mean_square_difference(logits, reference.logits));
+  measurement.output_error = decibel_error(logits, reference.logits);
   return measurement;
 }
 

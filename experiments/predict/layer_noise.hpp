@@ -33,9 +33,10 @@ LayerPrediction predict_layers(const std::vector<TensorNoise>&, const NoiseGains
 
 struct LayerMeasurement {
   std::map<std::string, double> db;
-  double output_db = 0;  ///< at the network's output
+  double output_db = 0;     ///< at the network's output
+  double output_error = 0;  ///< its standard error in dB, the samples being a sample
 };
-/// Runs the quantized network on the reference's images beside the float32 outputs.
+/// Runs the quantized network on the reference's samples beside the float32 outputs.
 LayerMeasurement measure_layers(const net::Graph&, policies::RecipeNumerics&,
                                 const policies::FloatReference&);
 

@@ -4,10 +4,44 @@
 #include <cmath>
 
 #include "emu/stats/pairwise.hpp"
+#include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "policies/quantize_blocks.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
+namespace {
+
+BlockLayout layout_of(const TensorNoise& noise, const net::Tensor& x) {
+  const std::int64_t lines = noise.width > 0 ? x.size() / noise.width : 0;
+  return block_layout(*noise.policy.block, {lines, noise.width}, -1);
+}
+
+/// Element times scale, exact: at most 11 + 24 significant bits.
+std::vector<double> scaled_values(const TensorNoise& noise, const net::Tensor& x,
+                                  const RandomSource& random) {
+  policies::QuantizedTensor quantized;
+  policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
+  const std::int64_t size = x.size() / static_cast<std::int64_t>(noise.scales.size());
+  std::vector<double> values(x.data.size());
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    values[i] = static_cast<double>(quantized.element(i)) * noise.scales[i / size];
+  return values;
+}
+
+std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
+                                 const RandomSource& random) {
+  policies::BlockQuantization how;
+  how.format = noise.policy.block;
+  how.rule = &policies::find_scale_rule(noise.policy.scale, *noise.policy.block);
+  how.element = policies::conversion_of(noise.policy, random);
+  std::vector<float> y(x.data.size());
+  policies::quantize_blocks(how, layout_of(noise, x), x.data.data(), {}, y.data());
+  return {y.begin(), y.end()};
+}
+
+}  // namespace
+
 double TensorNoise::measured_db() const { return decibels(empirical.signal, measured_mse); }
 
 std::string TensorNoise::empirical_verdict() const {
@@ -48,17 +82,28 @@ TensorNoise predict_noise(const TensorSource& source, const policies::RolePolicy
   return noise;
 }
 
+TensorNoise predict_block_noise(const TensorSource& source, const policies::RolePolicy& policy,
+                                const net::Tensor& x, std::int64_t width, FitCache& fits) {
+  TensorNoise noise;
+  noise.source = source;
+  noise.policy = policy;
+  noise.n = x.size();
+  noise.width = width;
+  const BlockLayout layout = layout_of(noise, x);
+  noise.empirical = block_moments(policy, layout, x.data.data());
+  noise.fitted = fitted_block_noise(policy, layout, source, x.data.data(), fits);
+  return noise;
+}
+
 void measure_noise(TensorNoise& noise, const net::Tensor& x, std::uint64_t seed) {
   const RandomSource random = policies::operand_random(seed, noise.source.layer, noise.source.role,
                                                        0, net::GemmKind::fprop);
-  policies::QuantizedTensor quantized;
-  policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
+  const std::vector<double> values = noise.policy.block != nullptr
+                                         ? block_values(noise, x, random)
+                                         : scaled_values(noise, x, random);
   const double n = static_cast<double>(x.size());
-  const std::int64_t size = x.size() / static_cast<std::int64_t>(noise.scales.size());
   const auto square = [&](std::int64_t i) {
-    // At most 11 + 24 significant bits: the product is exact in float64.
-    const double error =
-        static_cast<double>(quantized.element(i)) * noise.scales[i / size] - x.data[i];
+    const double error = values[i] - x.data[i];
     return error * error;
   };
   noise.measured_mse = n > 0 ? stats::pairwise_sum(x.size(), square) / n : 0;

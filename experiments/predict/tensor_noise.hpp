@@ -22,6 +22,7 @@ struct TensorNoise {
   policies::RolePolicy policy;
   std::vector<float> scales;
   std::int64_t n = 0;
+  std::int64_t width = 0;             ///< block scales: elements of a line
   ErrorMoments empirical;             ///< from the float32 values and the scales, cell by cell
   std::optional<FittedNoise> fitted;  ///< from the best density; absent for a constant tensor
   double measured_mse = 0;    ///< from the quantizer's codes: mean of (element * scale - x)^2
@@ -38,6 +39,9 @@ struct TensorNoise {
 /// Predictions read x (float32), the policy and the scales; they never quantize.
 TensorNoise predict_noise(const TensorSource&, const policies::RolePolicy&, const net::Tensor& x,
                           std::vector<float> scales, FitCache&);
+/// The same for a role with block scales, in lines of `width` elements of x.
+TensorNoise predict_block_noise(const TensorSource&, const policies::RolePolicy&,
+                                const net::Tensor& x, std::int64_t width, FitCache&);
 
 /// Fills in what the quantizer does to the same tensor: the mean of (element * scale - x)^2 in
 /// float64, the product exact, and its standard error.

@@ -26,7 +26,10 @@ Json element_bits(const RoleRecord& role, const std::optional<double>& effective
 
 Json point_json(const Record& r) {
   const bool same = r.weight == r.activation;
-  const auto negated = [](const std::optional<double>& x) { return optional_json(x, -100); };
+  // Of a text the figures show bits per character instead of the share of right characters.
+  const auto percent = [&r](const std::optional<double>& x, double factor = 100) {
+    return r.bits_per_character ? Json() : optional_json(x, factor);
+  };
   return {{"i", r.position},
           {"label", r.label()},
           {"family", r.family()},
@@ -45,13 +48,16 @@ Json point_json(const Record& r) {
            r.weight.format == r.activation.format ? optional_json(r.weight.exponent_bits) : Json()},
           {"m",
            r.weight.format == r.activation.format ? optional_json(r.weight.mantissa_bits) : Json()},
-          {"top1", optional_json(r.top1, 100)},
-          {"low", optional_json(r.ci_low, 100)},
-          {"high", optional_json(r.ci_high, 100)},
-          {"change", optional_json(r.difference, 100)},
-          {"change_low", optional_json(r.difference_low, 100)},
-          {"change_high", optional_json(r.difference_high, 100)},
-          {"lost", negated(r.difference)},
+          {"top1", percent(r.top1)},
+          {"low", percent(r.ci_low)},
+          {"high", percent(r.ci_high)},
+          {"change", percent(r.difference)},
+          {"change_low", percent(r.difference_low)},
+          {"change_high", percent(r.difference_high)},
+          {"lost", percent(r.difference, -100)},
+          {"bpc", optional_json(r.bits_per_character)},
+          {"bpc_change", optional_json(r.bits_change())},
+          {"perplexity", optional_json(r.perplexity)},
           {"sqnr", optional_json(r.sqnr_db)},
           {"predicted", optional_json(r.predicted_sqnr_db)}};
 }
@@ -112,6 +118,20 @@ void add_layers(Json& out, const Record& r) {
   }
 }
 
+/// A cell of layer by format, for rows that quantize one layer alone.
+void add_sensitivity(Json& out, const Record& r) {
+  if (r.only_in.empty()) return;
+  out.push_back({{"layer", layer_words(r.only_in)},
+                 {"format", r.formats()},
+                 {"unit", r.unit},
+                 {"sqnr", optional_json(r.sqnr_db)},
+                 {"predicted", optional_json(r.predicted_sqnr_db)},
+                 {"lost", r.bits_per_character ? Json() : optional_json(r.difference, -100)},
+                 {"low", optional_json(r.difference_low, 100)},
+                 {"high", optional_json(r.difference_high, 100)},
+                 {"bpc_change", optional_json(r.bits_change())}});
+}
+
 Json diagonal_of(const Json& predictions) {
   if (predictions.empty()) return Json::array();
   double low = INFINITY, high = -INFINITY;
@@ -137,12 +157,15 @@ std::vector<std::string> swept_units(const std::vector<Record>& records) {
 
 Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
   Json points = Json::array(), baseline = Json::array(), predictions = Json::array(),
-       layers = Json::array();
+       layers = Json::array(), sensitivity = Json::array();
   for (const Record& r : records) {
+    add_sensitivity(sensitivity, r);
     add_layers(layers, r);
     add_predictions(predictions, r);
     if (r.quantized()) {
       points.push_back(point_json(r));
+    } else if (r.bits_per_character) {
+      baseline.push_back({{"bpc", *r.bits_per_character}});
     } else if (r.top1) {
       baseline.push_back({{"top1", *r.top1 * 100},
                           {"low", optional_json(r.ci_low, 100)},
@@ -157,6 +180,7 @@ Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
   out["diagonal"] = diagonal_of(predictions);
   out["predictions"] = std::move(predictions);
   out["layers"] = std::move(layers);
+  out["sensitivity"] = std::move(sensitivity);
   out["steps"] = step_records(formats);
   out["grids"] = grid_records(formats);
   out["tensors"] = histograms ? valid_histograms(*histograms) : Json::array();

@@ -31,8 +31,10 @@ bool drawable(const Json& tensor) {
 std::vector<SweptFormat> swept_formats(const std::vector<Record>& records) {
   std::set<std::string> names;
   for (const Record& r : records) {
-    for (const RoleRecord* role : {&r.weight, &r.activation}) {
-      if (role->quantized && role->bits && *role->bits <= kDrawableBits) names.insert(role->format);
+    for (const RoleRecord* role :
+         {&r.weight, &r.activation, &r.layer_weight, &r.layer_activation}) {
+      if (role->quantized && role->bits && *role->bits <= kDrawableBits)
+        names.insert(role->element.empty() ? role->format : role->element);
     }
   }
   std::vector<SweptFormat> out;

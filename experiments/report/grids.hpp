@@ -16,7 +16,8 @@ struct SweptFormat {
   double largest = 0;          ///< what the absmax scale maps the tensor's absolute maximum to
 };
 
-/// The formats of weights and activations of at most 10 bits, each once: float before int, then by
+/// The formats of weights and activations of at most 10 bits, of block formats the element's, each
+/// once: float before int, then by
 /// bits, then by name.
 std::vector<SweptFormat> swept_formats(const std::vector<Record>&);
 

@@ -46,6 +46,14 @@ bool has_data(const Json& meta, const Json& datasets) {
   });
 }
 
+/// A figure of a metric that these rows do not have is not missed: "quiet" figures are of special
+/// rows, and others give way to the field of the points that replaces theirs.
+bool is_missed(const Json& meta, const Json& datasets) {
+  if (json_text(meta, {"quiet"}) == "true") return false;
+  const std::string field = json_text(meta, {"replaced_by"});
+  return field.empty() || !has_data({{"data", "points"}, {"needs", field}}, datasets);
+}
+
 std::string control(const std::string& kind) {
   const auto select = [](const char* id, const char* label) {
     return fmt::format("<label for=\"{0}\">{1}</label> <select id=\"{0}\"></select> ", id, label);
@@ -88,7 +96,7 @@ std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
   for (const Figure& figure : ordered(charts)) {
     const std::string title = json_text(figure.meta, {"title"});
     if (!has_data(figure.meta, datasets)) {
-      absent.push_back(title);
+      if (is_missed(figure.meta, datasets)) absent.push_back(title);
       continue;
     }
     out += fmt::format(

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "formats/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 
@@ -15,8 +16,34 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-RoleRecord read_role(const Json& row, const char* role) {
-  const Json* json = json_at(row, {"point", "recipe", "roles", role});
+void describe_element(RoleRecord& out, const Format& format) {
+  if (format.kind != Kind::floating && format.kind != Kind::integer) return;
+  const bool floating = format.kind == Kind::floating;
+  out.family = floating ? "float" : "int";
+  out.bits = format.bits;
+  // An integer is a float without exponent: its magnitude bits stand in the mantissa's place.
+  out.exponent_bits = floating ? format.exponent_bits : 0;
+  out.mantissa_bits = floating ? format.mantissa_bits : format.bits - (format.is_signed ? 1 : 0);
+}
+
+/// The rows may be another version's: a name that is not known here is drawn as "other".
+void describe_format(RoleRecord& out) {
+  out.family = "other";
+  out.bits = out.exponent_bits = out.mantissa_bits = std::nullopt;
+  try {
+    if (block_format_meant(out.format).empty()) {
+      describe_element(out, find_format(out.format));
+      return;
+    }
+    const BlockFormat& block = find_block_format(out.format);
+    describe_element(out, *block.element);
+    out.element = block.element->name;
+    out.family = "block";
+  } catch (const Error&) {
+  }
+}
+
+RoleRecord read_role(const Json* json) {
   RoleRecord out;
   if (!json || !json->is_object()) return out;
   out.quantized = true;
@@ -27,21 +54,34 @@ RoleRecord read_role(const Json& row, const char* role) {
   out.granularity = json_text(*json, {"granularity"});
   out.axis = json_text(*json, {"axis"});
   out.mask = json_text(*json, {"mask"});
-  out.family = "other";
-  out.bits = out.exponent_bits = out.mantissa_bits = std::nullopt;
-  try {
-    const Format& format = find_format(out.format);
-    if (format.kind != Kind::floating && format.kind != Kind::integer) return out;
-    const bool floating = format.kind == Kind::floating;
-    out.family = floating ? "float" : "int";
-    out.bits = format.bits;
-    // An integer is a float without exponent: its magnitude bits stand in the mantissa's place.
-    out.exponent_bits = floating ? format.exponent_bits : 0;
-    out.mantissa_bits = floating ? format.mantissa_bits : format.bits - (format.is_signed ? 1 : 0);
-  } catch (const Error&) {
-    // Block formats have no row in the scalar table; they are drawn as "other".
-  }
+  describe_format(out);
   return out;
+}
+
+/// A unit's name, or its description where it has none.
+std::string unit_words(const Json* unit) {
+  if (!unit || unit->is_null()) return "";
+  if (unit->is_string()) return unit->get<std::string>();
+  if (const std::string name = json_text(*unit, {"name"}); !name.empty()) return name;
+  return unit->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// "fc*: weight mxfp4, fprop exact"; what a rule patches besides formats and units in JSON.
+std::string layer_rule(const Json& rule) {
+  std::string out;
+  for (const char* part : {"roles", "gemms"}) {
+    const Json* items = json_at(rule, {part});
+    if (!items || !items->is_object()) continue;
+    for (const auto& [name, item] : items->items()) {
+      std::string words =
+          part[0] == 'r' ? json_text(item, {"format"}) : unit_words(json_at(item, {"unit"}));
+      if (words.empty())
+        words =
+            item.is_null() ? "float32" : item.dump(-1, ' ', false, Json::error_handler_t::replace);
+      out += (out.empty() ? " " : ", ") + name + " " + words;
+    }
+  }
+  return layer_words(json_text(rule, {"match"})) + ":" + out;
 }
 
 std::string other_rules(const Json& row) {
@@ -65,19 +105,13 @@ std::string other_rules(const Json& row) {
   }
   if (const Json* layers = json_at(row, {"point", "recipe", "layers"});
       layers && layers->is_array()) {
-    for (const Json& layer : *layers) {
-      add("layer " + layer.dump(-1, ' ', false, Json::error_handler_t::replace));
-    }
+    for (const Json& layer : *layers) add(layer_rule(layer));
   }
   return out;
 }
 
 std::string unit_name(const Json& row, const char* gemm) {
-  const Json* unit = json_at(row, {"point", "recipe", "gemms", gemm, "unit"});
-  if (!unit || unit->is_null()) return "";
-  if (unit->is_string()) return unit->get<std::string>();
-  if (const std::string name = json_text(*unit, {"name"}); !name.empty()) return name;
-  return unit->dump(-1, ' ', false, Json::error_handler_t::replace);
+  return unit_words(json_at(row, {"point", "recipe", "gemms", gemm, "unit"}));
 }
 
 std::optional<double> bound(const Json& row, const char* key, std::size_t side) {
@@ -86,6 +120,19 @@ std::optional<double> bound(const Json& row, const char* key, std::size_t side) 
   const Json& value = (*pair)[side];
   if (!value.is_number() || !std::isfinite(value.get<double>())) return std::nullopt;
   return value.get<double>();
+}
+
+/// Where the base is float32 and one rule of `layers` alone quantizes.
+void read_only_layer(const Json& row, Record& r) {
+  const Json* layers = json_at(row, {"point", "recipe", "layers"});
+  if (r.weight.quantized || r.activation.quantized || !layers || !layers->is_array() ||
+      layers->size() != 1)
+    return;
+  const Json& rule = layers->front();
+  r.layer_weight = read_role(json_at(rule, {"roles", "weight"}));
+  r.layer_activation = read_role(json_at(rule, {"roles", "activation"}));
+  if (r.layer_weight.quantized || r.layer_activation.quantized)
+    r.only_in = json_text(rule, {"match"});
 }
 
 Record read_record(const Json& row, std::size_t position) {
@@ -100,8 +147,9 @@ Record read_record(const Json& row, std::size_t position) {
   r.seed = json_number(row, {"point", "seed"});
   if (!r.seed) r.seed = json_number(row, {"point", "recipe", "seed"});
   r.weights_digest = json_text(row, {"point", "weights"});
-  r.weight = read_role(row, "weight");
-  r.activation = read_role(row, "activation");
+  r.weight = read_role(json_at(row, {"point", "recipe", "roles", "weight"}));
+  r.activation = read_role(json_at(row, {"point", "recipe", "roles", "activation"}));
+  read_only_layer(row, r);
   r.unit = unit_name(row, "fprop");
   r.dgrad_unit = unit_name(row, "dgrad");
   r.wgrad_unit = unit_name(row, "wgrad");
@@ -114,6 +162,10 @@ Record read_record(const Json& row, std::size_t position) {
   r.ci_high = bound(row, "ci95", 1);
   r.loss = json_number(row, {"metrics", "loss"});
   r.sqnr_db = json_number(row, {"metrics", "sqnr_db"});
+  r.sqnr_error_db = json_number(row, {"metrics", "sqnr_error_db"});
+  r.bits_per_character = json_number(row, {"metrics", "bits_per_character"});
+  r.perplexity = json_number(row, {"metrics", "perplexity"});
+  r.baseline_bits_per_character = json_number(row, {"metrics", "baseline_bits_per_character"});
   r.baseline_top1 = json_number(row, {"metrics", "baseline_top1"});
   r.difference = json_number(row, {"metrics", "difference"});
   r.difference_low = bound(row, "difference_ci95", 0);
@@ -155,16 +207,30 @@ std::optional<double> Record::mean_bits() const {
   return bits_weight ? bits_weight : bits_activation;
 }
 
+std::optional<double> Record::bits_change() const {
+  if (!bits_per_character || !baseline_bits_per_character) return std::nullopt;
+  return *bits_per_character - *baseline_bits_per_character;
+}
+
 std::string Record::family() const {
-  if (!weight.quantized) return activation.family;
-  if (!activation.quantized || weight.family == activation.family) return weight.family;
+  const RoleRecord& w = only_in.empty() ? weight : layer_weight;
+  const RoleRecord& a = only_in.empty() ? activation : layer_activation;
+  if (!w.quantized) return a.family;
+  if (!a.quantized || w.family == a.family) return w.family;
   return "mixed";
 }
 
-std::string Record::label() const {
-  const std::string w = short_format(weight.format), a = short_format(activation.format);
+std::string Record::formats() const {
+  const std::string w = short_format((only_in.empty() ? weight : layer_weight).format),
+                    a = short_format((only_in.empty() ? activation : layer_activation).format);
   return w == a ? w : w + " / " + a;
 }
+
+std::string Record::label() const {
+  return only_in.empty() ? formats() : formats() + " in " + layer_words(only_in);
+}
+
+std::string layer_words(const std::string& glob) { return glob == "*" ? "all layers" : glob; }
 
 std::string short_format(const std::string& name) {
   const std::size_t digits = name.find_first_not_of("0123456789", 5);

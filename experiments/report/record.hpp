@@ -13,8 +13,9 @@ namespace numemu::experiments {
 struct RoleRecord {
   bool quantized = false;  ///< false: float32, and every other field is as constructed
   std::string format = "float32", rounding, overflow, scale, granularity, axis, mask;
-  std::string family =
-      "float";  ///< "float", "int", or "other" for formats without a row in the table
+  /// "float", "int", "block" for block formats, "other" for formats that this program has not.
+  std::string family = "float";
+  std::string element;  ///< of a block format, whose bits these are
   std::optional<int> bits = 32, exponent_bits = 8, mantissa_bits = 23;
 
   friend bool operator==(const RoleRecord&, const RoleRecord&) = default;
@@ -26,10 +27,14 @@ struct Record {
   std::string key, net, data, weights_digest, version;
   std::optional<double> eval_images, seed;
   RoleRecord weight, activation;
+  /// Where nothing but one rule of `layers` quantizes: its glob and its roles.
+  std::string only_in;
+  RoleRecord layer_weight, layer_activation;
   std::string unit, dgrad_unit, wgrad_unit;
   std::string other;  ///< further quantized roles and per-layer rules, in words; usually empty
   std::optional<double> bits_weight, bits_activation;
-  std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db;
+  std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db, sqnr_error_db;
+  std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
   const nlohmann::ordered_json* row = nullptr;  ///< the row itself, for its layers and tensors
@@ -37,9 +42,13 @@ struct Record {
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
   /// Mean of weight and activation bits, or the one that is known.
   std::optional<double> mean_bits() const;
-  /// "float", "int", "mixed" (weights and activations of different families), "other".
+  /// Change of the bits per character against float32: above 0 is worse.
+  std::optional<double> bits_change() const;
+  /// "float", "int", "block", "mixed" (weights and activations of different families), "other".
   std::string family() const;
   /// "int8", or "int4 / int8" (weights / activations) where they differ.
+  std::string formats() const;
+  /// The same; "mxfp4 in conv1" where one rule of `layers` alone quantizes.
   std::string label() const;
 };
 
@@ -48,6 +57,8 @@ std::vector<Record> read_records(const std::vector<nlohmann::ordered_json>& rows
 
 /// "e4m3fn" for "float8_e4m3fn": the name without what the chart already says.
 std::string short_format(const std::string& name);
+/// "conv1", and "all layers" for "*".
+std::string layer_words(const std::string& glob);
 /// The last parts of a unit's name: "f32.sequential" for "neutral.f32.sequential".
 std::string short_unit(const std::string& name);
 

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "formats/error.hpp"
+#include "formats/storage/json_guard.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -25,20 +25,14 @@ constexpr int kDeepest = 64;
 }  // namespace
 
 Json parse_json(const std::string& text, const std::string& where) {
-  std::vector<std::set<std::string>> keys;
-  const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kDeepest) throw Error(where + ": nested deeper than 64 levels");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key &&
-        !keys.back().insert(parsed.get<std::string>()).second) {
-      throw Error(
-          fmt::format("{}: key '{}' stands twice in one object", where, parsed.get<std::string>()));
-    }
-    return true;
-  };
+  guard_json(
+      text, kDeepest,
+      [&] { throw Error(fmt::format("{}: nested deeper than {} levels", where, kDeepest)); },
+      [&](const std::string& key) {
+        throw Error(fmt::format("{}: key '{}' stands twice in one object", where, key));
+      });
   try {
-    return Json::parse(text, callback);
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     const std::size_t at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + at, '\n');

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "formats/error.hpp"
+#include "formats/storage/json_guard.hpp"
+#include "formats/storage/npy_header.hpp"
 
 namespace numemu {
 namespace {
@@ -22,39 +22,19 @@ constexpr std::int64_t kLengthBytes = 8;
 constexpr char kMetadata[] = "__metadata__";
 static_assert(std::endian::native == std::endian::little, "the header length is copied as it is");
 
-/// Refuses what nlohmann/json would accept in silence: a key twice, and nesting that only wastes
-/// memory.
-class Guard {
- public:
-  explicit Guard(const std::string& path) : path_(path) {}
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if ((event == Event::object_start || event == Event::array_start) && depth >= kDeepest) {
-      throw Error(path_ + ": header: expected at most 3 levels of nesting");
-    }
-    if (event == Event::object_start) keys_[depth].clear();
-    if (event == Event::key && !keys_[depth - 1].insert(parsed.get<std::string>()).second) {
-      throw Error(fmt::format("{}: header: expected each key once, found {} twice", path_,
-                              quote_name(parsed.get<std::string>())));
-    }
-    return true;
-  }
-
- private:
-  const std::string& path_;
-  std::array<std::set<std::string>, kDeepest> keys_;
-};
-
 Json parse_json(const std::string& path, std::string_view text) {
   if (text.empty() || text.front() != '{') {
     throw Error(
         fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
   }
-  Guard guard(path);
+  guard_json(
+      text, kDeepest, [&] { throw Error(path + ": header: expected at most 3 levels of nesting"); },
+      [&](const std::string& key) {
+        throw Error(fmt::format("{}: header: expected each key once, found {} twice", path,
+                                quote_name(key)));
+      });
   try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-      return guard(depth, event, parsed);
-    });
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw Error(fmt::format("{}: byte {}: expected a JSON header, found a syntax error", path,
                             kLengthBytes + static_cast<std::int64_t>(error.byte) - 1));
@@ -92,7 +72,7 @@ class EntryReader {
           counted(data_bytes, "byte"), entry_.begin, entry_.end));
     }
     check_size();
-    return entry_;
+    return std::move(entry_);
   }
 
  private:
@@ -121,6 +101,8 @@ class EntryReader {
   std::vector<std::int64_t> numbers(const char* key) const {
     const Json& list = at(key);
     if (!list.is_array()) fail(fmt::format("{}: expected a list of numbers", key));
+    if (list.size() > kMostAxes)
+      fail(fmt::format("{}: expected at most {} numbers, found {}", key, kMostAxes, list.size()));
     std::vector<std::int64_t> out;
     for (const Json& number : list) {
       if (!number.is_number_unsigned() || number.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) {

@@ -1,22 +1,33 @@
-// What the float32 graph computes on the calibration images: the only values that scales and
+// What the float32 graph computes on the calibration samples: the only values that scales and
 // predictions may read.
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "emu/net/graph.hpp"
 
 namespace numemu::policies {
 
-/// Per multiplying layer, on a fixed batch: the activations it reads and the outputs it gives
-/// (after bias), in float32.
+/// Tensors by layer.
+using LayerTensors = std::map<std::string, net::Tensor, std::less<>>;
+
+/// Per multiplying layer, on a fixed batch, in float32. A layer that multiplies several times in a
+/// forward pass (recurrence) has all its tensors side by side: [batch, times, ...].
 struct FloatReference {
-  net::Tensor images;  ///< the batch, [n, height, width, channels]
-  std::map<std::string, net::Tensor, std::less<>> inputs;
-  std::map<std::string, net::Tensor, std::less<>> outputs;
+  std::vector<net::Tensor> batch;  ///< one per input of the graph, [samples, ...]
+  LayerTensors inputs;             ///< the activations it reads as left operand
+  LayerTensors
+      seconds;  ///< the right operand, of layers where that is an activation too (attention)
+  /// What its operator gives (after bias); of a product that is a part of its operator, what the
+  /// product gives.
+  LayerTensors outputs;
   net::Tensor logits;
+
+  std::int64_t samples() const { return batch.empty() ? 0 : batch.front().dim(0); }
 };
 
+FloatReference float_reference(const net::Graph&, std::vector<net::Tensor> batch);
 FloatReference float_reference(const net::Graph&, net::Tensor images);
 
 /// The first `samples` entries along axis 0.

@@ -1,6 +1,11 @@
 // Effective stored bits of a network under a recipe.
 #include "policies/recipe/bits.hpp"
 
+#include <map>
+#include <utility>
+
+#include "emu/net/gemm_layers.hpp"
+#include "formats/block_layout.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
@@ -9,38 +14,95 @@ namespace {
 constexpr double kFloat32Bits = 32;
 constexpr double kScaleBits = 32;
 
-/// Stored bits of `elements` elements cut into `channels` under a role's policy.
-double stored_bits(const std::optional<RolePolicy>& policy, std::int64_t elements,
-                   std::int64_t channels) {
-  if (!policy) return kFloat32Bits * elements;
-  const std::int64_t groups = policy->granularity == Granularity::channel ? channels : 1;
-  const std::int64_t scales = find_scale_rule(policy->scale).stores_scale ? groups : 0;
-  return static_cast<double>(policy->format->bits) * elements + kScaleBits * scales;
+/// A mean over elements.
+class Mean {
+ public:
+  void add(const std::optional<RolePolicy>& policy, const net::Shape& shape) {
+    bits_ += stored_bits(policy, shape);
+    elements_ += static_cast<double>(net::element_count(shape));
+  }
+  double value() const { return elements_ > 0 ? bits_ / elements_ : kFloat32Bits; }
+
+ private:
+  double bits_ = 0, elements_ = 0;
+};
+
+net::Shape one_sample(net::Shape shape) {
+  if (!shape.empty()) shape[0] = 1;
+  return shape;
+}
+
+/// The shape of every node's result for one sample.
+std::vector<net::Shape> node_shapes(const net::Graph& graph) {
+  std::vector<net::Shape> values;
+  for (const net::GraphInput& input : graph.inputs) {
+    values.push_back(input.shape);
+    values.back().insert(values.back().begin(), 1);
+  }
+  for (const net::Node& node : graph.nodes) {
+    std::vector<net::Shape> inputs;
+    for (const int v : node.inputs) inputs.push_back(values.at(static_cast<std::size_t>(v)));
+    values.push_back(node.op->output_shape(inputs));
+  }
+  return values;
 }
 
 }  // namespace
 
+double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& shape) {
+  const std::int64_t n = net::element_count(shape);
+  const std::int64_t last = shape.empty() ? 1 : shape.back();
+  if (n == 0) return 0;
+  if (!policy) return kFloat32Bits * static_cast<double>(n);
+  if (policy->block != nullptr) {
+    // Blocks of axis reduction run along the whole rows of a weight.
+    const std::int64_t length = policy->axis == BlockAxis::reduction ? n / shape[0] : last;
+    return static_cast<double>(n) *
+           stored_bits(*policy->block, block_layout(*policy->block, {n / length, length}, 1));
+  }
+  const std::int64_t groups = policy->granularity == Granularity::channel ? shape[0]
+                              : policy->granularity == Granularity::row   ? n / last
+                                                                          : 1;
+  const std::int64_t scales = find_scale_rule(policy->scale).stores_scale ? groups : 0;
+  return policy->format->bits * static_cast<double>(n) + kScaleBits * static_cast<double>(scales);
+}
+
 EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
                              const FloatReference& reference) {
-  double weight_bits = 0, weights = 0, activation_bits = 0, activations = 0;
-  for (const net::Node& node : graph.nodes) {
-    const auto input = reference.inputs.find(node.name);
-    const bool multiplies = input != reference.inputs.end();
-    const LayerRecipe layer = multiplies ? recipe.layer(node.name) : LayerRecipe{};
-    for (const net::Parameter& parameter : static_cast<const net::Op&>(*node.op).parameters()) {
-      const bool weight = multiplies && parameter.name.ends_with(".weight");
-      weight_bits += stored_bits(weight ? layer.weight : std::nullopt, parameter.value.size(),
-                                 parameter.value.dim(0));
-      weights += parameter.value.size();
+  Mean weight, activation, gradient, vector, output, saved, state, exchange;
+  std::map<const net::Tensor*, LayerRecipe> of_weight;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    const LayerRecipe r = recipe.layer(layer.name);
+    if (layer.weight != nullptr) of_weight[layer.weight] = r;
+    for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
+      const auto found = operands->find(layer.name);
+      if (found != operands->end()) activation.add(r.activation, one_sample(found->second.shape));
     }
-    if (multiplies) {
-      const std::int64_t per_image = input->second.size() / input->second.dim(0);
-      activation_bits += stored_bits(layer.activation, per_image, 1);
-      activations += per_image;
+    const auto result = reference.outputs.find(layer.name);
+    if (result == reference.outputs.end()) continue;
+    const net::Shape shape = one_sample(result->second.shape);
+    gradient.add(r.gradient_dgrad, shape);
+    gradient.add(r.gradient_wgrad, shape);
+    output.add(r.output, shape);
+  }
+  const std::vector<net::Shape> values = node_shapes(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const net::Node& node = graph.nodes[i];
+    const LayerRecipe r = recipe.layer(node.name);
+    const net::Shape& shape = values[graph.inputs.size() + i];
+    if (node.op->result() == net::ResultKind::vector) vector.add(r.vector, shape);
+    if (node.op->result() != net::ResultKind::view) saved.add(r.saved, shape);
+    for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
+      if (!parameter.trained) continue;
+      const auto found = of_weight.find(&parameter.value);
+      weight.add(found == of_weight.end() ? std::nullopt : found->second.weight,
+                 parameter.value.shape);
+      state.add(r.state, parameter.value.shape);
+      exchange.add(r.exchange, parameter.value.shape);
     }
   }
-  return {weights > 0 ? weight_bits / weights : kFloat32Bits,
-          activations > 0 ? activation_bits / activations : kFloat32Bits};
+  return {weight.value(), activation.value(), gradient.value(), vector.value(),
+          output.value(), saved.value(),      state.value(),    exchange.value()};
 }
 
 }  // namespace numemu::policies

@@ -6,13 +6,23 @@
 
 namespace numemu::policies {
 
-/// Bits per element, scales included (32 per tensor or channel), unquantized elements counted
-/// at 32. `weight` is the mean over all parameters, biases too; `activation` over the activations
-/// that products read, per image.
+/// Bits per element of full tensors, with scales (32 bits each; those of block formats as stored),
+/// zero points and tensor scales; elements that are not quantized count at 32. Tensors of a sample
+/// are counted with a batch of 1.
 struct EffectiveBits {
-  double weight = 32, activation = 32;
+  double weight = 32;      ///< over all trained parameters, biases too
+  double activation = 32;  ///< over the activations that products read
+  double gradient = 32;    ///< over the output gradients that products read, dgrad and wgrad each
+  double vector = 32;      ///< over the results of operators that are no products
+  double output = 32;      ///< over the results of products
+  double saved = 32;       ///< over the results of all operators: what backward may keep
+  double state = 32;       ///< over all trained parameters, for one tensor of optimizer state
+  double exchange = 32;    ///< over all trained parameters
 };
 
 EffectiveBits effective_bits(const Recipe&, const net::Graph&, const FloatReference&);
+
+/// Stored bits of one tensor under a role; 32 an element without one.
+double stored_bits(const std::optional<RolePolicy>&, const net::Shape&);
 
 }  // namespace numemu::policies

@@ -1,42 +1,18 @@
 // The layers entries of a recipe: patches laid over the base, later ones winning.
 #include "policies/recipe/layers.hpp"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
-#include "emu/unit/unit.hpp"
-#include "formats/format.hpp"
+#include "policies/recipe/error_at.hpp"
 #include "policies/recipe/roles.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {
 
-bool is_split(const Json& role) {
-  return role.is_object() && (role.contains("dgrad") || role.contains("wgrad"));
-}
-
-/// Key by key over a quantized role; a float32 role and a gradient split otherwise are replaced.
-void merge_role(Json& role, const Json& patch) {
-  if (!role.is_object() || !patch.is_object() || is_split(role) || is_split(patch)) {
-    role = patch;
-  } else {
-    for (const auto& item : patch.items()) role[item.key()] = item.value();
-  }
-}
-
-/// Aliases of formats, roundings and units replaced by their names, in a patch that has been
-/// checked.
-Json with_canonical_names(Json patch) {
-  for (auto& item : patch.items()) {
-    Json& value = item.value();
-    if (value.is_object()) value = with_canonical_names(value);
-    if (!value.is_string()) continue;
-    if (item.key() == "format") value = find_format(value.get<std::string>()).name;
-    if (item.key() == "rounding") value = to_string(parse_rounding(value.get<std::string>()));
-    if (item.key() == "unit") value = unit::find_unit(value.get<std::string>()).row().name;
-  }
-  return patch;
+/// The unit of a patch, null or absent for the default one.
+Json unit_of(const Json& gemm) {
+  return gemm.is_object() && gemm.contains("unit") ? gemm["unit"] : Json();
 }
 
 }  // namespace
@@ -44,28 +20,37 @@ Json with_canonical_names(Json patch) {
 Json merged_layer(const Json& base, const JsonReader& entry) {
   Json merged = {{"roles", base["roles"]}, {"gemms", base["gemms"]}};
   if (entry.has("roles")) {
-    const JsonReader roles = entry.member("roles");
-    roles.require_keys(role_names());
-    for (const auto& item : roles.value().items()) {
-      if (!item.value().is_null() && !item.value().is_object())
-        roles.member(item.key()).fail("an object or null");
-      merge_role(merged["roles"][item.key()], item.value());
-    }
+    const Json patched = patched_roles(base["roles"], entry.member("roles"));
+    merged["roles"] = canonical_roles(entry.member("roles").replaced_by(patched));
   }
   if (entry.has("gemms")) {
-    const JsonReader gemms = entry.member("gemms");
-    gemms.require_keys(kGemms);
-    for (const auto& item : gemms.value().items()) merged["gemms"][item.key()] = item.value();
+    static const Json kDefault = [] {
+      RecipeUnits none("");
+      return none.read(JsonReader(Json(), "recipe"));
+    }();
+    for (const auto& item : entry.value()["gemms"].items()) {
+      const Json unit = unit_of(item.value());
+      merged["gemms"][item.key()]["unit"] = unit.is_null() ? kDefault : unit;
+    }
   }
-  const Json raw = merged;
-  const JsonReader reader = entry.replaced_by(raw);
-  merged["roles"] = canonical_roles(reader.member("roles"));
-  merged["gemms"] = canonical_gemms(reader.member("gemms"));
-  require_units_take(merged, reader);
   return merged;
 }
 
-Json canonical_layers(const Json& base, const JsonReader& layers) {
+LayerRecipe typed_layer(const Json& merged, const RecipeUnits& units) {
+  LayerRecipe layer;
+  read_roles(merged["roles"], layer);
+  read_gemms(merged["gemms"], units, layer);
+  return layer;
+}
+
+void require_units_take(const LayerRecipe& layer, const JsonReader& where) {
+  for (std::size_t i = 0; i < kGemms.size(); ++i) {
+    at(where.member("gemms").member(kGemms[i]).member("unit"),
+       [&] { require_operands(layer, static_cast<net::GemmKind>(i), /*float32_too=*/false); });
+  }
+}
+
+Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits& units) {
   Json out = Json::array();
   if (layers.is_null()) return out;
   if (!layers.value().is_array()) layers.fail("an array");
@@ -74,12 +59,14 @@ Json canonical_layers(const Json& base, const JsonReader& layers) {
     entry.require_keys({"match", "roles", "gemms"});
     const JsonReader match = entry.member("match");
     if (!match.value().is_string()) match.fail("a glob on layer names");
-    merged_layer(base, entry);  // checks the entry against the base; entries that overlap are
-                                // checked again per layer
-    Json canonical = {{"match", match.text("")}};
-    if (entry.has("roles")) canonical["roles"] = with_canonical_names(entry.value()["roles"]);
-    if (entry.has("gemms")) canonical["gemms"] = with_canonical_names(entry.value()["gemms"]);
-    out.push_back(std::move(canonical));
+    Json patch = {{"match", match.text("")}};
+    if (entry.has("roles")) patch["roles"] = entry.value()["roles"];
+    if (entry.has("gemms")) patch["gemms"] = canonical_gemm_patches(entry.member("gemms"), units);
+    // Against the base; entries that overlap are checked again per layer.
+    const Json merged = merged_layer(base, entry.replaced_by(patch));
+    require_units_take(typed_layer(merged, units), entry);
+    if (entry.has("roles")) patch["roles"] = canonical_role_patches(patch["roles"]);
+    out.push_back(std::move(patch));
   }
   return out;
 }

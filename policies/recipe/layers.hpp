@@ -3,13 +3,18 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "formats/storage/json_reader.hpp"
+#include "policies/recipe/recipe_units.hpp"
 
 namespace numemu::policies {
 
-/// {"roles", "gemms"} of `base` with the entry's patch laid over, canonical. A quantized role is
-/// patched key by key; null, a float32 role and a gradient that is split otherwise are replaced.
+/// {"roles", "gemms"} of `base` with an entry's patch laid over, canonical. The entry's gemms are
+/// canonical already. Throws Error naming the key.
 Json merged_layer(const Json& base, const JsonReader& entry);
+/// The typed view of canonical {"roles", "gemms"}.
+LayerRecipe typed_layer(const Json& merged, const RecipeUnits&);
+/// Throws Error naming the key unless every quantized operand is one that its unit takes.
+void require_units_take(const LayerRecipe&, const JsonReader& where);
 /// The entries with canonical names, each checked against the base.
-Json canonical_layers(const Json& base, const JsonReader& layers);
+Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits&);
 
 }  // namespace numemu::policies

@@ -1,62 +1,133 @@
-// A tensor as codes and scales, the way a role's policy stores it.
+// A tensor as codes and scales, the way a role's policy without blocks stores it.
 #include "policies/recipe/quantized_tensor.hpp"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include "formats/codec.hpp"
+#include "formats/float_guard.hpp"
 #include "formats/value.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr int kNarrowBits = 8;
+// Elements that a thread converts together.
+constexpr std::int64_t kChunk = std::int64_t{1} << 16;
+
+std::vector<float> decoded(const Format& format) {
+  std::vector<float> values(std::size_t{1} << format.bits);
+  for (std::size_t code = 0; code < values.size(); ++code)
+    values[code] = static_cast<float>(to_double(decode(format, code)));
+  return values;
+}
+
+/// body(group, begin, end) over all elements of groups of `size`, in pieces of about kChunk.
+template <class Body>
+void for_each_piece(std::int64_t groups, std::int64_t size, const Body& body) {
+  if (groups == 0 || size == 0) return;
+  const std::int64_t pieces = (size + kChunk - 1) / kChunk;
+  const std::int64_t together = std::max<std::int64_t>(1, kChunk / size);
+  const std::int64_t tasks = (groups + together - 1) / together * pieces;
+#pragma omp parallel for schedule(static) if (tasks > 1)
+  for (std::int64_t task = 0; task < tasks; ++task) {
+    const FloatGuard guard;
+    const std::int64_t first = task / pieces * together, piece = task % pieces * kChunk;
+    for (std::int64_t g = first; g < std::min(first + together, groups); ++g)
+      body(g, g * size + piece, g * size + std::min(piece + kChunk, size));
+  }
+}
+
+template <class Code>
+FlagCounts convert(const Conversion& conversion, const float* x, std::int64_t n,
+                   const std::vector<float>& scales, std::int64_t first, Code* codes) {
+  const std::int64_t groups = static_cast<std::int64_t>(scales.size());
+  FlagCounts flags;
+  for_each_piece(groups, groups == 0 ? 0 : n / groups,
+                 [&](std::int64_t g, std::int64_t begin, std::int64_t end) {
+                   const FlagCounts piece = quantize_codes(conversion, x + begin, end - begin,
+                                                           scales[g], codes + begin, first + begin);
+#pragma omp critical(numemu_quantized_tensor)
+                   flags += piece;
+                 });
+  return flags;
+}
+
+template <class Code>
+void decode_all(const float* table, const Code* codes, const std::vector<float>& scales,
+                std::int64_t n, float* y) {
+  const std::int64_t groups = static_cast<std::int64_t>(scales.size());
+  for_each_piece(groups, groups == 0 ? 0 : n / groups,
+                 [&](std::int64_t g, std::int64_t begin, std::int64_t end) {
+                   const float scale = scales[g];
+                   for (std::int64_t i = begin; i < end; ++i) y[i] = table[codes[i]] * scale;
+                 });
+}
 
 }  // namespace
 
-float QuantizedTensor::element(std::int64_t i) const {
-  if (format->bits <= kNarrowBits) return decode_table(*format)[narrow[i]];
-  return static_cast<float>(to_double(decode(*format, wide[i])));
+const float* value_table(const Format& format) {
+  if (format.bits <= kNarrowBits) return decode_table(format);
+  static std::mutex mutex;
+  static std::map<const Format*, std::vector<float>> tables;
+  const std::lock_guard lock(mutex);
+  std::vector<float>& table = tables[&format];
+  if (table.empty()) table = decoded(format);
+  return table.data();
 }
 
-Conversion conversion_of(const RolePolicy& policy, const RandomSource& random) {
-  Conversion conversion;
-  conversion.format = policy.format;
-  conversion.rounding = policy.rounding;
-  conversion.overflow = policy.overflow;
-  conversion.symmetric = true;
-  conversion.random = random;
-  return conversion;
+float QuantizedTensor::element(std::int64_t i) const {
+  return value_table(*format)[is_narrow() ? narrow[i] : wide[i]];
+}
+
+void QuantizedTensor::values(float* y) const {
+  const float* const table = value_table(*format);
+  if (is_narrow()) {
+    decode_all(table, narrow.data(), scales, static_cast<std::int64_t>(narrow.size()), y);
+  } else {
+    decode_all(table, wide.data(), scales, static_cast<std::int64_t>(wide.size()), y);
+  }
+}
+
+std::vector<float> choose_scales(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
+                                 std::int64_t groups) {
+  std::vector<float> scales(static_cast<std::size_t>(groups));
+  const std::int64_t size = groups == 0 ? 0 : n / groups;
+  if (groups == 1) {
+    scales[0] = quantizer.scale(x, n);
+    return scales;
+  }
+#pragma omp parallel for schedule(static) if (n > kChunk)
+  for (std::int64_t g = 0; g < groups; ++g) scales[g] = quantizer.scale(x + g * size, size);
+  return scales;
 }
 
 std::vector<float> choose_scales(const RolePolicy& policy, const net::Tensor& x) {
-  const Conversion conversion = conversion_of(policy);
-  const ScaleRule& rule = find_scale_rule(policy.scale);
-  const std::int64_t groups = policy.granularity == Granularity::channel ? x.dim(0) : 1;
-  const std::int64_t size = groups == 0 ? 0 : x.size() / groups;
-  std::vector<float> scales;
-  for (std::int64_t g = 0; g < groups; ++g)
-    scales.push_back(rule.scale({x.data.data() + g * size, size, &conversion}));
-  return scales;
+  const std::int64_t groups = policy.granularity == Granularity::channel ? x.dim(0)
+                              : policy.granularity == Granularity::row && x.dim(-1) > 0
+                                  ? x.size() / x.dim(-1)
+                                  : 1;
+  return choose_scales(RoleQuantizer(policy), x.data.data(), x.size(), groups);
+}
+
+void quantize_tensor(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
+                     std::vector<float> scales, const RandomPiece& random, QuantizedTensor& out) {
+  const Conversion conversion = quantizer.conversion(random.source);
+  out.format = conversion.format;
+  out.scales = std::move(scales);
+  const bool narrow = out.is_narrow();
+  out.narrow.resize(static_cast<std::size_t>(narrow ? n : 0));
+  out.wide.resize(static_cast<std::size_t>(narrow ? 0 : n));
+  out.flags = narrow ? convert(conversion, x, n, out.scales, random.first, out.narrow.data())
+                     : convert(conversion, x, n, out.scales, random.first, out.wide.data());
 }
 
 void quantize_tensor(const RolePolicy& policy, const net::Tensor& x,
                      const std::vector<float>& scales, const RandomSource& random,
                      std::int64_t first, QuantizedTensor& out) {
-  const Conversion conversion = conversion_of(policy, random);
-  out.format = policy.format;
-  out.scales = scales;
-  out.flags = {};
-  const std::int64_t groups = static_cast<std::int64_t>(scales.size());
-  const std::int64_t size = x.size() / groups;
-  const bool narrow = policy.format->bits <= kNarrowBits;
-  out.narrow.resize(narrow ? x.size() : 0);
-  out.wide.resize(narrow ? 0 : x.size());
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const std::int64_t begin = g * size;
-    out.flags += narrow ? quantize_codes(conversion, x.data.data() + begin, size, scales[g],
-                                         out.narrow.data() + begin, first + begin)
-                        : quantize_codes(conversion, x.data.data() + begin, size, scales[g],
-                                         out.wide.data() + begin, first + begin);
-  }
+  quantize_tensor(RoleQuantizer(policy), x.data.data(), x.size(), scales, {random, first}, out);
 }
 
 }  // namespace numemu::policies

@@ -3,25 +3,27 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "formats/error.hpp"
-#include "formats/format.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/layers.hpp"
+#include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
+#include "policies/recipe/update_json.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
 
-}  // namespace
-
-std::string RolePolicy::describe() const {
-  return fmt::format("{} {} {} {}/{}", format->name, to_string(rounding), to_string(overflow),
-                     scale, granularity == Granularity::tensor ? "tensor" : "channel");
+/// Where the files that a recipe names are sought.
+std::string folder_of(const std::string& where) {
+  return std::filesystem::path(where).parent_path().string();
 }
+
+}  // namespace
 
 const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind kind) const {
   if (role == net::Role::weight) return weight;
@@ -29,10 +31,8 @@ const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind
   return kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad;
 }
 
-const std::string& LayerRecipe::unit(net::GemmKind kind) const {
-  return kind == net::GemmKind::dgrad   ? dgrad_unit
-         : kind == net::GemmKind::wgrad ? wgrad_unit
-                                        : fprop_unit;
+const unit::Unit& LayerRecipe::unit(net::GemmKind kind) const {
+  return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
 }
 
 Recipe::Recipe() { *this = parse(Json{{"numemu_recipe", 1}}, "recipe"); }
@@ -50,51 +50,30 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
 
   Recipe recipe(0);
   recipe.seed_ = static_cast<std::uint64_t>(root.member("seed").integer(0, 0, kLargestSeed));
+  const auto units = std::make_shared<RecipeUnits>(folder_of(where));
   Json out = {{"numemu_recipe", 1}, {"seed", recipe.seed_}};
   out["roles"] = canonical_roles(root.member("roles"));
-  out["gemms"] = canonical_gemms(root.member("gemms"));
-  require_units_take(out, root);
-
-  const JsonReader update = root.member("update");
-  if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale"});
-  out["update"] = {
-      {"optimizer", update.member("optimizer").one_of("adam", {"adam", "sgd"}, "optimizer")},
-      {"master", update.member("master").one_of("float32", {"float32"}, "master format")},
-      {"rounding", update.member("rounding").one_of("rne", {"rne"}, "update rounding")},
-      {"loss_scale", update.member("loss_scale").one_of("none", {"none"}, "loss scale policy")}};
-  const JsonReader calibrate = root.member("calibrate");
-  if (!calibrate.is_null()) calibrate.require_keys({"rule", "samples"});
-  recipe.calibration_samples_ = calibrate.member("samples").integer(512, 1, 512);
-  out["calibrate"] = {
-      {"rule", calibrate.member("rule").one_of("absmax", {"absmax"}, "calibration rule")},
-      {"samples", recipe.calibration_samples_}};
-  out["layers"] = canonical_layers(out, root.member("layers"));
+  out["gemms"] = canonical_gemms(root.member("gemms"), *units);
+  require_units_take(typed_layer(out, *units), root);
+  recipe.update_ = read_update(root.member("update"));
+  out["update"] = update_json(recipe.update_);
+  recipe.calibration_ = read_calibration(root.member("calibrate"));
+  out["calibrate"] = calibration_json(recipe.calibration_);
+  out["layers"] = canonical_layers(out, root.member("layers"), *units);
   recipe.json_ = std::make_shared<const Json>(std::move(out));
+  recipe.units_ = units;
   return recipe;
 }
 
 LayerRecipe Recipe::layer(std::string_view name) const {
   Json merged = {{"roles", (*json_)["roles"]}, {"gemms", (*json_)["gemms"]}};
+  const std::string where = fmt::format("recipe: layer {}", name);
   for (const Json& entry : (*json_)["layers"]) {
-    if (glob_match(entry["match"].get<std::string>(), name)) {
-      merged = merged_layer(merged, JsonReader(entry, fmt::format("recipe: layer {}", name)));
-    }
+    if (glob_match(entry["match"].get<std::string>(), name))
+      merged = merged_layer(merged, JsonReader(entry, where));
   }
-  const Json& roles = merged["roles"];
-  const auto role = [&](const Json& value) -> std::optional<RolePolicy> {
-    if (value.is_null()) return std::nullopt;
-    return read_role(JsonReader(value, "recipe"));
-  };
-  const Json& gradient = roles["gradient"];
-  const bool split = gradient.is_object() && gradient.contains("dgrad");
-  LayerRecipe layer;
-  layer.weight = role(roles["weight"]);
-  layer.activation = role(roles["activation"]);
-  layer.gradient_dgrad = role(split ? gradient["dgrad"] : gradient);
-  layer.gradient_wgrad = role(split ? gradient["wgrad"] : gradient);
-  layer.fprop_unit = merged["gemms"]["fprop"]["unit"];
-  layer.dgrad_unit = merged["gemms"]["dgrad"]["unit"];
-  layer.wgrad_unit = merged["gemms"]["wgrad"]["unit"];
+  LayerRecipe layer = typed_layer(merged, *units_);
+  require_units_take(layer, JsonReader(merged, where));
   return layer;
 }
 

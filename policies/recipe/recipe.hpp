@@ -9,34 +9,47 @@
 #include <vector>
 
 #include "emu/net/numerics.hpp"
-#include "formats/format.hpp"
-#include "formats/rounding.hpp"
+#include "emu/unit/unit.hpp"
+#include "policies/recipe/role_policy.hpp"
 
 namespace numemu::policies {
 
-enum class Granularity : std::uint8_t { tensor, channel };
+class RecipeUnits;
 
-/// How one role is quantized. A role that is absent stays float32.
-struct RolePolicy {
-  const Format* format = nullptr;
-  Rounding rounding;
-  Overflow overflow = Overflow::saturate;
-  std::string scale;  ///< name of a scale rule
-  Granularity granularity = Granularity::tensor;
-
-  /// "float8_e4m3fn rne saturate absmax/tensor"
-  std::string describe() const;
-};
-
-/// What one layer's GEMMs use.
+/// What one layer uses.
 struct LayerRecipe {
   std::optional<RolePolicy> weight, activation;
   std::optional<RolePolicy> gradient_dgrad,
       gradient_wgrad;  ///< a gradient may be split by the GEMM that reads it
-  std::string fprop_unit, dgrad_unit, wgrad_unit;
+  /// Results of operators that are no GEMM; GEMM results before the bias; contexts kept for
+  /// backward; optimizer state; what workers send.
+  std::optional<RolePolicy> vector, output, saved, state, exchange;
+  std::shared_ptr<const unit::Unit> fprop, dgrad, wgrad;
 
   const std::optional<RolePolicy>& role(net::Role, net::GemmKind) const;
-  const std::string& unit(net::GemmKind) const;
+  const unit::Unit& unit(net::GemmKind) const;
+};
+
+/// The factor on the loss before backward.
+struct LossScale {
+  enum class Kind : std::uint8_t { none, fixed, dynamic } kind = Kind::none;
+  double value = 1;                     ///< fixed factor, or the first of a dynamic one
+  std::int64_t growth_interval = 2000;  ///< dynamic: steps without overflow before it doubles
+};
+
+/// How parameters are updated.
+struct UpdatePolicy {
+  std::string optimizer;           ///< a name of net::optimizer_names()
+  const Format* master = nullptr;  ///< null: float32; else weights are kept in its values
+  Rounding rounding;               ///< of w + delta to the master format
+  LossScale loss_scale;
+};
+
+/// Where static activation scales come from.
+struct CalibrationPolicy {
+  enum class Rule : std::uint8_t { absmax, percentile, mse, kl, dynamic } rule = Rule::absmax;
+  double percentile = 100;     ///< of |x|, in (0, 100]
+  std::int64_t samples = 512;  ///< calibration samples used
 };
 
 /// A validated recipe. The JSON text is its identity; the typed view is per layer.
@@ -46,14 +59,15 @@ class Recipe {
   Recipe();
   /// Fills in documented defaults and checks every key and value. Throws Error naming the key and
   /// what was expected; a value whose policy does not exist is refused by name. `where` starts the
-  /// message (a file name).
+  /// message (a file name); a unit's file is sought beside it.
   static Recipe parse(const nlohmann::ordered_json&, const std::string& where);
   static Recipe parse_text(const std::string& text, const std::string& where);
 
   /// The canonical form: every key present, canonical names.
   const nlohmann::ordered_json& json() const { return *json_; }
   std::uint64_t seed() const { return seed_; }
-  std::int64_t calibration_samples() const { return calibration_samples_; }
+  const UpdatePolicy& update() const { return update_; }
+  const CalibrationPolicy& calibration() const { return calibration_; }
   /// The numerics of a layer: base, then every matching entry of `layers` in order.
   LayerRecipe layer(std::string_view name) const;
   /// Throws Error naming the first pattern of `layers` that matches none of the names.
@@ -62,8 +76,10 @@ class Recipe {
  private:
   explicit Recipe(std::uint64_t seed) : seed_(seed) {}
   std::shared_ptr<const nlohmann::ordered_json> json_;
+  std::shared_ptr<const RecipeUnits> units_;
   std::uint64_t seed_ = 0;
-  std::int64_t calibration_samples_ = 512;
+  UpdatePolicy update_;
+  CalibrationPolicy calibration_;
 };
 
 /// Whether a glob (* any run, ? one character) matches a whole name.

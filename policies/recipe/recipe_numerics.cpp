@@ -1,5 +1,4 @@
-// A recipe as the answers to a network's questions: operands quantized, multiplied on a unit,
-// scaled back.
+// A recipe bound to a graph: its layers, calibration, steps, counts and state.
 #include "policies/recipe/recipe_numerics.hpp"
 
 #include <fmt/format.h>
@@ -7,165 +6,211 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/state_bytes.hpp"
+#include "policies/recipe/thread_step.hpp"
 
 namespace numemu::policies {
 namespace {
 
-/// Index of the first sample of the batch that this thread evaluates: random bits belong to images,
-/// not to batches.
-thread_local std::int64_t first_sample = 0;
-/// Phase of the step this thread is in.
-thread_local net::Phase phase = net::Phase::inference;
+constexpr const char* kLossScaleState = "recipe/loss_scale";
 
-void count(const FlagCounts& flags, OperandCounts& counts) {
-  counts.elements += flags.elements;
-  counts.overflow += flags.overflow;
-  counts.underflow += flags.underflow;
-  counts.invalid += flags.invalid;
+std::string history_name(std::string_view layer, net::Role role, net::GemmKind kind) {
+  return fmt::format("recipe/history/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
 }
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
+std::string counts_name(std::string_view layer, net::Role role, net::GemmKind kind) {
+  return fmt::format("recipe/counts/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
 }
 
-/// One side of a product ready for the unit.
-struct ReadySide {
-  unit::Operand operand;
-  const std::vector<float>* scales = nullptr;  ///< null: no scale
-};
+void load_counts(const std::string& name, const std::string& bytes, SharedCounts& counts) {
+  const std::vector<std::uint64_t> n = from_bytes(name, bytes);
+  if (n.size() != 4)
+    throw Error("state " + name + ": expected 4 numbers, found " + std::to_string(n.size()));
+  const auto at = [&](int i) { return static_cast<std::int64_t>(n[i]); };
+  counts.set({at(0), at(1), at(2), at(3)});
+}
 
-/// D = RNE(alpha * D), alpha of column n = RNE(scale of A * scale of B's row n).
-void apply_scales(const ReadySide& a, const ReadySide& b, std::int64_t m, std::int64_t n,
-                  float* d) {
-  if (a.scales == nullptr && b.scales == nullptr) return;
-  static const std::vector<float> kOne = {1.0f};
-  const std::vector<float>& sa = a.scales ? *a.scales : kOne;
-  const std::vector<float>& sb = b.scales ? *b.scales : kOne;
-  std::vector<float> alpha(n);
-  for (std::int64_t j = 0; j < n; ++j) alpha[j] = sa[0] * sb[sb.size() == 1 ? 0 : j];
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) d[i * n + j] *= alpha[j];
-  }
+void require_no_history(const std::optional<RolePolicy>& policy, std::string_view layer,
+                        const char* role, const std::string& where) {
+  if (!policy || policy->history == 0) return;
+  throw Error(
+      fmt::format("{}: roles.{}.scale of {}: expected a scale of the tensor in hand; delayed "
+                  "scaling serves weight, activation and gradient",
+                  where, role, layer));
 }
 
 }  // namespace
 
 RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role role,
-                            std::int64_t step, net::GemmKind kind) {
+                            std::int64_t step, net::GemmKind kind, std::int64_t repetition) {
   RandomSource source;
   source.seed = seed;
   source.stream = Stream::quantize;
+  const std::string times = repetition == 0 ? "" : fmt::format(".{}", repetition);
   source.tensor = tensor_word(
-      fmt::format("{}/{}/{}/{}", layer, net::to_string(role), step, net::to_string(kind)));
+      fmt::format("{}/{}/{}{}/{}", layer, net::to_string(role), step, times, net::to_string(kind)));
   return source;
-}
-
-const unit::Unit& RecipeNumerics::Layer::unit(net::GemmKind kind) const {
-  return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
 }
 
 RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
                                const std::string& where)
-    : recipe_(recipe) {
-  const std::vector<std::string> names = net::gemm_layers(graph);
-  recipe.require_matches(names, where);
-  for (const std::string& name : names) {
-    Layer& layer = layers_[name];
-    layer.recipe = recipe.layer(name);
-    layer.fprop = &unit::find_unit(layer.recipe.fprop_unit);
-    layer.dgrad = &unit::find_unit(layer.recipe.dgrad_unit);
-    layer.wgrad = &unit::find_unit(layer.recipe.wgrad_unit);
+    : recipe_(recipe), loss_scaler_(recipe.update().loss_scale) {
+  std::vector<std::string> names = net::gemm_layer_names(graph);
+  for (const std::string& name : names)
+    layers_[name] = std::make_unique<RecipeLayer>(recipe.layer(name));
+  for (const net::Node& node : graph.nodes) {
+    auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
+    const LayerRecipe& r = stored->recipe;
+    stores_ = stores_ || r.vector || r.saved || r.state || r.exchange;
+    require_no_history(r.vector, node.name, "vector", where);
+    require_no_history(r.output, node.name, "output", where);
+    require_no_history(r.saved, node.name, "saved", where);
+    require_no_history(r.state, node.name, "state", where);
+    require_no_history(r.exchange, node.name, "exchange", where);
+    if (!layers_.contains(node.name)) names.push_back(node.name);
   }
+  recipe.require_matches(names, where);
+  for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
 }
 
 void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
-  for (const net::Node& node : graph.nodes) {
-    const auto found = layers_.find(node.name);
-    if (found == layers_.end()) continue;
-    Layer& layer = found->second;
-    if (layer.recipe.weight) {
-      const net::Tensor* weight = net::weight_of(node);
-      quantize_tensor(
-          *layer.recipe.weight, *weight, choose_scales(*layer.recipe.weight, *weight),
-          operand_random(recipe_.seed(), node.name, net::Role::weight, 0, net::GemmKind::fprop), 0,
-          layer.weight);
-      count(layer.weight.flags, layer.counts);
-    }
-    if (layer.recipe.activation) {
-      layer.activation_scales = choose_scales(
-          *layer.recipe.activation,
-          first_samples(reference.inputs.at(node.name), recipe_.calibration_samples()));
-    }
+  for (const net::GemmLayer& found : net::gemm_layers(graph)) {
+    RecipeLayer& layer = *layers_.at(found.name);
     layer.frozen = true;
+    layer.weight_ready = false;
+    layer.activation_scale.reset();
+    layer.second_scale.reset();
+    if (!layer.activation) continue;
+    const RolePolicy& policy = layer.activation->policy();
+    if (!has_static_scale(recipe_.calibration(), policy)) continue;
+    const auto input = reference.inputs.find(found.name);
+    if (input == reference.inputs.end())
+      throw Error("calibration: the reference has no activations of layer " + found.name);
+    layer.activation_scale = static_scale(recipe_.calibration(), policy, reference, input->second);
+    const auto second = reference.seconds.find(found.name);
+    if (second != reference.seconds.end())
+      layer.second_scale = static_scale(recipe_.calibration(), policy, reference, second->second);
   }
+  frozen_ = true;
 }
 
 void RecipeNumerics::require_trainable(const std::string& where) const {
+  const auto refuse = [&](const std::optional<RolePolicy>& policy, Granularity granularity,
+                          const char* role, const char* why, const std::string& layer) {
+    if (!policy || policy->granularity != granularity) return;
+    throw Error(fmt::format(
+        "{}: roles.{}.granularity: expected 'tensor' in training: {} of layer "
+        "{} reduces along the axis of the {} scales",
+        where, role, why, layer, granularity == Granularity::channel ? "channel" : "row"));
+  };
   for (const auto& [name, layer] : layers_) {
-    if (layer.recipe.weight && layer.recipe.weight->granularity == Granularity::channel) {
-      throw Error(
-          fmt::format("{}: roles.weight.granularity: expected 'tensor' in training: dgrad of "
-                      "layer {} reduces along the axis of the channel scales",
-                      where, name));
-    }
+    const LayerRecipe& r = layer->recipe;
+    refuse(r.weight, Granularity::channel, "weight", "dgrad", name);
+    refuse(r.weight, Granularity::row, "weight", "dgrad", name);
+    refuse(r.activation, Granularity::row, "activation", "wgrad", name);
+    refuse(r.gradient_wgrad, Granularity::row, "gradient", "wgrad", name);
   }
 }
 
 void RecipeNumerics::begin_step(const net::Step& step) {
-  phase = step.phase;
-  if (step.phase == net::Phase::training) training_step_ = step.index;
-  first_sample = step.phase == net::Phase::inference && step.samples && !step.samples->empty()
-                     ? step.samples->front()
-                     : 0;
+  ThreadStep& here = thread_step();
+  here.phase = step.phase;
+  here.first_sample = 0;
+  if (step.phase == net::Phase::inference) {
+    if (step.samples != nullptr && !step.samples->empty())
+      here.first_sample = step.samples->front();
+    return;
+  }
+  training_step_ = step.index;
+  for (auto& [name, layer] : layers_) {
+    layer->products_in_step = {0, 0, 0};
+    layer->clipped.clear();
+  }
 }
 
-const RecipeNumerics::Layer& RecipeNumerics::layer(std::string_view name) const {
+void RecipeNumerics::end_step(const net::Step& step) {
+  if (step.phase != net::Phase::training) return;
+  for (auto& [name, layer] : layers_) {
+    for (auto& [key, history] : layer->histories)
+      history.end_step(layer->quantizer(key.first, key.second)->policy().history);
+  }
+}
+
+RecipeLayer& RecipeNumerics::layer(std::string_view name) const {
   const auto found = layers_.find(name);
   if (found == layers_.end()) throw Error(fmt::format("no layer '{}' multiplies", name));
-  return found->second;
+  return *found->second;
+}
+
+const LayerRecipe& RecipeNumerics::recipe(std::string_view name) const {
+  return layer(name).recipe;
+}
+
+OperandCounts RecipeNumerics::counts(std::string_view name, net::GemmKind kind,
+                                     net::Role role) const {
+  return layer(name).count(kind, role).get();
+}
+
+OperandCounts RecipeNumerics::counts(std::string_view name, net::GemmKind kind) const {
+  OperandCounts sum;
+  for (const net::Role role : kRoles) sum += counts(name, kind, role);
+  return sum;
 }
 
 void RecipeNumerics::reset_counts() {
   for (auto& [name, layer] : layers_) {
-    layer.counts.elements = layer.counts.overflow = 0;
-    layer.counts.underflow = layer.counts.invalid = 0;
-    if (layer.frozen && layer.recipe.weight) count(layer.weight.flags, layer.counts);
+    for (auto& kind : layer->counts) {
+      for (SharedCounts& operand : kind) operand.set({});
+    }
+    if (layer->weight_ready)
+      layer->count(net::GemmKind::fprop, net::Role::weight).add(layer->frozen_weight.flags);
   }
 }
 
-void RecipeNumerics::product(const net::Product& product) {
-  Layer& layer = layers_.find(product.layer)->second;
-  thread_local QuantizedTensor scratch_a, scratch_b;
+float RecipeNumerics::loss_scale() { return loss_scaler_.value(); }
 
-  const auto ready = [&](const net::ProductSide& side, QuantizedTensor& scratch) -> ReadySide {
-    const std::optional<RolePolicy>& policy = layer.recipe.role(side.role, product.kind);
-    if (!policy) return {{&float32(), side.source->data.data(), side.gather}, nullptr};
-    if (layer.frozen && side.role == net::Role::weight)
-      return {{policy->format, layer.weight.codes(), side.gather}, &layer.weight.scales};
-    const bool inference = phase == net::Phase::inference;
-    const std::int64_t step = inference ? 0 : training_step_.load();
-    const std::int64_t batch = std::max<std::int64_t>(1, side.source->dim(0));
-    const std::int64_t first = inference ? first_sample * (side.source->size() / batch) : 0;
-    quantize_tensor(*policy, *side.source,
-                    layer.frozen ? layer.activation_scales : choose_scales(*policy, *side.source),
-                    operand_random(recipe_.seed(), product.layer, side.role, step, product.kind),
-                    first, scratch);
-    count(scratch.flags, layer.counts);
-    return {{policy->format, scratch.codes(), side.gather}, &scratch.scales};
-  };
-  const ReadySide a = ready(product.a, scratch_a);
-  const ReadySide b = ready(product.b, scratch_b);
+bool RecipeNumerics::accept_gradients(const std::vector<net::Tensor>& gradients) {
+  return loss_scaler_.accept(gradients);
+}
 
-  unit::Gemm gemm;
-  gemm.m = product.m;
-  gemm.n = product.n;
-  gemm.k = product.k;
-  gemm.a = a.operand;
-  gemm.b = b.operand;
-  gemm.d = product.d;
-  layer.unit(product.kind).multiply(gemm);
-  apply_scales(a, b, product.m, product.n, product.d);
+void RecipeNumerics::save_state(std::vector<std::pair<std::string, std::string>>& state) const {
+  state.emplace_back(kLossScaleState, loss_scaler_.state());
+  for (const auto& [name, layer] : layers_) {
+    for (const auto& [key, history] : layer->histories)
+      state.emplace_back(history_name(name, key.first, key.second), history.state());
+    for (const net::Role role : kRoles) {
+      for (const net::GemmKind kind : kGemmKinds) {
+        const OperandCounts c = layer->count(kind, role).get();
+        if (c == OperandCounts{}) continue;
+        const auto unsigned_of = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+        state.emplace_back(counts_name(name, role, kind),
+                           to_bytes({unsigned_of(c.elements), unsigned_of(c.overflow),
+                                     unsigned_of(c.underflow), unsigned_of(c.invalid)}));
+      }
+    }
+  }
+}
+
+void RecipeNumerics::load_state(const std::vector<std::pair<std::string, std::string>>& state) {
+  const std::map<std::string, std::string> by_name(state.begin(), state.end());
+  const auto loss = by_name.find(kLossScaleState);
+  if (loss != by_name.end()) loss_scaler_.load(loss->first, loss->second);
+  for (auto& [name, layer] : layers_) {
+    layer->histories.clear();
+    for (const net::Role role : kRoles) {
+      for (const net::GemmKind kind : kGemmKinds) {
+        const auto history = by_name.find(history_name(name, role, kind));
+        const RoleQuantizer* const quantizer = layer->quantizer(role, kind);
+        if (history != by_name.end() && quantizer != nullptr && quantizer->policy().history > 0)
+          layer->histories[{role, kind}].load(history->first, history->second);
+        layer->count(kind, role).set({});
+        const auto counts = by_name.find(counts_name(name, role, kind));
+        if (counts != by_name.end())
+          load_counts(counts->first, counts->second, layer->count(kind, role));
+      }
+    }
+  }
 }
 
 }  // namespace numemu::policies

@@ -1,28 +1,29 @@
 // A recipe as the answers to a network's questions: operands quantized, multiplied on a unit,
-// scaled back.
+// scaled back; tensors stored; parameters updated.
 #pragma once
 #include <atomic>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
-#include "emu/unit/unit.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/recipe/loss_scaler.hpp"
+#include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/recipe/recipe_layer.hpp"
 
 namespace numemu::policies {
 
-/// Counts over one layer's operands; sums of integers, so the order of threads does not matter.
-struct OperandCounts {
-  std::atomic<std::int64_t> elements{0}, overflow{0}, underflow{0}, invalid{0};
-};
-
 /// Numerics of a recipe. Dynamic until freeze(): every product computes its scales from the
-/// operands in hand (training). After freeze(): weights are quantized once and activation scales
-/// come from calibration (inference, any threads).
+/// operands in hand, or from their history (training). After freeze(): weights are quantized once
+/// and activation scales come from calibration (inference, any threads). Scales that are not
+/// calibrated are then those of each sample for itself: the tensor scale of a block format, the
+/// calibration rule `dynamic`, and the roles vector and output; rows and blocks have their own
+/// always. So the result of a sample does not depend on its neighbours (docs/adr/0001).
 class RecipeNumerics : public net::Numerics {
  public:
   /// Throws Error when a pattern matches no layer or a role cannot be applied. `where` starts such
@@ -34,29 +35,53 @@ class RecipeNumerics : public net::Numerics {
   void require_trainable(const std::string& where) const;
 
   void begin_step(const net::Step&) override;
+  void end_step(const net::Step&) override;
   void product(const net::Product&) override;
+  net::Saved save(std::string_view layer, net::Tensor) override;
+  net::Tensor restore(std::string_view layer, net::Saved) override;
+  /// Infinite and NaN elements stay as they are.
+  void vector_result(std::string_view layer, std::string_view op, net::Tensor&) override;
+  void update(const net::Update&) override;
+  void optimizer_state(std::string_view parameter, std::string_view name, net::Tensor&) override;
+  float loss_scale() override;
+  bool accept_gradients(const std::vector<net::Tensor>&) override;
+  std::vector<net::Tensor> exchange(std::vector<std::vector<net::Tensor>>) override;
+  void save_state(std::vector<std::pair<std::string, std::string>>&) const override;
+  void load_state(const std::vector<std::pair<std::string, std::string>>&) override;
 
-  /// What is known of a layer after freeze().
-  struct Layer {
-    LayerRecipe recipe;
-    const unit::Unit *fprop, *dgrad, *wgrad;
-    bool frozen = false;
-    QuantizedTensor weight;                ///< valid when recipe.weight
-    std::vector<float> activation_scales;  ///< valid when recipe.activation
-    OperandCounts counts;  ///< of every operand quantized since construction, weights once
-    const unit::Unit& unit(net::GemmKind) const;
-  };
-  const Layer& layer(std::string_view name) const;
+  /// What one layer uses, and its counts since construction or reset_counts(): of every operand
+  /// that was quantized, frozen weights once.
+  const LayerRecipe& recipe(std::string_view layer) const;
+  OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
+  OperandCounts counts(std::string_view layer, net::GemmKind) const;
   void reset_counts();
+  /// Steps that dynamic loss scaling skipped.
+  std::int64_t skipped_steps() const { return loss_scaler_.skipped(); }
 
  private:
+  using Layers = std::map<std::string, std::unique_ptr<RecipeLayer>, std::less<>>;
+
+  RecipeLayer& layer(std::string_view name) const;
+  /// Rewrites a stored tensor as its role says.
+  void store(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
+             std::string_view layer, std::string_view role, std::string_view use) const;
+  /// Of a parameter or a node; null where the recipe knows none of that name.
+  RecipeLayer* node_of(std::string_view name) const;
+
   Recipe recipe_;
-  std::map<std::string, Layer, std::less<>> layers_;
+  Layers layers_;  ///< that multiply
+  Layers nodes_;   ///< every node and input, for the other roles
+  std::vector<std::string> parameters_;
+  bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
+  bool frozen_ = false;
   std::atomic<std::int64_t> training_step_{0};
+  LossScaler loss_scaler_;
 };
 
-/// Where the random bits of an operand come from: the tensor identity is layer/role/step/gemm.
+/// Where the random bits of an operand come from: the tensor identity is layer/role/step/gemm. The
+/// second and later products of a kind in one training step (recurrence, simulated workers) have
+/// the step "7.1", "7.2".
 RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role,
-                            std::int64_t step, net::GemmKind);
+                            std::int64_t step, net::GemmKind, std::int64_t repetition = 0);
 
 }  // namespace numemu::policies

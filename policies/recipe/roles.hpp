@@ -1,4 +1,4 @@
-// The roles and units of a recipe: read strictly, every default written out.
+// The roles of a recipe: all of them, a gradient whole or split by the product that reads it.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,18 +9,17 @@
 
 namespace numemu::policies {
 
-/// Every role of the schema, quantized or not.
+/// Every role of the schema.
 std::vector<std::string> role_names();
-/// The GEMMs of a layer.
-inline const std::vector<std::string> kGemms = {"fprop", "dgrad", "wgrad"};
-
-/// A quantized role. Throws Error naming the key.
-RolePolicy read_role(const JsonReader& role);
-/// All roles, null where the role stays float32; a role that no policy quantizes is refused by
-/// name.
+/// All roles, null where the role stays float32. Throws Error naming the key.
 Json canonical_roles(const JsonReader& roles);
-Json canonical_gemms(const JsonReader& gemms);
-/// Throws Error unless every operand format of {"roles", "gemms"} is one its unit takes.
-void require_units_take(const Json& layer, const JsonReader& where);
+/// Canonical roles as the typed view's.
+void read_roles(const Json& canonical, LayerRecipe&);
+
+/// A patch of {"weight": ...} laid over canonical roles; not yet checked. A quantized role is
+/// patched key by key; null, a float32 role and a gradient that is split otherwise are replaced.
+Json patched_roles(Json roles, const JsonReader& patch);
+/// The same patch with canonical names, after it has been checked.
+Json canonical_role_patches(const Json& patch);
 
 }  // namespace numemu::policies

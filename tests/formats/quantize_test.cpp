@@ -1,10 +1,12 @@
-// The fast path of quantize_codes against its reference: codes and flag counts.
+// The fast paths of quantize_codes and quantize_values against their references: codes, values,
+// flag counts.
 #include "formats/quantize.hpp"
 
 #include <hwy/targets.h>
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -23,22 +25,41 @@ constexpr Overflow kOverflows[] = {Overflow::saturate, Overflow::propagate, Over
 constexpr float kScales[] = {
     1.0F, 0.1F, 3.0F, 0x1p-20F, 0x1.fffffep+10F, 1e-41F, 0x1p-149F, 0x1.fffffep+127F, 448.0F / 3};
 
-bool same(const FlagCounts& a, const FlagCounts& b) {
-  return a.elements == b.elements && a.inexact == b.inexact && a.underflow == b.underflow &&
-         a.overflow == b.overflow && a.invalid == b.invalid;
+template <class Out>
+using Quantize = FlagCounts (*)(const Conversion&, const float*, std::int64_t, float, Out*,
+                                std::int64_t);
+
+// Bytes, so that the sign of zero and the bits of NaN count.
+template <class Out>
+bool same_bits(const std::vector<Out>& a, const std::vector<Out>& b) {
+  return std::memcmp(a.data(), b.data(), b.size() * sizeof(Out)) == 0;
 }
 
-void check_equal(const Conversion& c, const std::vector<float>& x, float scale) {
+template <class Out>
+void check_output(Quantize<Out> fast, Quantize<Out> reference, const Conversion& c,
+                  const std::vector<float>& x, float scale, std::int64_t first) {
   const auto n = static_cast<std::int64_t>(x.size());
-  std::vector<std::uint8_t> fast(x.size() + 1, 0xa5), reference(x.size());
-  const FlagCounts got = quantize_codes(c, x.data(), n, scale, fast.data());
-  const FlagCounts want = quantize_codes_reference(c, x.data(), n, scale, reference.data());
-  INFO(c.format->name << " scale " << scale << " " << to_string(c.overflow) << " symmetric "
-                      << c.symmetric);
-  CHECK(fast.back() == 0xa5);
-  fast.pop_back();
-  CHECK((fast == reference));
-  CHECK(same(got, want));
+  const Out mark = static_cast<Out>(0xa5);
+  std::vector<Out> got(x.size() + 1, mark), want(x.size());
+  const FlagCounts counts = fast(c, x.data(), n, scale, got.data(), first);
+  const FlagCounts wanted = reference(c, x.data(), n, scale, want.data(), first);
+  INFO(c.format->name << " " << to_string(c.rounding) << " scale " << scale << " "
+                      << to_string(c.overflow) << " symmetric " << c.symmetric << " first " << first
+                      << " bytes " << sizeof(Out));
+  CHECK(got.back() == mark);
+  CHECK(same_bits(got, want));
+  CHECK(counts == wanted);
+}
+
+void check_equal(const Conversion& c, const std::vector<float>& x, float scale,
+                 std::int64_t first = 0) {
+  if (c.format->bits <= 8) {
+    check_output<std::uint8_t>(quantize_codes, quantize_codes_reference, c, x, scale, first);
+  } else {
+    check_output<std::uint16_t>(quantize_codes, quantize_codes_reference, c, x, scale, first);
+  }
+  if (exact_in_float32(*c.format))
+    check_output<float>(quantize_values, quantize_values_reference, c, x, scale, first);
 }
 
 std::vector<const Format*> small_formats() {
@@ -131,29 +152,33 @@ TEST_CASE("quantize: every length of the last vector", "[fast]") {
   for (std::size_t n = 0; n < 40; ++n) check_equal(c, std::vector<float>(n, 1.3F), 0.7F);
 }
 
-TEST_CASE("quantize: other roundings take the reference and their element's random bits",
-          "[fast]") {
+TEST_CASE("quantize: the element's index selects its random bits", "[fast]") {
   std::vector<float> x(3000);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.001F * static_cast<float>(i);
-  for (const char* rounding :
-       {"rna", "rtz", "rup", "rdn", "rodd", "sr(8)", "sr(16,a)", "sr(32,odd)"}) {
-    const Conversion c{.format = &find_format("float8_e4m3fn"),
-                       .rounding = parse_rounding(rounding)};
-    check_equal(c, x, 0.9F);
-  }
-  // `first` shifts the element index: the second half alone equals the second half of the whole.
+  // The second part alone equals the second part of the whole, also inside a block of random bits.
   const Conversion sr{.format = &find_format("int4"), .rounding = parse_rounding("sr(8)")};
-  std::vector<std::uint8_t> whole(x.size()), half(x.size() - 1000);
+  std::vector<std::uint8_t> whole(x.size()), part(x.size());
   quantize_codes(sr, x.data(), 3000, 0.9F, whole.data());
-  quantize_codes(sr, x.data() + 1000, 2000, 0.9F, half.data(), 1000);
-  CHECK(std::equal(half.begin(), half.end(), whole.begin() + 1000));
+  for (const std::int64_t first : {1, 15, 16, 1001}) {
+    quantize_codes(sr, x.data() + first, 3000 - first, 0.9F, part.data(), first);
+    CHECK(std::equal(whole.begin() + first, whole.end(), part.begin()));
+  }
 }
 
-TEST_CASE(
-    "quantize: the fast path covers named formats of at most 8 bits but the scale and the sign",
-    "[fast]") {
-  for (const Format* f : named_formats())
-    if (f->bits <= 8) CHECK(has_fast_path({.format = f}) == f->has_zero());
+TEST_CASE("quantize: the fast path covers named formats of at most 16 bits that have a zero",
+          "[fast]") {
+  for (const Format* f : named_formats()) {
+    if (f->bits > 16 || f->kind == Kind::sign) continue;
+    for (const char* rounding :
+         {"rne", "rna", "rtz", "rup", "rdn", "rodd", "sr(8)", "sr(32,odd)"}) {
+      INFO(f->name << " " << rounding);
+      const Rounding r = parse_rounding(rounding);
+      const bool no_random_gap =
+          f->field_zero == FieldZero::normal && r.stochastic() && !has_fused_multiply_add();
+      const Conversion c{.format = f, .rounding = r};
+      CHECK(plan_quantize(c, 0.3F).has_value() == (f->has_zero() && !no_random_gap));
+    }
+  }
 }
 
 TEST_CASE("quantize: symmetric integers leave out the most negative code", "[fast]") {
@@ -186,7 +211,7 @@ TEST_CASE("quantize: rounding direction and denormal flags of the caller do not 
   const unsigned after = _mm_getcsr();
   _mm_setcsr(saved);
   CHECK((got == want));
-  CHECK(same(counts, hostile_counts));
+  CHECK(counts == hostile_counts);
   CHECK((after & 0xffc0) == (hostile & 0xffc0));
 }
 #endif

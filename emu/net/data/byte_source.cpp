@@ -11,14 +11,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
 
-// RFC 1951: a deflate stream expands at most 1032 : 1.
-constexpr std::int64_t kMostExpansion = 1032;
 constexpr int kGzipOnly = 15 + 16;  // inflateInit2: window 2^15, gzip header required
 
 struct Close {
@@ -86,6 +85,11 @@ struct ByteSource::State {
     return done;
   }
 
+  /// Bytes that may still follow.
+  std::int64_t room() const {
+    return (gzip ? kMostExpansion * file_size + kFreeExpansion : file_size) - position;
+  }
+
   std::size_t some(std::uint8_t* to, std::size_t count) {
     return gzip ? inflate_some(to, count) : read_file(to, count);
   }
@@ -113,22 +117,43 @@ ByteSource::ByteSource(const std::string& path) : state_(std::make_unique<State>
 
 ByteSource::~ByteSource() = default;
 
-std::vector<std::uint8_t> ByteSource::read(std::int64_t count, std::string_view what) {
-  State& s = *state_;
+void ByteSource::require(std::int64_t count, std::string_view what) const {
+  const State& s = *state_;
   if (count < 0 || count > kMaxArrayBytes) {
     fail(s.position, fmt::format("expected at most {} bytes of {}, found {} declared",
                                  kMaxArrayBytes, what, count));
   }
-  const std::int64_t room = s.gzip ? s.file_size * kMostExpansion : s.file_size - s.position;
-  if (count > room) {
+  if (count > s.room()) {
     fail(s.position, fmt::format("expected {} bytes of {}, found {}{}", count, what,
-                                 s.gzip ? "at most " : "", std::max<std::int64_t>(room, 0)));
+                                 s.gzip ? "at most " : "", std::max<std::int64_t>(s.room(), 0)));
   }
+}
+
+std::vector<std::uint8_t> ByteSource::read(std::int64_t count, std::string_view what) {
+  require(count, what);
+  State& s = *state_;
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
   const std::size_t got = s.some(bytes.data(), bytes.size());
   if (got < bytes.size())
     fail(s.position, fmt::format("expected {} bytes of {}, found {}", count, what, got));
   s.position += count;
+  return bytes;
+}
+
+std::vector<std::uint8_t> ByteSource::read_all(std::string_view what) {
+  constexpr std::size_t kStep = 65536;
+  State& s = *state_;
+  const std::int64_t most = std::min(kMaxArrayBytes, s.gzip ? s.room() / 4 : s.room());
+  std::vector<std::uint8_t> bytes;
+  if (!s.gzip) bytes.reserve(static_cast<std::size_t>(std::max<std::int64_t>(most, 0)) + kStep);
+  for (std::size_t got = kStep; got == kStep;) {
+    bytes.resize(bytes.size() + kStep);
+    got = s.some(bytes.data() + bytes.size() - kStep, kStep);
+    bytes.resize(bytes.size() - kStep + got);
+    if (std::cmp_greater(bytes.size(), most))
+      fail(s.position, fmt::format("expected at most {} bytes of {}, found more", most, what));
+  }
+  s.position += static_cast<std::int64_t>(bytes.size());
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "emu/net/data/byte_source.hpp"
 #include "emu/net/data/sources.hpp"
@@ -27,34 +28,39 @@ std::string find_batch(const std::string& folder, const std::string& name) {
   return "";
 }
 
-/// Appends a batch, planes interleaved to [height, width, channel].
-void append_batch(const std::string& path, Images& images) {
-  ByteSource source(path);
-  const std::vector<std::uint8_t> bytes = source.read(kRecords * kRecord, "10000 records of 3073");
-  source.expect_end();
-  const std::size_t start = images.pixels.size();
-  images.pixels.resize(start + kRecords * kPlane * kChannels);
-  std::uint8_t* pixel = images.pixels.data() + start;
-  for (std::int64_t i = 0; i < kRecords; ++i) {
-    const std::uint8_t* record = bytes.data() + i * kRecord;
-    source.expect_label(i * kRecord, record[0], kClasses);
-    images.labels.push_back(record[0]);
-    for (std::int64_t p = 0; p < kPlane; ++p) {
-      for (std::int64_t c = 0; c < kChannels; ++c) *pixel++ = record[1 + c * kPlane + p];
+using Sources = std::vector<std::unique_ptr<ByteSource>>;
+
+/// All batches in order, planes interleaved to [height, width, channel]. Memory is taken once, when
+/// every file may hold what it must.
+Images read_batches(const Sources& sources) {
+  Images images{0, kSide, kSide, kChannels, {}, {}};
+  for (const auto& source : sources) source->require(kRecords * kRecord, "10000 records of 3073");
+  images.count = kRecords * static_cast<std::int64_t>(sources.size());
+  images.pixels.resize(static_cast<std::size_t>(images.count * kPlane * kChannels));
+  std::uint8_t* pixel = images.pixels.data();
+  for (const auto& source : sources) {
+    for (std::int64_t i = 0; i < kRecords; ++i) {
+      const std::vector<std::uint8_t> record = source->read(kRecord, "a record");
+      source->expect_label(i * kRecord, record[0], kClasses);
+      images.labels.push_back(record[0]);
+      for (std::int64_t p = 0; p < kPlane; ++p) {
+        for (std::int64_t c = 0; c < kChannels; ++c) *pixel++ = record[1 + c * kPlane + p];
+      }
     }
+    source->expect_end();
   }
-  images.count += kRecords;
+  return images;
 }
 
 }  // namespace
 
 Dataset load_cifar10(const std::string& folder) {
-  Images train{0, kSide, kSide, kChannels, {}, {}}, test = train;
+  Sources train, test;
   for (int batch = 1; batch <= kTrainBatches; ++batch) {
     const std::string path = find_batch(folder, fmt::format("data_batch_{}.bin", batch));
-    if (!path.empty()) append_batch(path, train);
+    if (!path.empty()) train.push_back(std::make_unique<ByteSource>(path));
   }
-  if (train.count == 0) {
+  if (train.empty()) {
     throw Error(folder +
                 ": expected at least one of data_batch_1.bin to data_batch_5.bin, plain or .gz, "
                 "found none");
@@ -62,8 +68,10 @@ Dataset load_cifar10(const std::string& folder) {
   const std::string path = find_batch(folder, "test_batch.bin");
   if (path.empty())
     throw Error(folder + ": expected a file test_batch.bin, plain or .gz, found none");
-  append_batch(path, test);
-  return Dataset("cifar10", kClasses, std::move(train), std::move(test),
+  test.push_back(std::make_unique<ByteSource>(path));
+  Images train_images = read_batches(train);
+  Images test_images = read_batches(test);
+  return Dataset("cifar10", kClasses, std::move(train_images), std::move(test_images),
                  {kMean, kMean + kChannels}, {kDeviation, kDeviation + kChannels});
 }
 

@@ -8,30 +8,37 @@ namespace numemu::net {
 Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
   const std::size_t colon = name.find(':');
   const std::string kind(name.substr(0, colon));
-  const std::string folder(colon == std::string_view::npos ? "" : name.substr(colon + 1));
-  const auto need_folder = [&] {
-    if (folder.empty())
+  const std::string place(colon == std::string_view::npos ? "" : name.substr(colon + 1));
+  const auto need = [&](const char* what) {
+    if (place.empty())
+      throw Error("data set '" + std::string(name) + "': expected " + kind + ":" + what);
+  };
+  const auto need_nothing = [&] {
+    if (colon != std::string_view::npos)
       throw Error("data set '" + std::string(name) + "': expected " + kind +
-                  ":DIR with the folder of its files");
+                  " alone, it needs no folder");
   };
   if (kind == "glyphs") {
-    if (colon != std::string_view::npos)
-      throw Error("data set '" + std::string(name) +
-                  "': expected glyphs alone, it needs no folder");
+    need_nothing();
     return load_glyphs(cache_folder);
   }
   if (kind == "mnist") {
-    need_folder();
-    return load_mnist(folder);
+    need("DIR with the folder of its files");
+    return load_mnist(place);
   }
   if (kind == "cifar10") {
-    need_folder();
-    return load_cifar10(folder);
+    need("DIR with the folder of its files");
+    return load_cifar10(place);
   }
-  if (kind == "text")
-    throw Error("data set '" + std::string(name) +
-                "': expected images (glyphs, mnist:DIR or cifar10:DIR), found text");
-  throw Error(unknown_name("data set", kind, {"glyphs", "mnist", "cifar10"}));
+  if (kind == "text") {
+    need("FILE with the text");
+    return load_text(place);
+  }
+  if (kind == "clicks") {
+    need_nothing();
+    return load_clicks();
+  }
+  throw Error(unknown_name("data set", kind, {"glyphs", "mnist", "cifar10", "text", "clicks"}));
 }
 
 }  // namespace numemu::net

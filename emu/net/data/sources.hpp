@@ -14,5 +14,9 @@ Dataset load_mnist(const std::string& folder);
 /// CIFAR-10's binary batches: test_batch.bin and any of data_batch_1.bin to data_batch_5.bin, at
 /// least one.
 Dataset load_cifar10(const std::string& folder);
+/// A text, plain or gzip, in windows of TextSamples::kContext characters.
+Dataset load_text(const std::string& path);
+/// The generated click data, made at every call.
+Dataset load_clicks();
 
 }  // namespace numemu::net

@@ -15,6 +15,7 @@ namespace numemu::net {
 namespace {
 
 const std::vector<std::string_view> kAccepted = {"F32", "F16", "BF16"};
+const std::vector<std::string_view> kWithBytes = {"F32", "F16", "BF16", "U8"};
 
 SafetensorsEntry entry_of(const std::string& path, const NamedTensor& tensor,
                           const StoredType& type, std::int64_t begin) {
@@ -55,18 +56,30 @@ void write_safetensors(const std::string& path, const Checkpoint& checkpoint, St
                               tensor.value.data[beyond]));
     }
   }
+  for (const NamedBytes& bytes : checkpoint.bytes) {
+    names.push_back(bytes.name);
+    const auto begin = static_cast<std::int64_t>(data.size());
+    const auto size = static_cast<std::int64_t>(bytes.data.size());
+    header.entries.push_back(
+        {bytes.name, safetensors_type("U8"), {size}, size, begin, begin + size});
+    data += bytes.data;
+  }
   check_unique(path, names);
   check_unique(path, keys);
   write_atomically(path, {format_safetensors_header(path, header), data});
 }
 
-Checkpoint read_safetensors(const std::string& path) {
+Checkpoint read_safetensors(const std::string& path, bool with_bytes) {
   InputFile file(path);
-  SafetensorsHeader header = read_safetensors_header(file, kAccepted);
+  SafetensorsHeader header = read_safetensors_header(file, with_bytes ? kWithBytes : kAccepted);
   Checkpoint checkpoint;
   checkpoint.metadata = std::move(header.metadata);
   for (SafetensorsEntry& entry : header.entries) {
-    const std::string bytes = file.read(entry.end - entry.begin);
+    std::string bytes = file.read(entry.end - entry.begin);
+    if (entry.type->name == std::string_view("U8")) {
+      checkpoint.bytes.push_back({std::move(entry.name), std::move(bytes)});
+      continue;
+    }
     Tensor tensor(std::move(entry.shape));
     load(*stored_type(entry.type->name), bytes, tensor.data);
     checkpoint.tensors.push_back({std::move(entry.name), std::move(tensor)});

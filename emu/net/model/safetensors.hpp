@@ -15,18 +15,24 @@ struct NamedTensor {
   Tensor value;
 };
 
+/// A byte string, stored as a vector of U8.
+struct NamedBytes {
+  std::string name, data;
+};
+
 struct Checkpoint {
   std::vector<NamedTensor> tensors;  ///< in file order
   std::vector<std::pair<std::string, std::string>>
-      metadata;  ///< the header's __metadata__, sorted by key
+      metadata;                        ///< the header's __metadata__, sorted by key
+  std::vector<NamedBytes> bytes = {};  ///< after the tensors
 };
 
 /// Writes atomically (a temporary file renamed). f16 and bf16 round to nearest even; a value beyond
 /// their range is an Error.
 void write_safetensors(const std::string& path, const Checkpoint&, StorageType = StorageType::f32);
-/// Reads F32, F16 and BF16 tensors. Hostile input: sizes are checked before allocating; throws
-/// Error naming file and offset.
-Checkpoint read_safetensors(const std::string& path);
+/// Reads F32, F16 and BF16 tensors, with `bytes` also U8 (of any shape, as one string). Hostile
+/// input: sizes are checked before allocating; throws Error naming file and offset.
+Checkpoint read_safetensors(const std::string& path, bool bytes = false);
 
 /// Copies tensors into the graph's parameters by name; missing, unknown or misshapen ones are an
 /// Error naming the file.

@@ -7,7 +7,7 @@
 
 namespace numemu::net {
 
-/// Per sample of a batch.
+/// Per target of a batch, in the order of the labels.
 struct Classified {
   std::vector<double>
       loss;  ///< ln sum exp(z - max) + max - z[label], in float64 from float32 exp and ln
@@ -15,9 +15,10 @@ struct Classified {
       right;  ///< whether the first largest logit is the label; never with a NaN logit
 };
 
-/// logits [batch, classes], one label per sample. With `gradient`: gradient [batch, classes] of
-/// `scale` * mean loss, (softmax - one-hot) * scale / batch. Throws Error when a label is not a
-/// class.
+/// logits [batch, ..., classes], one label for each position of the leading axes, in row-major
+/// order (a text has one per character). With `gradient`, of the same shape: that of `scale` * mean
+/// loss over the labels, (softmax - one-hot) * scale / labels. Throws Error when the numbers differ
+/// and when a label is not a class.
 Classified cross_entropy(const Tensor& logits, const std::vector<std::uint8_t>& labels,
                          Tensor* gradient = nullptr, float scale = 1);
 

@@ -6,8 +6,8 @@
 
 namespace numemu::net {
 
-/// y [batch, out] = x [batch, in] * weight [out, in]^T + bias [out]; the bias is added after the
-/// product.
+/// y [batch, .., out] = x [batch, .., in] * weight [out, in]^T + bias [out]; the bias is added
+/// after the product.
 class Linear final : public Op {
  public:
   /// Throws Error when a size is not positive.
@@ -16,6 +16,7 @@ class Linear final : public Op {
   ResultKind result() const override { return ResultKind::product; }
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }
+  std::vector<OpProduct> products() const override { return {{"", 0}}; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

@@ -1,108 +1,138 @@
-// Max-pooling: both directions walk the windows of one image; images go to threads.
+// Max-pooling: the channels of a window are compared line by line, one pixel after the other;
+// images go to threads.
 #include "emu/net/ops/max_pool.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "emu/net/ops/elementwise.hpp"
-#include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
 
-// A window of kSize x kSize elements, or `any` x `any` where kSize is 0: the compiler unrolls the
-// size that networks use. Without branches: which element wins is as good as random.
-template <std::int64_t kSize>
+// The pixels of one window inside image n of [n, h, w, c], and where its result is.
 struct Window {
-  std::int64_t any, width, channels;
+  PoolSpan rows, columns;
+  std::int64_t first;  // offset of its first pixel
+  std::int64_t out;    // offset of its first result
 
-  float max(const float* corner) const {
-    const std::int64_t size = kSize > 0 ? kSize : any;
-    float value = corner[0];
-    for (std::int64_t y = 0; y < size; ++y) {
-      for (std::int64_t x = 0; x < size; ++x) {
-        const float candidate = corner[(y * width + x) * channels];
-        const bool wins = (candidate > value) | (candidate != candidate);
-        value = wins ? candidate : value;
-      }
+  // body(tap, offset) for every pixel, in row-major order; offsets from the first.
+  template <class Body>
+  void for_each_pixel(std::int64_t width, std::int64_t channels, const Body& body) const {
+    for (std::int64_t y = 0; y < rows.divisor; ++y) {
+      for (std::int64_t x = 0; x < columns.divisor; ++x)
+        body(y * columns.divisor + x, (y * width + x) * channels);
     }
-    return value;
-  }
-
-  // Offset of the first maximum from the window's corner.
-  std::int64_t argmax(const float* corner) const {
-    std::int64_t best = 0;
-    const std::int64_t size = kSize > 0 ? kSize : any;
-    float value = corner[0];
-    for (std::int64_t y = 0; y < size; ++y) {
-      for (std::int64_t x = 0; x < size; ++x) {
-        const std::int64_t offset = (y * width + x) * channels;
-        const float candidate = corner[offset];
-        const bool wins = (candidate > value) | ((candidate != candidate) & (value == value));
-        best = wins ? offset : best;
-        value = wins ? candidate : value;
-      }
-    }
-    return best;
   }
 };
 
+template <class Body>
+void for_each_window(const PoolOptions& o, const Shape& x, const Shape& y, std::int64_t n,
+                     const Body& body) {
+  Window window;
+  window.out = n * y[1] * y[2] * y[3];
+  for (std::int64_t oh = 0; oh < y[1]; ++oh) {
+    window.rows =
+        pool_span(oh, o.kernel_height, o.stride_height, o.pad_top, o.pad_bottom, x[1], false);
+    for (std::int64_t ow = 0; ow < y[2]; ++ow, window.out += y[3]) {
+      window.columns =
+          pool_span(ow, o.kernel_width, o.stride_width, o.pad_left, o.pad_right, x[2], false);
+      window.first = ((n * x[1] + window.rows.from) * x[2] + window.columns.from) * x[3];
+      body(window);
+    }
+  }
+}
+
+// The larger of each channel so far and the next pixel, where a NaN wins. Without branches: which
+// one it is is as good as random.
+void take_larger(const float* pixel, std::int64_t channels, float* largest) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const float candidate = pixel[c], old = largest[c];
+    const float larger = candidate > old ? candidate : old;
+    largest[c] = candidate == candidate ? larger : neutral(candidate);
+  }
+}
+
+// The same with the number of the first pixel that has it.
+void take_larger(const float* pixel, std::int64_t channels, std::int32_t number, float* largest,
+                 std::int32_t* winner) {
+#pragma omp simd
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const float candidate = pixel[c], old = largest[c];
+    const std::int32_t before = winner[c];
+    const int nan = candidate != candidate, was_nan = old != old, larger = candidate > old;
+    const int wins = larger | (nan & ~was_nan);
+    winner[c] = wins ? number : before;
+    largest[c] = wins ? candidate : old;
+  }
+}
+
 }  // namespace
 
+MaxPool::MaxPool(const PoolOptions& options) : options_(checked("max_pool", options)) {}
+
 MaxPool::MaxPool(std::int64_t size, std::int64_t stride)
-    : size_(size), stride_(stride == 0 ? size : stride) {
-  if (size_ < 1 || stride_ < 1) throw Error("max_pool: size and stride must be positive");
-}
+    : MaxPool(PoolOptions{.kernel_height = size,
+                          .kernel_width = size,
+                          .stride_height = stride,
+                          .stride_width = stride}) {}
 
 Shape MaxPool::output_shape(std::span<const Shape> inputs) const {
-  if (inputs.size() != 1 || inputs[0].size() != 4 || inputs[0][1] < size_ || inputs[0][2] < size_) {
-    throw Error("max_pool: expected one input [batch, height, width, channels] of at least " +
-                std::to_string(size_) + "x" + std::to_string(size_) + ", got " +
-                (inputs.empty() ? "none" : to_string(inputs[0])));
-  }
-  const Shape& x = inputs[0];
-  return {x[0], (x[1] - size_) / stride_ + 1, (x[2] - size_) / stride_ + 1, x[3]};
-}
-
-template <class Body>
-void MaxPool::for_each_window(const Shape& x, const Shape& y, const Body& body) const {
-  const std::int64_t channels = x[3], image = x[1] * x[2] * channels;
-  const auto walk = [&](const auto& window) {
-    for_each_row(y[0], image, [&](std::int64_t n) {
-      std::int64_t out = n * y[1] * y[2] * channels;
-      for (std::int64_t oh = 0; oh < y[1]; ++oh) {
-        for (std::int64_t ow = 0; ow < y[2]; ++ow) {
-          const std::int64_t corner = n * image + (oh * x[2] + ow) * stride_ * channels;
-          for (std::int64_t c = 0; c < channels; ++c) body(window, corner + c, out++);
-        }
-      }
-    });
-  };
-  if (size_ == 2) {
-    walk(Window<2>{2, x[2], channels});
-  } else {
-    walk(Window<0>{size_, x[2], channels});
-  }
+  return pooled_shape("max_pool", options_, inputs);
 }
 
 void MaxPool::forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const {
-  const float* const x = inputs[0]->data.data();  // [n, h, w, c]
-  float* const y = output.data.data();            // [n, oh, ow, c]
-  for_each_window(inputs[0]->shape, output.shape,
-                  [=](const auto& window, std::int64_t in, std::int64_t out) {
-                    y[out] = neutral(window.max(x + in));
-                  });
+  const Shape &x = inputs[0]->shape, &y = output.shape;  // [n, h, w, c], [n, oh, ow, c]
+  const float* const in = inputs[0]->data.data();
+  const std::int64_t channels = x[3];
+  for_each_row(x[0], x[1] * x[2] * channels, [&](std::int64_t n) {
+    for_each_window(options_, x, y, n, [&](const Window& window) {
+      float* const largest = output.data.data() + window.out;
+      window.for_each_pixel(x[2], channels, [&](std::int64_t tap, std::int64_t offset) {
+        const float* const pixel = in + window.first + offset;
+        if (tap == 0) {
+          for (std::int64_t c = 0; c < channels; ++c) largest[c] = neutral(pixel[c]);
+        } else {
+          take_larger(pixel, channels, largest);
+        }
+      });
+    });
+  });
 }
 
 void MaxPool::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
                        const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
                        bool want_inputs) const {
   if (!want_inputs) return;
-  const float* const x = inputs[0]->data.data();   // [n, h, w, c]
-  const float* const g = grad_output.data.data();  // [n, oh, ow, c]
+  const Shape &x = inputs[0]->shape, &y = grad_output.shape;  // [n, h, w, c], [n, oh, ow, c]
+  const float* const in = inputs[0]->data.data();
   float* const grad = grad_inputs[0].data.data();  // zero on entry; windows may overlap
-  for_each_window(inputs[0]->shape, grad_output.shape,
-                  [=](const auto& window, std::int64_t in, std::int64_t out) {
-                    float& target = grad[in + window.argmax(x + in)];
-                    target = neutral(target + g[out]);
-                  });
+  const std::int64_t channels = x[3];
+  for_each_row(x[0], x[1] * x[2] * channels, [&](std::int64_t n) {
+    std::vector<float> largest(static_cast<std::size_t>(channels));
+    std::vector<std::int32_t> winner(largest.size());
+    std::vector<std::int64_t> offsets(
+        static_cast<std::size_t>(options_.kernel_height * options_.kernel_width));
+    for_each_window(options_, x, y, n, [&](const Window& window) {
+      window.for_each_pixel(x[2], channels, [&](std::int64_t tap, std::int64_t offset) {
+        offsets[tap] = offset;
+        const float* const pixel = in + window.first + offset;
+        if (tap == 0) {
+          std::copy_n(pixel, channels, largest.data());
+          std::fill(winner.begin(), winner.end(), 0);
+        } else {
+          take_larger(pixel, channels, static_cast<std::int32_t>(tap), largest.data(),
+                      winner.data());
+        }
+      });
+      const float* const g = grad_output.data.data() + window.out;
+      for (std::int64_t c = 0; c < channels; ++c) {
+        float& target = grad[window.first + offsets[winner[c]] + c];
+        target = neutral(target + g[c]);
+      }
+    });
+  });
 }
 
 }  // namespace numemu::net

@@ -1,14 +1,19 @@
 // The largest value of each window of an image.
 #pragma once
 #include "emu/net/op.hpp"
+#include "emu/net/ops/pool_options.hpp"
 
 namespace numemu::net {
 
-/// y [n, oh, ow, c] = max over size x size windows of x [n, h, w, c], oh = (h - size) / stride + 1;
-/// a NaN wins. The gradient goes to the first of equal maxima in row-major order.
+/// y [n, oh, ow, c] = max over the windows of x [n, h, w, c]; a NaN wins, the border never does.
+/// The gradient goes to the first of equal maxima in row-major order. A `vector` result though
+/// nothing is rounded: a smaller tensor with a largest value of its own, and a gradient that sums
+/// where windows overlap.
 class MaxPool final : public Op {
  public:
-  /// Throws Error when a size is not positive. `stride` 0 means `size`.
+  /// Throws Error when an option is out of range.
+  explicit MaxPool(const PoolOptions&);
+  /// size x size windows without a border. `stride` 0 means `size`.
   explicit MaxPool(std::int64_t size, std::int64_t stride = 0);
   std::string_view kind() const override { return "max_pool"; }
   Shape output_shape(std::span<const Shape> inputs) const override;
@@ -18,12 +23,7 @@ class MaxPool final : public Op {
                 std::span<Tensor> grad_parameters, bool want_inputs) const override;
 
  private:
-  /// body(window, corner, out) for every window of images [n, h, w, c], offsets of its corner and
-  /// of its result.
-  template <class Body>
-  void for_each_window(const Shape& x, const Shape& y, const Body& body) const;
-
-  std::int64_t size_, stride_;
+  PoolOptions options_;
 };
 
 }  // namespace numemu::net

@@ -11,6 +11,7 @@ class Relu final : public Op {
   std::string_view kind() const override { return "relu"; }
   bool needs_inputs() const override { return false; }
   bool needs_output() const override { return true; }
+  bool in_place() const override { return true; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

@@ -1,5 +1,6 @@
-// Adam (Kingma and Ba 2015) with decoupled weight decay (Loshchilov and Hutter 2019): moments and
-// step in float32.
+// Adam (Kingma and Ba 2015), its decay decoupled (AdamW, Loshchilov and Hutter 2019) or an L2 term
+// of the gradient: moments and step in float32.
+#include <array>
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
@@ -10,53 +11,73 @@ namespace {
 
 class Adam final : public Optimizer {
  public:
-  Adam(const TrainOptions& options, std::size_t parameters)
-      : options_(options), first_(parameters), second_(parameters) {}
+  Adam(const TrainOptions& options, std::span<const Parameter* const> parameters, bool decoupled)
+      : options_(options),
+        decoupled_(decoupled),
+        first_(zero_state(parameters)),
+        second_(zero_state(parameters)) {}
 
   void begin_step(double learning_rate) override {
     rate_ = static_cast<float>(learning_rate);
-    power1_ *= options_.beta1;
-    power2_ *= options_.beta2;
+    powers_[0] *= options_.beta1;
+    powers_[1] *= options_.beta2;
   }
 
   void step(std::size_t index, const Parameter& parameter, const Tensor& gradient,
             std::vector<float>& delta) override {
-    first_[index].resize(gradient.data.size());
-    second_[index].resize(gradient.data.size());
     delta.resize(gradient.data.size());
     const float beta1 = static_cast<float>(options_.beta1),
                 rest1 = static_cast<float>(1 - options_.beta1);
     const float beta2 = static_cast<float>(options_.beta2),
                 rest2 = static_cast<float>(1 - options_.beta2);
-    const float unbias1 = static_cast<float>(1 / (1 - power1_)),
-                unbias2 = static_cast<float>(1 / (1 - power2_));
+    const float unbias1 = static_cast<float>(1 / (1 - powers_[0])),
+                unbias2 = static_cast<float>(1 / (1 - powers_[1]));
     const float epsilon = static_cast<float>(options_.epsilon), rate = rate_;
     const float decay = decays(parameter) ? static_cast<float>(options_.weight_decay) : 0;
     const float* const w = parameter.value.data.data();
     const float* const g = gradient.data.data();
-    float* const m = first_[index].data();
-    float* const v = second_[index].data();
+    float* const m = first_[index].data.data();
+    float* const v = second_[index].data.data();
     float* const d = delta.data();
+    const auto direction = [=](std::int64_t i, float gradient_i) {
+      m[i] = neutral(beta1 * m[i] + rest1 * gradient_i);
+      v[i] = neutral(beta2 * v[i] + rest2 * gradient_i * gradient_i);
+      return (m[i] * unbias1) / (std::sqrt(v[i] * unbias2) + epsilon);
+    };
     // Not for_each_element: a square root that may set errno cannot be vectorised.
-    for_each_row(gradient.size(), 1, [=](std::int64_t i) {
-      m[i] = neutral(beta1 * m[i] + rest1 * g[i]);
-      v[i] = neutral(beta2 * v[i] + rest2 * g[i] * g[i]);
-      const float direction = (m[i] * unbias1) / (std::sqrt(v[i] * unbias2) + epsilon);
-      d[i] = -(rate * (direction + decay * w[i]));
-    });
+    if (decoupled_) {
+      for_each_row(gradient.size(), 1,
+                   [=](std::int64_t i) { d[i] = -(rate * (direction(i, g[i]) + decay * w[i])); });
+    } else {
+      for_each_row(gradient.size(), 1,
+                   [=](std::int64_t i) { d[i] = -(rate * direction(i, g[i] + decay * w[i])); });
+    }
   }
+
+  std::vector<StateTensor> state(std::size_t index) override {
+    if (first_[index].empty()) return {};
+    return {{"first", &first_[index]}, {"second", &second_[index]}};
+  }
+  std::span<double> scalars() override { return powers_; }
 
  private:
   TrainOptions options_;
+  bool decoupled_;
   float rate_ = 0;
-  double power1_ = 1, power2_ = 1;  // beta1^t, beta2^t
-  std::vector<std::vector<float>> first_, second_;
+  std::array<double, 2> powers_{1, 1};  // beta1^t, beta2^t
+  std::vector<Tensor> first_, second_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adam(const TrainOptions& options, std::size_t parameters) {
-  return std::make_unique<Adam>(options, parameters);
+std::unique_ptr<Optimizer> make_adamw(const TrainOptions& options,
+                                      std::span<const Parameter* const> parameters) {
+  return std::make_unique<Adam>(options, parameters, true);
+}
+
+std::unique_ptr<Optimizer> make_adam_l2(const TrainOptions& options,
+                                        std::span<const Parameter* const> parameters) {
+  return std::make_unique<Adam>(options, parameters, false);
 }
 
 }  // namespace numemu::net

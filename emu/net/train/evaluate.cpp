@@ -1,12 +1,13 @@
-// Evaluation: fixed batches of 64 on OpenMP threads, losses summed by a fixed tree, so threads
+// Evaluation: fixed batches of 32 on OpenMP threads, losses summed by a fixed tree, so threads
 // change no bit.
+#include "emu/net/train/evaluate.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <numeric>
 
 #include "emu/net/ops/cross_entropy.hpp"
-#include "emu/net/train/train.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -14,7 +15,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::int64_t kBatch = 64;
+// Measured on ResNet-20 and LeNet: activations of 32 images stay in the caches of one core.
+constexpr std::int64_t kBatch = 32;
 
 struct SplitRow {
   Split split;
@@ -28,7 +30,7 @@ const SplitRow& find_split(Split split) {
   static constexpr SplitRow kRows[] = {
       {Split::validation, "validation", [](const Dataset& d) { return d.validation_count(); },
        &Dataset::validation_batch},
-      {Split::calibration, "calibration", [](const Dataset&) { return Dataset::kCalibration; },
+      {Split::calibration, "calibration", [](const Dataset& d) { return d.calibration_count(); },
        &Dataset::calibration_batch},
       {Split::test, "test", [](const Dataset& d) { return d.test_count(); }, &Dataset::test_batch}};
   for (const SplitRow& row : kRows) {
@@ -45,14 +47,16 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   const SplitRow& row = find_split(split);
   const std::int64_t available = row.count(data);
   if (count < 0 || count > available) {
-    throw Error("evaluation: " + std::to_string(count) + " images asked, the " + row.name +
+    throw Error("evaluation: " + std::to_string(count) + " samples asked, the " + row.name +
                 " split of " + data.name() + " has " + std::to_string(available));
   }
+  const std::int64_t targets = data.targets_per_sample();
   Evaluation result;
-  result.n = count == 0 ? available : count;
+  result.samples = count == 0 ? available : count;
+  result.n = result.samples * targets;
   result.right.resize(static_cast<std::size_t>(result.n));
   std::vector<double> losses(result.right.size());
-  const std::int64_t batches = (result.n + kBatch - 1) / kBatch;
+  const std::int64_t batches = (result.samples + kBatch - 1) / kBatch;
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
 
@@ -62,15 +66,16 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
     try {
       const FloatGuard guard;
       const std::int64_t first = b * kBatch;
-      std::vector<std::int64_t> samples(std::min(kBatch, result.n - first));
+      const std::int64_t size = std::min(kBatch, result.samples - first);
+      std::vector<std::int64_t> samples(static_cast<std::size_t>(size));
       std::iota(samples.begin(), samples.end(), first);
       const Step step{Phase::inference, b, &samples};
       numerics.begin_step(step);
       std::vector<std::uint8_t> labels;
-      const Tensor x = (data.*row.batch)(first, std::min(kBatch, result.n - first), labels);
+      const Tensor x = (data.*row.batch)(first, size, labels);
       const Classified seen = cross_entropy(forward(graph, x, numerics), labels);
-      std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first);
-      std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first);
+      std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
+      std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
       numerics.end_step(step);
     } catch (...) {
       failures[b] = std::current_exception();

@@ -1,16 +1,24 @@
 // Optimizers by name: from a gradient to what is added to a parameter, in float32.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "emu/net/op.hpp"
-#include "emu/net/train/train.hpp"
+#include "emu/net/train/options.hpp"
 
 namespace numemu::net {
 
-/// An optimizer with the state of every parameter it has seen.
+/// One tensor of an optimizer's state, of the shape of its parameter.
+struct StateTensor {
+  std::string_view name;  ///< "velocity", "first", "second"
+  Tensor* value = nullptr;
+};
+
+/// An optimizer with the state of every trained parameter. All of it is in state() and scalars():
+/// an optimizer that is given both continues with the same bits.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -20,17 +28,29 @@ class Optimizer {
   /// Graph::parameters().
   virtual void step(std::size_t index, const Parameter&, const Tensor& gradient,
                     std::vector<float>& delta) = 0;
+  /// The state of parameter `index`, zero before the first step; none for one that is not trained.
+  virtual std::vector<StateTensor> state(std::size_t index) = 0;
+  /// State that belongs to no parameter.
+  virtual std::span<double> scalars() { return {}; }
 };
 
 /// Weight decay acts on weights, not on biases: on parameters of more than one axis.
 inline bool decays(const Parameter& parameter) { return parameter.value.shape.size() > 1; }
 
-/// The optimizer options.optimizer for a network of that many parameters. Throws Error with the
-/// nearest known name.
-std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options, std::size_t parameters);
-std::vector<std::string> optimizer_names();
+/// One tensor of zeros per trained parameter, an empty one for any other.
+std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters);
 
-std::unique_ptr<Optimizer> make_sgd(const TrainOptions&, std::size_t parameters);
-std::unique_ptr<Optimizer> make_adam(const TrainOptions&, std::size_t parameters);
+/// The optimizer options.optimizer for those parameters. Throws Error with the nearest known name.
+std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
+                                          std::span<const Parameter* const> parameters);
+std::vector<std::string> optimizer_names();
+/// Throws Error with the nearest known name unless `name` is one.
+void require_optimizer(std::string_view name);
+
+std::unique_ptr<Optimizer> make_sgd(const TrainOptions&, std::span<const Parameter* const>);
+/// Adam with decoupled decay.
+std::unique_ptr<Optimizer> make_adamw(const TrainOptions&, std::span<const Parameter* const>);
+/// Adam with the decay added to the gradient.
+std::unique_ptr<Optimizer> make_adam_l2(const TrainOptions&, std::span<const Parameter* const>);
 
 }  // namespace numemu::net

@@ -8,6 +8,13 @@
 namespace numemu::net {
 namespace {
 
+double constant(const Progress&) { return 1; }
+
+// From 1 to 0 in equal steps.
+double linear(const Progress& p) {
+  return 1 - static_cast<double>(p.step) / static_cast<double>(p.steps);
+}
+
 // From 1 to 0 along half a cosine over all steps (Loshchilov and Hutter 2017, without restarts).
 double cosine(const Progress& p) {
   return 0.5 * (1 + cos_pi(static_cast<double>(p.step) / static_cast<double>(p.steps)));
@@ -23,7 +30,8 @@ struct Row {
   std::string_view name;
   Schedule schedule;
 };
-constexpr Row kRows[] = {{"cosine", cosine}, {"step", step}};
+constexpr Row kRows[] = {
+    {"cosine", cosine}, {"step", step}, {"linear", linear}, {"constant", constant}};
 
 }  // namespace
 
@@ -32,6 +40,15 @@ Schedule find_schedule(std::string_view name) {
     if (row.name == name) return row.schedule;
   }
   throw Error(unknown_name("schedule", name, schedule_names()));
+}
+
+double rate_factor(Schedule schedule, const Progress& progress, std::int64_t warmup) {
+  if (progress.step < warmup)
+    return static_cast<double>(progress.step + 1) / static_cast<double>(warmup);
+  Progress rest = progress;
+  rest.step -= warmup;
+  rest.steps -= warmup;  // at least 1: this step is one of them
+  return schedule(rest);
 }
 
 std::vector<std::string> schedule_names() {

@@ -19,4 +19,8 @@ using Schedule = double (*)(const Progress&);
 Schedule find_schedule(std::string_view name);
 std::vector<std::string> schedule_names();
 
+/// The schedule after `warmup` steps in which the factor is 1/warmup, 2/warmup, ... 1 (Goyal et al.
+/// 2017); the schedule's own steps are those that follow, its epochs are all.
+double rate_factor(Schedule, const Progress&, std::int64_t warmup);
+
 }  // namespace numemu::net

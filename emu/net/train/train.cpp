@@ -1,132 +1,186 @@
-// The training loop: one step is forward, loss, backward, and every moment of the numerics in a
-// fixed order.
+// The training loop: epochs of steps, then validation; everything it carries from step to step is
+// in a RunState.
 #include "emu/net/train/train.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <numeric>
-#include <span>
+#include <fmt/format.h>
 
-#include "emu/net/ops/cross_entropy.hpp"
-#include "emu/net/ops/elementwise.hpp"
+#include <algorithm>
+#include <memory>
+
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/net/train/step.hpp"
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/version.hpp"
 
 namespace numemu::net {
 namespace {
 
-void require(bool condition, const char* key, const char* expected) {
-  if (!condition) throw Error(std::string("training option ") + key + ": expected " + expected);
-}
-
-void check(const TrainOptions& o, const Graph& graph, const Dataset& data) {
-  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0, "learning_rate",
-          "a finite number >= 0");
-  require(o.momentum >= 0 && o.momentum < 1, "momentum", "a number in [0, 1)");
-  require(o.beta1 >= 0 && o.beta1 < 1, "beta1", "a number in [0, 1)");
-  require(o.beta2 >= 0 && o.beta2 < 1, "beta2", "a number in [0, 1)");
-  require(std::isfinite(o.epsilon) && o.epsilon > 0, "epsilon", "a finite number > 0");
-  require(std::isfinite(o.weight_decay) && o.weight_decay >= 0, "weight_decay",
-          "a finite number >= 0");
-  require(o.epochs >= 0 && o.epochs <= 1'000'000, "epochs", "a number in 0 to 1000000");
-  require(o.batch >= 1, "batch", "at least 1");
-  if (graph.input_shape != data.input_shape()) {
-    throw Error("network " + graph.name + " takes images " + to_string(graph.input_shape) +
+void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
+  check(options);
+  if (graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
+    throw Error("network " + graph.name + " takes " +
+                (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +
                 ", data set " + data.name() + " has " + to_string(data.input_shape()));
   }
+  if (options.patience > 0 && data.validation_count() == 0)
+    throw Error("training option patience: data set " + data.name() + " has no validation split");
 }
 
-// One worker's gradients and what it saw.
-struct StepResult {
-  Classified classified;
-  std::vector<Tensor> gradients;
-};
-
-StepResult compute_gradients(const Graph& graph, const Tensor& x,
-                             const std::vector<std::uint8_t>& labels, Numerics& numerics) {
-  const float scale = numerics.loss_scale();
-  Tape tape = forward_training(graph, x, numerics);
-  StepResult result;
-  Tensor grad_output;
-  result.classified = cross_entropy(tape.output, labels, &grad_output, scale);
-  result.gradients = backward(graph, std::move(tape), std::move(grad_output), numerics);
-  if (scale == 1) return result;
-  for (Tensor& gradient : result.gradients) {
-    float* const g = gradient.data.data();
-    for_each_element(gradient.size(), [=](std::int64_t i) { g[i] = neutral(g[i] / scale); });
+// Structure and first values: a network that has another name for the same thing is the same.
+std::string digest_of(const Graph& graph) {
+  std::string text;
+  for (const Node& node : graph.nodes) {
+    text += fmt::format("{} {}", node.name, node.op->kind());
+    for (const int input : node.inputs) text += fmt::format(" {}", input);
+    text += '\n';
   }
-  return result;
-}
-
-// Exchange among the workers (here one), penalties, update.
-void apply(const std::vector<Parameter*>& parameters, std::vector<Tensor> gradients,
-           double learning_rate, Optimizer& optimizer, Numerics& numerics) {
-  std::vector<std::vector<Tensor>> workers;
-  workers.push_back(std::move(gradients));
-  gradients = numerics.exchange(std::move(workers));
-  optimizer.begin_step(learning_rate);
-  std::vector<float> delta;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    Parameter& parameter = *parameters[p];
-    numerics.penalty(parameter.name, parameter.value, gradients.at(p));
-    optimizer.step(p, parameter, gradients[p], delta);
-    numerics.update({parameter.name, &parameter.value, &gradients[p], &delta});
+  for (const Parameter* parameter : graph.parameters()) {
+    text += fmt::format("{} {} {} ", parameter->name, to_string(parameter->value.shape),
+                        parameter->trained);
+    text += sha256_hex({reinterpret_cast<const char*>(parameter->value.data.data()),
+                        parameter->value.data.size() * sizeof(float)});
   }
+  return sha256_hex(text).substr(0, 16);
 }
 
-}  // namespace
+RunIdentity identity_of(const Graph& graph, const Dataset& data, const TrainOptions& options,
+                        const RunIdentity& given) {
+  RunIdentity identity{{"net", graph.name},
+                       {"data", data.name()},
+                       {"data digest", data.digest()},
+                       {"numerics version", kNumericsVersion}};
+  for (const auto& pair : described(options)) identity.push_back(pair);
+  identity.insert(identity.end(), given.begin(), given.end());
+  identity.emplace_back("network and first weights", digest_of(graph));
+  return identity;
+}
 
-std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOptions& options,
-                                Numerics& numerics, const TrainHooks& hooks) {
-  const FloatGuard guard;
-  check(options, graph, data);
-  const Schedule schedule = find_schedule(options.schedule);
-  const std::vector<Parameter*> parameters = graph.parameters();
-  const std::unique_ptr<Optimizer> optimizer = make_optimizer(options, parameters.size());
-  const std::int64_t count = data.train_count();
-  const std::int64_t batches = (count + options.batch - 1) / options.batch;
-  Progress progress{0, batches * options.epochs, 0, options.epochs};
-  std::vector<EpochMetrics> history;
-  for (; progress.epoch < options.epochs; ++progress.epoch) {
-    const std::vector<std::int64_t> order = shuffled(count, options.seed, progress.epoch);
-    EpochMetrics metrics{.epoch = progress.epoch};
-    std::int64_t right = 0;
-    for (std::int64_t first = 0; first < count; first += options.batch, ++progress.step) {
-      const std::int64_t size = std::min(options.batch, count - first);
-      const std::vector<std::int64_t> ids(order.begin() + first, order.begin() + first + size);
-      std::vector<std::uint8_t> labels;
-      const Tensor x = data.train_batch(ids, labels);
-      const Step step{Phase::training, progress.step, &ids};
-      numerics.begin_step(step);
-      StepResult result = compute_gradients(graph, x, labels, numerics);
-      if (numerics.accept_gradients(result.gradients)) {
-        apply(parameters, std::move(result.gradients), options.learning_rate * schedule(progress),
-              *optimizer, numerics);
-      }
-      numerics.end_step(step);
-      const Classified& seen = result.classified;
-      const double loss = stats::pairwise_sum(size, [&](std::int64_t i) { return seen.loss[i]; });
-      metrics.train_loss += loss;
-      right += std::accumulate(seen.right.begin(), seen.right.end(), std::int64_t{0});
-      if (hooks.on_step)
-        hooks.on_step(progress.step, progress.steps, loss / static_cast<double>(size));
+/// One call of train().
+class Loop {
+ public:
+  Loop(Graph& graph, const Dataset& data, const TrainOptions& options, Numerics& numerics,
+       const TrainHooks& hooks, const RunFile& file)
+      : graph_(graph),
+        data_(data),
+        options_(options),
+        numerics_(numerics),
+        hooks_(hooks),
+        file_(file),
+        schedule_(find_schedule(options.schedule)),
+        parameters_(graph.parameters()),
+        optimizer_(make_optimizer(
+            options, std::vector<const Parameter*>(parameters_.begin(), parameters_.end()))),
+        steps_per_epoch_((data.train_count() + options.batch - 1) / options.batch),
+        steps_(steps_per_epoch_ * options.epochs) {}
+
+  std::vector<EpochMetrics> run() {
+    if (!file_.path.empty()) {
+      identity_ = identity_of(graph_, data_, options_, file_.identity);
+      if (!file_.fresh) read_run_state(file_.path, identity_, parts());
     }
-    metrics.train_loss /= static_cast<double>(count);
-    metrics.train_top1 = static_cast<double>(right) / static_cast<double>(count);
-    const Evaluation validation = evaluate(graph, data, Split::validation, 0, numerics);
+    if (hooks_.on_start) hooks_.on_start(state_);
+    while (!state_.finished && state_.epoch < options_.epochs) run_epoch();
+    if (!state_.finished) finish();
+    return state_.history;
+  }
+
+ private:
+  Run parts() { return {graph_, *optimizer_, numerics_, state_}; }
+  void store() {
+    if (!file_.path.empty()) write_run_state(file_.path, identity_, parts());
+  }
+
+  void run_epoch() {
+    const std::vector<std::int64_t> order =
+        shuffled(data_.train_count(), options_.seed, state_.epoch);
+    while (state_.sums.steps < steps_per_epoch_) {
+      run_step(order);
+      const bool last = state_.sums.steps == steps_per_epoch_;
+      if (!last && file_.every > 0 && state_.step % file_.every == 0) store();
+    }
+    end_epoch();
+  }
+
+  void run_step(const std::vector<std::int64_t>& order) {
+    const std::int64_t first = state_.sums.steps * options_.batch;
+    const std::int64_t size = std::min(options_.batch, data_.train_count() - first);
+    const Progress progress{state_.step, steps_, state_.epoch, options_.epochs};
+    StepInput input;
+    input.index = state_.step;
+    input.samples.assign(order.begin() + first, order.begin() + first + size);
+    input.learning_rate =
+        options_.learning_rate * rate_factor(schedule_, progress, options_.warmup);
+    input.x = data_.train_batch(input.samples, input.labels,
+                                options_.augments() ? &options_.augment : nullptr, options_.seed,
+                                state_.epoch);
+    const StepResult result = training_step(graph_, input, options_, *optimizer_, numerics_);
+    const double loss = state_.sums.add(result, input.learning_rate);
+    ++state_.step;
+    if (hooks_.on_step) hooks_.on_step(state_.step - 1, steps_, loss);
+  }
+
+  void end_epoch() {
+    EpochMetrics metrics = state_.sums.metrics(state_.epoch, state_.step);
+    const Evaluation validation = evaluate(graph_, data_, Split::validation, 0, numerics_);
     metrics.validation_loss = validation.loss;
     if (validation.n > 0)
       metrics.validation_top1 =
           static_cast<double>(validation.correct) / static_cast<double>(validation.n);
-    history.push_back(metrics);
-    if (hooks.on_epoch) hooks.on_epoch(metrics);
+    state_.history.push_back(metrics);
+    state_.sums = {};
+    ++state_.epoch;
+    if (options_.patience > 0) keep_best(metrics);
+    if (hooks_.on_epoch) hooks_.on_epoch(metrics);
+    if (state_.epoch < options_.epochs && !out_of_patience()) {
+      store();
+    } else {
+      finish();
+    }
   }
-  return history;
+
+  void keep_best(const EpochMetrics& metrics) {
+    BestEpoch& best = state_.best;
+    if (best.epoch >= 0 && !(metrics.validation_loss < best.loss)) return;
+    best = {metrics.epoch, metrics.validation_loss, {}};
+    for (const Parameter* parameter : parameters_) best.values.push_back(parameter->value);
+  }
+
+  bool out_of_patience() const {
+    return options_.patience > 0 && state_.epoch - 1 - state_.best.epoch >= options_.patience;
+  }
+
+  void finish() {
+    for (std::size_t p = 0; p < state_.best.values.size(); ++p)
+      parameters_[p]->value = state_.best.values[p];
+    state_.finished = true;
+    store();
+  }
+
+  Graph& graph_;
+  const Dataset& data_;
+  const TrainOptions& options_;
+  Numerics& numerics_;
+  const TrainHooks& hooks_;
+  const RunFile& file_;
+  Schedule schedule_;
+  std::vector<Parameter*> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::int64_t steps_per_epoch_, steps_;
+  RunIdentity identity_;
+  RunState state_;
+};
+
+}  // namespace
+
+std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOptions& options,
+                                Numerics& numerics, const TrainHooks& hooks, const RunFile& file) {
+  const FloatGuard guard;
+  require_fit(graph, data, options);
+  return Loop(graph, data, options, numerics, hooks, file).run();
 }
 
 }  // namespace numemu::net

@@ -19,6 +19,7 @@
   const sources = {
     points: ofUnit("points"),
     predictions: ofUnit("predictions"),
+    sensitivity: ofUnit("sensitivity"),
     baseline: () => all.baseline.slice(0, 1),
     diagonal: () => all.diagonal,
     steps: () => all.steps,
@@ -156,7 +157,7 @@
 
   chosen.point = Math.max(0, page.choices.findIndex((choice) => choice.i === page.chosen));
   chosen.format = Math.max(0, all.grids.findIndex((g) => g.bits >= 4 && g.family === "float"));
-  offer("unit", null, null, (list) => { chosen.unit = list.value; redraw(uses("points", "predictions")); });
+  offer("unit", null, null, (list) => { chosen.unit = list.value; redraw(uses("points", "predictions", "sensitivity")); });
   offer("point", page.choices.map((choice) => choice.text), chosen.point,
     (list) => { chosen.point = list.selectedIndex; redraw(uses("layers")); });
   offer("tensor", all.tensors.map((t) => t.layer + " " + t.role), chosen.tensor,

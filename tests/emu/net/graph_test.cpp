@@ -2,9 +2,11 @@
 // shapes.
 #include "emu/net/graph.hpp"
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 
+#include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/relu.hpp"
@@ -24,6 +26,7 @@ class WeightedSum final : public Op {
   Shape output_shape(std::span<const Shape> inputs) const override { return inputs[0]; }
   void forward(const OpCall&, std::span<const Tensor* const> inputs,
                Tensor& output) const override {
+    std::fill(output.data.begin(), output.data.end(), 0.0f);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       for (std::size_t i = 0; i < output.data.size(); ++i)
         output.data[i] += factors_[k] * inputs[k]->data[i];
@@ -51,7 +54,7 @@ std::unique_ptr<Op> weighted_sum(Factors... factors) {
 Graph residual_graph() {
   Graph graph;
   graph.name = "residual";
-  graph.input_shape = {3};
+  graph.inputs = {{"input", {3}}};
   graph.add("fc", std::make_unique<Linear>(3, 4));
   graph.add("relu", std::make_unique<Relu>());
   graph.add("sum", weighted_sum(2.0f, 1.0f), {1, 2});
@@ -92,7 +95,7 @@ TEST_CASE("a value read twice collects both gradients", "[fast]") {
 
 TEST_CASE("gradients of several readers are added in node order", "[fast]") {
   Graph graph;
-  graph.input_shape = {1};
+  graph.inputs = {{"input", {1}}};
   graph.add("fc", std::make_unique<Linear>(1, 1));
   graph.add("a", weighted_sum(1.0f), {1});
   graph.add("b", weighted_sum(0x1p25f), {1});
@@ -109,7 +112,7 @@ TEST_CASE(
     "one node may read a value twice, and nodes off the path to the output have zero gradients",
     "[fast]") {
   Graph graph;
-  graph.input_shape = {2};
+  graph.inputs = {{"input", {2}}};
   graph.add("fc", std::make_unique<Linear>(2, 2));
   graph.add("dead", std::make_unique<Linear>(2, 3), {1});
   graph.add("double", weighted_sum(1.0f, 3.0f), {1, 1});
@@ -188,7 +191,7 @@ TEST_CASE("the observer sees results before their edge", "[fast]") {
     }
   } numerics;
   Graph graph;
-  graph.input_shape = {1};
+  graph.inputs = {{"input", {1}}};
   graph.add("a", weighted_sum(1.0f));
   graph.add("b", weighted_sum(1.0f));
   std::vector<float> seen;
@@ -212,6 +215,52 @@ TEST_CASE("parameters carry their layer's name; wrong shapes and inputs are refu
   CHECK_THROWS_AS(
       backward(graph, forward_training(graph, Tensor({2, 3}), numerics), Tensor({2, 3}), numerics),
       Error);
+}
+
+TEST_CASE("values are named after inputs and nodes", "[fast]") {
+  Graph graph;
+  graph.inputs = {{"ids", {3}}, {"mask", {3}}};
+  CHECK(graph.value_count() == 2);
+  CHECK(graph.add("sum", weighted_sum(1.0f, 2.0f), {0, 1}) == 2);
+  CHECK(graph.add("last", std::make_unique<Relu>()) == 3);
+  CHECK(graph.value_name(0) == "ids");
+  CHECK(graph.value_name(1) == "mask");
+  CHECK(graph.value_name(2) == "sum");
+  CHECK(graph.value_name(graph.value_of(1)) == "last");
+  CHECK_THROWS_AS(graph.value_name(4), std::out_of_range);
+  CHECK(graph.nodes[1].inputs == std::vector<int>{2});
+  // Several inputs share one batch.
+  Numerics numerics;
+  const std::vector<Tensor> inputs{Tensor({2, 3}, 1), Tensor({2, 3}, 10)};
+  CHECK(forward(graph, inputs, numerics).data == std::vector<float>(6, 21));
+  const std::vector<Tensor> uneven{Tensor({2, 3}, 1), Tensor({1, 3}, 10)};
+  CHECK_THROWS_WITH(forward(graph, uneven, numerics), Catch::Contains("for mask"));
+  CHECK_THROWS_WITH(forward(graph, inputs[0], numerics), Catch::Contains("expected 2 inputs"));
+}
+
+TEST_CASE("running statistics are written to the node and parameter they belong to", "[fast]") {
+  Graph graph = residual_graph();
+  graph.add("bn", std::make_unique<BatchNorm>(BatchNormOptions{.channels = 4}));
+  const Tensor weight = graph.parameters()[0]->value;
+  std::vector<NodeBuffer> buffers(2);
+  buffers[0] = {4, {2, Tensor({4}, 7)}};
+  buffers[1] = {4, {3, Tensor({4}, 9)}};
+  apply_buffers(graph, std::move(buffers));
+  CHECK(graph.nodes[4].op->parameters()[2].value.data == std::vector<float>(4, 7));
+  CHECK(graph.nodes[4].op->parameters()[3].value.data == std::vector<float>(4, 9));
+  CHECK(graph.nodes[4].op->parameters()[0].value.data == std::vector<float>(4, 1));
+  CHECK(graph.parameters()[0]->value.data == weight.data);
+
+  // What a training step leaves is what belongs there: inference changes, the step's loss did not.
+  Numerics numerics;
+  const Tensor x = test::random_tensor({5, 3}, 3);
+  Tape tape = forward_training(graph, x, numerics);
+  REQUIRE(tape.buffers.size() == 2);
+  const Tensor before = forward(graph, x, numerics);
+  const std::vector<float> mean = tape.buffers[0].update.value.data;
+  apply_buffers(graph, std::move(tape.buffers));
+  CHECK(graph.nodes[4].op->parameters()[2].value.data == mean);
+  CHECK(forward(graph, x, numerics).data != before.data);
 }
 
 }  // namespace

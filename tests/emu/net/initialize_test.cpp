@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/constant.hpp"
 #include "formats/digest.hpp"
 #include "tests/catch.hpp"
 
@@ -39,6 +40,52 @@ TEST_CASE("the last weights have deviation 1 / fan_in", "[fast]") {
   double square = 0;
   for (const float v : w) square += v * 128.0 * v * 128.0 / n;
   CHECK(std::fabs(square - 1) < 4 * std::sqrt(2 / n));  // 4 standard errors
+}
+
+TEST_CASE(
+    "normalisations start as the identity and embeddings as rows of deviation sqrt(2 / width)",
+    "[fast]") {
+  Graph resnet = build_net("resnet20", {8, 8, 3}, 10),
+        text = build_net("char-transformer", {8}, 65);
+  for (Graph* graph : {&resnet, &text}) {
+    for (Parameter* parameter : graph->parameters())
+      std::fill(parameter->value.data.begin(), parameter->value.data.end(), 9.0f);
+    initialize(*graph, 3);
+  }
+  const auto all = [](const Tensor& tensor, float value) {
+    return std::count(tensor.data.begin(), tensor.data.end(), value) == tensor.size();
+  };
+  int norms = 0;
+  for (const Parameter* parameter : resnet.parameters()) {
+    const std::string& name = parameter->name;
+    if (name.find("bn") == std::string::npos) continue;
+    INFO(name);
+    ++norms;
+    const bool one = name.ends_with(".weight") || name.ends_with(".running_variance");
+    CHECK(all(parameter->value, one ? 1.0f : 0.0f));
+    CHECK(parameter->trained == (name.find(".running_") == std::string::npos));
+  }
+  CHECK(norms == 4 * 19);
+  for (const Parameter* parameter : text.parameters()) {
+    if (parameter->name == "block1.norm1.weight") CHECK(all(parameter->value, 1));
+    const bool rows =
+        parameter->name == "embedding.weight" || parameter->name == "positions.weight";
+    if (!rows) continue;
+    const double n = static_cast<double>(parameter->value.size());
+    double square = 0;
+    for (const float v : parameter->value.data) square += v * double{v} * 128 / 2 / n;
+    CHECK(std::fabs(square - 1) < 4 * std::sqrt(2 / n));  // 4 standard errors
+  }
+}
+
+TEST_CASE("constants of a graph keep their values", "[fast]") {
+  Graph graph;
+  graph.inputs = {{"input", {2}}};
+  Tensor value({2});
+  value.data = {3, -4};
+  graph.add("constant", std::make_unique<Constant>(value), {});
+  initialize(graph, 3);
+  CHECK(graph.parameters()[0]->value.data == value.data);
 }
 
 TEST_CASE("initial weights depend on the seed and the parameter's name alone", "[fast]") {

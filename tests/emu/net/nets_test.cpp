@@ -1,11 +1,30 @@
-// The reference networks: sizes, names, other input shapes, unknown names.
+// The reference networks: sizes, names, kinds of data, other input shapes, learning, threads.
 #include "emu/net/nets.hpp"
+
+#include <omp.h>
+
+#include <map>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/build/learning.hpp"
+#include "tests/emu/net/data/files.hpp"
+#include "tests/emu/net/train/synthetic.hpp"
 
 namespace numemu::net {
 namespace {
+
+/// Small samples of what each network takes.
+struct Small {
+  Shape input;
+  std::int64_t classes;
+};
+
+Small small(const std::string& name) {
+  if (net_kind(name) == DataKind::clicks) return {{clicks::kFeatures}, 2};
+  if (net_kind(name) == DataKind::text) return {{9}, 13};
+  return {name == "lenet" ? Shape{16, 16, 3} : Shape{8, 8, 3}, 7};
+}
 
 TEST_CASE("lenet and mlp have the published sizes", "[fast]") {
   CHECK(build_net("lenet", {28, 28, 1}, 10).parameter_count() == 61706);
@@ -24,17 +43,74 @@ TEST_CASE("lenet and mlp have the published sizes", "[fast]") {
 
 TEST_CASE("sizes follow the input", "[fast]") {
   for (const std::string& name : net_names()) {
-    const Graph graph = build_net(name, {32, 32, 3}, 7);
+    INFO(name);
+    const auto [input, classes] = small(name);
+    test::Lesson lesson = test::lesson(name, input, classes);
+    Shape expected = {test::kBatch, classes};
+    if (net_kind(name) == DataKind::text) expected.insert(expected.begin() + 1, input[0]);
     Numerics numerics;
-    CHECK(forward(graph, Tensor({2, 32, 32, 3}), numerics).shape == Shape{2, 7});
+    CHECK(forward(lesson.graph, lesson.x, numerics).shape == expected);
+    CHECK(lesson.graph.name == name);
   }
   CHECK(build_net("lenet", {32, 32, 3}, 10).parameters()[4]->value.shape == Shape{120, 6 * 6 * 16});
+  CHECK(build_net("vgg-small", {28, 28, 1}, 10).parameters().front()->value.shape ==
+        Shape{32, 3, 3, 1});
+}
+
+TEST_CASE("every network learns as a whole", "[fast]") {
+  for (const std::string& name : net_names()) {
+    INFO(name);
+    const auto [input, classes] = small(name);
+    test::check_learning(test::lesson(name, input, classes), 1e-3);
+  }
+}
+
+TEST_CASE("losses and gradients are the same bits for 1 and 2 and 3 threads", "[fast]") {
+  const int threads = omp_get_max_threads();
+  for (const std::string& name : net_names()) {
+    if (name == "resnet32" || name == "resnet56") continue;  // more of the same blocks
+    INFO(name);
+    const auto [input, classes] = small(name);
+    const test::Lesson lesson = test::lesson(name, input, classes);
+    omp_set_num_threads(1);
+    const std::string one = test::learn(lesson).digest;
+    for (const int count : {2, 3}) {
+      omp_set_num_threads(count);
+      CHECK(test::learn(lesson).digest == one);
+    }
+  }
+  omp_set_num_threads(threads);
 }
 
 TEST_CASE("unknown networks and inputs that are too small are refused", "[fast]") {
   CHECK_THROWS_WITH(build_net("lenat", {28, 28, 1}, 10), Catch::Contains("lenet"));
+  CHECK_THROWS_WITH(net_kind("resnet21"), Catch::Contains("resnet20"));
   CHECK_THROWS_AS(build_net("lenet", {4, 4, 1}, 10), Error);
   CHECK_THROWS_AS(build_net("lenet", {784}, 10), Error);
+  CHECK_THROWS_AS(build_net("vgg-small", {4, 4, 3}, 10), Error);
+}
+
+TEST_CASE("networks take one kind of data and say so", "[fast]") {
+  const Dataset images = test::synthetic_dataset(), clicks = load_dataset("clicks", "");
+  CHECK(build_net("mlp", images).parameter_count() ==
+        build_net("mlp", {8, 8, 1}, 10).parameter_count());
+  CHECK(build_net("dlrm-small", clicks).inputs[0].shape == Shape{clicks::kFeatures});
+  const auto message = [](const char* name, const Dataset& data) {
+    return numemu::test::message_of([&] { build_net(name, data); });
+  };
+  CHECK(message("lenet", clicks) == "network lenet: expected images, data set clicks has clicks");
+  CHECK(message("lstm-char", images) ==
+        "network lstm-char: expected text, data set synthetic has images");
+  CHECK(message("dlrm-small", images) ==
+        "network dlrm-small: expected clicks, data set synthetic has images");
+  const auto shape_message = [](const char* name, const Shape& shape) {
+    return numemu::test::message_of([&] { build_net(name, shape, 10); });
+  };
+  CHECK(shape_message("dlrm-small", {20}) ==
+        "network dlrm-small: expected records [21] of clicks, got [20]");
+  CHECK(shape_message("char-transformer", {8, 8, 1}) ==
+        "network char-transformer: expected windows [context] of a text, got [8, 8, 1]");
+  CHECK(shape_message("resnet20", {64}) == "network resnet20: conv1 needs images, got [1, 64]");
 }
 
 }  // namespace

@@ -16,14 +16,11 @@ TEST_CASE("the default product is the fused chain of f32.sequential", "[fast]") 
                      columns = unit::Gather::matrix(3, 70, true);
   std::vector<float> d(12);
   Numerics numerics;
-  numerics.product({"layer",
-                    GemmKind::fprop,
-                    4,
-                    3,
-                    70,
-                    {&a, &rows, Role::activation, 1},
-                    {&b, &columns, Role::weight, 0},
-                    d.data()});
+  Product product{"layer", GemmKind::fprop, 4, 3, 70, {}, {}, d.data(), {}};
+  product.a = {&a, &rows, Role::activation, {1, 1, 70}, false};
+  product.b = {&b, &columns, Role::weight, {1, 1, 3}, true};
+  product.d_stack = {1, 1, 3};
+  numerics.product(product);
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 3; ++j) {
       float chain = 0;
@@ -52,9 +49,16 @@ TEST_CASE("the default exchange is the mean in worker order", "[fast]") {
   CHECK_THROWS_WITH(numerics.exchange({one(1), {Tensor({2}, 1)}}), Catch::Contains("worker 1"));
 }
 
+TEST_CASE("by default an optimizer's state is left as it is", "[fast]") {
+  Tensor state({2}, 0.3f);
+  Numerics numerics;
+  numerics.optimizer_state("w", "velocity", state);
+  CHECK(state.data == std::vector<float>{0.3f, 0.3f});
+}
+
 TEST_CASE("roles and kinds have names", "[fast]") {
   CHECK(to_string(Role::gradient) == "gradient");
-  CHECK(to_string(GemmKind::pv) == "pv");
+  CHECK(to_string(GemmKind::wgrad) == "wgrad");
 }
 
 }  // namespace

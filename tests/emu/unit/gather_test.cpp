@@ -26,7 +26,10 @@ TEST_CASE("gather: padding and dilation place pixels, the rest is the zero given
   p.outer = 2, p.height = 2, p.width = 3, p.channels = 2;
   p.top = 1, p.left = 2;
   p.dilation = GENERATE(1, 2, 3);
-  p.padded_height = p.top + (p.height - 1) * p.dilation + 2;
+  p.dilation_height = GENERATE(0, 1, 4);
+  const std::int64_t rows = p.dilation_height == 0 ? p.dilation : p.dilation_height;
+  REQUIRE(p.row_dilation() == rows);
+  p.padded_height = p.top + (p.height - 1) * rows + 2;
   p.padded_width = p.left + (p.width - 1) * p.dilation + 3;
   REQUIRE_FALSE(p.identity());
   std::vector<std::uint8_t> source(p.source_size());
@@ -39,8 +42,8 @@ TEST_CASE("gather: padding and dilation place pixels, the rest is the zero given
     for (std::int64_t y = 0; y < p.height; ++y)
       for (std::int64_t x = 0; x < p.width; ++x)
         for (std::int64_t c = 0; c < p.channels; ++c) {
-          const auto to = ((o * p.padded_height + p.top + y * p.dilation) * p.padded_width +
-                           p.left + x * p.dilation) *
+          const auto to = ((o * p.padded_height + p.top + y * rows) * p.padded_width + p.left +
+                           x * p.dilation) *
                               p.channels +
                           c;
           expected[to] = source[((o * p.height + y) * p.width + x) * p.channels + c];
@@ -56,4 +59,18 @@ TEST_CASE("gather: padding that changes nothing copies", "[fast]") {
   std::vector<float> source(p.source_size(), 1.5f), padded(p.padded_size(), 0);
   numemu::unit::pad(p, source.data(), padded.data(), 0.0f);
   CHECK(padded == source);
+}
+
+TEST_CASE("gather: rows spread apart alone are no identity", "[fast]") {
+  Padding p;
+  p.height = p.padded_height = 1, p.width = p.padded_width = 3;
+  CHECK(p.identity());
+  p.dilation_height = 2;
+  CHECK_FALSE(p.identity());
+}
+
+TEST_CASE("gather: a matrix beyond the offsets is refused", "[fast]") {
+  CHECK_THROWS_WITH(Gather::matrix(std::int64_t{1} << 16, (std::int64_t{1} << 15) + 1),
+                    Catch::Contains("65536 x 32769") && Catch::Contains("beyond the 2^31"));
+  CHECK(Gather::matrix(0, 5).row.empty());
 }

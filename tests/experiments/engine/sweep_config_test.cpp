@@ -43,6 +43,63 @@ TEST_CASE("ties move keys together", "[fast]") {
   CHECK(format_of(zipped.points[1], "activation") == "int4");
 }
 
+TEST_CASE("roles follow their format through element and block formats", "[fast]") {
+  const SweepConfig c = sweep(
+      R"("base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "granularity": "channel"}}},
+         "grid": {"roles.weight.format": ["int8", "mxfp4", "nvfp4", "float8_e4m3fn"]})");
+  REQUIRE(c.points.size() == 4);
+  const auto weight = [&](std::size_t i) { return c.points[i].json["recipe"]["roles"]["weight"]; };
+  CHECK(weight(0)["granularity"] == "channel");
+  CHECK(weight(1)["granularity"] == "block");
+  CHECK(weight(1)["scale"] == "floor");
+  CHECK(weight(2)["scale"] == "absmax");
+  CHECK(weight(3)["granularity"] == "channel");
+}
+
+TEST_CASE("a base of blocks gives element formats and other blocks their own defaults", "[fast]") {
+  const SweepConfig c = sweep(
+      R"("base": {"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4", "rounding": "rtz"}}},
+         "grid": {"roles.weight.format": ["mxfp8_e4m3", "nvfp4", "int4"]},
+         "points": [{"roles.weight.granularity": "channel", "roles.weight.format": "int4"},
+                    {"roles.weight.scale": "ceil"}, {"roles.weight": {"format": "int8"}}])");
+  REQUIRE(c.points.size() == 6);
+  const auto weight = [&](std::size_t i) { return c.points[i].json["recipe"]["roles"]["weight"]; };
+  CHECK(weight(0)["scale"] == "floor");
+  CHECK(weight(1)["scale"] == "absmax");
+  CHECK(weight(2)["granularity"] == "tensor");
+  CHECK(weight(2)["rounding"] == "rtz");
+  CHECK(weight(3)["granularity"] == "channel");  // whatever the order of the two keys
+  CHECK(weight(4)["scale"] == "ceil");
+  CHECK(weight(5)["rounding"] == "rne");
+  // The canonical form expands to the same points.
+  const SweepConfig again = parse_sweep(c.json.dump(), "s.json");
+  REQUIRE(again.points.size() == c.points.size());
+  for (std::size_t i = 0; i < c.points.size(); ++i)
+    CHECK(row_key(again.points[i].json) == row_key(c.points[i].json));
+}
+
+TEST_CASE("layers and described units are axes too", "[fast]") {
+  const SweepConfig c = sweep(
+      R"("grid": {"layers": [[], [{"match": "fc1", "roles": {"weight": {"format": "mxfp4"}}}]],
+                  "gemms.*.unit": ["exact", {"numemu_unit": 1, "name": "my.mac", "core": "chain",
+                                             "accumulator": {"format": "float16"}}]})");
+  REQUIRE(c.points.size() == 4);
+  CHECK(c.points[0].json["recipe"]["layers"].empty());
+  CHECK(c.points[0].json["recipe"]["gemms"]["wgrad"]["unit"] == "neutral.exact");
+  CHECK(c.points[3].json["recipe"]["layers"][0]["match"] == "fc1");
+  CHECK(c.points[3].json["recipe"]["gemms"]["wgrad"]["unit"]["name"] == "my.mac");
+  CHECK(c.points[3].recipe.layer("fc1").weight->block != nullptr);
+}
+
+TEST_CASE("folding batch normalisation is of the sweep and of its points", "[fast]") {
+  const SweepConfig folded = sweep(R"("fold_batch_norm": true)"),
+                    plain = sweep(R"("net": "lenet")");
+  CHECK(folded.fold_batch_norm);
+  CHECK(folded.json["fold_batch_norm"] == true);
+  CHECK(plain.json["fold_batch_norm"] == false);
+  CHECK(row_key(folded.points[0].json) != row_key(plain.points[0].json));
+}
+
 TEST_CASE("single points, seeds and repeated cells", "[fast]") {
   const SweepConfig c = sweep(
       R"("seeds": [0, 1], "grid": {"roles.weight.format": ["int4", "int4"]}, "points": [{"roles.weight": null}, {}])");
@@ -80,6 +137,9 @@ TEST_CASE("wrong sweeps are refused with the key", "[fast]") {
       {R"("seeds": [])", "seeds: expected at least one seed"},
       {R"("seeds": [1.5])", "seeds"},
       {R"("base": {"numemu_recipe": 1, "x": 1})", "s.json: base: unknown key 'x'"},
+      {R"("fold_batch_norm": 1)", "fold_batch_norm: expected true or false"},
+      {R"("grid": {"roles.weight.format": ["mxfp4"], "roles.weight.granularity": ["channel"]})",
+       "roles.weight.granularity: expected 'block', which mxfp4 implies"},
       {R"("points": [1])", "points: expected a list of objects"},
   };
   for (const auto& [text, message] : cases) {

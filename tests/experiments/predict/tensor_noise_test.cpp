@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "formats/block_format.hpp"
 #include "formats/format.hpp"
 #include "formats/random.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
@@ -27,6 +28,17 @@ net::Tensor bell(std::int64_t rows, std::int64_t columns, std::uint32_t tensor) 
   return x;
 }
 
+policies::RolePolicy policy_of(
+    const char* format, const Rounding& rounding = {}, const char* rule = "absmax",
+    policies::Granularity granularity = policies::Granularity::tensor) {
+  policies::RolePolicy policy;
+  policy.format = &find_format(format);
+  policy.rounding = rounding;
+  policy.scale = rule;
+  policy.granularity = granularity;
+  return policy;
+}
+
 }  // namespace
 
 TEST_CASE("the empirical prediction equals the measurement for every deterministic rounding",
@@ -40,8 +52,8 @@ TEST_CASE("the empirical prediction equals the measurement for every determinist
       for (const auto granularity :
            {policies::Granularity::tensor, policies::Granularity::channel}) {
         for (const char* rule : {"absmax", "mse"}) {
-          policies::RolePolicy policy{&find_format(format), parse_rounding(rounding),
-                                      Overflow::saturate, rule, granularity};
+          const policies::RolePolicy policy =
+              policy_of(format, parse_rounding(rounding), rule, granularity);
           if (!policy.format->is_signed && policy.format->kind == Kind::integer)
             continue;  // negatives have no place there
           const std::vector<float> scales = policies::choose_scales(policy, x);
@@ -59,8 +71,7 @@ TEST_CASE("the empirical prediction equals the measurement for every determinist
 TEST_CASE("stochastic rounding meets its expectation within four standard errors", "[fast]") {
   const net::Tensor x = bell(12, 700, 6);
   FitCache fits;
-  policies::RolePolicy policy{&find_format("int4"), parse_rounding("sr(16)"), Overflow::saturate,
-                              "absmax", policies::Granularity::tensor};
+  const policies::RolePolicy policy = policy_of("int4", parse_rounding("sr(16)"));
   const std::vector<float> scales = policies::choose_scales(policy, x);
   TensorNoise noise = predict_noise({"fc", net::Role::weight}, policy, x, scales, fits);
   measure_noise(noise, x, 0);
@@ -75,8 +86,7 @@ TEST_CASE("an accepted fit predicts within half a decibel on a bell-shaped tenso
   net::Tensor x = bell(1, 8400, 8);
   FitCache fits;
   for (const char* format : {"int4", "int6", "int8", "float6_e2m3fn", "float8_e4m3fn"}) {
-    policies::RolePolicy policy{
-        &find_format(format), {}, Overflow::saturate, "absmax", policies::Granularity::tensor};
+    const policies::RolePolicy policy = policy_of(format);
     const std::vector<float> scales = policies::choose_scales(policy, x);
     TensorNoise noise = predict_noise({"fc", net::Role::weight}, policy, x, scales, fits);
     measure_noise(noise, x, 0);
@@ -86,10 +96,25 @@ TEST_CASE("an accepted fit predicts within half a decibel on a bell-shaped tenso
   }
 }
 
+TEST_CASE("block scales are predicted line by line and measured the same way", "[fast]") {
+  // 20 elements a line: the second block of 16 is short.
+  const net::Tensor x = bell(40, 20, 9);
+  FitCache fits;
+  policies::RolePolicy policy = policy_of("float4_e2m1fn", {}, "floor");
+  policy.granularity = policies::Granularity::block;
+  policy.block = &find_block_format("mx(float4_e2m1fn,16)");
+  TensorNoise noise = predict_block_noise({"fc", net::Role::weight}, policy, x, 20, fits);
+  measure_noise(noise, x, 0);
+  CHECK(noise.empirical_verdict() == "holds");
+  CHECK(noise.measured_mse > 0);
+  // The verdict can fail.
+  noise.empirical.mse *= 1 + 2 * kEmpiricalTolerance;
+  CHECK(noise.empirical_verdict() == "fails");
+}
+
 TEST_CASE("a constant tensor has no fit", "[fast]") {
   net::Tensor x({4, 4}, 0.5f);
   FitCache fits;
-  policies::RolePolicy policy{
-      &find_format("int4"), {}, Overflow::saturate, "absmax", policies::Granularity::tensor};
+  const policies::RolePolicy policy = policy_of("int4");
   CHECK_FALSE(predict_noise({"fc", net::Role::weight}, policy, x, {1.0f}, fits).fitted);
 }

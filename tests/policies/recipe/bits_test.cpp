@@ -22,9 +22,15 @@ TEST_CASE("effective bits count elements, scales and float32 biases", "[fast]") 
   CHECK(tensor.weight == Approx((4 * weights + 3 * 32 + 32 * biases) / (weights + biases)));
   CHECK(tensor.activation == Approx((8 * activations + 3 * 32) / activations));
   const EffectiveBits channel = bits(R"({"format": "int4", "granularity": "channel"})", "null");
-  CHECK(channel.weight ==
-        Approx((4 * weights + 32 * channels + 32 * biases) / (weights + biases)));
+  CHECK(channel.weight == Approx((4 * weights + 32 * channels + 32 * biases) / (weights + biases)));
   CHECK(channel.activation == 32);
+  const EffectiveBits blocks = bits(R"({"format": "mxfp4", "granularity": "block"})",
+                                    R"({"format": "nvfp4", "granularity": "block"})");
+  // Lines of 4, 256 and 128 elements: 1, 8 and 4 blocks of 32, one byte each.
+  CHECK(blocks.weight ==
+        Approx((4 * weights + 8 * (256 + 128 * 8 + 10 * 4) + 32 * biases) / (weights + biases)));
+  // 16 elements a block, and one tensor scale for each of the three activations.
+  CHECK(blocks.activation == Approx((4 * activations + 8 * (1 + 16 + 8) + 3 * 32) / activations));
   const EffectiveBits unscaled = bits(R"({"format": "bfloat16", "scale": "none"})", "null");
   CHECK(unscaled.weight == Approx((16 * weights + 32 * biases) / (weights + biases)));
 }

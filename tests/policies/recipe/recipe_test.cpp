@@ -6,6 +6,7 @@
 
 #include "formats/error.hpp"
 #include "formats/format.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
@@ -50,8 +51,8 @@ TEST_CASE("later layers entries win, key by key", "[fast]") {
   CHECK(r.layer("fc1").weight->format->name == "int4");
   CHECK(r.layer("fc1").weight->rounding.mode == RoundingMode::rtz);
   CHECK(r.layer("conv1").weight->format->name == "int6");
-  CHECK(r.layer("conv1").fprop_unit == "neutral.exact");
-  CHECK(r.layer("fc1").fprop_unit == "neutral.f32.sequential");
+  CHECK(r.layer("conv1").fprop->row().name == "neutral.exact");
+  CHECK(r.layer("fc1").fprop->row().name == "neutral.f32.sequential");
   CHECK_FALSE(r.layer("conv2").weight);
   CHECK_NOTHROW(r.require_matches({"conv1", "conv2"}, "r.json"));
   CHECK_THROWS_WITH(r.require_matches({"fc1"}, "r.json"),
@@ -106,8 +107,8 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
        "roles.weight.overflow"},
       {with_roles(R"({"weight": {"format": "int8", "scale": "absmx"}})"),
        "roles.weight.scale: unknown scale rule 'absmx'; did you mean 'absmax'"},
-      {with_roles(R"({"weight": {"format": "int8", "granularity": "block"}})"),
-       "roles.weight.granularity: unknown granularity 'block'"},
+      {with_roles(R"({"weight": {"format": "int8", "granularity": "blocks"}})"),
+       "roles.weight.granularity: unknown granularity 'blocks'; did you mean 'block'"},
       {with_roles(R"({"weight": {"format": "int8", "axis": "reduction"}})"), "roles.weight.axis"},
       {with_roles(R"({"weight": {"format": "int8", "mask": "2:4"}})"),
        "roles.weight.mask: unknown mask"},
@@ -116,20 +117,19 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
       {with_roles(R"({"weight": {"format": "float8_e8m0fnu"}})"), "a format with a zero"},
       {with_roles(R"({"activation": {"format": "int8", "granularity": "channel"}})"),
        "reduction axis"},
-      {with_roles(R"({"vector": {"format": "bfloat16"}})"),
-       "roles.vector: no policy quantizes the role 'vector'"},
-      {with_roles(R"({"saved": {"format": "int2"}})"), "'saved'"},
+      {with_roles(R"({"vector": {"format": "bfloat17"}})"), "roles.vector.format: unknown format"},
+      {with_roles(R"({"saved": {"format": "int2", "mask": "2:4"}})"), "roles.saved.mask"},
       {R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit": "exat"}}})",
        "gemms.fprop.unit: unknown unit 'exat'"},
       {R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit": {"core": "fused"}}}})",
-       "described units"},
+       "gemms.fprop.unit: expected a key 'numemu_unit'"},
       {R"({"numemu_recipe": 1, "update": {"optimizer": "lion"}})",
        "update.optimizer: unknown optimizer 'lion'"},
-      {R"({"numemu_recipe": 1, "update": {"loss_scale": "dynamic"}})",
-       "update.loss_scale: unknown loss scale policy 'dynamic'"},
-      {R"({"numemu_recipe": 1, "update": {"master": "bfloat16"}})", "update.master"},
-      {R"({"numemu_recipe": 1, "calibrate": {"rule": "kl"}})",
-       "calibrate.rule: unknown calibration rule 'kl'"},
+      {R"({"numemu_recipe": 1, "update": {"loss_scale": "automatic"}})",
+       "update.loss_scale: unknown loss scale policy 'automatic'"},
+      {R"({"numemu_recipe": 1, "update": {"master": "int8"}})", "update.master"},
+      {R"({"numemu_recipe": 1, "calibrate": {"rule": "ks"}})",
+       "calibrate.rule: unknown calibration rule 'ks'; did you mean 'kl'"},
       {R"({"numemu_recipe": 1, "calibrate": {"samples": 0}})", "calibrate.samples"},
       {with_roles(R"({"weight": {"format": "bfloat16"}})"),
        "roles.weight.scale: expected the scale rule none for bfloat16"},
@@ -141,6 +141,94 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
   for (const auto& [text, message] : cases) {
     INFO(text);
     CHECK_THROWS_WITH(recipe(text), Contains(message));
+  }
+}
+
+TEST_CASE("a recipe that could be written before keeps its canonical text", "[fast]") {
+  // The text of the first schema version: keys of rows depend on it.
+  const std::string first = R"({"calibrate":{"rule":"absmax","samples":512},"gemms":{"dgrad":)"
+                            R"({"unit":"neutral.f32.sequential"},"fprop":)"
+                            R"({"unit":"neutral.f32.sequential"},"wgrad":)"
+                            R"({"unit":"neutral.f32.sequential"}},"layers":[],"numemu_recipe":1,)"
+                            R"("roles":{"activation":null,"exchange":null,"gradient":null,)"
+                            R"("output":null,"saved":null,"state":null,"vector":null,"weight":)"
+                            R"({"axis":"channel","format":"int8","granularity":"tensor",)"
+                            R"("mask":null,"overflow":"saturate","rounding":"rne",)"
+                            R"("scale":"absmax"}},"seed":0,"update":{"loss_scale":"none",)"
+                            R"("master":"float32","optimizer":"adam","rounding":"rne"}})";
+  CHECK(canonical_json(recipe(with_roles(R"({"weight": {"format": "int8"}})")).json()) == first);
+}
+
+TEST_CASE("the recipe of the specification", "[fast]") {
+  const Recipe r = recipe(R"j({"numemu_recipe": 1, "seed": 0,
+ "roles": {"weight":     {"format": "float8_e4m3fn", "rounding": "rne", "overflow": "saturate", "scale": "absmax", "granularity": "tensor", "mask": null},
+           "activation": {"format": "float8_e4m3fn", "granularity": "tensor", "scale": "absmax"},
+           "gradient":   {"format": "float8_e5m2", "rounding": "sr(8)"},
+           "vector": null, "output": null, "saved": null, "state": null, "exchange": null
+}
+, "gemms" : {
+  "fprop" : {"unit" : "nvidia.h100.wgmma.e4m3.f32"},
+  "dgrad" : {"unit" : "f32.sequential"},
+  "wgrad" : {"unit" : "f32.sequential"}
+},
+            "update"
+    : {"optimizer" : "sgd", "master" : "float32", "rounding" : "rne", "loss_scale" : "none"},
+      "calibrate" : {"rule" : "absmax", "samples" : 512},
+                    "layers"
+    : [
+      {
+        "match" : "conv1",
+        "roles" : {
+          "weight" :
+              {"format" : "mxfp4", "granularity" : "block", "axis" : "channel", "scale" : "floor"}
+        },
+        "gemms" : {"fprop" : {"unit" : "exact"}}
+      },
+      {"match" : "*.fc", "gemms" : {"fprop" : {"unit" : "exact"}}}
+    ]})j");
+  CHECK(r.layer("conv1").weight->block->name == "mxfp4");
+  CHECK(r.layer("conv1").activation->format->name == "float8_e4m3fn");
+  CHECK(r.layer("conv2").weight->format->name == "float8_e4m3fn");
+  CHECK(r.layer("conv2").fprop->row().name == "nvidia.h100.wgmma.e4m3.f32");
+  CHECK(r.layer("a.fc").fprop->row().name == "neutral.exact");
+  CHECK(r.update().optimizer == "sgd");
+  CHECK(r.calibration().samples == 512);
+}
+
+TEST_CASE("a described unit of a recipe serves every layer", "[fast]") {
+  const Recipe r = recipe(
+      R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit": {"numemu_unit": 1, "name": "my.chain", "core": "chain",
+          "accumulator": {"format": "float16"}}}}, "layers": [{"match": "fc", "gemms": {"wgrad": {"unit": {"numemu_unit": 1,
+          "name": "my.other", "core": "chain", "accumulator": {"format": "bfloat16"}}}}}]})");
+  CHECK(r.layer("conv").fprop->row().name == "my.chain");
+  CHECK(r.layer("conv").fprop == r.layer("fc").fprop);
+  CHECK(r.layer("fc").wgrad->d_format()->name == "bfloat16");
+  CHECK(recipe(r.json().dump()).json() == r.json());
+  LayerRecipe kept;
+  {
+    const Recipe short_lived = recipe(r.json().dump());
+    kept = short_lived.layer("fc");
+  }
+  CHECK(kept.unit(net::GemmKind::wgrad).row().name == "my.other");
+}
+
+TEST_CASE("overlapping layers are checked where they meet", "[fast]") {
+  const Recipe r = recipe(
+      R"({"numemu_recipe": 1, "layers": [{"match": "*", "roles": {"weight": {"format": "int8"}}},
+          {"match": "fc", "gemms": {"fprop": {"unit": "nvidia.h100.wgmma.e4m3.f32"}}}]})");
+  CHECK_NOTHROW(r.layer("conv"));
+  CHECK_THROWS_WITH(r.layer("fc"),
+                    Contains("recipe: layer fc: gemms.fprop.unit") && Contains("int8"));
+}
+
+TEST_CASE("results of other formats than float32 are taken", "[fast]") {
+  const std::string gemms = R"(, "gemms": {"fprop": {"unit": ")";
+  for (const auto& [format, unit] : {std::pair("float16", "nvidia.h100.mma.f16.f16"),
+                                     std::pair("int8", "nvidia.h100.wgmma.s8.s32"),
+                                     std::pair("float8_e4m3fn", "nvidia.h100.mma.e4m3.f16")}) {
+    const Recipe r = recipe(R"({"numemu_recipe": 1, "roles": {"weight": {"format": ")" +
+                            std::string(format) + R"("}})" + gemms + unit + R"("}}})");
+    CHECK(r.layer("fc").fprop->row().name == unit);
   }
 }
 

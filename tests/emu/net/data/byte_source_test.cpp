@@ -111,6 +111,43 @@ TEST_CASE("declared sizes are refused before memory is taken", "[fast]") {
   }
 }
 
+TEST_CASE("gzip files inflate to 64 times their size and 16 MiB at most", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  const std::string zipped = gzip(std::string(std::size_t{20} << 20, '\0'));
+  write_file(path, zipped);
+  const std::int64_t most =
+      64 * static_cast<std::int64_t>(zipped.size()) + (std::int64_t{16} << 20);
+  REQUIRE(most < std::int64_t{24} << 20);
+  ByteSource source(path);
+  source.read(1000, "zeros");
+  source.require(most - 1000, "zeros");
+  CHECK(message_of([&] { source.read(most - 999, "zeros"); }) ==
+        path + ": inflated byte 1000: expected " + std::to_string(most - 999) +
+            " bytes of zeros, found at most " + std::to_string(most - 1000));
+  CHECK(message_of([&] { source.read_all("zeros"); }) ==
+        path + ": inflated byte 1000: expected at most " + std::to_string((most - 1000) / 4) +
+            " bytes of zeros, found more");
+}
+
+TEST_CASE("all that follows", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x";
+  for (const std::size_t size : {std::size_t{3}, std::size_t{65539}, std::size_t{200'000}}) {
+    std::string text;
+    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>(i * i >> 3);
+    for (const std::string& stored : {text, gzip(text)}) {
+      write_file(path, stored);
+      ByteSource source(path);
+      source.read(3, "a start");
+      CHECK(all(source.read_all("text")) == text.substr(3));
+      CHECK(source.position() == static_cast<std::int64_t>(size));
+      CHECK(source.read_all("nothing").empty());
+      source.expect_end();
+    }
+  }
+}
+
 TEST_CASE("what is not a file", "[fast]") {
   const TemporaryFolder folder;
   CHECK(message_of([&] { ByteSource source(folder.path()); }) ==

@@ -69,6 +69,18 @@ TEST_CASE("only test_batch counts as a test read", "[fast]") {
   CHECK(data.test_reads() == 2);
 }
 
+TEST_CASE("copies share the samples and count their own test reads", "[fast]") {
+  const Dataset data = small();
+  const Dataset copy = data;
+  std::vector<std::uint8_t> labels;
+  copy.test_batch(0, 1, labels);
+  CHECK(copy.test_reads() == 1);
+  CHECK(data.test_reads() == 0);
+  CHECK(&copy.digest() == &data.digest());
+  CHECK(copy.calibration_count() == Dataset::kCalibration);
+  CHECK(copy.kind() == DataKind::images);
+}
+
 TEST_CASE("no image outside a split can be asked for", "[fast]") {
   const Dataset data = small();
   std::vector<std::uint8_t> labels;

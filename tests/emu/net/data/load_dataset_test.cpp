@@ -18,8 +18,9 @@ TEST_CASE("names that are no data set", "[fast]") {
   CHECK(message("cifar10:") ==
         "data set 'cifar10:': expected cifar10:DIR with the folder of its files");
   CHECK(message("glyphs:/x") == "data set 'glyphs:/x': expected glyphs alone, it needs no folder");
-  CHECK(message("text:a.txt") ==
-        "data set 'text:a.txt': expected images (glyphs, mnist:DIR or cifar10:DIR), found text");
+  CHECK(message("clicks:7") == "data set 'clicks:7': expected clicks alone, it needs no folder");
+  CHECK(message("text") == "data set 'text': expected text:FILE with the text");
+  CHECK(message("text:/no/such/file") == "/no/such/file: expected a regular file");
   CHECK(message("mnist:/no/such/folder") ==
         "/no/such/folder: expected a file train-images-idx3-ubyte or train-images.idx3-ubyte, "
         "plain or .gz, found none");

@@ -68,6 +68,26 @@ TEST_CASE("the bytes of a file are pinned", "[fast]") {
                       std::filesystem::directory_iterator()) == 1);
 }
 
+TEST_CASE("byte strings come back where they are asked for and are refused elsewhere", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors";
+  Checkpoint want = example();
+  want.bytes = {{"history", std::string("\0\xff odd", 6)}, {"no bytes", ""}};
+  write_safetensors(path, want);
+  const Checkpoint got = read_safetensors(path, true);
+  CHECK(got.tensors.size() == want.tensors.size());
+  REQUIRE(got.bytes.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(got.bytes[i].name == want.bytes[i].name);
+    CHECK(got.bytes[i].data == want.bytes[i].data);
+  }
+  CHECK(message_of([&] { read_safetensors(path); }) ==
+        path + ": tensor 'history': dtype: expected F32, F16 or BF16, found 'U8'");
+  want.bytes.push_back({"scalar", ""});
+  CHECK(message_of([&] { write_safetensors(path, want); }) ==
+        path + ": expected each name once, found 'scalar' twice");
+}
+
 TEST_CASE("what cannot be written", "[fast]") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";

@@ -13,8 +13,80 @@ struct Case {
   Conv2dOptions options;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+std::int64_t or_else(std::int64_t own, std::int64_t unset, std::int64_t common) {
+  return own == unset ? common : own;
+}
+
+// Calls body(y, x, w) for every product of the convolution: flat indices into output, input and
+// weight, in the order of the output's elements, then kh, kw, in.
+template <class Body>
+void for_each_product(const Case& c, Body body) {
+  const Conv2dOptions& o = c.options;
+  const std::int64_t sy = or_else(o.stride_height, 0, o.stride),
+                     sx = or_else(o.stride_width, 0, o.stride);
+  const std::int64_t dy = or_else(o.dilation_height, 0, o.dilation),
+                     dx = or_else(o.dilation_width, 0, o.dilation);
+  const std::int64_t top = or_else(o.pad_top, -1, o.pad), left = or_else(o.pad_left, -1, o.pad),
+                     bottom = or_else(o.pad_bottom, -1, o.pad),
+                     right = or_else(o.pad_right, -1, o.pad);
+  const std::int64_t ins = o.in_channels / o.groups, outs = o.out_channels / o.groups;
+  std::int64_t oh = 0, ow = 0;
+  while (oh * sy + dy * (o.kernel_height - 1) < c.height + top + bottom) ++oh;
+  while (ow * sx + dx * (o.kernel_width - 1) < c.width + left + right) ++ow;
+  for (std::int64_t n = 0; n < c.batch; ++n)
+    for (std::int64_t i = 0; i < oh; ++i)
+      for (std::int64_t j = 0; j < ow; ++j)
+        for (std::int64_t out = 0; out < o.out_channels; ++out)
+          for (std::int64_t kh = 0; kh < o.kernel_height; ++kh)
+            for (std::int64_t kw = 0; kw < o.kernel_width; ++kw)
+              for (std::int64_t in = 0; in < ins; ++in) {
+                const std::int64_t h = i * sy + kh * dy - top, w = j * sx + kw * dx - left;
+                if (h < 0 || h >= c.height || w < 0 || w >= c.width) continue;
+                body(((n * oh + i) * ow + j) * o.out_channels + out,
+                     ((n * c.height + h) * c.width + w) * o.in_channels + out / outs * ins + in,
+                     ((out * o.kernel_height + kh) * o.kernel_width + kw) * ins + in);
+              }
+}
+
+// Every combination of small groups, kernels, strides, dilations and pads, also pads wider than the
+// kernel.
+std::vector<Case> combinations() {
+  struct Axes {
+    std::int64_t height, width;
+  };
+  struct Pads {
+    std::int64_t top, left, bottom, right;
+  };
+  std::vector<Case> cases;
+  for (const std::int64_t groups : {1, 2, 4})
+    for (const Axes kernel : {Axes{1, 1}, Axes{2, 3}, Axes{3, 3}})
+      for (const Axes stride : {Axes{1, 1}, Axes{2, 2}, Axes{3, 2}})
+        for (const Axes dilation : {Axes{1, 1}, Axes{2, 1}, Axes{2, 2}})
+          for (const Pads pads :
+               {Pads{0, 0, 0, 0}, Pads{1, 1, 1, 1}, Pads{0, 1, 2, 0}, Pads{4, 0, 1, 5}}) {
+            cases.push_back({2,
+                             5,
+                             6,
+                             {.in_channels = 4,
+                              .out_channels = 8,
+                              .kernel_height = kernel.height,
+                              .kernel_width = kernel.width,
+                              .bias = false,
+                              .groups = groups,
+                              .stride_height = stride.height,
+                              .stride_width = stride.width,
+                              .pad_top = pads.top,
+                              .pad_left = pads.left,
+                              .pad_bottom = pads.bottom,
+                              .pad_right = pads.right,
+                              .dilation_height = dilation.height,
+                              .dilation_width = dilation.width}});
+          }
+  return cases;
+}
+
+TEST_CASE("conv2d and its gradients are those of seven loops in float64", "[fast]") {
+  const std::vector<Case> cases = {
       {2,
        6,
        5,
@@ -50,34 +122,20 @@ const std::vector<Case>& cases() {
         .kernel_height = 5,
         .kernel_width = 5,
         .pad = 4,
-        .bias = false}}};
-  return all;
-}
-
-// Calls body(y, x, w) for every product of the convolution: flat indices into output, input and
-// weight, in the order of the output's elements, then kh, kw, in.
-template <class Body>
-void for_each_product(const Case& c, Body body) {
-  const Conv2dOptions& o = c.options;
-  const std::int64_t oh = (c.height + 2 * o.pad - o.kernel_height) / o.stride + 1;
-  const std::int64_t ow = (c.width + 2 * o.pad - o.kernel_width) / o.stride + 1;
-  for (std::int64_t n = 0; n < c.batch; ++n)
-    for (std::int64_t i = 0; i < oh; ++i)
-      for (std::int64_t j = 0; j < ow; ++j)
-        for (std::int64_t out = 0; out < o.out_channels; ++out)
-          for (std::int64_t kh = 0; kh < o.kernel_height; ++kh)
-            for (std::int64_t kw = 0; kw < o.kernel_width; ++kw)
-              for (std::int64_t in = 0; in < o.in_channels; ++in) {
-                const std::int64_t h = i * o.stride + kh - o.pad, w = j * o.stride + kw - o.pad;
-                if (h < 0 || h >= c.height || w < 0 || w >= c.width) continue;
-                body(((n * oh + i) * ow + j) * o.out_channels + out,
-                     ((n * c.height + h) * c.width + w) * o.in_channels + in,
-                     ((out * o.kernel_height + kh) * o.kernel_width + kw) * o.in_channels + in);
-              }
-}
-
-TEST_CASE("conv2d and its gradients are those of seven loops in float64", "[fast]") {
-  for (const Case& c : cases()) {
+        .bias = false}},
+      {1,
+       7,
+       6,
+       {.in_channels = 4,
+        .out_channels = 6,
+        .kernel_height = 3,
+        .kernel_width = 2,
+        .groups = 2,
+        .dilation = 2,
+        .stride_width = 2,
+        .pad_top = 3,
+        .pad_right = 1}}};
+  for (const Case& c : cases) {
     Conv2d op(c.options);
     const Conv2dOptions& o = c.options;
     const Tensor x = test::random_tensor({c.batch, c.height, c.width, o.in_channels}, 1);
@@ -95,10 +153,13 @@ TEST_CASE("conv2d and its gradients are those of seven loops in float64", "[fast
   }
 }
 
-TEST_CASE("conv2d's products are fused chains, bit for bit", "[fast]") {
-  for (const Case& c : cases()) {
-    Conv2dOptions o = c.options;
-    o.bias = false;
+TEST_CASE("conv2d's products are fused chains bit for bit in every combination", "[fast]") {
+  for (const Case& c : combinations()) {
+    const Conv2dOptions& o = c.options;
+    INFO("groups " << o.groups << " kernel " << o.kernel_height << "x" << o.kernel_width
+                   << " stride " << o.stride_height << "x" << o.stride_width << " dilation "
+                   << o.dilation_height << "x" << o.dilation_width << " pads " << o.pad_top << " "
+                   << o.pad_left << " " << o.pad_bottom << " " << o.pad_right);
     Conv2d op(o);
     Numerics numerics;
     const OpCall call{"conv", numerics, Phase::training};
@@ -112,7 +173,7 @@ TEST_CASE("conv2d's products are fused chains, bit for bit", "[fast]") {
     std::vector<float> chain(y.data.size());
     for_each_product(
         c, [&](auto i, auto in, auto k) { chain[i] = std::fma(x.data[in], w.data[k], chain[i]); });
-    CHECK(chain == y.data);
+    REQUIRE(chain == y.data);
 
     const Tensor g = test::random_tensor(y.shape, 4);
     std::vector<Tensor> grad_inputs{Tensor(x.shape)}, grad_weights{Tensor(w.shape)};
@@ -121,24 +182,104 @@ TEST_CASE("conv2d's products are fused chains, bit for bit", "[fast]") {
     std::vector<float> wgrad(w.data.size());
     for_each_product(
         c, [&](auto i, auto in, auto k) { wgrad[k] = std::fma(g.data[i], x.data[in], wgrad[k]); });
-    CHECK(wgrad == grad_weights[0].data);
+    REQUIRE(wgrad == grad_weights[0].data);
     // dgrad ascends over flipped taps, which is ascending position of the output, then the output
     // channel.
     std::vector<float> dgrad(x.data.size());
     for_each_product(
         c, [&](auto i, auto in, auto k) { dgrad[in] = std::fma(g.data[i], w.data[k], dgrad[in]); });
-    CHECK(dgrad == grad_inputs[0].data);
+    REQUIRE(dgrad == grad_inputs[0].data);
   }
 }
 
+TEST_CASE("conv2d hands over one matrix a group whose blocks stay in the group", "[fast]") {
+  struct Recorder : Numerics {
+    std::vector<Product> seen;
+    void product(const Product& p) override {
+      seen.push_back(p);
+      Numerics::product(p);
+    }
+  } numerics;
+  const Conv2d op({.in_channels = 6,
+                   .out_channels = 9,
+                   .kernel_height = 2,
+                   .kernel_width = 2,
+                   .bias = false,
+                   .groups = 3});
+  const Tensor x = test::random_tensor({2, 3, 3, 6}, 1), g = test::random_tensor({2, 2, 2, 9}, 2);
+  Tensor y(g.shape);
+  const std::vector<const Tensor*> inputs{&x};
+  std::vector<Tensor> grad_inputs{Tensor(x.shape)}, grads{Tensor({9, 2, 2, 2})};
+  op.forward({"conv", numerics}, inputs, y);
+  op.backward({"conv", numerics}, inputs, nullptr, g, grad_inputs, grads, true);
+  REQUIRE(numerics.seen.size() == 3);
+  const auto is = [](const Stack& s, std::int64_t outer, std::int64_t inner, std::int64_t width) {
+    return s.outer == outer && s.inner == inner && s.width == width;
+  };
+  const Product &fprop = numerics.seen[0], &wgrad = numerics.seen[1], &dgrad = numerics.seen[2];
+  CHECK((fprop.kind == GemmKind::fprop && fprop.m == 8 && fprop.n == 3 && fprop.k == 8));
+  CHECK((is(fprop.a.stack, 1, 3, 2) && is(fprop.b.stack, 3, 1, 2) && is(fprop.d_stack, 1, 3, 3)));
+  CHECK((!fprop.a.along_rows && !fprop.b.along_rows));
+  CHECK((wgrad.kind == GemmKind::wgrad && wgrad.m == 3 && wgrad.n == 8 && wgrad.k == 8));
+  CHECK((is(wgrad.a.stack, 1, 3, 3) && is(wgrad.b.stack, 1, 3, 2) && is(wgrad.d_stack, 3, 1, 8)));
+  CHECK((wgrad.a.along_rows && wgrad.b.along_rows));
+  CHECK((dgrad.kind == GemmKind::dgrad && dgrad.m == 18 && dgrad.n == 2 && dgrad.k == 12));
+  CHECK((is(dgrad.a.stack, 1, 3, 3) && is(dgrad.b.stack, 3, 1, 8) && is(dgrad.d_stack, 1, 3, 2)));
+  CHECK((!dgrad.a.along_rows && dgrad.b.along_rows));
+}
+
+TEST_CASE("conv2d has the same bits on every number of threads", "[fast]") {
+  for (const std::int64_t groups : {1, 8}) {
+    Conv2d op({.in_channels = 8,
+               .out_channels = 16,
+               .kernel_height = 3,
+               .kernel_width = 3,
+               .stride = 2,
+               .pad = 1,
+               .groups = groups});
+    for (Parameter& p : op.parameters()) p.value = test::random_tensor(p.value.shape, 5);
+    const Tensor x = test::random_tensor({4, 24, 24, 8}, 6);
+    test::check_threads(op, {x});
+  }
+}
+
+TEST_CASE("conv2d spells its options out", "[fast]") {
+  const Conv2d op({.kernel_height = 3,
+                   .kernel_width = 3,
+                   .stride = 2,
+                   .pad = 3,
+                   .dilation = 4,
+                   .stride_width = 5,
+                   .pad_left = 0,
+                   .dilation_height = 6});
+  const Conv2dOptions& o = op.options();
+  CHECK((o.stride_height == 2 && o.stride_width == 5));
+  CHECK((o.pad_top == 3 && o.pad_left == 0 && o.pad_bottom == 3 && o.pad_right == 3));
+  CHECK((o.dilation_height == 6 && o.dilation_width == 4));
+}
+
 TEST_CASE("conv2d refuses what it cannot compute", "[fast]") {
-  CHECK_THROWS_WITH(Conv2d({.kernel_height = 3, .kernel_width = 3, .pad = 3}),
-                    Catch::Contains("pad 3"));
+  CHECK_THROWS_WITH(Conv2d({.pad = -2}), Catch::Contains("pad") && Catch::Contains("-2"));
   CHECK_THROWS_WITH(Conv2d({.stride = 0}), Catch::Contains("positive"));
+  CHECK_THROWS_WITH(Conv2d({.dilation_width = -1}), Catch::Contains("positive"));
+  CHECK_THROWS_WITH(Conv2d({.in_channels = 4, .out_channels = 6, .groups = 4}),
+                    Catch::Contains("4 groups do not divide"));
   const Conv2d op({.in_channels = 3, .kernel_height = 3, .kernel_width = 3});
   const std::vector<Shape> channels{{1, 8, 8, 1}}, small{{1, 2, 8, 3}};
   CHECK_THROWS_WITH(op.output_shape(channels), Catch::Contains("[batch, height, width, 3]"));
   CHECK_THROWS_WITH(op.output_shape(small), Catch::Contains("smaller than the kernel 3x3"));
+  const Conv2d wide({.kernel_height = 3, .kernel_width = 3, .dilation_height = 3});
+  const std::vector<Shape> low{{1, 6, 8, 1}};
+  CHECK_THROWS_WITH(wide.output_shape(low), Catch::Contains("smaller than the kernel 7x3"));
+
+  // Refused before anything is read: these tensors have shapes, and no elements.
+  const Conv2d pointwise({.bias = false});
+  Tensor x, y;
+  x.shape = y.shape = {std::int64_t{1} << 19, 64, 65, 1};
+  Numerics numerics;
+  const std::vector<const Tensor*> inputs{&x};
+  CHECK_THROWS_WITH(pointwise.forward({"conv", numerics}, inputs, y),
+                    Catch::Contains("beyond the 2^31") && Catch::Contains("smaller batch"));
 }
 
 }  // namespace

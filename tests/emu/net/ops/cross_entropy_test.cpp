@@ -1,6 +1,7 @@
 // Softmax cross-entropy against float64, its gradient by central differences, and its corner cases.
 #include "emu/net/ops/cross_entropy.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -57,6 +58,32 @@ TEST_CASE("cross_entropy survives large logits and counts the first maximum as t
   for (const float g : gradient.data) CHECK(std::isfinite(g));
 }
 
+TEST_CASE("leading axes count as one: a text has a target per character", "[fast]") {
+  constexpr std::int64_t kTime = 40, kLetters = 70;  // beyond kSerialElements with the batch
+  Tensor flat = test::random_tensor({kBatch * kTime, kLetters}, 2), stacked = flat;
+  stacked.shape = {kBatch, kTime, kLetters};
+  std::vector<std::uint8_t> labels;
+  for (std::int64_t i = 0; i < kBatch * kTime; ++i)
+    labels.push_back(static_cast<std::uint8_t>(i * 3 % kLetters));
+  Tensor flat_gradient, stacked_gradient;
+  const Classified expected = cross_entropy(flat, labels, &flat_gradient, 3);
+  const Classified seen = cross_entropy(stacked, labels, &stacked_gradient, 3);
+  CHECK(seen.loss == expected.loss);
+  CHECK(seen.right == expected.right);
+  CHECK(stacked_gradient.shape == stacked.shape);
+  CHECK(stacked_gradient.data == flat_gradient.data);
+  // Each row is what it is alone, but for the mean over the targets.
+  Tensor row({1, kLetters}), row_gradient;
+  std::copy_n(flat.data.begin() + 17 * kLetters, kLetters, row.data.begin());
+  CHECK(cross_entropy(row, {labels[17]}, &row_gradient).loss[0] == seen.loss[17]);
+  for (std::int64_t c = 0; c < kLetters; ++c) {
+    // Two roundings to float32, each of half an ulp.
+    const double scaled = row_gradient.data[c] * 3.0 / (kBatch * kTime);
+    CHECK(std::fabs(stacked_gradient.data[17 * kLetters + c] - scaled) <=
+          0x1p-23 * std::fabs(scaled));
+  }
+}
+
 TEST_CASE("a NaN logit is never right", "[fast]") {
   Tensor logits({1, 2});
   logits.data = {3, std::numeric_limits<float>::quiet_NaN()};
@@ -68,6 +95,10 @@ TEST_CASE("a NaN logit is never right", "[fast]") {
 TEST_CASE("cross_entropy refuses labels that are no class and batches that do not fit", "[fast]") {
   CHECK_THROWS_WITH(cross_entropy(Tensor({1, 3}), {3}), Catch::Contains("label 3 of sample 0"));
   CHECK_THROWS_AS(cross_entropy(Tensor({2, 3}), {1}), Error);
+  CHECK_THROWS_AS(cross_entropy(Tensor({3}), {1}), Error);
+  CHECK_THROWS_WITH(
+      cross_entropy(Tensor({2, 2, 3}), {1, 2, 0}),
+      Catch::Contains("expected logits of 3 targets") && Catch::Contains("[2, 2, 3]"));
 }
 
 }  // namespace

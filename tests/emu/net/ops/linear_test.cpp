@@ -54,7 +54,7 @@ TEST_CASE("linear refuses other shapes", "[fast]") {
   const Linear op(4, 2);
   const std::vector<Shape> wrong{{3, 5}}, rank{{3, 2, 2}};
   CHECK_THROWS_WITH(op.output_shape(wrong),
-                    Catch::Contains("[batch, 4]") && Catch::Contains("[3, 5]"));
+                    Catch::Contains("[batch, ..., 4]") && Catch::Contains("[3, 5]"));
   CHECK_THROWS_AS(op.output_shape(rank), Error);
 }
 

@@ -1,11 +1,12 @@
 // Evaluation: the same bits for any thread count, errors from worker threads, counts of images.
+#include "emu/net/train/evaluate.hpp"
+
 #include <omp.h>
 
 #include <stdexcept>
 
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/cross_entropy.hpp"
-#include "emu/net/train/train.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
@@ -26,6 +27,7 @@ TEST_CASE("evaluation is the same for 1, 2 and 3 threads and agrees with one big
     omp_set_num_threads(threads);
     const Evaluation e = evaluate(graph, data, Split::validation, 0, numerics);
     CHECK(e.n == data.validation_count());
+    CHECK(e.samples == data.validation_count());
     CHECK(e.right == all.right);
     if (threads == 1) first = e;
     CHECK(e.loss == first.loss);

@@ -24,6 +24,23 @@ TEST_CASE("step falls at half and at three quarters of the epochs", "[fast]") {
   for (std::int64_t epoch = 0; epoch < 8; ++epoch) CHECK(step({0, 1, epoch, 8}) == expected[epoch]);
 }
 
+TEST_CASE("linear falls in equal steps and constant stays", "[fast]") {
+  const Schedule linear = find_schedule("linear"), constant = find_schedule("constant");
+  CHECK(linear({0, 4, 0, 1}) == 1);
+  CHECK(linear({1, 4, 0, 1}) == 0.75);
+  CHECK(linear({3, 4, 0, 1}) == 0.25);
+  CHECK(constant({3, 4, 0, 1}) == 1);
+}
+
+TEST_CASE("warm-up rises to 1 and the schedule follows over the steps that are left", "[fast]") {
+  const Schedule linear = find_schedule("linear");
+  const std::vector<double> expected{0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25};
+  for (std::int64_t step = 0; step < 8; ++step)
+    CHECK(rate_factor(linear, {step, 8, 0, 1}, 4) == expected[step]);
+  CHECK(rate_factor(linear, {2, 8, 0, 1}, 0) == linear({2, 8, 0, 1}));
+  CHECK(rate_factor(linear, {7, 8, 0, 1}, 100) == 0.08);  // a run shorter than its warm-up
+}
+
 TEST_CASE("an unknown schedule offers the nearest", "[fast]") {
   CHECK_THROWS_WITH(find_schedule("stepp"), Catch::Contains("'step'"));
 }

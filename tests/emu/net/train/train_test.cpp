@@ -4,6 +4,8 @@
 
 #include <omp.h>
 
+#include <cmath>
+
 #include "emu/net/nets.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -130,6 +132,9 @@ class Recording final : public Numerics {
     note("update " + std::string(u.parameter));
     Numerics::update(u);
   }
+  void optimizer_state(std::string_view parameter, std::string_view name, Tensor&) override {
+    note("state " + std::string(parameter) + " " + std::string(name));
+  }
   float loss_scale() override {
     note("loss_scale");
     return scale;
@@ -165,10 +170,12 @@ TEST_CASE("a step asks every moment in the documented order", "[fast]") {
   train(graph, data, options, numerics);
   std::vector<std::string> expected = kUntilGradients;
   expected.push_back("exchange of 1");
-  for (const char* parameter :
-       {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"}) {
-    expected.push_back(std::string("penalty ") + parameter);
-    expected.push_back(std::string("update ") + parameter);
+  const std::vector<std::string> parameters{"fc1.weight", "fc1.bias",   "fc2.weight",
+                                            "fc2.bias",   "fc3.weight", "fc3.bias"};
+  for (const std::string& parameter : parameters) expected.push_back("penalty " + parameter);
+  for (const std::string& parameter : parameters) {
+    expected.push_back("update " + parameter);
+    expected.push_back("state " + parameter + " velocity");
   }
   expected.push_back("end 0");
   CHECK(numerics.log == expected);
@@ -200,21 +207,105 @@ TEST_CASE("a loss scale that is a power of two changes no weight", "[fast]") {
   CHECK(weights_hash(graph) == kWeightsAfter20Steps);
 }
 
-TEST_CASE("unknown names offer the nearest, wrong options are refused by name", "[fast]") {
+TEST_CASE("the rows of the epochs carry what the steps did", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 0);
+  TrainOptions options = twenty_steps();
+  options.epochs = 2;
+  options.schedule = "linear";
+  options.warmup = 4;
+  Recording numerics;
+  numerics.scale = 8;
+  const std::vector<EpochMetrics> history = train(graph, data, options, numerics);
+  REQUIRE(history.size() == 2);
+  CHECK(history[0].step == 20);
+  CHECK(history[1].step == 40);
+  CHECK(history[0].learning_rate == 0.05 * (1 - 15.0 / 36));
+  CHECK(history[1].train_loss < history[0].train_loss);
+  CHECK(history[0].gradient_norm > 0);
+  CHECK(history[0].loss_scale == 8);
+  CHECK(history[0].skipped == 0);
+  numerics.accept = false;
+  const std::vector<EpochMetrics> refused = train(graph, data, options, numerics);
+  CHECK(refused[0].skipped == 20);
+  CHECK(refused[1].skipped == 20);
+  CHECK(refused[0].gradient_norm == 0);
+}
+
+TEST_CASE("clipping bounds what a step changes", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  TrainOptions options = twenty_steps();
+  options.batch = test::kTrain;  // one step
+  options.momentum = options.weight_decay = 0;
+  options.learning_rate = 1;
+  options.schedule = "constant";
+  options.clip = 0x1p-10;
+  Graph before = build_net("mlp", data.input_shape(), data.classes()),
+        after = build_net("mlp", data.input_shape(), data.classes());
+  initialize(before, 0);
+  initialize(after, 0);
+  Numerics numerics;
+  train(after, data, options, numerics);
+  double squares = 0;
+  for (std::size_t p = 0; p < before.parameters().size(); ++p) {
+    const Tensor &a = before.parameters()[p]->value, &b = after.parameters()[p]->value;
+    for (std::size_t i = 0; i < a.data.size(); ++i)
+      squares += std::pow(double{b.data[i]} - double{a.data[i]}, 2);
+  }
+  // Weights below 2 in magnitude are rounded by up to 2^-25 each; there are 51,000 of them.
+  CHECK(std::sqrt(squares) == Approx(0x1p-10).margin(0x1p-25 * 226));
+}
+
+TEST_CASE("patience ends a run and gives the best weights back", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  TrainOptions options = twenty_steps();
+  options.epochs = 30;
+  options.schedule = "constant";
+  options.learning_rate = 2;  // far too large: the loss soon rises
+  options.patience = 2;
+  Graph graph = build_net("mlp", data.input_shape(), data.classes());
+  initialize(graph, 0);
+  Numerics numerics;
+  std::vector<std::string> weights;
+  TrainHooks hooks;
+  hooks.on_epoch = [&](const EpochMetrics&) { weights.push_back(weights_hash(graph)); };
+  const std::vector<EpochMetrics> history = train(graph, data, options, numerics, hooks);
+  REQUIRE(history.size() < 30);
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < history.size(); ++i) {
+    if (history[i].validation_loss < history[best].validation_loss) best = i;
+  }
+  CHECK(best + 3 == history.size());
+  CHECK(weights_hash(graph) == weights[best]);
+}
+
+TEST_CASE("augmentation changes what is trained on and the seed decides it", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  const auto trained = [&](std::int64_t shift, std::uint64_t seed) {
+    Graph graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    TrainOptions options = twenty_steps();
+    options.batch = test::kTrain / 2;
+    options.augment.shift = shift;
+    options.seed = seed;
+    Numerics numerics;
+    train(graph, data, options, numerics);
+    return weights_hash(graph);
+  };
+  const std::string shifted = trained(1, 0);
+  CHECK(trained(1, 0) == shifted);
+  CHECK(trained(0, 0) != shifted);
+  CHECK(trained(1, 1) != shifted);
+}
+
+TEST_CASE("wrong options and data that do not fit are refused", "[fast]") {
   const Dataset data = test::synthetic_dataset();
   Graph graph = build_net("mlp", data.input_shape(), data.classes());
   Numerics numerics;
-  const auto refuses = [&](auto change, const char* text) {
-    TrainOptions options;
-    change(options);
-    CHECK_THROWS_WITH(train(graph, data, options, numerics), Catch::Contains(text));
-  };
-  refuses([](TrainOptions& o) { o.optimizer = "sdg"; }, "'sgd'");
-  refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
-  refuses([](TrainOptions& o) { o.batch = 0; }, "batch");
-  refuses([](TrainOptions& o) { o.epochs = -1; }, "epochs");
-  refuses([](TrainOptions& o) { o.momentum = 1; }, "momentum");
-  refuses([](TrainOptions& o) { o.learning_rate = 1.0 / 0.0; }, "learning_rate");
+  TrainOptions options;
+  options.batch = 0;
+  CHECK_THROWS_WITH(train(graph, data, options, numerics), Catch::Contains("batch"));
   Graph other = build_net("mlp", {9, 8, 1}, 10);
   CHECK_THROWS_WITH(train(other, data, {}, numerics), Catch::Contains("synthetic"));
 }

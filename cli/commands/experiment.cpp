@@ -1,0 +1,136 @@
+// numemu experiment: a question from the list, answered with rows, tables and verdicts.
+#include "experiments/engine/experiment.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "cli/report_files.hpp"
+#include "cli/table.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string name, size = "default", out;
+  std::vector<std::string> settings;
+  std::int64_t seed = 0;
+  bool fresh = false, json = false, quiet = false;
+};
+
+int list(const Options& options) {
+  Json all = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const experiments::Experiment* experiment : experiments::all_experiments()) {
+    rows.push_back({experiment->name, experiment->summary});
+    Json settings = Json::array();
+    for (const experiments::Setting& setting : experiment->settings) {
+      settings.push_back({{"key", setting.key},
+                          {"smoke", setting.smoke},
+                          {"default", setting.standard},
+                          {"full", setting.full},
+                          {"doc", setting.doc}});
+    }
+    all.push_back(
+        {{"name", experiment->name}, {"summary", experiment->summary}, {"settings", settings}});
+  }
+  if (options.json) {
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    fmt::print("{}", text_table({"experiment", "question"}, rows));
+  }
+  return kFine;
+}
+
+void print(const experiments::Conclusion& conclusion) {
+  for (const experiments::ResultTable& table : conclusion.tables)
+    fmt::print("{}\n{}\n", table.title, text_table(table.header, table.rows));
+  std::vector<std::vector<std::string>> findings;
+  for (const experiments::Finding& finding : conclusion.findings) {
+    findings.push_back({finding.what, fmt::format("{:.2f}", finding.predicted),
+                        fmt::format("{:.2f}", finding.measured),
+                        fmt::format("[{:.2f}, {:.2f}]", finding.low, finding.high),
+                        finding.verdict});
+  }
+  if (!findings.empty()) {
+    fmt::print("{}\n", text_table({"prediction", "predicted", "measured", "95 % interval",
+                                   "verdict"},
+                                  findings));
+  }
+  for (const std::string& sentence : conclusion.sentences) fmt::print("{}\n", sentence);
+}
+
+int run(const Options& options) {
+  if (options.name.empty()) return list(options);
+  const experiments::Experiment& experiment = experiments::find_experiment(options.name);
+  const experiments::Size size = experiments::parse_size(options.size);
+  experiments::ExperimentRun run{
+      .settings = experiments::Settings(experiment.settings, size, options.settings),
+      .seed = static_cast<std::uint64_t>(options.seed),
+      .out = options.out.empty() ? fmt::format("out/{}-{}", experiment.name, options.size)
+                                 : options.out,
+      .existing = options.fresh ? experiments::Existing::fresh : experiments::Existing::resume,
+      .folders = {data_folder(), cache_folder()},
+      .hooks = {}};
+  std::unique_ptr<Progress> progress;
+  run.hooks.seconds = seconds;
+  run.hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total,
+                           const experiments::Point&) {
+    if (!progress) {
+      progress = std::make_unique<Progress>(experiment.name, static_cast<std::int64_t>(total),
+                                            "points", options.quiet);
+    }
+    progress->show(static_cast<std::int64_t>(done), "",
+                   static_cast<std::int64_t>(std::min(done, kept)));
+  };
+  run.say = [&](const std::string& what) {
+    if (!options.quiet) fmt::print(stderr, "{}\n", what);
+  };
+  const experiments::Conclusion conclusion = experiment.run(run);
+  const Json json = experiments::to_json(experiment, run, conclusion);
+  write_atomically(run.out + "/experiment.json", {json.dump(2), "\n"});
+  bool failed = false;
+  for (const experiments::Finding& finding : conclusion.findings)
+    failed = failed || finding.verdict == "fails";
+  if (experiments::has_rows(run.out)) write_report(run.out, default_paths(run.out));
+  if (options.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    print(conclusion);
+    fmt::print("{}\n", run.out);
+  }
+  return failed ? kMismatch : kFine;
+}
+
+}  // namespace
+
+void add_experiment(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("experiment", "Answer a question (without NAME: the list of them)");
+  auto options = std::make_shared<Options>();
+  command->add_option("name", options->name, "Experiment")->type_name("NAME");
+  command->add_option("--set", options->settings, "Change a setting (repeatable)")
+      ->type_name("key=value");
+  command->add_option("--size", options->size, "smoke (20 s), default (10 minutes) or full (hours)")
+      ->capture_default_str()
+      ->type_name("SIZE");
+  command->add_option("--seed", options->seed, "Seed of everything drawn")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
+  command->add_option("--out", options->out, "Folder for rows and report (default out/NAME-SIZE)")
+      ->type_name("DIR");
+  command->add_flag("--fresh", options->fresh, "Drop rows that are there");
+  command->add_flag("--json", options->json, "Print the conclusion as JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

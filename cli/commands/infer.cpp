@@ -1,0 +1,299 @@
+// numemu infer: a model on the user's own arrays, in float32 or under a recipe.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/float32_input.hpp"
+#include "cli/progress.hpp"
+#include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/weights.hpp"
+#include "emu/net/nets.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/storage/npy.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model, recipe;
+  std::vector<std::string> in, out;
+  std::int64_t batch = 16;
+  bool fold = false, quiet = false, json = false;
+};
+
+/// "name=file" or "file" (then the name is "").
+std::pair<std::string, std::string> named(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  return equals == std::string::npos
+             ? std::pair{std::string(), text}
+             : std::pair{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+struct NamedArray {
+  std::string name, path;
+  net::Tensor tensor;  ///< in ONNX axis order
+};
+
+std::vector<NamedArray> read_inputs(const Options& options) {
+  std::vector<NamedArray> arrays;
+  for (const std::string& text : options.in) {
+    const auto [name, path] = named(text);
+    const Array array = read_float32(path, "");
+    NamedArray input{name, path, net::Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
+    std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
+    if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
+      throw Error(path + ": expected an array with samples along its first axis");
+    arrays.push_back(std::move(input));
+  }
+  return arrays;
+}
+
+/// A network of this program's own: its shapes follow from the array and the weights.
+net::ImportedModel reference_model(const Options& options, const NamedArray& input) {
+  std::string path = options.model, architecture;
+  if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
+    architecture = options.model;
+    net::net_kind(architecture);  // an unknown name is refused with the nearest one
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(architecture + "-") && name.ends_with(".safetensors"))
+        found.push_back(entry.path());
+    }
+    if (found.size() != 1) {
+      throw Error(fmt::format("--model: expected one shipped checkpoint of {}, found {}; give its "
+                              ".safetensors file",
+                              architecture, found.size()));
+    }
+    path = found[0];
+  }
+  const net::Checkpoint checkpoint = net::read_weights(path);
+  for (const auto& [key, value] : checkpoint.metadata) {
+    if (key == "net") architecture = value;
+  }
+  if (architecture.empty() || checkpoint.tensors.empty())
+    throw Error(path + ": expected metadata 'net' with the network's name, as `numemu train` "
+                       "writes it");
+  const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
+  net::ImportedModel model;
+  model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
+  net::load_parameters(model.graph, checkpoint, path);
+  model.inputs.push_back({model.graph.inputs[0].name, 0, false});
+  model.outputs.push_back({"output", static_cast<int>(model.graph.value_count()) - 1, false});
+  return model;
+}
+
+net::ImportedModel load(const Options& options, const std::vector<NamedArray>& inputs) {
+  if (!net::names_onnx_file(options.model)) return reference_model(options, inputs.at(0));
+  net::ImportOptions import;
+  const net::OnnxModel file = net::read_onnx(options.model);
+  for (const NamedArray& input : inputs) {
+    if (!input.name.empty()) import.input_shapes[input.name] = input.tensor.shape;
+  }
+  if (inputs.size() == 1 && inputs[0].name.empty()) {
+    for (const net::OnnxValueInfo& info : file.graph.inputs)
+      import.input_shapes[std::string(info.name)] = inputs[0].tensor.shape;
+  }
+  return net::import_onnx(file, import);
+}
+
+/// Images between [n, c, h, w] and [n, h, w, c].
+net::Tensor turned(const net::Tensor& x, bool to_channels_last) {
+  const std::int64_t n = x.dim(0);
+  const std::int64_t c = to_channels_last ? x.dim(1) : x.dim(3);
+  const std::int64_t h = to_channels_last ? x.dim(2) : x.dim(1);
+  const std::int64_t w = to_channels_last ? x.dim(3) : x.dim(2);
+  net::Tensor out(to_channels_last ? net::Shape{n, h, w, c} : net::Shape{n, c, h, w});
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t k = 0; k < c; ++k) {
+      for (std::int64_t p = 0; p < h * w; ++p) {
+        const std::int64_t first = (i * c + k) * h * w + p, last = (i * h * w + p) * c + k;
+        out.data[to_channels_last ? last : first] = x.data[to_channels_last ? first : last];
+      }
+    }
+  }
+  return out;
+}
+
+/// The arrays in the order and layout of the graph's inputs.
+std::vector<net::Tensor> arranged(const net::ImportedModel& model,
+                                  std::vector<NamedArray>& arrays) {
+  std::vector<net::Tensor> out;
+  for (const net::OnnxPort& port : model.inputs) {
+    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
+      return array.name == port.name || (array.name.empty() && model.inputs.size() == 1);
+    });
+    if (found == arrays.end()) {
+      std::vector<std::string> names;
+      for (const net::OnnxPort& other : model.inputs) names.push_back(other.name);
+      throw Error(fmt::format("--in: expected {}=FILE, the model's inputs are {}", port.name,
+                              fmt::join(names, ", ")));
+    }
+    net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
+    if (port.image) shape = {shape[2], shape[0], shape[1]};
+    shape.insert(shape.begin(), found->tensor.dim(0));
+    if (found->tensor.shape != shape) {
+      throw Error(fmt::format("{}: expected an array of shape {} for {}, found {}", found->path,
+                              net::to_string(shape), port.name,
+                              net::to_string(found->tensor.shape)));
+    }
+    if (!out.empty() && found->tensor.dim(0) != out[0].dim(0))
+      throw Error(found->path + ": expected as many samples as the other inputs");
+    out.push_back(port.image ? turned(found->tensor, true) : found->tensor);
+    found->name = port.name;
+    found->path.clear();
+  }
+  for (const NamedArray& array : arrays) {
+    if (!array.path.empty())
+      throw Error(fmt::format("--in: '{}' is no input of the model", array.name));
+  }
+  return out;
+}
+
+net::Tensor samples_of(const net::Tensor& x, std::int64_t first, std::int64_t count) {
+  net::Shape shape = x.shape;
+  const std::int64_t each = x.size() / shape[0];
+  shape[0] = count;
+  net::Tensor out(shape);
+  std::copy_n(x.data.begin() + first * each, count * each, out.data.begin());
+  return out;
+}
+
+std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
+                                    std::int64_t count) {
+  std::vector<net::Tensor> out;
+  for (const net::Tensor& x : all) out.push_back(samples_of(x, first, count));
+  return out;
+}
+
+/// Which outputs go to which file.
+std::map<std::string, std::string> destinations(const Options& options,
+                                                const net::ImportedModel& model) {
+  std::map<std::string, std::string> out;
+  for (const std::string& text : options.out) {
+    const auto [name, path] = named(text);
+    const std::string key = name.empty() ? model.outputs[0].name : name;
+    const bool known =
+        std::any_of(model.outputs.begin(), model.outputs.end(),
+                    [&](const net::OnnxPort& port) { return port.name == key; });
+    if (!known) throw Error(fmt::format("--out: '{}' is no output of the model", key));
+    out[key] = path;
+  }
+  return out;
+}
+
+int run(const Options& options) {
+  std::vector<NamedArray> arrays = read_inputs(options);
+  net::ImportedModel model = load(options, arrays);
+  const std::vector<net::Tensor> inputs = arranged(model, arrays);
+  const std::map<std::string, std::string> files = destinations(options, model);
+  if (options.fold) {
+    if (model.outputs.size() > 1)
+      throw Error("--fold-batch-norm: expected a model of one output");
+    net::fold_batch_norm(model.graph);
+    model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
+  }
+  net::Numerics float32;
+  std::unique_ptr<policies::RecipeNumerics> quantized;
+  const std::int64_t samples = inputs[0].dim(0);
+  if (!options.recipe.empty()) {
+    const policies::Recipe recipe =
+        policies::Recipe::parse_text(read_text(options.recipe), options.recipe);
+    quantized = std::make_unique<policies::RecipeNumerics>(recipe, model.graph, options.recipe);
+    const std::int64_t used = std::min(samples, recipe.calibration().samples);
+    quantized->freeze(model.graph,
+                      policies::float_reference(model.graph, samples_of(inputs, 0, used)));
+    if (!options.quiet)
+      fmt::print(stderr, "scales calibrated on the first {} of {} samples\n", used, samples);
+  }
+  net::Numerics& numerics = quantized ? *quantized : float32;
+
+  std::map<std::string, net::Tensor> results;
+  Progress progress("infer", samples, "samples", options.quiet);
+  for (std::int64_t first = 0; first < samples; first += options.batch) {
+    const std::int64_t count = std::min(options.batch, samples - first);
+    const auto keep = [&](const net::OnnxPort& port, const net::Tensor& value) {
+      if (!files.contains(port.name)) return;
+      const net::Tensor part = port.image ? turned(value, false) : value;
+      net::Tensor& whole = results[port.name];
+      if (whole.empty()) {
+        net::Shape shape = part.shape;
+        if (shape.empty() || shape[0] != count)
+          throw Error(fmt::format("output {}: expected samples along its first axis, found {}",
+                                  port.name, net::to_string(shape)));
+        shape[0] = samples;
+        whole = net::Tensor(shape);
+      }
+      const std::int64_t each = whole.size() / samples;
+      std::copy(part.data.begin(), part.data.end(), whole.data.begin() + first * each);
+    };
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& value) {
+      for (std::size_t i = 1; i < model.outputs.size(); ++i) {
+        if (model.graph.value_name(model.outputs[i].value) == node.name)
+          keep(model.outputs[i], value);
+      }
+    };
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) ids[i] = first + i;
+    const net::Step step{net::Phase::inference, first / options.batch, &ids};
+    numerics.begin_step(step);
+    keep(model.outputs[0],
+         net::forward(model.graph, samples_of(inputs, first, count), numerics, &observe));
+    numerics.end_step(step);
+    progress.show(first + count);
+  }
+  Json report = Json::array();
+  for (const auto& [name, path] : files) {
+    const net::Tensor& y = results.at(name);
+    write_npy(path, ArrayType::float32, ArrayShape(y.shape.begin(), y.shape.end()), y.data.data());
+    report.push_back({{"output", name}, {"file", path}, {"shape", y.shape}});
+    if (!options.json)
+      fmt::print("{} {} -> {}, {}\n", name, net::to_string(y.shape), path,
+                 options.recipe.empty() ? "float32 on neutral.f32.sequential"
+                                        : "numerics of " + options.recipe);
+  }
+  if (options.json) fmt::print("{}\n", report.dump(2));
+  return kFine;
+}
+
+}  // namespace
+
+void add_infer(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("infer", "Run a model on your own arrays");
+  auto options = std::make_shared<Options>();
+  command->add_option("--model", options->model, "An .onnx file, a checkpoint or a network's name")
+      ->required()
+      ->type_name("NAME|FILE");
+  command
+      ->add_option("--in", options->in,
+                   "Array of an input, samples first, in ONNX axis order (repeatable)")
+      ->required()
+      ->type_name("[name=]x.npy");
+  command->add_option("--out", options->out, "Where an output goes (repeatable)")
+      ->required()
+      ->type_name("[name=]y.npy");
+  command->add_option("--recipe", options->recipe, "The numerics (default: float32)")
+      ->type_name("R.json");
+  command->add_flag("--fold-batch-norm", options->fold,
+                    "Fold batch normalisation into the weights before it");
+  command->add_option("--batch", options->batch, "Samples at a time")
+      ->capture_default_str()
+      ->check(whole_number(1, 65536))
+      ->type_name("N");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  add_threads(*command);
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace numemu::cli

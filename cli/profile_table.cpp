@@ -1,0 +1,73 @@
+// --profile: where a run's time went, per operator and per GEMM.
+#include "cli/profile_table.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <map>
+
+#include "cli/command.hpp"
+#include "cli/table.hpp"
+#include "emu/net/profile.hpp"
+
+namespace numemu::cli {
+namespace {
+
+constexpr std::size_t kLongest = 25;
+
+std::string percent(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "-";
+}
+
+void print(const std::vector<net::ProfileRow>& rows, double wall) {
+  std::map<net::SectionKind, double> kinds;
+  double total = 0;
+  for (const net::ProfileRow& row : rows) {
+    kinds[row.kind] += row.seconds;
+    total += row.seconds;
+  }
+  fmt::print(stderr, "\n{:.2f} s of wall time, {:.2f} s in sections on up to {} threads:\n", wall,
+             total, omp_get_max_threads());
+  for (const auto& [kind, seconds] : kinds) {
+    fmt::print(stderr, "  {:9} {:8.3f} s  {}\n", net::to_string(kind), seconds,
+               percent(seconds, total));
+  }
+  fmt::print(stderr, "  outside matrix units: {}\n\n",
+             percent(total - kinds[net::SectionKind::gemm], total));
+  std::vector<std::vector<std::string>> table;
+  double rest = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const net::ProfileRow& row = rows[i];
+    if (i >= kLongest) {
+      rest += row.seconds;
+      continue;
+    }
+    table.push_back({row.layer, row.what, std::string(net::to_string(row.kind)),
+                     std::to_string(row.calls), fmt::format("{:.3f}", row.seconds),
+                     percent(row.seconds, total),
+                     row.macs > 0 && row.seconds > 0
+                         ? fmt::format("{:.1f}", row.macs / row.seconds * 1e-9)
+                         : ""});
+  }
+  if (rest > 0)
+    table.push_back({"(the rest)", "", "", "", fmt::format("{:.3f}", rest), percent(rest, total), ""});
+  fmt::print(stderr, "{}", text_table({"layer", "operator", "part", "calls", "seconds", "share",
+                                       "GMAC/s"},
+                                      table));
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, bool& profile) {
+  app.add_flag("--profile", profile, "Say on stderr where time went, per operator and per GEMM");
+}
+
+ProfiledRun::ProfiledRun(bool profile) : profile_(profile), start_(seconds()) {
+  if (profile_) net::start_profile(&seconds);
+}
+
+ProfiledRun::~ProfiledRun() {
+  if (profile_) print(net::end_profile(), seconds() - start_);
+}
+
+}  // namespace numemu::cli

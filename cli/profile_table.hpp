@@ -1,0 +1,23 @@
+// --profile: where a run's time went, per operator and per GEMM.
+#pragma once
+#include <CLI/CLI.hpp>
+
+namespace numemu::cli {
+
+/// Adds --profile.
+void add_profile(CLI::App&, bool& profile);
+
+/// Times a run from its construction on where it is asked for, and prints on stderr at its end.
+class ProfiledRun {
+ public:
+  explicit ProfiledRun(bool profile);
+  ~ProfiledRun();
+  ProfiledRun(const ProfiledRun&) = delete;
+  ProfiledRun& operator=(const ProfiledRun&) = delete;
+
+ private:
+  bool profile_;
+  double start_;
+};
+
+}  // namespace numemu::cli

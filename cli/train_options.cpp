@@ -1,0 +1,190 @@
+// The options of numemu train.
+#include "cli/train_options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "emu/net/train/optimizer.hpp"
+#include "emu/net/train/schedule.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+
+namespace numemu::cli {
+namespace {
+
+constexpr std::int64_t kMostPixels = 4096;
+
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// "shift=2,flip,crop=4"
+net::Augmentation parse_augmentation(const std::string& text) {
+  net::Augmentation augment;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string part = text.substr(start, end - start);
+    start = end + 1;
+    const std::string name = part.substr(0, part.find('='));
+    if (part == "flip") {
+      augment.flip = true;
+      continue;
+    }
+    std::int64_t pixels = 0;
+    const char* const last = part.data() + part.size();
+    const char* const first = part.data() + std::min(part.size(), name.size() + 1);
+    const auto [stop, error] = std::from_chars(first, last, pixels);
+    const bool known = name == "shift" || name == "crop";
+    if (!known || error != std::errc() || stop != last || pixels < 1 || pixels > kMostPixels) {
+      throw Error(fmt::format(
+          "--augment: expected shift=PIXELS, crop=PIXELS or flip, separated by commas, not '{}'",
+          part));
+    }
+    (name == "shift" ? augment.shift : augment.crop) = pixels;
+  }
+  return augment;
+}
+
+void add_files(CLI::App& command, TrainCommand& options) {
+  command.add_option("--net", options.net, "Reference network or ONNX file")
+      ->capture_default_str()
+      ->type_name("NAME|FILE.onnx");
+  command.add_option("--data", options.data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
+      ->required()
+      ->type_name("SET");
+  command
+      .add_option("--out", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
+      ->capture_default_str()
+      ->type_name("DIR");
+  command.add_option("--recipe", options.recipe, "The numerics of training (default: float32)")
+      ->type_name("R.json");
+  command.add_option("--store", options.store, "Type of the stored weights")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command
+      .add_option("--save-every", options.save_every,
+                  "Store the state every N steps too, not only after each epoch")
+      ->check(whole_number(1, 1'000'000'000))
+      ->type_name("N");
+  command.add_flag("--fresh", options.fresh, "Start over, whatever state the folder holds");
+}
+
+void add_optimizer(CLI::App& command, TrainCommand& options) {
+  net::TrainOptions& train = options.train;
+  command
+      .add_option("--optimizer", options.optimizer,
+                  joined(net::optimizer_names()) + " (default: the recipe's, else the network's)")
+      ->type_name("NAME");
+  command.add_option("--schedule", train.schedule, joined(net::schedule_names()))
+      ->capture_default_str()
+      ->type_name("NAME");
+  command
+      .add_option("--lr", options.learning_rate,
+                  "Learning rate (default: what serves network and optimizer)")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--warmup", options.warmup, "Steps over which the rate rises (default: the same)")
+      ->check(whole_number(0, 1'000'000'000));
+  command.add_option("--weight-decay", options.weight_decay, "Weight decay (default: the same)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--clip", options.clip,
+                  "Largest global norm of the gradients, 0: none (default: the same)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--momentum", train.momentum, "Momentum of sgd")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_flag("--nesterov", train.nesterov, "Nesterov's form of sgd");
+  command.add_option("--beta1", train.beta1, "Decay of the first moment of adam")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--beta2", train.beta2, "Decay of the second moment of adam")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--epsilon", train.epsilon, "Added to the root of adam's second moment")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+}
+
+void add_loop(CLI::App& command, TrainCommand& options) {
+  net::TrainOptions& train = options.train;
+  command.add_option("--epochs", train.epochs, "Passes over the training samples")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  command
+      .add_option("--patience", train.patience,
+                  "End after E epochs without a lower validation loss, with the best weights "
+                  "(default: all epochs, the last weights)")
+      ->check(whole_number(1, 100000))
+      ->type_name("E");
+  command.add_option("--batch", train.batch, "Samples per step")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  command
+      .add_option("--augment", options.augment,
+                  "Vary training images: shift=PIXELS, crop=PIXELS, flip, separated by commas")
+      ->type_name("LIST");
+  command
+      .add_option("--seed", options.seed,
+                  "Seed of weights, order, dropout and augmentation (the recipe's is for rounding)")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& command, TrainCommand& options) {
+  add_files(command, options);
+  add_optimizer(command, options);
+  add_loop(command, options);
+  command.add_flag("--json", options.json, "Print JSON");
+  command.add_flag("--quiet", options.quiet, "No progress");
+  add_threads(command);
+}
+
+void settle(TrainCommand& options) {
+  net::TrainOptions& train = options.train;
+  train.optimizer = net::recommended_optimizer(options.net);
+  if (!options.recipe.empty()) {
+    options.numerics = policies::Recipe::parse_text(read_text(options.recipe), options.recipe);
+    const std::string named = options.numerics.update().optimizer;
+    if (options.optimizer && *options.optimizer != named) {
+      throw Error(fmt::format("{}: update.optimizer: '{}' contradicts --optimizer {}",
+                              options.recipe, named, *options.optimizer));
+    }
+    train.optimizer = named;
+  }
+  if (options.optimizer) train.optimizer = *options.optimizer;
+  net::use_recommended_rates(train, options.net);
+  if (options.learning_rate) train.learning_rate = *options.learning_rate;
+  if (options.weight_decay) train.weight_decay = *options.weight_decay;
+  if (options.warmup) train.warmup = *options.warmup;
+  if (options.clip) train.clip = *options.clip;
+  if (options.augment) train.augment = parse_augmentation(*options.augment);
+  train.seed = static_cast<std::uint64_t>(options.seed);
+  net::check(train);
+}
+
+std::string training_text(const net::TrainOptions& t) {
+  const net::TrainOptions usual;
+  std::string text = fmt::format("{} {} lr {} ", t.optimizer, t.schedule, t.learning_rate);
+  if (t.optimizer == "sgd")
+    text += fmt::format("{}momentum {} ", t.nesterov ? "nesterov " : "", t.momentum);
+  text += fmt::format("weight decay {} epochs {} batch {} seed {}", t.weight_decay, t.epochs,
+                      t.batch, t.seed);
+  if (t.optimizer != "sgd" &&
+      (t.beta1 != usual.beta1 || t.beta2 != usual.beta2 || t.epsilon != usual.epsilon))
+    text += fmt::format(" betas {} {} epsilon {}", t.beta1, t.beta2, t.epsilon);
+  if (t.warmup > 0) text += fmt::format(" warmup {}", t.warmup);
+  if (t.clip > 0) text += fmt::format(" clip {}", t.clip);
+  if (t.patience > 0) text += fmt::format(" patience {}", t.patience);
+  if (t.augment.shift > 0) text += fmt::format(" shift {}", t.augment.shift);
+  if (t.augment.crop > 0) text += fmt::format(" crop {}", t.augment.crop);
+  if (t.augment.flip) text += " flip";
+  return text;
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,36 @@
+// What numemu train was asked: options, recipe and recommended rates brought together.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "emu/net/train/options.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::cli {
+
+struct TrainCommand {
+  std::string net = "lenet", data, out = "out/train", recipe, store = "f32";
+  policies::Recipe numerics;  ///< float32 without --recipe
+  net::TrainOptions train;    ///< complete after settle()
+  std::int64_t save_every = 0;
+  bool fresh = false, quiet = false, json = false;
+
+  // What the command line says in place of the recipe's or the recommended values.
+  std::optional<std::string> optimizer, augment;
+  std::optional<double> learning_rate, weight_decay, clip;
+  std::optional<std::int64_t> warmup;
+  std::int64_t seed = 0;
+};
+
+void add_train_options(CLI::App& command, TrainCommand&);
+
+/// Reads the recipe and settles what it, the network, the optimizer and the command line say of
+/// training. Throws Error where they contradict each other.
+void settle(TrainCommand&);
+
+/// The options in a line, those left at their usual value only where older checkpoints name them.
+std::string training_text(const net::TrainOptions&);
+
+}  // namespace numemu::cli

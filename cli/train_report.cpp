@@ -1,0 +1,94 @@
+// Rows and lines; numbers of rows carry six digits.
+#include "cli/train_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "emu/stats/interval.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "policies/recipe/canonical_json.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double top1(const net::Evaluation& tested) {
+  return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
+}
+
+}  // namespace
+
+std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
+  const auto digits = [](double value) { return policies::significant(value, 6); };
+  Json row{{"epoch", epoch.epoch},
+           {"step", epoch.step},
+           {"learning_rate", digits(epoch.learning_rate)},
+           {"train_loss", digits(epoch.train_loss)},
+           {"train_top1", digits(epoch.train_top1)},
+           {"validation_loss", digits(epoch.validation_loss)},
+           {"validation_top1", digits(epoch.validation_top1)}};
+  if (text_) {
+    row["perplexity"] = digits(net::perplexity(epoch.validation_loss));
+    row["bits_per_character"] = digits(net::bits_per_character(epoch.validation_loss));
+  }
+  row["gradient_norm"] = digits(epoch.gradient_norm);
+  row["skipped_steps"] = epoch.skipped;
+  row["loss_scale"] = digits(epoch.loss_scale);
+  return row.dump() + "\n";
+}
+
+void MetricsFile::begin(const std::vector<net::EpochMetrics>& history) {
+  std::string rows;
+  for (const net::EpochMetrics& epoch : history) rows += row(epoch);
+  write_atomically(path_, {rows});
+}
+
+void MetricsFile::append(const net::EpochMetrics& epoch) {
+  std::ofstream file(path_, std::ios::binary | std::ios::app);
+  file << row(epoch) << std::flush;
+  if (!file) throw Error(path_ + ": cannot be written");
+}
+
+std::string epoch_line(const net::EpochMetrics& epoch, bool text) {
+  std::string line = fmt::format(
+      "epoch {:3}  loss {:.4f}  train {:.2f} %  validation loss {:.4f}  {:.2f} %", epoch.epoch,
+      epoch.train_loss, 100 * epoch.train_top1, epoch.validation_loss, 100 * epoch.validation_top1);
+  if (text) {
+    line += fmt::format("  perplexity {:.3f}  {:.3f} bits per character",
+                        net::perplexity(epoch.validation_loss),
+                        net::bits_per_character(epoch.validation_loss));
+  }
+  if (epoch.skipped > 0)
+    line += fmt::format("  {} steps skipped, loss scale {}", epoch.skipped, epoch.loss_scale);
+  return line;
+}
+
+Json test_json(const net::Evaluation& tested, bool text) {
+  const stats::Interval interval = stats::wilson(tested.correct, tested.n);
+  Json metrics{{"top1", top1(tested)},
+               {"n", tested.n},
+               {"ci95", {interval.low, interval.high}},
+               {"loss", tested.loss}};
+  if (text) {
+    metrics["perplexity"] = net::perplexity(tested.loss);
+    metrics["bits_per_character"] = net::bits_per_character(tested.loss);
+  }
+  return metrics;
+}
+
+std::string test_line(const net::Evaluation& tested, bool text, const std::string& noun) {
+  const stats::Interval interval = stats::wilson(tested.correct, tested.n);
+  std::string line = fmt::format(
+      "test {:.2f} % of {} {}, 95 % interval [{:.2f}, {:.2f}], loss {:.4f}", 100 * top1(tested),
+      tested.n, noun, 100 * interval.low, 100 * interval.high, tested.loss);
+  if (text) {
+    line += fmt::format(", perplexity {:.3f}, {:.4f} bits per character",
+                        net::perplexity(tested.loss), net::bits_per_character(tested.loss));
+  }
+  return line;
+}
+
+}  // namespace numemu::cli

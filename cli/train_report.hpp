@@ -1,0 +1,35 @@
+// What numemu train says of its epochs: rows of metrics.jsonl, and lines for people.
+#pragma once
+#include <fstream>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "emu/net/train/evaluate.hpp"
+#include "emu/net/train/metrics.hpp"
+
+namespace numemu::cli {
+
+/// metrics.jsonl: one row per epoch; a resumed run leaves the file of an uninterrupted one.
+class MetricsFile {
+ public:
+  /// `text`: rows have perplexity and bits per character of the validation.
+  MetricsFile(std::string path, bool text) : path_(std::move(path)), text_(text) {}
+  /// Replaces whatever is there by the rows of those epochs. Throws Error naming the file.
+  void begin(const std::vector<net::EpochMetrics>&);
+  void append(const net::EpochMetrics&);
+
+ private:
+  std::string row(const net::EpochMetrics&) const;
+  std::string path_;
+  bool text_;
+};
+
+/// "epoch   3  loss 0.0512  train 98.41 %  validation loss 0.0601  98.12 %"
+std::string epoch_line(const net::EpochMetrics&, bool text);
+/// The metrics of --json for the test split.
+nlohmann::ordered_json test_json(const net::Evaluation&, bool text);
+/// "test 98.01 % of 10000 images, 95 % interval [..], loss .." `noun` names the targets.
+std::string test_line(const net::Evaluation&, bool text, const std::string& noun);
+
+}  // namespace numemu::cli

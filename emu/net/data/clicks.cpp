@@ -1,0 +1,174 @@
+// Clicks from a hidden teacher: integer draws, sums and products in float64, one exponential.
+#include "emu/net/data/clicks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "emu/net/data/sources.hpp"
+#include "emu/net/math.hpp"
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/digest.hpp"
+#include "formats/float_guard.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::net {
+namespace clicks {
+namespace {
+
+constexpr std::uint64_t kSeed = 0;
+constexpr std::int64_t kTastes = 3;  // factors behind a record, which correlate the dense features
+constexpr std::int64_t kLatent = 4;  // extent of the latent vectors
+constexpr std::int64_t kDrawn = kTastes + kDense;
+// Deviations of the teacher's terms, and a bias that makes about 27 % of the records clicks.
+constexpr double kLinear = 0.3, kEffect = 0.5, kPair = 0.35, kDenseLatent = 0.3, kBias = -2.4;
+// Categorical features that interact with each other, and those that interact with the dense ones.
+constexpr std::pair<int, int> kPairs[] = {{0, 7}, {1, 6}, {2, 5}, {3, 4}, {1, 2}};
+constexpr int kWithDense[] = {5, 7};
+
+RandomSource source(const std::string& use) {
+  return {kSeed, Stream::data, tensor_word("clicks/" + use), 0};
+}
+
+// Deviate i of mean 0 and variance 1: four uniform draws, nearly normal and exact in float64 up to
+// the last product.
+double deviate(const RandomSource& random, std::int64_t i) {
+  std::uint32_t sum = 0;
+  for (int piece = 0; piece < 4; ++piece)
+    sum += random.bits(static_cast<std::uint64_t>(4 * i + piece), 16);
+  return (sum * 0x1p-16 - 2) * std::sqrt(3.0);
+}
+
+struct Teacher {
+  std::vector<double> mix = table("mix", kDense* kTastes);
+  std::vector<double> linear = table("linear", kDense);
+  std::vector<double> effect[kCategorical], latent[kCategorical];
+  std::vector<std::uint64_t> cumulative[kCategorical];
+
+  Teacher() {
+    for (std::int64_t c = 0; c < kCategorical; ++c) {
+      effect[c] = table("effect/" + std::to_string(c), kVocabularies[c]);
+      latent[c] = table("latent/" + std::to_string(c), kVocabularies[c] * kLatent);
+      std::uint64_t total = 0;
+      for (std::int64_t k = 0; k < kVocabularies[c]; ++k) {
+        total += (std::uint64_t{1} << 32) / static_cast<std::uint64_t>(k + 1);
+        cumulative[c].push_back(total);
+      }
+    }
+  }
+
+  static std::vector<double> table(const std::string& use, std::int64_t count) {
+    const RandomSource random = source("teacher/" + use);
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(deviate(random, i));
+    return values;
+  }
+
+  const double* latent_of(std::int64_t feature, const float* x) const {
+    return latent[feature].data() + static_cast<std::int64_t>(x[kDense + feature]) * kLatent;
+  }
+};
+
+double dot(const double* a, const double* b) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < kLatent; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+double logit(const Teacher& teacher, const float* x) {
+  double sum = kBias;
+  for (std::int64_t d = 0; d < kDense; ++d) sum += kLinear * teacher.linear[d] * x[d];
+  for (std::int64_t c = 0; c < kCategorical; ++c)
+    sum += kEffect * teacher.effect[c][static_cast<std::size_t>(x[kDense + c])];
+  for (const auto& [a, b] : kPairs)
+    sum += kPair * dot(teacher.latent_of(a, x), teacher.latent_of(b, x));
+  const double dense[kLatent] = {x[0], x[1], x[2], x[3]};
+  for (const int c : kWithDense) sum += kDenseLatent * dot(teacher.latent_of(c, x), dense);
+  return sum;
+}
+
+struct Draws {
+  RandomSource dense = source("dense"), categories = source("categories"), click = source("click");
+};
+
+// Writes record i and returns whether it was clicked.
+bool write_record(const Teacher& teacher, const Draws& draws, std::int64_t i, float* x) {
+  double tastes[kTastes];
+  for (std::int64_t t = 0; t < kTastes; ++t) tastes[t] = deviate(draws.dense, i * kDrawn + t);
+  for (std::int64_t d = 0; d < kDense; ++d) {
+    double value = 0.8 * deviate(draws.dense, i * kDrawn + kTastes + d);
+    for (std::int64_t t = 0; t < kTastes; ++t)
+      value += 0.35 * teacher.mix[d * kTastes + t] * tastes[t];
+    x[d] = static_cast<float>(value);
+  }
+  for (std::int64_t c = 0; c < kCategorical; ++c) {
+    const std::vector<std::uint64_t>& cumulative = teacher.cumulative[c];
+    const std::uint64_t bits =
+        draws.categories.bits(static_cast<std::uint64_t>(i * kCategorical + c), 32);
+    // Below 2^35 / 2^3: the product fits, the quotient is below the total.
+    const std::uint64_t place = ((cumulative.back() >> 3) * bits) >> 29;
+    const auto at = std::upper_bound(cumulative.begin(), cumulative.end(), place);
+    x[kDense + c] = static_cast<float>(at - cumulative.begin());
+  }
+  const double odds = exp(static_cast<float>(-logit(teacher, x)));
+  return draws.click.uniform(static_cast<std::uint64_t>(i)) < 1 / (1 + odds);
+}
+
+std::string digest_of(const Records& train, const Records& test) {
+  std::string digests;
+  for (const Records* records : {&train, &test}) {
+    digests += sha256_hex({reinterpret_cast<const char*>(records->features.data()),
+                           records->features.size() * sizeof(float)});
+    digests += sha256_hex(
+        {reinterpret_cast<const char*>(records->clicked.data()), records->clicked.size()});
+  }
+  return sha256_hex(digests).substr(0, 16);
+}
+
+}  // namespace
+
+Records generate(std::int64_t first, std::int64_t last) {
+  static const Teacher teacher;
+  const Draws draws;
+  Records records;
+  records.features.resize(static_cast<std::size_t>((last - first) * kFeatures));
+  records.clicked.resize(static_cast<std::size_t>(last - first));
+  const FloatGuard guard;
+  for_each_row(last - first, kFeatures, [&](std::int64_t i) {
+    records.clicked[i] =
+        write_record(teacher, draws, first + i, records.features.data() + i * kFeatures);
+  });
+  return records;
+}
+
+ClickSamples::ClickSamples(Records train, Records test)
+    : train_(std::move(train)), test_(std::move(test)) {
+  const auto count = static_cast<std::int64_t>(train_.clicked.size());
+  facts_ = {.kind = DataKind::clicks,
+            .noun = "records",
+            .classes = 2,
+            .targets_per_sample = 1,
+            .input_shape = {kFeatures},
+            .sizes = {count - kValidation, kValidation, kCalibration,
+                      static_cast<std::int64_t>(test_.clicked.size())},
+            .digest = digest_of(train_, test_)};
+}
+
+void ClickSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,
+                        std::uint8_t* clicked) const {
+  const Records& records = part == Part::test ? test_ : train_;
+  if (part == Part::validation) id += facts_.sizes.train;
+  std::copy_n(records.features.begin() + id * kFeatures, kFeatures, x);
+  *clicked = records.clicked[id];
+}
+
+}  // namespace clicks
+
+Dataset load_clicks() {
+  constexpr std::int64_t kLast = clicks::kTrainRecords + clicks::kTestRecords;
+  return Dataset("clicks", std::make_shared<clicks::ClickSamples>(
+                               clicks::generate(0, clicks::kTrainRecords),
+                               clicks::generate(clicks::kTrainRecords, kLast)));
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,50 @@
+// What differs between kinds of data sets: their facts, and how one sample is made.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "emu/net/data/augment.hpp"
+#include "emu/net/tensor.hpp"
+
+namespace numemu::net {
+
+/// What a data set is made of; networks say which kind they take.
+enum class DataKind : std::uint8_t { images, text, clicks };
+std::string_view to_string(DataKind);
+
+/// Where a sample is stored; calibration samples are the first of training.
+enum class Part : std::uint8_t { train, validation, test };
+
+/// Samples per split. Calibration samples are training samples too.
+struct SplitSizes {
+  std::int64_t train = 0, validation = 0, calibration = 0, test = 0;
+};
+
+/// What is known of a data set without reading a sample.
+struct DataFacts {
+  DataKind kind = DataKind::images;
+  std::string_view noun = "images";     ///< what errors call the samples
+  std::int64_t classes = 0;             ///< every target is below
+  std::int64_t targets_per_sample = 1;  ///< classes to predict per sample
+  Shape input_shape;                    ///< of one sample
+  SplitSizes sizes;
+  std::string digest;  ///< 16 hexadecimal digits that differ where any sample does
+};
+
+/// The samples of one data set; never changes, so copies of the set share it.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  const DataFacts& facts() const { return facts_; }
+  /// Writes sample `id` of a part (the caller checked that it is there) to `x`, input_shape
+  /// elements, and its targets to `targets`. `draw` is null where nothing is augmented, as always
+  /// with other kinds than images.
+  virtual void read(Part, std::int64_t id, const AugmentDraw* draw, float* x,
+                    std::uint8_t* targets) const = 0;
+
+ protected:
+  DataFacts facts_;
+};
+
+}  // namespace numemu::net

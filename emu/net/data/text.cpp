@@ -1,0 +1,73 @@
+// text:FILE: bytes to numbers, position to split.
+#include "emu/net/data/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "emu/net/data/byte_source.hpp"
+#include "emu/net/data/sources.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+
+TextSamples::TextSamples(const std::string& name, std::vector<std::uint8_t> text,
+                         std::int64_t context)
+    : context_(context), tokens_(std::move(text)) {
+  if (context < 1) throw Error(name + ": expected a context of at least 1 character");
+  const auto size = static_cast<std::int64_t>(tokens_.size());
+  validation_start_ = size * 90 / 100;
+  test_start_ = size * 95 / 100;
+  const auto windows = [&](const char* split, std::int64_t first, std::int64_t last) {
+    const std::int64_t count = (last - first - 1) / context;
+    if (count < 1) {
+      throw Error(fmt::format("{}: expected at least {} characters for {}, found {} of {}", name,
+                              context + 1, split, last - first, size));
+    }
+    return count;
+  };
+  facts_.kind = DataKind::text;
+  facts_.noun = "windows";
+  facts_.targets_per_sample = context;
+  facts_.input_shape = {context};
+  facts_.sizes.validation = windows("validation", validation_start_, test_start_);
+  facts_.sizes.test = windows("test", test_start_, size);
+  facts_.sizes.train = windows("training", 0, validation_start_);
+  facts_.sizes.calibration = std::min(kCalibration, facts_.sizes.train);
+
+  std::array<bool, 256> used{};
+  for (const std::uint8_t byte : tokens_) used[byte] = true;
+  std::array<std::uint8_t, 256> number{};
+  for (std::size_t byte = 0; byte < used.size(); ++byte) {
+    if (!used[byte]) continue;
+    number[byte] = static_cast<std::uint8_t>(vocabulary_.size());
+    vocabulary_ += static_cast<char>(byte);
+  }
+  facts_.classes = static_cast<std::int64_t>(vocabulary_.size());
+  const std::string whole =
+      sha256_hex({reinterpret_cast<const char*>(tokens_.data()), tokens_.size()});
+  facts_.digest = sha256_hex(fmt::format("{} context {}", whole, context)).substr(0, 16);
+  for (std::uint8_t& byte : tokens_) byte = number[byte];
+}
+
+void TextSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,
+                       std::uint8_t* targets) const {
+  const std::int64_t start = part == Part::train        ? 0
+                             : part == Part::validation ? validation_start_
+                                                        : test_start_;
+  const std::uint8_t* const from = tokens_.data() + start + id * context_;
+  for (std::int64_t t = 0; t < context_; ++t) {
+    x[t] = static_cast<float>(from[t]);
+    targets[t] = from[t + 1];
+  }
+}
+
+Dataset load_text(const std::string& path) {
+  ByteSource source(path);
+  return Dataset("text", std::make_shared<TextSamples>(path, source.read_all("text")));
+}
+
+}  // namespace numemu::net

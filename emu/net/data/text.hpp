@@ -1,0 +1,38 @@
+// A text as windows of characters, each asking for the next character at every place.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emu/net/data/samples.hpp"
+
+namespace numemu::net {
+
+/// The vocabulary is the sorted distinct bytes of the text. By position the first 90 % are
+/// training, the next 5 % validation, the rest test, each cut into windows that do not overlap; the
+/// first 64 windows of training are calibration.
+class TextSamples final : public Samples {
+ public:
+  static constexpr std::int64_t kContext = 64;  ///< what text:FILE uses
+  static constexpr std::int64_t kCalibration = 64;
+
+  /// Throws Error naming the text when a split has no whole window and its next character, or
+  /// context is not positive. The digest is of the text and the context.
+  TextSamples(const std::string& name, std::vector<std::uint8_t> text,
+              std::int64_t context = kContext);
+
+  /// x [context]: numbers of characters; targets [context]: of the characters after each.
+  void read(Part, std::int64_t id, const AugmentDraw*, float* x,
+            std::uint8_t* targets) const override;
+
+  /// The characters by number.
+  const std::string& vocabulary() const { return vocabulary_; }
+
+ private:
+  std::int64_t context_;
+  std::int64_t validation_start_ = 0, test_start_ = 0;
+  std::string vocabulary_;
+  std::vector<std::uint8_t> tokens_;
+};
+
+}  // namespace numemu::net

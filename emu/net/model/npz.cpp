@@ -1,0 +1,167 @@
+// Entries are read in memory; the header's grammar is that of formats/storage/npy_header.
+#include "emu/net/model/npz.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "emu/net/model/npz_zip.hpp"
+#include "emu/net/model/stored_type.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/npy_header.hpp"
+#include "formats/storage/safetensors_header.hpp"
+
+namespace numemu::net {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "elements are copied as they are");
+
+constexpr std::string_view kEnding = ".npy", kMagic = "\x93NUMPY";
+
+/// A .npy file in memory: its header, and what follows.
+struct StoredArray {
+  NpyHeader header;
+  std::string_view data;
+};
+
+StoredArray parse_npy(const std::string& where, std::string_view bytes) {
+  const auto fail = [&](std::size_t at, const std::string& text) {
+    throw Error(fmt::format("{}: byte {}: {}", where, at, text));
+  };
+  const std::size_t magic = kMagic.size() + 2;
+  if (!bytes.starts_with(kMagic) || bytes.size() < magic)
+    fail(0, "expected a .npy file, which begins with \\x93NUMPY and a version");
+  const int major = static_cast<unsigned char>(bytes[6]);
+  if (major < 1 || major > 3 || bytes[7] != 0)
+    fail(6, fmt::format("expected version 1.0, 2.0 or 3.0, found {}.{}", major,
+                        static_cast<unsigned char>(bytes[7])));
+  const std::size_t begin = magic + (major == 1 ? 2 : 4);
+  if (bytes.size() < begin) fail(magic, "expected a header length, found the end");
+  std::uint32_t length = 0;
+  std::memcpy(&length, bytes.data() + magic, begin - magic);
+  if (length > bytes.size() - begin) {
+    fail(magic, fmt::format("expected a header of at most {} bytes, found {} declared",
+                            bytes.size() - begin, length));
+  }
+  StoredArray array{
+      parse_npy_header(where, bytes.substr(begin, length), static_cast<std::int64_t>(begin)),
+      bytes.substr(begin + length)};
+  const std::optional<std::int64_t> elements = element_count_of(array.header.shape);
+  const auto found = static_cast<std::int64_t>(array.data.size());
+  const std::int64_t width = bytes_of(array.header.type);
+  if (!elements || found % width != 0 || found / width != *elements) {
+    fail(begin + length, fmt::format("expected {} elements of {} for shape {}, found {}",
+                                     elements ? fmt::format("{}", *elements) : "more than 2^63",
+                                     to_string(array.header.type), shape_text(array.header.shape),
+                                     counted(found, "byte")));
+  }
+  return array;
+}
+
+template <class T>
+void convert(const StoredArray& array, std::vector<float>& values) {
+  const char* at = array.data.data();
+  for (float& value : values) {
+    T element;
+    char* bytes = reinterpret_cast<char*>(&element);
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      bytes[i] = at[array.header.big_endian ? sizeof(T) - 1 - i : i];
+    value = static_cast<float>(element);
+    at += sizeof(T);
+  }
+}
+
+void convert_halves(const StoredArray& array, std::vector<float>& values) {
+  const StoredType& type = stored_type(StorageType::f16);
+  if (!array.header.big_endian) return load(type, array.data, values);
+  std::string codes(array.data);
+  for (std::size_t i = 0; i < codes.size(); i += 2) std::swap(codes[i], codes[i + 1]);
+  load(type, codes, values);
+}
+
+/// The elements in the order of the file.
+void convert_elements(const StoredArray& array, std::vector<float>& values) {
+  switch (array.header.type) {
+    case ArrayType::int8:
+      return convert<std::int8_t>(array, values);
+    case ArrayType::uint8:
+      return convert<std::uint8_t>(array, values);
+    case ArrayType::int16:
+      return convert<std::int16_t>(array, values);
+    case ArrayType::uint16:
+      return convert<std::uint16_t>(array, values);
+    case ArrayType::int32:
+      return convert<std::int32_t>(array, values);
+    case ArrayType::uint32:
+      return convert<std::uint32_t>(array, values);
+    case ArrayType::int64:
+      return convert<std::int64_t>(array, values);
+    case ArrayType::uint64:
+      return convert<std::uint64_t>(array, values);
+    case ArrayType::float16:
+      return convert_halves(array, values);
+    case ArrayType::float32:
+      return convert<float>(array, values);
+    case ArrayType::float64:
+      return convert<double>(array, values);
+  }
+}
+
+/// From the first axis fastest to the last axis fastest.
+Tensor to_c_order(const Tensor& from) {
+  Tensor to(from.shape);
+  const std::size_t axes = from.shape.size();
+  std::vector<std::int64_t> index(axes, 0);
+  for (float& value : to.data) {
+    std::int64_t source = 0;
+    for (std::size_t axis = axes; axis-- > 0;) source = source * from.shape[axis] + index[axis];
+    value = from.data[static_cast<std::size_t>(source)];
+    for (std::size_t axis = axes; axis-- > 0 && ++index[axis] == from.shape[axis];) index[axis] = 0;
+  }
+  return to;
+}
+
+Tensor read_entry(const std::string& path, ZipReader& zip, const ZipEntry& entry,
+                  std::string& buffer) {
+  const std::string where = fmt::format("{}: entry {}", path, quote_name(entry.name));
+  const StoredArray array = parse_npy(where, zip.contents(entry, buffer));
+  const bool turned = array.header.fortran_order && array.header.shape.size() > 1;
+  const std::int64_t elements =
+      static_cast<std::int64_t>(array.data.size()) / bytes_of(array.header.type);
+  // Codes of halves in host order take 2 bytes more for each.
+  const bool halves = array.header.type == ArrayType::float16 && array.header.big_endian;
+  zip.spend(entry, elements * (4 + (turned ? 4 : 0) + (halves ? 2 : 0)));
+  Tensor tensor(array.header.shape);
+  convert_elements(array, tensor.data);
+  if (turned) return to_c_order(tensor);
+  return tensor;
+}
+
+}  // namespace
+
+Checkpoint read_npz(const std::string& path) {
+  ZipReader zip(path);
+  Checkpoint checkpoint;
+  checkpoint.tensors.reserve(zip.entries().size());
+  std::set<std::string_view> names;
+  std::string buffer;
+  for (const ZipEntry& entry : zip.entries()) {
+    if (!entry.name.ends_with(kEnding)) {
+      throw Error(fmt::format("{}: entry {}: expected a name that ends in .npy", path,
+                              quote_name(entry.name)));
+    }
+    if (!names.insert(entry.name).second) {
+      throw Error(
+          fmt::format("{}: entry {}: expected each name once", path, quote_name(entry.name)));
+    }
+    Tensor tensor = read_entry(path, zip, entry, buffer);
+    const std::string_view name = entry.name.substr(0, entry.name.size() - kEnding.size());
+    checkpoint.tensors.push_back({std::string(name), std::move(tensor)});
+  }
+  return checkpoint;
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,98 @@
+// ONNX files as plain records: what the file says, before any operator is understood.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emu/net/model/onnx_tensor.hpp"
+#include "formats/storage/array.hpp"
+
+namespace numemu::net {
+
+/// Versions of the default operator set that are read.
+inline constexpr std::int64_t kLeastOpset = 7, kMostOpset = 18;
+
+/// AttributeProto.AttributeType, as numbered there. Of graphs, sparse tensors and the kinds that
+/// follow only the kind is kept.
+enum class OnnxAttributeType : std::uint8_t {
+  undefined = 0,
+  number = 1,
+  integer = 2,
+  text = 3,
+  tensor = 4,
+  graph = 5,
+  numbers = 6,
+  integers = 7,
+  texts = 8,
+  tensors = 9,
+  graphs = 10,
+  sparse_tensor = 11,
+  sparse_tensors = 12,
+  type = 13,
+  types = 14
+};
+
+/// The member of that type holds the value; the others are empty.
+struct OnnxAttribute {
+  std::string_view name;
+  OnnxAttributeType type = OnnxAttributeType::undefined;
+  float number = 0;
+  std::int64_t integer = 0;
+  std::string_view text;
+  std::vector<std::int64_t> integers;
+  std::vector<float> numbers;
+  std::vector<std::string_view> texts;
+  std::unique_ptr<OnnxTensor> tensor;  ///< there if and only if the type is tensor
+};
+
+struct OnnxNode {
+  std::string_view name;  ///< may be ""
+  std::string_view op_type;
+  std::string_view domain;                        ///< "" is ONNX's own, however the file wrote it
+  std::vector<std::string_view> inputs, outputs;  ///< "" where an optional one is left out
+  std::vector<OnnxAttribute> attributes;
+  std::int64_t offset = 0;  ///< in the file, for errors
+
+  /// nullptr where the node has none of that name.
+  const OnnxAttribute* find(std::string_view attribute) const;
+};
+
+/// An axis of an input or output: a number of elements, a symbol ("batch"), or unknown.
+struct OnnxDimension {
+  std::int64_t extent = -1;  ///< -1 where it is no number
+  std::string_view symbol;   ///< "" where it is none
+};
+
+struct OnnxValueInfo {
+  std::string_view name;
+  std::int64_t type = 0;   ///< number of an OnnxType or of a type that is not read; 0: no tensor
+  bool has_shape = false;  ///< the file gives the axes
+  std::vector<OnnxDimension> dims;
+};
+
+struct OnnxGraph {
+  std::string_view name;
+  std::vector<OnnxNode> nodes;  ///< in file order, which ONNX requires to be topological
+  std::vector<OnnxTensor> initializers;
+  std::vector<OnnxValueInfo> inputs, outputs, value_info;  ///< inputs may repeat initializers
+};
+
+/// Owns the file's bytes, into which every view points; it can be moved.
+struct OnnxModel {
+  std::string path;
+  Bytes bytes;
+  std::int64_t ir_version = 0;
+  std::int64_t opset = 0;  ///< of ONNX's own operators
+  std::string_view producer, producer_version;
+  OnnxGraph graph;
+};
+
+/// Reads a ModelProto of at most 2 GiB. Takes at most 64 bytes of memory for one of the file
+/// (tests/fuzz/worst_cases.cpp: 27): lists are counted before they are made, tensors stay where
+/// they are. Subgraphs, functions, training information and metadata are passed over. Throws
+/// Error("FILE: byte OFFSET: expected ..., found ...").
+OnnxModel read_onnx(const std::string& path);
+
+}  // namespace numemu::net

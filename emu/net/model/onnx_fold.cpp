@@ -1,0 +1,333 @@
+// Folding: the operators exporters write to compute shapes and constants.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "emu/net/model/onnx_constant.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+using Inputs = std::vector<ConstantRef>;
+
+std::int64_t single(const OnnxConstant& constant) {
+  const std::vector<std::int64_t> values = constant.integers();
+  if (values.size() != 1) throw Error(fmt::format("expected one number, found {}", values.size()));
+  return values[0];
+}
+
+using Limit = std::function<void(const Shape& dims)>;
+
+OnnxConstant gather(const OnnxNode& node, const Inputs& inputs, const Limit& limit) {
+  const OnnxConstant& data = required(inputs, 0);
+  const OnnxConstant& indices = required(inputs, 1);
+  const auto axis =
+      static_cast<std::size_t>(axis_in(integer_or(node, "axis", 0), data.dims.size()));
+  std::vector<std::int64_t> index = indices.integers();
+  const std::int64_t rows = data.dims[axis];
+  for (std::int64_t& i : index) {
+    if (i < -rows || i >= rows)
+      throw Error(fmt::format("expected an index in {} to {}, found {}", -rows, rows - 1, i));
+    if (i < 0) i += rows;
+  }
+  Shape dims(data.dims.begin(), data.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  dims.insert(dims.end(), indices.dims.begin(), indices.dims.end());
+  dims.insert(dims.end(), data.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+              data.dims.end());
+  limit(dims);
+  const Shape strides = strides_of(data.dims), inner = strides_of(indices.dims);
+  const std::size_t rank = indices.dims.size();
+  return picked(data, dims, [&](const Shape& position) {
+    std::int64_t at = 0, chosen = 0;
+    for (std::size_t i = 0; i < axis; ++i) at += position[i] * strides[i];
+    for (std::size_t i = 0; i < rank; ++i) chosen += position[axis + i] * inner[i];
+    at += index[static_cast<std::size_t>(chosen)] * strides[axis];
+    for (std::size_t i = axis + 1; i < data.dims.size(); ++i)
+      at += position[i + rank - 1] * strides[i];
+    return at;
+  });
+}
+
+OnnxConstant concat(const OnnxNode& node, const Inputs& inputs) {
+  const OnnxConstant& first = required(inputs, 0);
+  const auto axis =
+      static_cast<std::size_t>(axis_in(integer_or(node, "axis", 0), first.dims.size()));
+  OnnxConstant out{first.dims, first.integer, {}};
+  out.dims[axis] = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const OnnxConstant& part = required(inputs, i);
+    Shape dims = part.dims;
+    if (dims.size() == out.dims.size()) dims[axis] = out.dims[axis];
+    if (dims != out.dims || part.integer != out.integer)
+      throw Error("expected parts of the same type and shape");
+    out.dims[axis] += part.dims[axis];
+  }
+  std::size_t lines = 1;  // of each part, along the axis and all behind it
+  for (std::size_t i = 0; i < axis; ++i) lines *= static_cast<std::size_t>(out.dims[i]);
+  for (std::size_t line = 0; line < lines; ++line) {
+    for (const ConstantRef& part : inputs) {
+      const std::size_t each = part->elements.size() / lines;
+      const auto from = part->elements.begin() + static_cast<std::ptrdiff_t>(line * each);
+      out.elements.insert(out.elements.end(), from, from + static_cast<std::ptrdiff_t>(each));
+    }
+  }
+  return out;
+}
+
+OnnxConstant slice(const OnnxNode& node, const Inputs& inputs) {
+  const OnnxConstant& data = required(inputs, 0);
+  const auto starts = input_or_attribute(node, inputs, 1, "starts");
+  const auto ends = input_or_attribute(node, inputs, 2, "ends");
+  auto axes = input_or_attribute(node, inputs, 3, "axes");
+  auto steps = input_or_attribute(node, inputs, 4, "steps");
+  if (!starts || !ends || starts->size() != ends->size())
+    throw Error("expected as many starts as ends");
+  if (!axes) {
+    axes.emplace();
+    for (std::size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<std::int64_t>(i));
+  }
+  if (!steps) steps = std::vector<std::int64_t>(starts->size(), 1);
+  if (axes->size() != starts->size() || steps->size() != starts->size())
+    throw Error("expected as many axes and steps as starts");
+  Shape dims = data.dims, first(dims.size(), 0), step(dims.size(), 1);
+  for (std::size_t i = 0; i < starts->size(); ++i) {
+    const auto axis = static_cast<std::size_t>(axis_in((*axes)[i], dims.size()));
+    const std::int64_t n = data.dims[axis];
+    if ((*steps)[i] == 0) throw Error("expected a step that is not zero");
+    if (n == 0) continue;
+    const std::int64_t by = std::clamp((*steps)[i], -n, n);  // longer ones reach no second element
+    const auto clamped = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
+      return std::clamp(at < 0 ? std::max(at, -n - 1) + n : at, low, high);
+    };
+    const std::int64_t from =
+        by > 0 ? clamped((*starts)[i], 0, n) : clamped((*starts)[i], 0, n - 1);
+    const std::int64_t to = by > 0 ? clamped((*ends)[i], 0, n) : clamped((*ends)[i], -1, n - 1);
+    first[axis] = from;
+    step[axis] = by;
+    dims[axis] =
+        std::max<std::int64_t>(0, by > 0 ? (to - from + by - 1) / by : (from - to - by - 1) / -by);
+  }
+  const Shape strides = strides_of(data.dims);
+  return picked(data, dims, [&](const Shape& position) {
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < position.size(); ++i)
+      at += (first[i] + position[i] * step[i]) * strides[i];
+    return at;
+  });
+}
+
+OnnxConstant transpose(const OnnxNode& node, const Inputs& inputs) {
+  const OnnxConstant& data = required(inputs, 0);
+  std::vector<std::int64_t> order = integers_or(node, "perm", {});
+  if (order.empty()) {
+    for (std::size_t i = data.dims.size(); i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
+  }
+  std::vector<std::int64_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted.size() != data.dims.size() || sorted[i] != static_cast<std::int64_t>(i))
+      throw Error("expected perm to be a permutation of the axes");
+  }
+  Shape dims;
+  for (const std::int64_t axis : order) dims.push_back(data.dims[static_cast<std::size_t>(axis)]);
+  const Shape strides = strides_of(data.dims);
+  return picked(data, dims, [&](const Shape& position) {
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < position.size(); ++i)
+      at += position[i] * strides[static_cast<std::size_t>(order[i])];
+    return at;
+  });
+}
+
+OnnxConstant with_shape(OnnxConstant data, const Shape& dims) {
+  const auto count = static_cast<std::int64_t>(data.elements.size());
+  if (element_count(dims) != count)
+    throw Error(fmt::format("{} elements do not fit shape {}", count, to_string(dims)));
+  data.dims = dims;
+  return data;
+}
+
+OnnxConstant reshaped(const OnnxNode& node, const OnnxConstant& data,
+                      std::vector<std::int64_t> target) {
+  const bool copies = integer_or(node, "allowzero", 0) == 0;
+  std::int64_t known = 1;
+  std::ptrdiff_t open = -1;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == 0 && copies && i < data.dims.size()) target[i] = data.dims[i];
+    if (target[i] == -1 && open < 0) {
+      open = static_cast<std::ptrdiff_t>(i);
+    } else if (target[i] < 0 || __builtin_mul_overflow(known, target[i], &known)) {
+      throw Error("expected sizes of at least -1 with one -1 at most");
+    }
+  }
+  if (open >= 0) {
+    if (known == 0) throw Error("expected no -1 beside an extent of 0");
+    target[static_cast<std::size_t>(open)] =
+        static_cast<std::int64_t>(data.elements.size()) / known;
+  }
+  return with_shape(data, target);
+}
+
+OnnxConstant squeezed(const OnnxNode& node, const Inputs& inputs) {
+  const OnnxConstant& data = required(inputs, 0);
+  const auto axes = input_or_attribute(node, inputs, 1, "axes");
+  std::vector<bool> drop(data.dims.size(), false);
+  for (std::size_t i = 0; i < drop.size(); ++i) drop[i] = !axes && data.dims[i] == 1;
+  if (axes) {
+    for (const std::int64_t axis : *axes)
+      drop[static_cast<std::size_t>(axis_in(axis, drop.size()))] = true;
+  }
+  std::vector<std::int64_t> dims;
+  for (std::size_t i = 0; i < drop.size(); ++i) {
+    if (!drop[i]) dims.push_back(data.dims[i]);
+  }
+  return with_shape(data, dims);
+}
+
+OnnxConstant unsqueezed(const OnnxNode& node, const Inputs& inputs) {
+  const OnnxConstant& data = required(inputs, 0);
+  const auto axes = input_or_attribute(node, inputs, 1, "axes");
+  if (!axes) throw Error("expected axes");
+  const std::size_t rank = data.dims.size() + axes->size();
+  std::vector<bool> added(rank, false);
+  for (const std::int64_t axis : *axes) added[static_cast<std::size_t>(axis_in(axis, rank))] = true;
+  std::vector<std::int64_t> dims;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (!added[i] && next >= data.dims.size()) throw Error("expected different axes");
+    dims.push_back(added[i] ? 1 : data.dims[next++]);
+  }
+  return with_shape(data, dims);
+}
+
+OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
+  const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
+  const bool integer = is_integer(to);
+  for (Folded& element : data.elements) {
+    if (integer && !data.integer && to != OnnxType::boolean) {
+      const double whole = std::trunc(static_cast<double>(element.real));
+      if (!(std::fabs(whole) < 0x1p62)) throw Error("expected a real number within int64");
+      element.whole = {static_cast<std::int64_t>(whole)};
+    }
+    if (!integer && data.integer) {
+      if (element.whole.per_batch) throw Error("the batch cannot become a real number");
+      element.real = static_cast<float>(element.whole.value);
+    }
+    if (to == OnnxType::boolean)
+      element.whole = {data.integer ? element.whole.value != 0 : element.real != 0};
+  }
+  data.integer = integer;
+  return data;
+}
+
+/// The lower or upper triangle of the last two axes; zeros elsewhere.
+OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
+  OnnxConstant out = required(inputs, 0);
+  if (out.dims.size() < 2) throw Error("expected at least two axes");
+  const std::int64_t columns = out.dims.back(), rows = out.dims[out.dims.size() - 2];
+  std::int64_t shift = 0;
+  if (inputs.size() > 1 && inputs[1])
+    shift = std::clamp(single(*inputs[1]), -rows - columns, rows + columns);
+  const bool upper = integer_or(node, "upper", 1) != 0;
+  for (std::size_t i = 0; i < out.elements.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const std::int64_t right = at % columns - at / columns % rows - shift;
+    if (upper ? right < 0 : right > 0) out.elements[i] = {};
+  }
+  return out;
+}
+
+}  // namespace
+
+void OnnxFolder::count(std::int64_t elements) {
+  // Counted even where it is refused: what follows is, too.
+  left_ -= std::min(left_ + 1, elements);
+  if (left_ < 0 || elements > at_once_)
+    throw Error(
+        "the constants that the graph computes take more memory than a file of its size may");
+}
+
+std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs& inputs) {
+  const std::string_view op = node.op_type;
+  // What a result may hold is counted before it is made; most hold no more than their inputs.
+  std::int64_t most = 1;
+  for (const ConstantRef& input : inputs) {
+    if (input) most += static_cast<std::int64_t>(input->elements.size());
+  }
+  const auto limit = [&](const Shape& dims) { count(element_count(dims)); };
+  if (op == "Constant") {
+    const OnnxAttribute* value = node.find("value");
+    if (value != nullptr && value->tensor) {
+      count(value->tensor->elements);
+      return constant_of(*value->tensor);
+    }
+    if (const OnnxAttribute* real = node.find("value_float"))
+      return OnnxConstant{{}, false, {{real->number, {}}}};
+    if (const OnnxAttribute* whole = node.find("value_int"))
+      return OnnxConstant{{}, true, {{0, {whole->integer}}}};
+    if (const OnnxAttribute* wholes = node.find("value_ints")) {
+      std::vector<Extent> values;
+      for (const std::int64_t v : wholes->integers) values.push_back({v});
+      count(static_cast<std::int64_t>(values.size()));
+      return constant_of(values);
+    }
+    if (const OnnxAttribute* reals = node.find("value_floats")) {
+      OnnxConstant out{{static_cast<std::int64_t>(reals->numbers.size())}, false, {}};
+      for (const float v : reals->numbers) out.elements.push_back({v, {}});
+      count(static_cast<std::int64_t>(out.elements.size()));
+      return out;
+    }
+    throw Error("expected a Constant with a dense value of numbers");
+  }
+  if (op == "ConstantOfShape") {
+    const Shape dims = required(inputs, 0).integers();
+    limit(dims);
+    Folded value;
+    const OnnxAttribute* given = node.find("value");
+    bool integer = false;
+    if (given != nullptr) {
+      if (!given->tensor || given->tensor->elements != 1)
+        throw Error("expected a value of one element");
+      const OnnxConstant one = constant_of(*given->tensor);
+      value = one.elements[0];
+      integer = one.integer;
+    }
+    return OnnxConstant{dims, integer,
+                        std::vector<Folded>(static_cast<std::size_t>(element_count(dims)), value)};
+  }
+  if (op == "Range") {
+    const std::int64_t from = single(required(inputs, 0)), to = single(required(inputs, 1)),
+                       step = single(required(inputs, 2));
+    if (step == 0) throw Error("expected a step that is not zero");
+    std::vector<Extent> values;
+    for (std::int64_t v = from; step > 0 ? v < to : v > to;) {
+      count(1);
+      values.push_back({v});
+      if (__builtin_add_overflow(v, step, &v)) break;
+    }
+    return constant_of(values);
+  }
+  if (op == "Expand") {
+    const Shape dims = broadcast(required(inputs, 0).dims, required(inputs, 1).integers());
+    limit(dims);
+    return expanded(required(inputs, 0), dims);
+  }
+  if (op == "Gather") return gather(node, inputs, limit);
+  if (auto out = fold_elements(node, inputs, *this)) return out;
+  count(most);
+  if (op == "Identity" || op == "Dropout") return required(inputs, 0);
+  if (op == "Concat") return concat(node, inputs);
+  if (op == "Slice") return slice(node, inputs);
+  if (op == "Transpose") return transpose(node, inputs);
+  if (op == "Reshape") return reshaped(node, required(inputs, 0), required(inputs, 1).integers());
+  if (op == "Squeeze") return squeezed(node, inputs);
+  if (op == "Unsqueeze") return unsqueezed(node, inputs);
+  if (op == "Cast") return cast(node, required(inputs, 0));
+  if (op == "Trilu") return trilu(node, inputs);
+  return std::nullopt;
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,40 @@
+// From an ONNX file to a graph: constants folded, images turned to NHWC, layers named after their
+// weights.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "emu/net/model/onnx_file.hpp"
+
+namespace numemu::net {
+
+/// An input or output of the file.
+struct OnnxPort {
+  std::string name;
+  int value = 0;       ///< its number in the graph
+  bool image = false;  ///< ONNX has [n, c, h, w], the graph [n, h, w, c]
+};
+
+struct ImportedModel {
+  Graph graph;  ///< its last value is outputs[0]
+  std::vector<OnnxPort> inputs, outputs;
+};
+
+struct ImportOptions {
+  /// Shapes with the batch, in ONNX axis order, of inputs whose extents the file leaves open.
+  std::map<std::string, Shape, std::less<>> input_shapes;
+};
+
+/// The first axis of every input is the batch, whatever number the file gives it. Layers are named
+/// after their weight ("layer1.0.conv1" for "layer1.0.conv1.weight"), or else after their node.
+/// BatchNormalization stays; see fold_batch_norm.hpp. Throws Error("FILE: byte OFFSET: node ...")
+/// for an operator that is not supported, naming the node and all that are.
+ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
+/// read_onnx and import_onnx.
+ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});
+/// Operators that become nodes or are folded, sorted.
+std::vector<std::string> onnx_operators();
+
+}  // namespace numemu::net

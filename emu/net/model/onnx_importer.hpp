@@ -1,0 +1,119 @@
+// The importer's state: what each ONNX value has become, and adding nodes to the graph.
+#pragma once
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "emu/net/model/onnx_constant.hpp"
+#include "emu/net/model/onnx_import.hpp"
+
+namespace numemu::net {
+
+/// Shapes are followed with two batches; an extent that differs is proportional to the batch.
+inline constexpr std::array<std::int64_t, 2> kProbeBatches = {2, 3};
+
+/// What a name stands for: a value of the graph, or a constant.
+struct OnnxValue {
+  int number = -1;       ///< -1: a constant
+  bool image = false;    ///< stored [n, h, w, c] where ONNX says [n, c, h, w]
+  bool integer = false;  ///< of the graph: whole numbers in the file, floats here
+  std::array<Shape, 2> shapes;  ///< as stored, for the probe batches
+  ConstantRef constant;
+
+  bool is_constant() const { return number < 0; }
+  std::size_t rank() const { return is_constant() ? constant->dims.size() : shapes[0].size(); }
+  /// In ONNX axis order. Throws Error for one that depends on the batch but not in proportion.
+  std::vector<Extent> extents() const;
+};
+
+class OnnxImporter {
+ public:
+  OnnxImporter(const OnnxModel&, const ImportOptions&);
+  ImportedModel run();
+
+  std::int64_t opset() const { return model_.opset; }
+  /// The value of the node's input; throws Error where it is left out.
+  const OnnxValue& input(const OnnxNode&, std::size_t index) const;
+  bool has_input(const OnnxNode& node, std::size_t index) const {
+    return index < node.inputs.size() && !node.inputs[index].empty();
+  }
+  /// A constant input that an operator will hold, or an Error.
+  const OnnxConstant& constant(const OnnxNode&, std::size_t index);
+  /// Every input as a constant, null where it is none.
+  std::vector<ConstantRef> constants(const OnnxNode&) const;
+
+  /// Appends an operator; the result is stored as `image` says.
+  OnnxValue add(const std::string& name, std::unique_ptr<Op> op,
+                const std::vector<OnnxValue>& reads, bool image);
+  /// Names for nodes: free ones, from the weight or the node.
+  std::string layer_name(const OnnxNode&, std::size_t weight_input);
+  std::string node_name(const OnnxNode&);
+
+  /// The value as a graph value: constants become nodes, once; those for images in NHWC.
+  OnnxValue as_graph(const OnnxValue&, std::string_view name, bool image = false);
+  /// A node of one number.
+  OnnxValue number(float);
+  /// Rank 4 in NHWC, or in ONNX order; a turn that was made before is used again.
+  OnnxValue to_image(const OnnxValue&);
+  OnnxValue to_plain(const OnnxValue&);
+  /// A view under another shape, given in ONNX order.
+  OnnxValue reshape_to(const OnnxNode&, const OnnxValue& plain, const std::vector<Extent>& target);
+
+  /// The batch that the file gives its inputs as a number, 0 for a symbol.
+  std::int64_t fixed_batch() const { return fixed_batch_; }
+  /// A graph value with one sample (axis 0 has extent 1), repeated for every sample of the batch.
+  OnnxValue repeated(const OnnxNode&, const OnnxValue&);
+  /// Throws Error for more elements than the graph may yet hold as constants.
+  void hold(std::int64_t elements) { hold_bytes(elements * 4); }
+
+ private:
+  void add_inputs();
+  void import_node(const OnnxNode&);
+  std::vector<OnnxValue> results_of(const OnnxNode&);
+  void count_reads();
+  void load(std::string_view name);
+  void release(std::string_view name);
+  void hold_bytes(std::int64_t bytes);
+  ImportedModel finish();
+  std::string free_name(std::string wanted);
+  bool has_convolutions() const;
+
+  const OnnxModel& model_;
+  const ImportOptions& options_;
+  Graph graph_;
+  std::vector<OnnxPort> inputs_;
+  std::map<std::string_view, OnnxValue> values_;
+  std::map<std::pair<int, bool>, OnnxValue> turned_;  // by value number and wanted layout
+  // Constants that are nodes already, by address and layout; the address may be another's by now.
+  std::map<std::pair<const OnnxConstant*, bool>,
+           std::pair<std::weak_ptr<const OnnxConstant>, OnnxValue>>
+      nodes_of_constants_;
+  std::map<std::string_view, const OnnxTensor*> initializers_;
+  std::map<std::string_view, std::int64_t> reads_;  // that are still to come
+  std::map<std::string, int> names_;                // how often a name was asked for
+  std::int64_t bytes_left_;                         // that constants may take
+  OnnxFolder folder_;
+  std::int64_t fixed_batch_ = 0;
+};
+
+/// Imports one node: its results, one per output.
+using OnnxHandler = std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&);
+using OnnxHandlers = std::vector<std::pair<std::string_view, OnnxHandler>>;
+
+/// The operators of each file.
+const OnnxHandlers& onnx_product_handlers();    // onnx_products.cpp
+const OnnxHandlers& onnx_pointwise_handlers();  // onnx_pointwise.cpp
+const OnnxHandlers& onnx_shape_handlers();      // onnx_shapes.cpp
+const OnnxHandlers& onnx_axis_handlers();       // onnx_axes.cpp
+
+/// Where ONNX's axis of a value lies as it is stored; throws Error for one it lacks.
+std::int64_t stored_axis(const OnnxValue&, std::int64_t axis);
+/// Throws Error where that stored axis is the batch, or has it as a factor.
+void refuse_batch(const OnnxValue&, std::int64_t axis, std::string_view what);
+
+}  // namespace numemu::net

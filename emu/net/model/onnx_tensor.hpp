@@ -1,0 +1,54 @@
+// A tensor of an ONNX file: its bytes stay in the file's buffer until its values are asked for.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emu/net/model/wire.hpp"
+
+namespace numemu::net {
+
+/// TensorProto.DataType, as numbered there; the types that are read.
+enum class OnnxType : std::uint8_t {
+  float32 = 1,
+  uint8 = 2,
+  int8 = 3,
+  uint16 = 4,
+  int16 = 5,
+  int32 = 6,
+  int64 = 7,
+  boolean = 9,
+  float16 = 10,
+  float64 = 11,
+  bfloat16 = 16
+};
+
+/// "float32"; "type 8" for a number that is no OnnxType.
+std::string to_string(OnnxType);
+/// false for float16, bfloat16, float32 and float64.
+bool is_integer(OnnxType);
+
+/// Views point into the buffer of the model that holds the tensor.
+struct OnnxTensor {
+  std::string_view name;           ///< "" in an attribute that gives none
+  std::vector<std::int64_t> dims;  ///< {} for a scalar
+  std::int64_t elements = 0;       ///< their product
+  OnnxType type = OnnxType::float32;
+  bool raw = false;         ///< raw_data was used
+  std::string_view data;    ///< raw_data, else the whole TensorProto
+  std::int64_t offset = 0;  ///< of the TensorProto in the file
+};
+
+/// Reads a TensorProto and checks that its data hold exactly the elements of its shape, each in the
+/// range of its type. Throws Error naming file, byte and tensor; refuses external data, segments
+/// and the types that OnnxType lacks.
+OnnxTensor read_onnx_tensor(WireReader);
+
+/// The elements in C order as float32. float16 and bfloat16 are exact; float64 and integers are
+/// rounded once, to nearest even, beyond the largest float32 to infinity; true is 1.
+std::vector<float> to_floats(const OnnxTensor&);
+/// The elements of a tensor whose type is_integer, else Error naming the tensor.
+std::vector<std::int64_t> to_integers(const OnnxTensor&);
+
+}  // namespace numemu::net

@@ -1,0 +1,27 @@
+// The mean of each window of an image.
+#pragma once
+#include "emu/net/op.hpp"
+#include "emu/net/ops/pool_options.hpp"
+
+namespace numemu::net {
+
+/// y [n, oh, ow, c] = mean over the windows of x [n, h, w, c], summed in float64 in row-major order
+/// and rounded once. A gradient is the float64 sum of gradient / divisor over its windows in
+/// row-major order, rounded once.
+class AveragePool final : public Op {
+ public:
+  /// Throws Error when an option is out of range.
+  explicit AveragePool(const PoolOptions&);
+  std::string_view kind() const override { return "average_pool"; }
+  bool needs_inputs() const override { return false; }
+  Shape output_shape(std::span<const Shape> inputs) const override;
+  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+
+ private:
+  PoolOptions options_;
+};
+
+}  // namespace numemu::net

@@ -1,0 +1,231 @@
+// Batch normalisation: statistics in float64, one multiplication and one addition per element.
+#include "emu/net/ops/batch_norm.hpp"
+
+#include <cmath>
+
+#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/net/ops/float64_sums.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+float rounded(double x) { return neutral(static_cast<float>(x)); }
+
+// y = x a + b per channel, blocks of rows in parallel.
+void scale_and_shift(const float* x, std::int64_t rows, const std::vector<float>& scale,
+                     const std::vector<float>& shift, float* y) {
+  const auto channels = static_cast<std::int64_t>(scale.size());
+  const float* const a = scale.data();
+  const float* const b = shift.data();
+  const std::int64_t block = std::max<std::int64_t>(1, 4096 / channels);
+  for_each_row((rows + block - 1) / block, block * channels, [=](std::int64_t i) {
+    for (std::int64_t r = i * block; r < std::min(rows, (i + 1) * block); ++r) {
+      const float* const from = x + r * channels;
+      float* const to = y + r * channels;
+#pragma omp simd
+      for (std::int64_t c = 0; c < channels; ++c) to[c] = neutral(from[c] * a[c] + b[c]);
+    }
+  });
+}
+
+// Rows [first, first + rows) of the matrix [.., channels]: samples that share statistics.
+struct Group {
+  std::int64_t first = 0, rows = 0;
+};
+
+std::vector<Group> groups_of(const OpCall& call, const NormRule& rule, const Shape& shape) {
+  std::int64_t pixels = 1;  // rows of a sample
+  for (std::size_t i = 1; i + 1 < shape.size(); ++i) pixels *= shape[i];
+  const std::int64_t samples = shape[0];
+  const std::int64_t size = rule.ghost_batch > 0 ? rule.ghost_batch : samples;
+  std::vector<Group> groups;
+  for (std::int64_t s = 0; s < samples; s += size)
+    groups.push_back({s * pixels, std::min(size, samples - s) * pixels});
+  for (const Group& group : groups) {
+    if (group.rows >= 2) continue;
+    throw Error("batch_norm " + std::string(call.layer) +
+                ": expected at least 2 values per channel and statistic in training, got " +
+                std::to_string(group.rows) + " in " + to_string(shape));
+  }
+  return groups;
+}
+
+// The gradients of one group, u = (x - mean) inverse.
+struct GroupBackward {
+  const float* x;  // [rows, channels]
+  const float* g;  // [rows, channels]
+  std::int64_t rows, channels;
+  const double* statistics;  // [2, channels]: mean, inverse deviation
+  const float* weight;       // [channels]
+
+  // [2, channels]: sums of g and of g u.
+  std::vector<double> sums() const;
+  // dx [rows, channels].
+  void input(NormRule::Statistic, const std::vector<double>& sums, float* dx) const;
+};
+
+std::vector<double> GroupBackward::sums() const {
+  return column_tree(rows, 2 * channels, [*this](std::int64_t r, double* total) {
+    const float* const row_x = x + r * channels;
+    const float* const row_g = g + r * channels;
+    const double* const mean = statistics;
+    const double* const inverse = mean + channels;
+#pragma omp simd
+    for (std::int64_t c = 0; c < channels; ++c) {
+      total[c] += row_g[c];
+      total[channels + c] += row_g[c] * ((row_x[c] - mean[c]) * inverse[c]);
+    }
+  });
+}
+
+void GroupBackward::input(NormRule::Statistic statistic, const std::vector<double>& sums,
+                          float* dx) const {
+  const bool range = statistic == NormRule::Statistic::range;
+  const double* const mean = statistics;
+  const double* const inverse = mean + channels;
+  // dx = weight inverse (g - mean(g) - u mean(g u)) for the variance.
+  std::vector<double> slope(static_cast<std::size_t>(channels)), share(sums);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    slope[c] = weight[c] * inverse[c];
+    share[c] = sums[c] / static_cast<double>(rows);
+    share[channels + c] = range ? 0 : sums[channels + c] / static_cast<double>(rows);
+  }
+  const double* const a = slope.data();
+  const double* const s = share.data();
+  for_each_row(rows, channels, [=, *this](std::int64_t r) {
+    const float* const row_x = x + r * channels;
+    const float* const row_g = g + r * channels;
+#pragma omp simd
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double u = (row_x[c] - mean[c]) * inverse[c];
+      dx[r * channels + c] = rounded(a[c] * (row_g[c] - s[c] - u * s[channels + c]));
+    }
+  });
+  if (!range) return;
+  // With the scale in the place of the deviation du / d scale = -u scale inverse^2, and
+  // d scale / dx = +-C(n) at the two ends.
+  const BatchStatistics batch = batch_statistics(x, rows, channels, statistic);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double by_scale =
+        -weight[c] * sums[channels + c] * std::sqrt(batch.variance[c]) * inverse[c] * inverse[c];
+    const double end = range_factor(rows) * by_scale;
+    float& top = dx[batch.largest[c] * channels + c];
+    float& bottom = dx[batch.smallest[c] * channels + c];
+    top = rounded(top + end);
+    bottom = rounded(bottom - end);
+  }
+}
+
+}  // namespace
+
+BatchNorm::BatchNorm(const BatchNormOptions& options) : options_(options) {
+  if (options.channels < 1 || !(options.epsilon > 0) ||
+      !(options.momentum >= 0 && options.momentum <= 1)) {
+    throw Error("batch_norm: expected positive channels and epsilon and a momentum from 0 to 1");
+  }
+  const Shape shape{options.channels};
+  parameters_.push_back({"weight", Tensor(shape, 1), 0, 1});
+  parameters_.push_back({"bias", Tensor(shape), 0, 0});
+  parameters_.push_back({"running_mean", Tensor(shape), 0, 0, false});
+  parameters_.push_back({"running_variance", Tensor(shape, 1), 0, 1, false});
+}
+
+Shape BatchNorm::output_shape(std::span<const Shape> inputs) const {
+  if (inputs.size() != 1 || inputs[0].size() < 2 || inputs[0].back() != options_.channels) {
+    throw Error("batch_norm: expected one input [n, ..., " + std::to_string(options_.channels) +
+                "], got " + (inputs.empty() ? "none" : to_string(inputs[0])));
+  }
+  return inputs[0];
+}
+
+void BatchNorm::forward(const OpCall& call, std::span<const Tensor* const> inputs,
+                        Tensor& output) const {
+  const Tensor& x = *inputs[0];  // [n, ..., channels]
+  const std::int64_t channels = options_.channels;
+  const std::vector<float>& weight = parameters_[0].value.data;
+  const std::vector<float>& bias = parameters_[1].value.data;
+  std::vector<float> scale(weight.size()), shift(weight.size());
+  // Returns the inverse deviation.
+  const auto prepare = [&](std::size_t c, double mean, double variance) {
+    const double inverse = 1 / std::sqrt(variance + options_.epsilon);
+    scale[c] = rounded(weight[c] * inverse);
+    shift[c] = rounded(bias[c] - mean * (weight[c] * inverse));
+    return inverse;
+  };
+  Tensor mean = parameters_[2].value, variance = parameters_[3].value;
+  if (call.phase == Phase::inference) {
+    for (std::size_t c = 0; c < scale.size(); ++c) prepare(c, mean.data[c], variance.data[c]);
+    scale_and_shift(x.data.data(), x.size() / channels, scale, shift, output.data.data());
+    return;
+  }
+
+  const NormRule rule = call.numerics.norm(call.layer);
+  const std::vector<Group> groups = groups_of(call, rule, x.shape);
+  Tensor context({static_cast<std::int64_t>(groups.size()), 2, channels});
+  std::vector<double> running_mean(mean.data.begin(), mean.data.end());
+  std::vector<double> running_variance(variance.data.begin(), variance.data.end());
+  float* kept = context.data.data();
+  for (const Group& group : groups) {
+    const float* const from = x.data.data() + group.first * channels;
+    const BatchStatistics batch = batch_statistics(from, group.rows, channels, rule.statistic);
+    const auto count = static_cast<double>(group.rows);
+    const double unbiased =
+        rule.statistic == NormRule::Statistic::variance ? count / (count - 1) : 1;
+    for (std::size_t c = 0; c < scale.size(); ++c) {
+      kept[c] = rounded(batch.mean[c]);
+      kept[channels + c] = rounded(prepare(c, batch.mean[c], batch.variance[c]));
+      const double m = options_.momentum;
+      running_mean[c] = (1 - m) * running_mean[c] + m * batch.mean[c];
+      running_variance[c] = (1 - m) * running_variance[c] + m * (unbiased * batch.variance[c]);
+    }
+    scale_and_shift(from, group.rows, scale, shift, output.data.data() + group.first * channels);
+    kept += 2 * channels;
+  }
+  if (call.context != nullptr) *call.context = std::move(context);
+  if (call.buffers == nullptr) return;
+  for (std::size_t c = 0; c < scale.size(); ++c) {
+    mean.data[c] = rounded(running_mean[c]);
+    variance.data[c] = rounded(running_variance[c]);
+  }
+  call.buffers->push_back({2, std::move(mean)});
+  call.buffers->push_back({3, std::move(variance)});
+}
+
+void BatchNorm::backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor*,
+                         const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                         std::span<Tensor> grad_parameters, bool want_inputs) const {
+  const Tensor& x = *inputs[0];  // [n, ..., channels]
+  const std::int64_t channels = options_.channels;
+  const NormRule rule = call.numerics.norm(call.layer);
+  const std::vector<Group> groups = groups_of(call, rule, x.shape);
+  const Shape expected{static_cast<std::int64_t>(groups.size()), 2, channels};
+  if (call.context == nullptr || call.context->shape != expected) {
+    throw Error("batch_norm " + std::string(call.layer) +
+                ": backward needs the statistics that forward leaves in training, " +
+                to_string(expected));
+  }
+  const std::vector<double> kept(call.context->data.begin(), call.context->data.end());
+  std::vector<double> by_weight(static_cast<std::size_t>(channels)), by_bias(by_weight);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::int64_t offset = groups[i].first * channels;
+    const GroupBackward group{x.data.data() + offset,
+                              grad_output.data.data() + offset,
+                              groups[i].rows,
+                              channels,
+                              kept.data() + i * 2 * static_cast<std::size_t>(channels),
+                              parameters_[0].value.data.data()};
+    const std::vector<double> sums = group.sums();
+    for (std::int64_t c = 0; c < channels; ++c) {
+      by_bias[c] += sums[c];
+      by_weight[c] += sums[channels + c];
+    }
+    if (want_inputs) group.input(rule.statistic, sums, grad_inputs[0].data.data() + offset);
+  }
+  for (std::int64_t c = 0; c < channels; ++c) {
+    grad_parameters[0].data[c] = rounded(by_weight[c]);
+    grad_parameters[1].data[c] = rounded(by_bias[c]);
+  }
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,62 @@
+// Fixed trees of float64 sums of computed terms, over a line and down the columns of a matrix: the
+// statistics of normalisations and softmax.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "emu/stats/pairwise.hpp"
+
+namespace numemu::net {
+
+/// The sum of term(i), i in [0, n): as stats::pairwise_sum over blocks of 8 terms, except that the
+/// 8 blocks of a leaf are added as vectors, then their 8 lanes pairwise. No addition waits for the
+/// one before it, so it runs at about four times the speed.
+template <class Term>
+double line_sum(std::int64_t n, const Term& term, std::int64_t first = 0) {
+  constexpr std::int64_t kLanes = 8, kLeaf = 64;
+  if (n > kLeaf) {
+    const std::int64_t half = ((n / 2 + kLeaf - 1) / kLeaf) * kLeaf;
+    return line_sum(half, term, first) + line_sum(n - half, term, first + half);
+  }
+  double lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(first + i + lane);
+  }
+  for (std::int64_t lane = 0; i + lane < n; ++lane) lanes[lane] += term(first + i + lane);
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+/// For each of `columns`, the sum over the rows [0, rows) of what add_row(row, sums) adds to
+/// sums[column]: the tree of net::column_sums, over OpenMP threads.
+template <class AddRow>
+std::vector<double> column_tree(std::int64_t rows, std::int64_t columns, const AddRow& add_row) {
+  constexpr std::int64_t kLeaf = 64;
+  const std::int64_t leaves = std::max<std::int64_t>(1, (rows + kLeaf - 1) / kLeaf);
+  std::vector<double> partial(static_cast<std::size_t>(leaves * columns));
+  double* const sums = partial.data();
+  for_each_row(leaves, kLeaf * columns, [&](std::int64_t leaf) {
+    const std::int64_t end = std::min(rows, (leaf + 1) * kLeaf);
+    for (std::int64_t row = leaf * kLeaf; row < end; ++row) add_row(row, sums + leaf * columns);
+  });
+  // The halves of pairwise_sum lie on leaf borders: leaf by leaf the tree is this recursion.
+  const auto gather = [&](const auto& self, std::int64_t first, std::int64_t count) -> double* {
+    double* const total = sums + first * columns;
+    if (count == 1) return total;
+    const std::int64_t here = std::min(count * kLeaf, rows - first * kLeaf);
+    const std::int64_t half = (here / 2 + kLeaf - 1) / kLeaf;
+    self(self, first, half);
+    const double* const right = self(self, first + half, count - half);
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) total[c] += right[c];
+    return total;
+  };
+  gather(gather, 0, leaves);
+  partial.resize(static_cast<std::size_t>(columns));
+  return partial;
+}
+
+}  // namespace numemu::net

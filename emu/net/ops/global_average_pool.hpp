@@ -1,0 +1,19 @@
+// The mean of each channel of an image.
+#pragma once
+#include "emu/net/op.hpp"
+
+namespace numemu::net {
+
+/// [n, h, w, c] -> [n, 1, 1, c]: the pairwise float64 sum over h and w, divided and rounded once.
+class GlobalAveragePool final : public Op {
+ public:
+  std::string_view kind() const override { return "global_average_pool"; }
+  bool needs_inputs() const override { return false; }
+  Shape output_shape(std::span<const Shape> inputs) const override;
+  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+};
+
+}  // namespace numemu::net

@@ -1,0 +1,37 @@
+// What layer and root mean square normalisation share: statistics of each row.
+#pragma once
+#include <vector>
+
+#include "emu/net/op.hpp"
+
+namespace numemu::net {
+
+/// y = (x - m) / sqrt(mean((x - m)^2) + epsilon) * weight [+ bias] for each row x [.., size] of the
+/// last axis; m is the row's mean and there is a bias where `centred`, else m = 0. Statistics in
+/// float64 by a fixed tree, computed again in backward.
+class RowNorm : public Op {
+ public:
+  std::string_view kind() const final { return kind_; }
+  using Op::parameters;
+  std::span<Parameter> parameters() final { return parameters_; }
+  std::int64_t size() const { return size_; }
+  double epsilon() const { return epsilon_; }
+  /// Throws Error unless there is one input whose last axis has `size` elements.
+  Shape output_shape(std::span<const Shape> inputs) const final;
+  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const final;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const final;
+
+ protected:
+  RowNorm(std::string_view kind, std::int64_t size, double epsilon, bool centred);
+
+ private:
+  std::string_view kind_;
+  std::int64_t size_;
+  double epsilon_;
+  bool centred_;
+  std::vector<Parameter> parameters_;  // weight, then bias if centred
+};
+
+}  // namespace numemu::net

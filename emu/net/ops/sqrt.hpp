@@ -1,0 +1,18 @@
+// The square root.
+#pragma once
+#include "emu/net/ops/pointwise.hpp"
+
+namespace numemu::net {
+
+/// y = sqrt x, correctly rounded, NaN for negatives; dx = g / (2 y).
+class Sqrt final : public Pointwise {
+ public:
+  Sqrt() : Pointwise(Sees::output) {}
+  std::string_view kind() const override { return "sqrt"; }
+
+ protected:
+  void values(std::int64_t n, const float* x, float* y) const override;
+  void gradients(std::int64_t n, const float* seen, const float* g, float* dx) const override;
+};
+
+}  // namespace numemu::net

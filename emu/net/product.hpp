@@ -1,0 +1,51 @@
+// One unit over all matrices of a product: slices of codes in, matrices of results out.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "emu/net/numerics.hpp"
+#include "emu/unit/unit.hpp"
+
+namespace numemu::net {
+
+/// The codes of a whole source tensor, in the container of their format.
+struct SourceCodes {
+  const Format* format = nullptr;
+  const void* codes = nullptr;
+};
+
+/// Where a product's random bits come from (units with stochastic registers).
+struct ProductRandom {
+  std::uint64_t seed = 0;
+  std::uint32_t tensor = 0;  ///< matrix b of the stack draws with tensor + b
+};
+
+/// Where the results go: elements of `bytes` bytes that lie as D does. Null: the product's d.
+struct ProductResult {
+  void* d = nullptr;
+  std::int64_t bytes = sizeof(float);
+};
+
+/// The matrices of a stack of rows, read in place where each lies together, else copied out.
+class StackReader {
+ public:
+  /// `data` is [outer, rows, inner] rows of `row_bytes` bytes each.
+  StackReader(const Stack&, std::int64_t rows, std::int64_t row_bytes, const void* data);
+  /// Matrix b, valid until the next call.
+  const std::byte* at(std::int64_t b);
+
+ private:
+  std::int64_t outer_, inner_, rows_, bytes_;
+  const std::byte* data_;
+  std::vector<std::byte> copy_;
+};
+
+/// Throws Error where a side's stack has neither one matrix nor as many as the results.
+void require_stacks(const Product&);
+
+/// D of every matrix. Stacks with inner matrices are copied matrix by matrix, so that each is read
+/// where it lies together; others are read in place.
+void multiply(const unit::Unit&, const Product&, const SourceCodes& a, const SourceCodes& b,
+              const ProductRandom& = {}, const ProductResult& = {});
+
+}  // namespace numemu::net

@@ -1,0 +1,24 @@
+// Top-1 and loss of a network on a split of a data set.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
+
+namespace numemu::net {
+
+enum class Split { train, validation, calibration, test };
+
+struct Evaluation {
+  std::int64_t samples = 0;
+  std::int64_t n = 0;               ///< targets: samples x Dataset::targets_per_sample()
+  std::int64_t correct = 0;         ///< of the targets
+  double loss = 0;                  ///< mean cross-entropy of a target
+  std::vector<std::uint8_t> right;  ///< one entry per target
+};
+
+/// On the first `count` samples of a split (0 = all), in fixed batches of 32 over OpenMP threads.
+Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Numerics&);
+
+}  // namespace numemu::net

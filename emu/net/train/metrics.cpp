@@ -1,0 +1,49 @@
+// Sums over the steps of an epoch, and their means.
+#include "emu/net/train/metrics.hpp"
+
+#include <numeric>
+
+#include "emu/net/math.hpp"
+#include "emu/stats/pairwise.hpp"
+
+namespace numemu::net {
+
+double EpochSums::add(const StepResult& step, double rate) {
+  const auto count = static_cast<std::int64_t>(step.seen.loss.size());
+  const double step_loss =
+      stats::pairwise_sum(count, [&](std::int64_t i) { return step.seen.loss[i]; });
+  loss += step_loss;
+  targets += count;
+  right += std::accumulate(step.seen.right.begin(), step.seen.right.end(), std::int64_t{0});
+  ++steps;
+  learning_rate = rate;
+  loss_scale = double{step.loss_scale};
+  if (step.accepted) {
+    gradient_norm += step.gradient_norm;
+  } else {
+    ++skipped;
+  }
+  return step_loss / static_cast<double>(count);
+}
+
+EpochMetrics EpochSums::metrics(std::int64_t epoch, std::int64_t step) const {
+  EpochMetrics metrics;
+  metrics.epoch = epoch;
+  metrics.step = step;
+  metrics.learning_rate = learning_rate;
+  metrics.train_loss = loss / static_cast<double>(targets);
+  metrics.train_top1 = static_cast<double>(right) / static_cast<double>(targets);
+  if (steps > skipped) metrics.gradient_norm = gradient_norm / static_cast<double>(steps - skipped);
+  metrics.skipped = skipped;
+  metrics.loss_scale = loss_scale;
+  return metrics;
+}
+
+double perplexity(double loss) { return double{exp(static_cast<float>(loss))}; }
+
+double bits_per_character(double loss) {
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+  return loss / kLn2;
+}
+
+}  // namespace numemu::net

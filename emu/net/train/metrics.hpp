@@ -1,0 +1,37 @@
+// What a training run reports of an epoch, and the sums it is made of.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "emu/net/train/step.hpp"
+
+namespace numemu::net {
+
+struct EpochMetrics {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;     ///< steps of the run so far
+  double learning_rate = 0;  ///< of the epoch's last step
+  double train_loss = 0, train_top1 = 0, validation_loss = 0, validation_top1 = 0;
+  double gradient_norm = 0;  ///< mean global norm of the steps taken, before clipping
+  std::int64_t skipped = 0;  ///< steps whose gradients the numerics did not accept
+  double loss_scale = 1;     ///< of the epoch's last step
+};
+
+/// The part of an epoch that is behind: plain sums in the order of the steps.
+struct EpochSums {
+  double loss = 0, gradient_norm = 0;
+  std::int64_t targets = 0, right = 0, steps = 0, skipped = 0;
+  double learning_rate = 0, loss_scale = 1;
+
+  /// Returns the mean loss of the step.
+  double add(const StepResult&, double rate);
+  /// Means over the epoch; the validation is the caller's.
+  EpochMetrics metrics(std::int64_t epoch, std::int64_t step) const;
+};
+
+/// exp(loss), within one ulp of float32: how many equally likely characters would be as hard.
+double perplexity(double loss);
+/// loss / ln 2
+double bits_per_character(double loss);
+
+}  // namespace numemu::net

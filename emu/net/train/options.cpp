@@ -1,0 +1,62 @@
+// The ranges of the training options, and their text.
+#include "emu/net/train/options.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "emu/net/train/optimizer.hpp"
+#include "emu/net/train/schedule.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000;
+
+void require(bool condition, const char* key, const char* expected) {
+  if (!condition) throw Error(std::string("training option ") + key + ": expected " + expected);
+}
+
+bool at_least_zero(double x) { return std::isfinite(x) && x >= 0; }
+
+}  // namespace
+
+void check(const TrainOptions& o) {
+  find_schedule(o.schedule);
+  require_optimizer(o.optimizer);
+  require(at_least_zero(o.learning_rate), "learning_rate", "a finite number >= 0");
+  require(o.warmup >= 0 && o.warmup <= kMostWarmup, "warmup", "a number in 0 to 1000000000");
+  require(o.momentum >= 0 && o.momentum < 1, "momentum", "a number in [0, 1)");
+  require(o.beta1 >= 0 && o.beta1 < 1, "beta1", "a number in [0, 1)");
+  require(o.beta2 >= 0 && o.beta2 < 1, "beta2", "a number in [0, 1)");
+  require(std::isfinite(o.epsilon) && o.epsilon > 0, "epsilon", "a finite number > 0");
+  require(at_least_zero(o.weight_decay), "weight_decay", "a finite number >= 0");
+  require(at_least_zero(o.clip), "clip", "a finite number >= 0");
+  require(o.epochs >= 0 && o.epochs <= kMostEpochs, "epochs", "a number in 0 to 1000000");
+  require(o.patience >= 0, "patience", "a number >= 0");
+  require(o.batch >= 1, "batch", "at least 1");
+}
+
+std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o) {
+  // fmt prints the shortest text that reads back as the same double.
+  return {{"optimizer", o.optimizer},
+          {"schedule", o.schedule},
+          {"learning_rate", fmt::format("{}", o.learning_rate)},
+          {"warmup", fmt::format("{}", o.warmup)},
+          {"momentum", fmt::format("{}", o.momentum)},
+          {"nesterov", o.nesterov ? "true" : "false"},
+          {"beta1", fmt::format("{}", o.beta1)},
+          {"beta2", fmt::format("{}", o.beta2)},
+          {"epsilon", fmt::format("{}", o.epsilon)},
+          {"weight_decay", fmt::format("{}", o.weight_decay)},
+          {"clip", fmt::format("{}", o.clip)},
+          {"epochs", fmt::format("{}", o.epochs)},
+          {"patience", fmt::format("{}", o.patience)},
+          {"batch", fmt::format("{}", o.batch)},
+          {"augment", fmt::format("shift {} flip {} crop {}", o.augment.shift, o.augment.flip,
+                                  o.augment.crop)},
+          {"seed", fmt::format("{}", o.seed)}};
+}
+
+}  // namespace numemu::net

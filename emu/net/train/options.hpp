@@ -1,0 +1,48 @@
+// The options of a training run: everything that decides its bits besides network, data and
+// numerics.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "emu/net/data/augment.hpp"
+
+namespace numemu::net {
+
+struct TrainOptions {
+  std::string optimizer = "adam";   ///< a name of optimizer_names()
+  std::string schedule = "cosine";  ///< a name of schedule_names()
+  double learning_rate = 0.002;
+  std::int64_t warmup = 0;  ///< steps over which the rate rises linearly before the schedule
+  double momentum = 0.9;    ///< sgd
+  bool nesterov = false;    ///< sgd
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< the three adams
+  double weight_decay = 0.01;  ///< L2 for sgd and adam-l2, decoupled for adam and adamw; on
+                               ///< parameters of more than one axis
+  double clip = 0;  ///< largest global norm of a step's gradients; 0: they are not clipped
+  std::int64_t epochs = 12;
+  std::int64_t patience = 0;  ///< epochs without a lower validation loss before the end, which
+                              ///< then gives the best weights; 0: all epochs, the last weights
+  std::int64_t batch = 128;
+  Augmentation augment;  ///< of training images
+  std::uint64_t seed = 0;
+
+  bool augments() const { return augment.shift != 0 || augment.flip || augment.crop != 0; }
+};
+
+/// Throws Error naming the option that is out of its range, or a name nobody has.
+void check(const TrainOptions&);
+
+/// Every option by name, as text that tells any two values apart.
+std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
+
+/// The optimizer that serves a reference network best; "adam" for any other.
+std::string recommended_optimizer(std::string_view net);
+/// Sets learning rate, warm-up, weight decay and clipping to what serves options.optimizer on the
+/// reference network `net`, or on most networks where it is not one. Throws Error with the nearest
+/// known optimizer.
+void use_recommended_rates(TrainOptions& options, std::string_view net = "");
+
+}  // namespace numemu::net

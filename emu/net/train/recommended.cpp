@@ -1,0 +1,61 @@
+// What trains each reference network well: one row per network and optimizer.
+#include "emu/net/train/optimizer.hpp"
+#include "emu/net/train/options.hpp"
+
+namespace numemu::net {
+namespace {
+
+struct Row {
+  std::string_view net, optimizer;  // net "": any other
+  double learning_rate, weight_decay;
+  std::int64_t warmup;
+  double clip;
+};
+
+// The first row of a network is its own optimizer. Residual networks: the rates of He et al. 2016
+// (section 4.2). Depthwise filters have few weights each, which the same decay shrinks too far
+// (Howard et al. 2017, section 3.1). Transformers and recurrent networks need clipped gradients and
+// a warm-up (Vaswani et al. 2017, Pascanu et al. 2013).
+constexpr Row kRows[] = {
+    {"resnet20", "sgd", 0.1, 1e-4, 0, 0},
+    {"resnet32", "sgd", 0.1, 1e-4, 0, 0},
+    {"resnet56", "sgd", 0.1, 1e-4, 400, 0},
+    {"vgg-small", "sgd", 0.05, 5e-4, 0, 0},
+    {"mobilenet-small", "sgd", 0.05, 4e-5, 0, 0},
+    {"char-transformer", "adamw", 0.001, 0.1, 100, 1},
+    {"char-transformer", "adam", 0.001, 0.1, 100, 1},
+    {"char-transformer", "adam-l2", 0.001, 1e-4, 100, 1},
+    {"char-transformer", "sgd", 0.1, 1e-4, 100, 1},
+    {"lstm-char", "adamw", 0.002, 0.01, 100, 1},
+    {"lstm-char", "adam", 0.002, 0.01, 100, 1},
+    {"lstm-char", "sgd", 0.5, 1e-5, 100, 1},
+    {"dlrm-small", "adamw", 0.001, 0.001, 0, 0},
+    {"dlrm-small", "sgd", 0.1, 1e-6, 0, 0},
+    {"", "adam", 0.002, 0.01, 0, 0},
+    {"", "adamw", 0.002, 0.01, 0, 0},
+    {"", "adam-l2", 0.002, 1e-4, 0, 0},
+    {"", "sgd", 0.05, 5e-4, 0, 0},
+};
+
+}  // namespace
+
+std::string recommended_optimizer(std::string_view net) {
+  for (const Row& row : kRows) {
+    if (row.net == net || row.net.empty()) return std::string(row.optimizer);
+  }
+  return TrainOptions{}.optimizer;
+}
+
+void use_recommended_rates(TrainOptions& options, std::string_view net) {
+  require_optimizer(options.optimizer);
+  for (const Row& row : kRows) {
+    if ((row.net != net && !row.net.empty()) || row.optimizer != options.optimizer) continue;
+    options.learning_rate = row.learning_rate;
+    options.weight_decay = row.weight_decay;
+    options.warmup = row.warmup;
+    options.clip = row.clip;
+    return;
+  }
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,125 @@
+// The table of experiments, made from the files of experiments/, and their settings.
+#include "experiments/engine/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+#include "formats/version.hpp"
+
+namespace numemu::experiments {
+
+#define NUMEMU_EXPERIMENT(stem) extern const Experiment experiment_##stem;
+#include "experiments/table.inc"
+#undef NUMEMU_EXPERIMENT
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+Size parse_size(std::string_view text) {
+  if (text == "smoke") return Size::smoke;
+  if (text == "default") return Size::standard;
+  if (text == "full") return Size::full;
+  throw Error(unknown_name("size", text, {"smoke", "default", "full"}));
+}
+
+Settings::Settings(const std::vector<Setting>& settings, Size size,
+                   const std::vector<std::string>& overrides) {
+  std::vector<std::string> known;
+  for (const Setting& setting : settings) {
+    known.emplace_back(setting.key);
+    values_[setting.key] = size == Size::smoke      ? setting.smoke
+                           : size == Size::standard ? setting.standard
+                                                    : setting.full;
+  }
+  for (const std::string& assignment : overrides) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos)
+      throw Error(fmt::format("--set: expected key=value, not '{}'", assignment));
+    const std::string key = assignment.substr(0, equals);
+    if (!values_.contains(key)) throw Error("--set: " + unknown_name("key", key, known));
+    values_[key] = assignment.substr(equals + 1);
+  }
+}
+
+std::int64_t Settings::integer(const std::string& key, std::int64_t least,
+                               std::int64_t most) const {
+  const std::string& value = text(key);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < least ||
+      number > most) {
+    throw Error(fmt::format("--set: {}: expected a whole number in {} to {}, not '{}'", key, least,
+                            most, value));
+  }
+  return number;
+}
+
+std::vector<std::string> Settings::list(const std::string& key) const {
+  std::vector<std::string> items(1);
+  int depth = 0;
+  for (const char c : text(key)) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      items.emplace_back();
+    } else if (c != ' ') {
+      items.back() += c;
+    }
+  }
+  for (const std::string& item : items) {
+    if (item.empty())
+      throw Error(fmt::format("--set: {}: expected names separated by commas, not '{}'", key,
+                              text(key)));
+  }
+  return items;
+}
+
+std::vector<const Experiment*> all_experiments() {
+  return {
+#define NUMEMU_EXPERIMENT(stem) &experiment_##stem,
+#include "experiments/table.inc"
+#undef NUMEMU_EXPERIMENT
+  };
+}
+
+const Experiment& find_experiment(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Experiment* experiment : all_experiments()) {
+    if (experiment->name == name) return *experiment;
+    known.emplace_back(experiment->name);
+  }
+  throw Error(unknown_name("experiment", name, known));
+}
+
+Json to_json(const Experiment& experiment, const ExperimentRun& run,
+             const Conclusion& conclusion) {
+  Json json = {{"numemu_experiment", 1},
+               {"name", experiment.name},
+               {"version", kNumericsVersion},
+               {"seed", run.seed},
+               {"settings", run.settings.values()},
+               {"sentences", conclusion.sentences},
+               {"tables", Json::array()},
+               {"findings", Json::array()}};
+  for (const ResultTable& table : conclusion.tables)
+    json["tables"].push_back(
+        {{"title", table.title}, {"header", table.header}, {"rows", table.rows}});
+  for (const Finding& finding : conclusion.findings) {
+    json["findings"].push_back({{"what", finding.what},
+                                {"predicted", number(finding.predicted)},
+                                {"measured", number(finding.measured)},
+                                {"ci95", {number(finding.low), number(finding.high)}},
+                                {"verdict", finding.verdict}});
+  }
+  return json;
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,92 @@
+// An experiment: one question, its settings by size, and a conclusion with predictions beside
+// measurements.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/engine/row_store.hpp"
+#include "experiments/engine/sweep.hpp"
+#include "experiments/engine/workbench.hpp"
+
+namespace numemu::experiments {
+
+/// How long an experiment may take on two cores: 20 seconds, ten minutes, or hours.
+enum class Size : std::uint8_t { smoke, standard, full };
+/// "smoke", "default", "full". Throws Error with the nearest known name.
+Size parse_size(std::string_view);
+
+/// A setting of an experiment (`--set key=value`) and its default for every size.
+struct Setting {
+  const char* key;
+  const char *smoke, *standard, *full;
+  const char* doc;
+};
+
+/// The values of one run, every setting present.
+class Settings {
+ public:
+  Settings(const std::vector<Setting>&, Size, const std::vector<std::string>& overrides);
+  const std::string& text(const std::string& key) const { return values_.at(key); }
+  /// A whole number in [least, most]; throws Error naming the key.
+  std::int64_t integer(const std::string& key, std::int64_t least, std::int64_t most) const;
+  /// Separated by commas outside parentheses.
+  std::vector<std::string> list(const std::string& key) const;
+  const std::map<std::string, std::string>& values() const { return values_; }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+/// What an experiment is told when it runs.
+struct ExperimentRun {
+  Settings settings;
+  std::uint64_t seed = 0;
+  std::string out;  ///< folder for its rows, which a killed run finds again
+  Existing existing = Existing::resume;
+  Folders folders;
+  SweepHooks hooks;
+  /// Told before long work without points ("loading ...").
+  std::function<void(const std::string&)> say = [](const std::string&) {};
+};
+
+/// A prediction beside its measurement.
+struct Finding {
+  std::string what;
+  double predicted = 0, measured = 0;
+  double low = 0, high = 0;  ///< 95 % interval of the measurement
+  std::string verdict;       ///< holds, undecided, fails
+};
+
+/// A table of texts.
+struct ResultTable {
+  std::string title;
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+struct Conclusion {
+  std::vector<std::string> sentences;  ///< what was found, for people
+  std::vector<ResultTable> tables;
+  std::vector<Finding> findings;
+};
+
+/// One file in experiments/ defines `const Experiment experiment_<stem>`.
+struct Experiment {
+  const char* name;
+  const char* summary;
+  std::vector<Setting> settings;
+  Conclusion (*run)(const ExperimentRun&);
+};
+
+std::vector<const Experiment*> all_experiments();
+/// Throws Error with the nearest known name.
+const Experiment& find_experiment(std::string_view name);
+
+/// experiment.json: name, settings, seed, sentences, tables, findings.
+nlohmann::ordered_json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,26 @@
+// The quantization noise of a tensor in blocks: from its float32 values, and in closed form from
+// one density.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "experiments/predict/fitted_noise.hpp"
+#include "formats/analysis/error_moments.hpp"
+#include "formats/block_layout.hpp"
+#include "policies/recipe/role_policy.hpp"
+
+namespace numemu::experiments {
+
+/// The mean over all elements: each block's scale by the role's rule, which never quantizes, then
+/// the cells of the element format. x has the layout's elements. Throws Error for block formats
+/// with zero points or minima, whose cells move with them.
+ErrorMoments block_moments(const policies::RolePolicy&, const BlockLayout&, const float* x);
+
+/// The same where the elements are independent and follow one density, fitted to all of them: a
+/// block of B elements has its largest magnitude between a and b with probability F(b)^B - F(a)^B,
+/// F the distribution of |x|. For power-of-two scales whose rule reads the largest magnitude only;
+/// nullopt for others and for a constant tensor.
+std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy&, const BlockLayout&,
+                                              const TensorSource&, const float* x, FitCache&);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,41 @@
+// Quotients as float32 numbers rounded to odd: the vector loops of float32 conversions do the rest.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "formats/conversion.hpp"
+#include "formats/simd/convert_loops.hpp"
+#include "formats/simd/plan.hpp"
+#include "formats/simd/shared_exponent.hpp"
+
+namespace numemu {
+
+/// Converts x / scale for one conversion and one scale, where a float32 that is rounded to odd
+/// (truncated, its last bit set if something was cut) tells all there is to tell of the quotient.
+class OddQuotients {
+ public:
+  /// The most elements of one chunk.
+  static constexpr std::int64_t kMost = 2048;
+
+  /// Nothing where the float32 loops do not serve the conversion, where its random bits look beyond
+  /// 24 bits, or where this host cannot tell rests exactly.
+  static std::optional<OddQuotients> make(const Conversion&, float scale);
+
+  /// Converts arrays.n <= kMost finite elements with signs that the format has. Values are those of
+  /// the format, NaN 0x7fc00000; arrays.flags is not read. Returns nothing, and nothing is written,
+  /// where an element or its quotient is too large or too small.
+  std::optional<FlagCounts> convert(simd::Arrays arrays) const;
+
+ private:
+  struct Plans {
+    std::optional<simd::Plan> plan;
+    std::optional<simd::SharedExponentPlan> shared;  ///< at most one of them
+  };
+  static Plans make_plans(const Conversion&);
+  static const Plans& plans_of(const Conversion&);
+
+  const Plans* plans_ = nullptr;  ///< lives as long as the program
+  float scale_ = 1;
+};
+
+}  // namespace numemu

@@ -1,0 +1,153 @@
+// Layer-wise least squares: the weights under which a linear map of given inputs comes nearest to
+// given outputs.
+#include "policies/calibrate/least_squares.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "emu/net/product.hpp"
+#include "formats/error.hpp"
+#include "policies/calibrate/cholesky.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::int64_t kRowsInCache = 128;
+constexpr std::int64_t kFewestParallelProducts = 1 << 19;  // below, starting threads costs more
+constexpr std::int64_t kGatheredRows = 8192;  // at a time: the whole operand may be large
+
+void require_finite(const float* x, std::int64_t n, const char* what) {
+  if (!std::all_of(x, x + n, [](float v) { return std::isfinite(v); }))
+    throw Error(std::string("least squares: expected finite ") + what);
+}
+
+/// Inputs that a mask keeps for an output; all without a mask.
+std::vector<std::int64_t> kept_inputs(const std::uint8_t* mask, std::int64_t in) {
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < in; ++i)
+    if (mask == nullptr || mask[i] != 0) kept.push_back(i);
+  return kept;
+}
+
+}  // namespace
+
+LeastSquares::LeastSquares(std::int64_t in, std::int64_t out)
+    : in_(in), out_(out), xx_(in * in), yx_(out * in), yy_(out) {}
+
+void LeastSquares::add(const float* x, const float* y, std::int64_t rows) {
+  require_finite(x, rows * in_, "inputs");
+  require_finite(y, rows * out_, "outputs");
+  for (std::int64_t first = 0; first < rows; first += kRowsInCache) {
+    const std::int64_t count = std::min(kRowsInCache, rows - first);
+    add_rows(x + first * in_, y + first * out_, count);
+  }
+  rows_ += rows;
+}
+
+// Products of two float32 are exact; each sum takes its rows in order.
+void LeastSquares::add_rows(const float* x, const float* y, std::int64_t rows) {
+  const bool large = in_ * (in_ + out_) * rows > kFewestParallelProducts;
+#pragma omp parallel for schedule(dynamic, 8) if (large)
+  for (std::int64_t i = 0; i < in_; ++i) {
+    double* sums = xx_.data() + i * in_;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const double factor = x[r * in_ + i];
+      if (factor == 0) continue;
+      for (std::int64_t j = 0; j <= i; ++j) sums[j] += factor * static_cast<double>(x[r * in_ + j]);
+    }
+  }
+#pragma omp parallel for schedule(static) if (large)
+  for (std::int64_t o = 0; o < out_; ++o) {
+    double* sums = yx_.data() + o * in_;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const double factor = y[r * out_ + o];
+      yy_[o] += factor * factor;
+      for (std::int64_t j = 0; j < in_; ++j)
+        sums[j] += factor * static_cast<double>(x[r * in_ + j]);
+    }
+  }
+}
+
+void LeastSquares::add(const net::Product& product, std::int64_t matrix, const float* y) {
+  if (product.k != in_ || product.n != out_) {
+    throw Error("least squares: expected a product of depth " + std::to_string(in_) +
+                " and width " + std::to_string(out_) + ", got " + std::to_string(product.k) +
+                " and " + std::to_string(product.n));
+  }
+  for (std::int64_t first = 0; first < product.m; first += kGatheredRows) {
+    const std::int64_t count = std::min(kGatheredRows, product.m - first);
+    add(operand_rows(product.a, matrix, first, count).data(), y + first * out_, count);
+  }
+}
+
+std::vector<float> LeastSquares::solve(const LeastSquaresOptions& options) const {
+  double trace = 0;
+  for (std::int64_t i = 0; i < in_; ++i) trace += xx_[i * in_ + i];
+  // Inputs that are all zero leave any weights optimal; the prior is then the answer.
+  const double ridge = trace > 0 ? options.ridge * trace / static_cast<double>(in_) : 1;
+  std::vector<float> weights(out_ * in_);
+  std::unique_ptr<Cholesky> factor;
+  std::vector<std::int64_t> kept, factored;
+  for (std::int64_t o = 0; o < out_; ++o) {
+    kept = kept_inputs(options.mask ? options.mask + o * in_ : nullptr, in_);
+    const auto n = static_cast<std::int64_t>(kept.size());
+    if (factor == nullptr || kept != factored) {
+      std::vector<double> a(n * n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t j = 0; j <= i; ++j) a[i * n + j] = xx_[kept[i] * in_ + kept[j]];
+        a[i * n + i] += ridge;
+      }
+      factor = std::make_unique<Cholesky>(std::move(a), n);
+      factored = kept;
+    }
+    std::vector<double> b(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = o * in_ + kept[i];
+      b[i] = yx_[at] + (options.prior ? ridge * static_cast<double>(options.prior[at]) : 0.0);
+    }
+    factor->solve(b.data());
+    for (std::int64_t i = 0; i < n; ++i) weights[o * in_ + kept[i]] = static_cast<float>(b[i]);
+  }
+  return weights;
+}
+
+double LeastSquares::squared_error(const float* weights) const {
+  double error = 0;
+  for (std::int64_t o = 0; o < out_; ++o) {
+    const float* w = weights + o * in_;
+    double own = yy_[o];
+    for (std::int64_t i = 0; i < in_; ++i) {
+      double twice = -2 * yx_[o * in_ + i] + xx_[i * in_ + i] * static_cast<double>(w[i]);
+      for (std::int64_t j = 0; j < i; ++j)
+        twice += 2 * xx_[i * in_ + j] * static_cast<double>(w[j]);
+      own += static_cast<double>(w[i]) * twice;
+    }
+    error += own;
+  }
+  return error;
+}
+
+std::vector<float> operand_rows(const net::ProductSide& side, std::int64_t matrix,
+                                std::int64_t first, std::int64_t count) {
+  const net::Stack& stack = side.stack;
+  net::StackReader reader(stack, stack.rows(side.source->size()),
+                          stack.width * static_cast<std::int64_t>(sizeof(float)),
+                          side.source->data.data());
+  const auto* source = reinterpret_cast<const float*>(reader.at(matrix));
+  const unit::Gather& gather = *side.gather;
+  std::vector<float> padded;
+  if (!gather.padding.identity()) {
+    padded.resize(gather.padding.padded_size());
+    unit::pad(gather.padding, source, padded.data(), 0.0f);
+    source = padded.data();
+  }
+  std::vector<float> out;
+  out.reserve(count * gather.depth.size());
+  for (std::int64_t r = first; r < first + count; ++r)
+    for (const std::int32_t depth : gather.depth) out.push_back(source[gather.row[r] + depth]);
+  return out;
+}
+
+}  // namespace numemu::policies

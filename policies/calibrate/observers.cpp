@@ -1,0 +1,55 @@
+// Observers: which part of a tensor's range a static scale covers, seen batch by batch.
+#include "policies/calibrate/observers.hpp"
+
+#include <algorithm>
+
+#include "formats/error.hpp"
+#include "policies/calibrate/clip_thresholds.hpp"
+#include "policies/scale_rule.hpp"
+
+namespace numemu::policies {
+namespace {
+
+using Rule = CalibrationPolicy::Rule;
+
+class AbsmaxObserver final : public Observer {
+ public:
+  void see(const float* x, std::int64_t n) override {
+    largest_ = std::max(largest_, largest_magnitude(x, n));
+  }
+  double threshold() const override { return largest_; }
+
+ private:
+  double largest_ = 0;
+};
+
+class HistogramObserver final : public Observer {
+ public:
+  HistogramObserver(const CalibrationPolicy& policy, const RolePolicy& role) : policy_(policy) {
+    conversion_.format = role.format;
+    conversion_.rounding = role.rounding;
+  }
+  void see(const float* x, std::int64_t n) override { histogram_.add(x, n); }
+  double threshold() const override {
+    if (policy_.rule == Rule::percentile)
+      return percentile_threshold(histogram_, policy_.percentile);
+    return policy_.rule == Rule::mse ? mse_threshold(histogram_, conversion_)
+                                     : kl_threshold(histogram_, conversion_);
+  }
+
+ private:
+  CalibrationPolicy policy_;
+  Conversion conversion_;
+  MagnitudeHistogram histogram_;
+};
+
+}  // namespace
+
+std::unique_ptr<Observer> Observer::make(const CalibrationPolicy& policy, const RolePolicy& role) {
+  if (policy.rule == Rule::dynamic)
+    throw Error("the calibration rule dynamic observes nothing: scales are those of the tensor");
+  if (policy.rule == Rule::absmax) return std::make_unique<AbsmaxObserver>();
+  return std::make_unique<HistogramObserver>(policy, role);
+}
+
+}  // namespace numemu::policies

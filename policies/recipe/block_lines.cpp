@@ -1,0 +1,103 @@
+// Blocks along the lines of a product's source: its width, or its rows where the product reduces
+// along those.
+#include "policies/recipe/block_lines.hpp"
+
+#include <algorithm>
+
+#include "emu/net/ops/elementwise.hpp"
+
+namespace numemu::policies {
+namespace {
+
+/// The source's numbers in the order of its lines; `copy` holds them where that is another order.
+const float* in_lines(const net::ProductSide& side, const Lines& lines, std::vector<float>& copy) {
+  const float* const x = side.source->data.data();
+  if (!lines.transposed || lines.across == 1) return x;
+  copy.resize(static_cast<std::size_t>(lines.elements()));
+  transpose(x, lines.outer, lines.length, lines.across, copy.data());
+  return copy.data();
+}
+
+/// The share of one sample, and what to call on each: body(sample, lines before it, its layout).
+template <class Body>
+FlagCounts for_each_sample(const RoleQuantizer& quantizer, const Lines& lines, std::int64_t samples,
+                           const Body& body) {
+  FlagCounts flags;
+  const std::int64_t share = lines.lines / samples;
+  const BlockLayout layout = block_layout(*quantizer.policy().block, {share, lines.length}, 1);
+  for (std::int64_t s = 0; s < samples; ++s) flags += body(s, s * share, layout).elements;
+  return flags;
+}
+
+}  // namespace
+
+Lines::Lines(const net::ProductSide& side) {
+  const net::Stack& stack = side.stack;
+  const std::int64_t size = side.source->size(), rows = stack.rows(size);
+  transposed = side.along_rows;
+  length = transposed ? rows : stack.width;
+  lines = length == 0 ? 0 : size / length;
+  if (!transposed) return;
+  outer = stack.outer;
+  across = stack.inner * stack.width;
+}
+
+void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
+               float* out) {
+  constexpr std::int64_t kTile = 32;  // two tiles of it stay in the first-level cache
+  const std::int64_t bands = (columns + kTile - 1) / kTile;
+  net::for_each_row(count * bands, rows * kTile, [&](std::int64_t task) {
+    const std::int64_t matrix = task / bands * rows * columns, first = task % bands * kTile;
+    const std::int64_t last = std::min(first + kTile, columns);
+    for (std::int64_t r0 = 0; r0 < rows; r0 += kTile) {
+      for (std::int64_t c = first; c < last; ++c) {
+        for (std::int64_t r = r0; r < std::min(r0 + kTile, rows); ++r)
+          out[matrix + c * rows + r] = in[matrix + r * columns + c];
+      }
+    }
+  });
+}
+
+FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide& side,
+                          const RandomPiece& random, std::int64_t samples, std::vector<float>& y) {
+  const Lines lines(side);
+  thread_local std::vector<float> x_lines, y_lines;
+  const float* const x = in_lines(side, lines, x_lines);
+  y.resize(static_cast<std::size_t>(lines.elements()));
+  const bool as_source = x == side.source->data.data();
+  if (!as_source) y_lines.resize(y.size());
+  float* const to = as_source ? y.data() : y_lines.data();
+  const FlagCounts flags = for_each_sample(
+      quantizer, lines, samples,
+      [&](std::int64_t, std::int64_t first_line, const BlockLayout& layout) {
+        const std::int64_t first = first_line * lines.length;
+        return quantizer.quantize(layout, x + first, {random.source, random.first + first}, {},
+                                  to + first);
+      });
+  if (!as_source) transpose(to, lines.outer, lines.across, lines.length, y.data());
+  return flags;
+}
+
+FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide& side,
+                          const RandomPiece& random, std::int64_t samples, LineCodes& out) {
+  const Lines lines(side);
+  thread_local std::vector<float> x_lines;
+  const float* const x = in_lines(side, lines, x_lines);
+  const std::int64_t size = quantizer.policy().block->size;
+  const std::int64_t per_line = (lines.length + size - 1) / size;
+  out.codes.resize(static_cast<std::size_t>(lines.elements()));
+  out.scales.resize(static_cast<std::size_t>(lines.lines * per_line));
+  out.tensor_scales.assign(static_cast<std::size_t>(samples), 1.0f);
+  return for_each_sample(
+      quantizer, lines, samples,
+      [&](std::int64_t sample, std::int64_t first_line, const BlockLayout& layout) {
+        const std::int64_t first = first_line * lines.length;
+        const BlockArrays arrays{.codes = out.codes.data() + first,
+                                 .scales = out.scales.data() + first_line * per_line,
+                                 .tensor_scale = out.tensor_scales.data() + sample};
+        return quantizer.quantize(layout, x + first, {random.source, random.first + first}, arrays,
+                                  nullptr);
+      });
+}
+
+}  // namespace numemu::policies

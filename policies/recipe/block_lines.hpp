@@ -1,0 +1,47 @@
+// Blocks along the lines of a product's source: its width, or its rows where the product reduces
+// along those.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/net/numerics.hpp"
+#include "policies/recipe/role_quantizer.hpp"
+
+namespace numemu::policies {
+
+/// How the source of a side is cut: `lines` lines of `length` elements along which it is reduced.
+/// Not transposed: [outer, rows, inner] lines of `width` elements, as the source lies. Transposed:
+/// [outer, inner, width] lines of `rows` elements.
+struct Lines {
+  std::int64_t lines = 0, length = 0;
+  bool transposed = false;
+  /// transposed: the source is `outer` matrices of `length` x `across`.
+  std::int64_t outer = 1, across = 1;
+
+  explicit Lines(const net::ProductSide&);
+  std::int64_t elements() const { return lines * length; }
+};
+
+/// What quantizing the lines gives. Block codes and scales are bytes.
+struct LineCodes {
+  std::vector<std::uint8_t> codes;   ///< [lines, length]
+  std::vector<std::uint8_t> scales;  ///< [lines, blocks of a line]
+  std::vector<float> tensor_scales;  ///< one per sample
+};
+
+/// Quantizes a source by blocks along its lines, the last one of a line short if need be. Blocks
+/// never cross lines. With `samples` > 1 each of so many equal shares is a tensor of its own
+/// (formats with a tensor scale). Random bits count elements in the order of the lines. Uses
+/// threads.
+/// y, of the source's size, receives the float32 values in the order of the source.
+FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const RandomPiece&,
+                          std::int64_t samples, std::vector<float>& y);
+/// The same as codes and scales, for block formats of bytes with a scale per `size` elements.
+FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const RandomPiece&,
+                          std::int64_t samples, LineCodes& out);
+
+/// out[c][r] = in[r][c] of each of `count` matrices of rows x columns. Uses threads.
+void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
+               float* out);
+
+}  // namespace numemu::policies

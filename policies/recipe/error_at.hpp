@@ -1,0 +1,20 @@
+// Errors from below (an unknown format, rounding, unit) with the key they stand at before them.
+#pragma once
+#include <string>
+
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+
+namespace numemu::policies {
+
+/// What `read` gives; an Error of it becomes "WHERE: KEY: ERROR".
+template <class Read>
+decltype(auto) at(const JsonReader& key, Read&& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(key.where() + ": " + error.what());
+  }
+}
+
+}  // namespace numemu::policies

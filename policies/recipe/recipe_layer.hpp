@@ -1,0 +1,65 @@
+// What a recipe means for one layer, and what is remembered of it between products.
+#pragma once
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "emu/net/numerics.hpp"
+#include "policies/recipe/amax_history.hpp"
+#include "policies/recipe/clipped.hpp"
+#include "policies/recipe/operand_counts.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+
+inline constexpr std::array<net::GemmKind, 3> kGemmKinds = {
+    net::GemmKind::fprop, net::GemmKind::dgrad, net::GemmKind::wgrad};
+inline constexpr std::array<net::Role, 3> kRoles = {net::Role::weight, net::Role::activation,
+                                                    net::Role::gradient};
+
+/// An operand quantized whole, before the gather: codes of the role's format, or the float32 values
+/// of a block format.
+struct PlainOperand {
+  QuantizedTensor codes;
+  std::vector<float> values;
+  FlagCounts flags;
+};
+
+/// A layer of the recipe, everything looked up once: one that multiplies, or (for the roles vector,
+/// saved, state and exchange) any node.
+struct RecipeLayer {
+  explicit RecipeLayer(LayerRecipe);
+
+  LayerRecipe recipe;
+  std::optional<RoleQuantizer> weight, activation, gradient_dgrad, gradient_wgrad;
+  std::optional<RoleQuantizer> vector, output, saved, state, exchange;
+
+  /// Of an operand; null where it stays float32.
+  const RoleQuantizer* quantizer(net::Role, net::GemmKind) const;
+  bool stochastic_unit(net::GemmKind) const;
+
+  /// Inference after freeze(): static scales of the left operand and, where that is an activation
+  /// too, of the right one; nothing where scales are those of the tensor in hand.
+  std::optional<float> activation_scale, second_scale;
+  bool frozen = false;
+  std::mutex weight_mutex;
+  std::atomic<bool> weight_ready = false;
+  PlainOperand frozen_weight;
+
+  using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
+  PerOperand counts;  ///< [kind][role]
+  SharedCounts& count(net::GemmKind kind, net::Role role) {
+    return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
+  }
+
+  /// Training: delayed scaling by role and kind; masks and number of products of the step running.
+  std::map<std::pair<net::Role, net::GemmKind>, AmaxHistory> histories;
+  ClippedMasks clipped;
+  std::array<std::int64_t, 3> products_in_step = {0, 0, 0};
+};
+
+}  // namespace numemu::policies

@@ -1,0 +1,322 @@
+// One product under a recipe: its operands quantized, multiplied on the unit, scaled back.
+#include "policies/recipe/recipe_product.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "emu/net/profile.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/gathered_side.hpp"
+#include "policies/recipe/plain_operand.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/scaled_side.hpp"
+#include "policies/recipe/stored_tensor.hpp"
+#include "policies/recipe/unit_result.hpp"
+
+namespace numemu::policies {
+namespace {
+
+using net::GemmKind;
+
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
+
+/// One side of the product in hand.
+struct Side {
+  const net::ProductSide& source;
+  const RoleQuantizer* quantizer;  ///< null: float32
+  RandomPiece random = {};
+  std::int64_t samples = 1;    ///< shares with tensor scales of their own
+  std::optional<float> fixed;  ///< the tensor's scale, if it is known beforehand
+
+  bool reduction() const {
+    return quantizer != nullptr && quantizer->blocks() &&
+           quantizer->policy().axis == BlockAxis::reduction;
+  }
+};
+
+/// The product in hand, with everything it needs.
+class Run {
+ public:
+  Run(RecipeLayer& layer, const net::Product& product, const ProductRun& run)
+      : layer_(layer),
+        p_(product),
+        run_(run),
+        unit_(layer.recipe.unit(product.kind)),
+        a_(side(product.a)),
+        b_(side(product.b)) {}
+
+  void go() {
+    if (p_.d_stack.count() * p_.m * p_.n == 0) return;
+    UnitResult result(unit_, p_);
+    OperandScales a, b;
+    const bool scaled = unit_.description() != nullptr && unit_.description()->scaling.block != 0;
+    if (scaled) {
+      multiply_scaled(result.target(), a, b);
+    } else if (a_.reduction() || b_.reduction()) {
+      multiply_gathered(result.target(), a, b);
+    } else {
+      multiply_plain(result.target(), a, b);
+    }
+    result.finish(a, b);
+  }
+
+  /// Masks of what saturates in forward; zeros in the gradients of what did.
+  void clip() {
+    if (run_.phase != net::Phase::training) return;
+    if (p_.kind != GemmKind::fprop) return layer_.clipped.apply(p_);
+    layer_.clipped.push(saturated(a_), as_gradient(saturated(b_)));
+  }
+
+  void store_output() {
+    if (p_.kind != GemmKind::fprop || !layer_.output) return;
+    RandomPiece random;
+    if (layer_.output->stochastic()) random = piece("output", p_.d_stack.outer * p_.m);
+    const bool apart = run_.frozen && run_.phase == net::Phase::inference;
+    fake_quantize(*layer_.output, {p_.d_stack.outer * p_.m, p_.d_stack.inner * p_.n}, p_.d,
+                  apart ? separable_samples(p_, p_.a) : 1, random);
+  }
+
+ private:
+  Side side(const net::ProductSide& source) {
+    Side s{.source = source, .quantizer = layer_.quantizer(source.role, p_.kind), .fixed = {}};
+    if (s.quantizer == nullptr) return s;
+    const bool inference = run_.phase == net::Phase::inference;
+    if (s.quantizer->stochastic()) {
+      s.random.source =
+          operand_random(run_.seed, p_.layer, source.role, run_.step, p_.kind, run_.repetition);
+      s.random.first = first_element(source);
+    }
+    if (source.role == net::Role::weight) {
+      if (!inference) s.fixed = delayed_scale(s);
+      return s;
+    }
+    if (run_.frozen && inference) {
+      s.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
+      s.samples = separable_samples(p_, source);
+    } else {
+      s.fixed = delayed_scale(s);
+    }
+    return s;
+  }
+
+  /// Of the source in the stream of its random bits: in inference the samples before the batch come
+  /// first.
+  std::int64_t first_element(const net::ProductSide& source) const {
+    if (run_.phase != net::Phase::inference || source.role == net::Role::weight ||
+        source.source->shape.empty() || source.source->dim(0) == 0)
+      return 0;
+    return run_.first_sample * (source.source->size() / source.source->dim(0));
+  }
+
+  /// The same for lines of D, which belong to samples in equal shares.
+  RandomPiece piece(std::string_view role, std::int64_t lines) const {
+    RandomPiece random;
+    random.source.seed = run_.seed;
+    random.source.tensor =
+        tensor_word(fmt::format("{}/{}/{}/{}", p_.layer, role, run_.step, net::to_string(p_.kind)));
+    const std::int64_t samples = separable_samples(p_, p_.a);
+    if (run_.phase == net::Phase::inference)
+      random.first = run_.first_sample * (lines / samples) * p_.d_stack.inner * p_.n;
+    return random;
+  }
+
+  std::optional<float> delayed_scale(const Side& s) {
+    if (s.quantizer->policy().history == 0 || s.quantizer->blocks()) return std::nullopt;
+    const auto key = std::pair(s.source.role, p_.kind);
+    if (run_.phase == net::Phase::inference) {
+      const auto found = layer_.histories.find(key);
+      if (found == layer_.histories.end() || !found->second.largest()) return std::nullopt;
+      return s.quantizer->scale_of_magnitude(*found->second.largest());
+    }
+    AmaxHistory& history = layer_.histories[key];
+    const std::optional<double> largest = history.largest();
+    history.see(parallel_magnitude(s.source.source->data.data(), s.source.source->size()));
+    return largest ? s.quantizer->scale_of_magnitude(*largest) : 1.0f;
+  }
+
+  net::ProductRandom unit_random() const {
+    if (!layer_.stochastic_unit(p_.kind)) return {};
+    // Elements of D are numbered within the batch, so each batch draws for itself.
+    const std::int64_t step = run_.phase == net::Phase::inference ? run_.first_sample : run_.step;
+    const std::string times = run_.repetition == 0 ? "" : fmt::format(".{}", run_.repetition);
+    return {run_.seed, tensor_word(fmt::format("{}/accumulator/{}{}/{}", p_.layer, step, times,
+                                               net::to_string(p_.kind)))};
+  }
+
+  void count(const Side& s, const FlagCounts& flags) {
+    layer_.count(p_.kind, s.source.role).add(flags);
+  }
+
+  /// The operand whole, in `scratch` unless it is a weight that does not change any more.
+  const PlainOperand& plain(const Side& s, PlainOperand& scratch) {
+    const float* const fixed = s.fixed ? &*s.fixed : nullptr;
+    const bool cached = run_.frozen && s.source.role == net::Role::weight &&
+                        p_.kind == GemmKind::fprop && run_.phase == net::Phase::inference;
+    if (!cached) {
+      prepare_plain(*s.quantizer, s.source, fixed, s.samples, s.random, scratch);
+      count(s, scratch.flags);
+      return scratch;
+    }
+    if (layer_.weight_ready) return layer_.frozen_weight;
+    const std::lock_guard lock(layer_.weight_mutex);
+    if (!layer_.weight_ready) {
+      prepare_plain(*s.quantizer, s.source, fixed, s.samples, s.random, layer_.frozen_weight);
+      count(s, layer_.frozen_weight.flags);
+      layer_.weight_ready = true;
+    }
+    return layer_.frozen_weight;
+  }
+
+  net::SourceCodes plain_codes(const Side& s, PlainOperand& scratch, OperandScales& scales) {
+    if (s.quantizer == nullptr) return {&float32(), s.source.source->data.data()};
+    const PlainOperand& operand = plain(s, scratch);
+    scales = scales_of(*s.quantizer, p_, s.source, operand);
+    return codes_of(*s.quantizer, operand);
+  }
+
+  void multiply_plain(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    thread_local PlainOperand scratch_a, scratch_b;
+    const net::SourceCodes left = plain_codes(a_, scratch_a, a);
+    const net::SourceCodes right = plain_codes(b_, scratch_b, b);
+    net::multiply(unit_, p_, left, right, unit_random(), result);
+  }
+
+  void multiply_gathered(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    thread_local PlainOperand scratch_a, scratch_b;
+    const auto make = [&](const Side& s, PlainOperand& scratch,
+                          OperandScales& scales) -> std::unique_ptr<OperandSide> {
+      if (s.reduction()) return gathered(s, false);
+      return std::make_unique<PlainSide>(s.source, plain_codes(s, scratch, scales),
+                                         &s == &a_ ? p_.m : p_.n, p_.k);
+    };
+    const auto left = make(a_, scratch_a, a), right = make(b_, scratch_b, b);
+    multiply_tiles(unit_, p_, *left, *right, unit_random(), result);
+    count_side(a_, *left);
+    count_side(b_, *right);
+  }
+
+  std::unique_ptr<OperandSide> gathered(const Side& s, bool scaled) const {
+    // The stream of random bits is that of the gathered rows.
+    RandomPiece random = s.random;
+    const std::int64_t rows = &s.source == &p_.a ? p_.m : p_.n;
+    const std::int64_t samples = separable_samples(p_, s.source);
+    random.first = run_.phase == net::Phase::inference && s.source.role != net::Role::weight
+                       ? run_.first_sample * (s.source.stack.count() * rows / samples) * p_.k
+                       : 0;
+    return std::make_unique<GatheredSide>(*s.quantizer, p_, s.source, random, s.samples, scaled);
+  }
+
+  void count_side(const Side& s, const OperandSide& side) {
+    if (side.flags().elements > 0) count(s, side.flags());
+  }
+
+  void require_scaled(const Side& s) const {
+    const unit::Scaling& scaling = unit_.description()->scaling;
+    const BlockFormat* const block = s.quantizer == nullptr ? nullptr : s.quantizer->policy().block;
+    const bool fits = block != nullptr && block->span == Span::block &&
+                      block->affine == Affine::sym && block->size == scaling.block &&
+                      block->scale->name == scaling.format->name && block->element->bits <= 8;
+    if (fits) return;
+    throw Error(fmt::format(
+        "layer {}, {}: unit {} takes blocks of {} elements with a {} scale; the {} is {}", p_.layer,
+        net::to_string(p_.kind), unit_.row().name, scaling.block, scaling.format->name,
+        net::to_string(s.source.role),
+        block != nullptr         ? block->name
+        : s.quantizer == nullptr ? "float32"
+                                 : s.quantizer->policy().format->name));
+  }
+
+  void multiply_scaled(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    require_scaled(a_);
+    require_scaled(b_);
+    const auto gather_of = [&](const Side& s) -> std::optional<ScaledGather> {
+      if (s.reduction()) return std::nullopt;
+      return scaled_gather(s.source, s.quantizer->policy().block->size);
+    };
+    std::optional<ScaledGather> ga = gather_of(a_), gb = gather_of(b_);
+    if ((ga ? ga->depth() : p_.k) != (gb ? gb->depth() : p_.k)) {
+      ga.reset();
+      gb.reset();
+    }
+    const auto make = [&](const Side& s,
+                          std::optional<ScaledGather>& gather) -> std::unique_ptr<OperandSide> {
+      if (!gather) return gathered(s, true);
+      return std::make_unique<ScaledSide>(*s.quantizer, p_, s.source, std::move(*gather), s.random,
+                                          s.samples);
+    };
+    const auto left = make(a_, ga), right = make(b_, gb);
+    multiply_tiles(unit_, p_, *left, *right, unit_random(), result);
+    count_side(a_, *left);
+    count_side(b_, *right);
+    a = left->scales();
+    b = right->scales();
+  }
+
+  Saturated saturated(const Side& s) const {
+    if (s.quantizer == nullptr ||
+        s.quantizer->policy().straight_through != StraightThrough::clipped)
+      return {};
+    const net::Tensor& x = *s.source.source;
+    if (s.quantizer->blocks()) {
+      if (s.reduction()) {
+        throw Error(
+            fmt::format("layer {}: roles.{}.straight_through: clipped has no meaning for "
+                        "blocks of axis reduction, where an element has several codes",
+                        p_.layer, net::to_string(s.source.role)));
+      }
+      return saturated_blocks(*s.quantizer, s.source, s.random);
+    }
+    if (s.fixed) return saturated_elements(*s.quantizer, x, {*s.fixed});
+    const Granularity granularity = s.quantizer->policy().granularity;
+    const std::int64_t groups = granularity == Granularity::channel ? x.dim(0)
+                                : granularity == Granularity::row ? x.size() / s.source.stack.width
+                                                                  : 1;
+    return saturated_elements(*s.quantizer, x,
+                              choose_scales(*s.quantizer, x.data.data(), x.size(), groups));
+  }
+
+  /// The mask of the right operand in the order of its gradient: where it is read along its rows,
+  /// [outer, k, inner, n], wgrad gives [outer, inner, n, k].
+  Saturated as_gradient(Saturated mask) const {
+    if (mask.empty() || !p_.b.along_rows) return mask;
+    const net::Stack& stack = p_.b.stack;
+    const std::int64_t rows = stack.rows(p_.b.source->size());
+    Saturated turned(mask.size());
+    std::size_t to = 0;
+    for (std::int64_t matrix = 0; matrix < stack.count(); ++matrix) {
+      for (std::int64_t column = 0; column < stack.width; ++column) {
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const std::int64_t line =
+              (matrix / stack.inner * rows + row) * stack.inner + matrix % stack.inner;
+          turned[to++] = mask[static_cast<std::size_t>(line * stack.width + column)];
+        }
+      }
+    }
+    return turned;
+  }
+
+  RecipeLayer& layer_;
+  const net::Product& p_;
+  const ProductRun& run_;
+  const unit::Unit& unit_;
+  Side a_, b_;
+};
+
+}  // namespace
+
+void run_product(RecipeLayer& layer, const net::Product& product, const ProductRun& run) {
+  const net::Section section(net::SectionKind::quantize, product.layer,
+                             net::to_string(product.kind));
+  Run here(layer, product, run);
+  here.go();
+  here.clip();
+  here.store_output();
+}
+
+}  // namespace numemu::policies

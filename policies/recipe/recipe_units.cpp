@@ -1,0 +1,112 @@
+// The units of a recipe: by name, from a file, or described in place.
+#include "policies/recipe/recipe_units.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "emu/unit/description/json.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/error_at.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr const char* kDefaultUnit = "neutral.f32.sequential";
+constexpr const char* kProducts = "products";
+constexpr const char* kProductsDigest = "products_sha256";
+
+/// Of the products as int32, little-endian.
+std::string digest_of(const std::vector<std::int32_t>& products) {
+  std::string bytes;
+  for (const std::int32_t product : products) {
+    const auto word = static_cast<std::uint32_t>(product);
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(word >> shift & 0xff);
+  }
+  return sha256_hex(bytes);
+}
+
+std::string text_member(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+JsonReader unit_of(const JsonReader& gemm) {
+  if (!gemm.is_null()) gemm.require_keys({"unit"});
+  return gemm.member("unit");
+}
+
+}  // namespace
+
+Json RecipeUnits::read_described(Json object, const std::string& where,
+                                 const std::string& subfolder) {
+  const std::string digest = text_member(object, kProductsDigest);
+  if (object.is_object()) object.erase(kProductsDigest);
+  const auto folder = std::filesystem::path(folder_) / subfolder;
+  unit::UnitDescription description =
+      unit::parse_description(object.dump(), where, folder.string());
+  const auto products_file = std::filesystem::path(subfolder) / text_member(object, kProducts);
+  Json canonical =
+      parse_json(unit::description_json(description, products_file.generic_string()), where);
+  if (description.products != nullptr) {
+    canonical[kProductsDigest] = digest_of(*description.products);
+    if (!digest.empty() && canonical[kProductsDigest] != digest) {
+      throw Error(fmt::format("{}: {}: expected the table with the digest {}, found {}", where,
+                              kProducts, digest, canonical[kProductsDigest].get<std::string>()));
+    }
+  }
+  auto& slot = described_[canonical.dump()];
+  try {
+    if (slot == nullptr) slot = unit::make_unit(std::move(description));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", where, error.what()));
+  }
+  return canonical;
+}
+
+Json RecipeUnits::read(const JsonReader& unit) {
+  if (unit.value().is_object()) return read_described(unit.value(), unit.where(), "");
+  const std::string text = unit.text(kDefaultUnit);
+  return at(unit, [&]() -> Json {
+    if (!text.ends_with(".json")) return unit::find_unit(text).row().name;
+    const std::filesystem::path path(text);
+    const std::string file = (std::filesystem::path(folder_) / path).string();
+    return read_described(parse_json(read_text(file), file), file, path.parent_path().string());
+  });
+}
+
+std::shared_ptr<const unit::Unit> RecipeUnits::find(const Json& canonical) const {
+  if (canonical.is_object()) return described_.at(canonical.dump());
+  // Units of the catalogue live as long as the program: an owner of nothing points to them.
+  return {std::shared_ptr<void>(), &unit::find_unit(canonical.get<std::string>())};
+}
+
+Json canonical_gemms(const JsonReader& gemms, RecipeUnits& units) {
+  if (!gemms.is_null()) gemms.require_keys(kGemms);
+  Json out;
+  for (const std::string& kind : kGemms)
+    out[kind] = {{"unit", units.read(unit_of(gemms.member(kind)))}};
+  return out;
+}
+
+Json canonical_gemm_patches(const JsonReader& gemms, RecipeUnits& units) {
+  gemms.require_keys(kGemms);
+  Json out = Json::object();
+  for (const auto& item : gemms.value().items()) {
+    const JsonReader unit = unit_of(gemms.member(item.key()));
+    out[item.key()] = item.value();
+    if (!unit.is_null()) out[item.key()]["unit"] = units.read(unit);
+  }
+  return out;
+}
+
+void read_gemms(const Json& canonical, const RecipeUnits& units, LayerRecipe& layer) {
+  const auto unit = [&](const std::string& kind) { return units.find(canonical[kind]["unit"]); };
+  layer.fprop = unit(kGemms[0]);
+  layer.dgrad = unit(kGemms[1]);
+  layer.wgrad = unit(kGemms[2]);
+}
+
+}  // namespace numemu::policies

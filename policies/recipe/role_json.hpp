@@ -1,0 +1,43 @@
+// One role of a recipe: read strictly, every default written out.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/role_policy.hpp"
+
+namespace numemu::policies {
+
+/// What a role may ask for.
+struct RoleSchema {
+  std::string name;
+  bool operand;  ///< of products: delayed scales, blocks along the reduction axis
+  bool channel;  ///< a scale per index of axis 0
+  bool row;      ///< a scale per row
+  bool clips;    ///< "ste": "clipped" has a meaning
+};
+
+/// Every role of the schema, in its order: weight, activation, gradient, then the others.
+const std::vector<RoleSchema>& role_schemas();
+/// The role of that name; throws Error with the nearest known one.
+const RoleSchema& role_schema(std::string_view name);
+
+/// null, {"format": null} and {"format": "float32"} all say: not quantized. Unknown keys are
+/// refused.
+bool stays_float32(const JsonReader& role);
+/// A quantized role. Throws Error naming the key and what was expected.
+RolePolicy read_role(const JsonReader& role, const RoleSchema&);
+/// The canonical form; read_role() gives the same policy back. "block" stands in it for an element
+/// format in blocks, "ste" where it is not identity.
+Json role_json(const RolePolicy&);
+/// A patch of a role with canonical names, its other values as they are. For patches that have been
+/// checked.
+Json with_canonical_names(Json role_patch);
+/// The patch laid over a canonical role, key by key. Where it goes from an element format to a
+/// block format or back, the scale, granularity and axis that it leaves out are the new format's
+/// defaults.
+void patch_role(Json& role, const Json& patch);
+
+}  // namespace numemu::policies

@@ -1,0 +1,46 @@
+// How one role of a recipe is quantized: encoding, rounding, overflow, scale, granularity, mask.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "formats/block_format.hpp"
+#include "formats/format.hpp"
+#include "formats/rounding.hpp"
+
+namespace numemu::policies {
+
+/// Which elements share a scale. channel: per index of axis 0 of a weight. row: per row of the
+/// operand (a token, a sample). block: `block` neighbours along the reduction axis.
+enum class Granularity : std::uint8_t { tensor, channel, row, block };
+
+/// Where blocks run. channel: along the channels of the source tensor, inside one tap of a
+/// convolution, quantized once before the gather. reduction: along the flattened depth of the
+/// gathered operand, as a plain GEMM kernel would.
+enum class BlockAxis : std::uint8_t { channel, reduction };
+
+/// What the gradient of a quantized tensor is.
+enum class StraightThrough : std::uint8_t {
+  identity,  ///< as if it had not been quantized
+  clipped,   ///< zero where the element saturated
+};
+
+/// A role that is quantized. A role that is absent stays float32.
+struct RolePolicy {
+  const Format* format = nullptr;      ///< of the elements
+  const BlockFormat* block = nullptr;  ///< null unless granularity is block
+  Rounding rounding;
+  Overflow overflow = Overflow::saturate;
+  std::string scale;  ///< name of a scale rule
+  /// 0: the scale is that of the tensor in hand (or calibrated). N: the rule is applied to the
+  /// largest magnitude of the last N steps ("delayed(N)" in JSON), 1 in the first step.
+  std::int64_t history = 0;
+  Granularity granularity = Granularity::tensor;
+  BlockAxis axis = BlockAxis::channel;
+  std::string mask;  ///< name of a mask policy, empty for none
+  StraightThrough straight_through = StraightThrough::identity;
+
+  /// "float8_e4m3fn rne saturate absmax/tensor"
+  std::string describe() const;
+};
+
+}  // namespace numemu::policies

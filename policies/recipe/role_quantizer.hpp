@@ -1,0 +1,48 @@
+// A role's policy with everything looked up once: what every product that reads the role uses.
+#pragma once
+#include "emu/net/tensor.hpp"
+#include "policies/quantize_blocks.hpp"
+#include "policies/recipe/role_policy.hpp"
+#include "policies/scale_rule.hpp"
+
+namespace numemu::policies {
+
+/// The conversion a role describes; integers are used symmetrically.
+Conversion conversion_of(const RolePolicy&, const RandomSource& = {});
+
+/// The random bits of an array that is a piece of a longer one: element i uses those of first + i.
+struct RandomPiece {
+  RandomSource source;
+  std::int64_t first = 0;
+};
+
+class RoleQuantizer {
+ public:
+  /// Throws Error where no scale rule of that name serves the role.
+  explicit RoleQuantizer(const RolePolicy&);
+
+  const RolePolicy& policy() const { return policy_; }
+  /// The format is a block format.
+  bool blocks() const { return policy_.block != nullptr; }
+  bool stochastic() const { return policy_.rounding.stochastic(); }
+  Conversion conversion(const RandomSource& random = {}) const;
+
+  /// The scale of elements that share one, by the role's rule. Uses threads.
+  float scale(const float* x, std::int64_t n) const;
+  /// The same where only the largest magnitude is known.
+  float scale_of_magnitude(double magnitude) const;
+
+  /// quantize_blocks() of the role's block format.
+  BlockCounts quantize(const BlockLayout&, const float* x, const RandomPiece&, const BlockArrays&,
+                       float* y) const;
+
+ private:
+  RolePolicy policy_;
+  const ScaleRule* rule_ = nullptr;
+  bool largest_only_ = false;  ///< the rule reads the largest magnitude alone
+};
+
+/// The largest finite magnitude, 0 for none. Uses threads.
+double parallel_magnitude(const float* x, std::int64_t n);
+
+}  // namespace numemu::policies

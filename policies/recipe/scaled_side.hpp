@@ -1,0 +1,55 @@
+// Operands of block-scaled units, block axis `channel`: quantized once, then gathered as codes and
+// scales.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "policies/recipe/block_lines.hpp"
+#include "policies/recipe/operand_side.hpp"
+
+namespace numemu::policies {
+
+/// A side's gather with every line padded to whole blocks. An operand's row then reads a run of
+/// whole lines: for each a tap of a convolution, or the one line of a matrix.
+struct ScaledGather {
+  std::int64_t block = 0;                        ///< elements per scale
+  std::int64_t length = 0;                       ///< elements of a line of the source
+  std::int64_t padded = 0;                       ///< the same in whole blocks
+  unit::Gather codes;                            ///< of one matrix of padded lines
+  std::vector<std::int32_t> row_line, run_line;  ///< padded line = row_line[r] + run_line[run]
+
+  std::int64_t blocks_of_line() const { return padded / block; }
+  std::int64_t depth() const { return static_cast<std::int64_t>(run_line.size()) * padded; }
+};
+
+/// Nothing where the rows of the operand do not read whole lines: wgrad of a convolution whose
+/// windows are more than single pixels. Throws Error beyond the 2^31 elements a gather addresses.
+std::optional<ScaledGather> scaled_gather(const net::ProductSide&, std::int64_t block);
+
+class ScaledSide final : public OperandSide {
+ public:
+  ScaledSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&, ScaledGather,
+             const RandomPiece&, std::int64_t samples);
+  std::int64_t rows_at_once() const override { return rows_; }
+  std::int64_t depth() const override { return gather_.depth(); }
+  OperandRows rows(std::int64_t b, std::int64_t begin, std::int64_t end) override;
+  OperandScales scales() const override;
+  FlagCounts flags() const override { return flags_; }
+
+ private:
+  void gather_scales(const std::uint8_t* line_scales);
+
+  const RoleQuantizer& quantizer_;
+  const net::Product& product_;
+  const net::ProductSide& side_;
+  ScaledGather gather_;
+  std::int64_t rows_, matrix_ = -1;
+  LineCodes lines_;
+  std::vector<std::uint8_t> padded_codes_, padded_scales_, scale_table_;
+  net::Stack stack_;             ///< of lines
+  std::int64_t lines_each_ = 0;  ///< of a matrix
+  std::optional<net::StackReader> codes_;
+  FlagCounts flags_;
+};
+
+}  // namespace numemu::policies

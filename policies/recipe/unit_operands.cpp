@@ -1,0 +1,83 @@
+// What a unit is handed of a role, and whether it takes it.
+#include "policies/recipe/unit_operands.hpp"
+
+#include <fmt/format.h>
+
+#include "formats/error.hpp"
+
+namespace numemu::policies {
+namespace {
+
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
+
+bool takes(const unit::Unit& unit, const Format& format, Side side) {
+  return side == Side::a ? unit.accepts_a(format) : unit.accepts_b(format);
+}
+
+void require_blocks(const unit::Unit& unit, const std::optional<RolePolicy>& policy) {
+  const unit::Scaling& scaling = unit.description()->scaling;
+  const auto wanted = [&](const std::string& found) {
+    throw Error(
+        fmt::format("unit {} takes blocks of {} elements with {} scales along the depth, not {}",
+                    unit.row().name, scaling.block, scaling.format->name, found));
+  };
+  if (!policy) wanted("float32");
+  if (policy->block == nullptr)
+    wanted(fmt::format("{} with one scale per {}", policy->format->name,
+                       policy->granularity == Granularity::tensor ? "tensor" : "channel or row"));
+  const BlockFormat& block = *policy->block;
+  const bool fits = block.scale->name == scaling.format->name && block.span == Span::block &&
+                    block.size == scaling.block && block.affine == Affine::sym &&
+                    block.element_exponent == 0;
+  if (!fits) wanted(block.name);
+}
+
+}  // namespace
+
+bool block_scaled(const unit::Unit& unit) {
+  const unit::UnitDescription* u = unit.description();
+  return u != nullptr && u->scaling.block != 0;
+}
+
+const Format& operand_format(const unit::Unit& unit, const std::optional<RolePolicy>& policy) {
+  if (!policy) return float32();
+  return policy->block == nullptr || block_scaled(unit) ? *policy->format : float32();
+}
+
+void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy, Side side) {
+  if (block_scaled(unit)) require_blocks(unit, policy);
+  const Format& format = operand_format(unit, policy);
+  if (takes(unit, format, side)) return;
+  if (policy && policy->block != nullptr && !block_scaled(unit)) {
+    throw Error(fmt::format(
+        "unit {} does not take blocks of {} (it takes {}): expected a unit with block scales or "
+        "one that takes float32",
+        unit.row().name, policy->block->name, unit.operand_rule()));
+  }
+  throw Error(fmt::format("unit {} does not take operands of format {} (it takes {})",
+                          unit.row().name, format.name, unit.operand_rule()));
+}
+
+void require_dense(const unit::Unit& unit) {
+  const unit::UnitDescription* u = unit.description();
+  if (u == nullptr || u->sparsity.dense()) return;
+  throw Error(fmt::format(
+      "unit {} multiplies {}:{} sparse operands: expected a mask for them, and there are none",
+      unit.row().name, u->sparsity.kept, u->sparsity.group));
+}
+
+void require_operands(const LayerRecipe& layer, net::GemmKind kind, bool float32_too) {
+  const unit::Unit& unit = layer.unit(kind);
+  require_dense(unit);
+  const auto check = [&](net::Role role, Side side) {
+    const std::optional<RolePolicy>& policy = layer.role(role, kind);
+    if (policy || float32_too) require_operand(unit, policy, side);
+  };
+  check(kind == net::GemmKind::fprop ? net::Role::activation : net::Role::gradient, Side::a);
+  check(kind == net::GemmKind::wgrad ? net::Role::activation : net::Role::weight, Side::b);
+}
+
+}  // namespace numemu::policies

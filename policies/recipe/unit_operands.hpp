@@ -1,0 +1,33 @@
+// What a unit is handed of a role, and whether it takes it.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "emu/unit/unit.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+
+/// Whether the unit takes the scales of blocks along K.
+bool block_scaled(const unit::Unit&);
+
+/// The format of the operand: that of the role's elements (scales of tensors, channels and rows are
+/// applied after the unit), float32 for a role that stays float32, and for a block format on a unit
+/// without block scales: float32, y of quantize.
+const Format& operand_format(const unit::Unit&, const std::optional<RolePolicy>&);
+
+enum class Side : std::uint8_t { a, b };
+
+/// Throws Error naming the unit and the format unless the unit takes the role as that operand: its
+/// format; on a block-scaled unit blocks of its size with its scale format; on another one a block
+/// format only where it takes float32.
+void require_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
+/// Throws Error where the unit multiplies sparse operands: it needs a mask, and there are none.
+void require_dense(const unit::Unit&);
+
+/// Throws Error unless the unit of that product takes both operands. fprop: A is the
+/// activation, B the weight; dgrad: the gradient and the weight; wgrad: the gradient and the
+/// activation. `float32_too` asks of roles that stay float32 as well: before the product runs.
+void require_operands(const LayerRecipe&, net::GemmKind, bool float32_too);
+
+}  // namespace numemu::policies

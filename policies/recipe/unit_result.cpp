@@ -1,0 +1,99 @@
+// What a unit writes, turned into float32 under the operands' scales.
+#include "policies/recipe/unit_result.hpp"
+
+#include <bit>
+#include <cmath>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/convert.hpp"
+#include "policies/recipe/half_values.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+
+namespace numemu::policies {
+namespace {
+
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
+
+/// Bytes of a two's complement register's container.
+int integer_bytes(int bits) { return bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
+
+template <class Code>
+double integer_at(const void* codes, std::int64_t i, int bits) {
+  const auto code = static_cast<std::uint32_t>(static_cast<const Code*>(codes)[i]);
+  return static_cast<std::int32_t>(code << (32 - bits)) >> (32 - bits);
+}
+
+template <class Code>
+void decode_codes(const float* table, const Code* codes, std::int64_t n, float* y) {
+  net::for_each_element(n, [=](std::int64_t i) { y[i] = table[codes[i]]; });
+}
+
+}  // namespace
+
+float rounded_product(double a, float b) {
+  const double product = a * static_cast<double>(b);
+  const double rest = std::fma(a, static_cast<double>(b), -product);
+  // Rounded to odd at 53 bits, so that the rounding to 24 that follows is the only one.
+  auto bits = std::bit_cast<std::uint64_t>(product);
+  if (rest != 0 && std::isfinite(product) && (bits & 1) == 0)
+    bits = (rest > 0) == (product > 0) ? bits | 1 : bits - 1;
+  return static_cast<float>(std::bit_cast<double>(bits));
+}
+
+UnitResult::UnitResult(const unit::Unit& unit, const net::Product& product)
+    : product_(product), format_(unit.d_format()) {
+  if (format_ == nullptr) {
+    bits_ = unit.description()->accumulator.bits;
+    fraction_ = unit.description()->accumulator.fraction;
+  }
+  bytes_ = format_ == nullptr ? integer_bytes(bits_) : container_bytes(*format_);
+  if (format_ != nullptr && format_->name == float32().name) return;
+  thread_local std::vector<std::byte> scratch;
+  scratch.resize(
+      static_cast<std::size_t>(product.d_stack.count() * product.m * product.n * bytes_));
+  codes_ = scratch.data();
+}
+
+net::ProductResult UnitResult::target() {
+  if (codes_ == nullptr) return {product_.d, sizeof(float)};
+  return {codes_, bytes_};
+}
+
+void UnitResult::finish(const OperandScales& a, const OperandScales& b) {
+  if (codes_ == nullptr) return apply_scales(product_, a, b);
+  const std::int64_t n = product_.d_stack.count() * product_.m * product_.n;
+  if (format_ != nullptr && bytes_ <= 4) {  // units have no wider registers but float64
+    if (format_->bits <= 8) {
+      decode_codes(value_table(*format_), reinterpret_cast<const std::uint8_t*>(codes_), n,
+                   product_.d);
+    } else if (format_->bits <= 16) {
+      decode_halves(*format_, reinterpret_cast<const std::uint16_t*>(codes_), n, product_.d);
+    } else {
+      convert_codes({.format = &float32(), .overflow = Overflow::ieee}, *format_, codes_, n,
+                    product_.d);
+    }
+    return apply_scales(product_, a, b);
+  }
+  // Alpha first, as the result of 1 * alpha; then the wide number times it.
+  std::vector<double> wide(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (format_ != nullptr) {
+      wide[i] = reinterpret_cast<const double*>(codes_)[i];
+    } else {
+      const double code = bytes_ == 1   ? integer_at<std::uint8_t>(codes_, i, bits_)
+                          : bytes_ == 2 ? integer_at<std::uint16_t>(codes_, i, bits_)
+                                        : integer_at<std::uint32_t>(codes_, i, bits_);
+      wide[i] = std::ldexp(code, -fraction_);
+    }
+    product_.d[i] = 1;
+  }
+  apply_scales(product_, a, b);
+  float* const d = product_.d;
+  net::for_each_element(
+      n, [&](std::int64_t i) { d[i] = net::neutral(rounded_product(wide[i], d[i])); });
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,28 @@
+// What a unit writes, turned into float32 under the operands' scales.
+#pragma once
+#include "emu/net/product.hpp"
+#include "policies/recipe/operand_scales.hpp"
+
+namespace numemu::policies {
+
+/// Receives the results of one product: the product's own D where the unit writes float32, else a
+/// buffer in the unit's container. One at a time in a thread.
+class UnitResult {
+ public:
+  UnitResult(const unit::Unit&, const net::Product&);
+  net::ProductResult target();
+  /// D = RNE_f32(alpha * result), the result exact, whatever its width; alpha as apply_scales().
+  void finish(const OperandScales& a, const OperandScales& b);
+
+ private:
+  const net::Product& product_;
+  const Format* format_;  ///< null: two's complement
+  int bits_ = 32, fraction_ = 0;
+  std::int64_t bytes_;
+  std::byte* codes_ = nullptr;  ///< a buffer of the thread; null: the product's own D
+};
+
+/// RNE_f32(a * b), one rounding.
+float rounded_product(double a, float b);
+
+}  // namespace numemu::policies

@@ -1,0 +1,138 @@
+// The keys update and calibrate of a recipe: read strictly, every default written out.
+#include "policies/recipe/update_json.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "emu/net/train/optimizer.hpp"
+#include "formats/suggest.hpp"
+#include "policies/recipe/call_text.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/error_at.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr const char* kDefaultOptimizer = "adam";
+constexpr int kWidestMaster = 16;
+constexpr int kWidestExponent = 8;
+constexpr double kFirstDynamicScale = 65536;  // as PyTorch's GradScaler starts
+constexpr std::int64_t kGrowthInterval = 2000;
+constexpr std::int64_t kLongestInterval = 1000000000;
+constexpr std::int64_t kMostSamples = 512;  // images a data set keeps for calibration
+
+// In the order of the enumerators; percentile has an argument.
+const std::vector<std::string> kRules = {"absmax", "percentile", "mse", "kl", "dynamic"};
+
+[[noreturn]] void unknown(const JsonReader& key, std::string_view kind, const CallText& call,
+                          const std::vector<std::string>& names, std::string_view spellings) {
+  const std::string nearest = nearest_name(call.name, names);
+  const bool known = nearest == call.name;
+  throw Error(fmt::format("{}: {}; expected {}", key.where(),
+                          known ? fmt::format("'{}' has other arguments", call.name)
+                                : unknown_name(kind, call.name, {nearest}),
+                          spellings));
+}
+
+/// A factor that keeps its reciprocal in float32.
+std::optional<double> factor(const std::string& text) {
+  const std::optional<double> value = parse_number(text);
+  constexpr double kLargest = 0x1p126;
+  return value && *value >= 1 / kLargest && *value <= kLargest ? value : std::nullopt;
+}
+
+LossScale read_loss_scale(const JsonReader& key) {
+  const CallText call = parse_call(key.text("none"));
+  const auto& arguments = call.arguments;
+  LossScale scale;
+  if (call.name == "none" && arguments.empty()) return scale;
+  if (call.name == "static" && arguments.size() == 1) {
+    scale.kind = LossScale::Kind::fixed;
+    if (const auto value = factor(arguments[0])) return scale.value = *value, scale;
+  }
+  if (call.name == "dynamic" && (arguments.empty() || arguments.size() == 2)) {
+    scale = {LossScale::Kind::dynamic, kFirstDynamicScale, kGrowthInterval};
+    if (arguments.empty()) return scale;
+    const auto value = factor(arguments[0]);
+    const auto interval = parse_whole(arguments[1], 1, kLongestInterval);
+    if (value && interval) return scale.value = *value, scale.growth_interval = *interval, scale;
+  }
+  unknown(key, "loss scale policy", call, {"none", "static", "dynamic"},
+          "none, static(V), dynamic or dynamic(INITIAL,INTERVAL)");
+}
+
+std::string loss_scale_text(const LossScale& scale) {
+  if (scale.kind == LossScale::Kind::none) return "none";
+  const std::string value = ecmascript_number(scale.value);
+  if (scale.kind == LossScale::Kind::fixed) return fmt::format("static({})", value);
+  return fmt::format("dynamic({},{})", value, scale.growth_interval);
+}
+
+const Format* read_master(const JsonReader& key) {
+  const Format& format =
+      at(key, [&]() -> const Format& { return find_format(key.text("float32")); });
+  if (format.name == "float32") return nullptr;
+  if (format.kind != Kind::floating || !format.is_signed || format.bits > kWidestMaster ||
+      format.exponent_bits > kWidestExponent || !format.has_zero()) {
+    key.fail(fmt::format(
+        "float32 or a signed floating format of at most {} bits, {} of them exponent, not {}",
+        kWidestMaster, kWidestExponent, format.name));
+  }
+  return &format;
+}
+
+}  // namespace
+
+UpdatePolicy read_update(const JsonReader& update) {
+  if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale"});
+  UpdatePolicy policy;
+  policy.optimizer =
+      update.member("optimizer").one_of(kDefaultOptimizer, net::optimizer_names(), "optimizer");
+  policy.master = read_master(update.member("master"));
+  const JsonReader rounding = update.member("rounding");
+  policy.rounding = at(rounding, [&] { return parse_rounding(rounding.text("rne")); });
+  if (policy.master == nullptr && policy.rounding != Rounding{})
+    rounding.fail("rne, as the master weights are float32, not " + to_string(policy.rounding));
+  policy.loss_scale = read_loss_scale(update.member("loss_scale"));
+  return policy;
+}
+
+CalibrationPolicy read_calibration(const JsonReader& calibrate) {
+  if (!calibrate.is_null()) calibrate.require_keys({"rule", "samples"});
+  CalibrationPolicy policy;
+  const JsonReader rule = calibrate.member("rule");
+  const CallText call = parse_call(rule.text(kRules[0]));
+  const auto found = std::find(kRules.begin(), kRules.end(), call.name);
+  policy.rule = static_cast<CalibrationPolicy::Rule>(found - kRules.begin());
+  const bool percentile = policy.rule == CalibrationPolicy::Rule::percentile;
+  bool valid = found != kRules.end() && call.arguments.size() == (percentile ? 1 : 0);
+  if (valid && percentile) {
+    const std::optional<double> share = parse_number(call.arguments[0]);
+    valid = share && *share > 0 && *share <= 100;
+    policy.percentile = share.value_or(policy.percentile);
+  }
+  if (!valid) {
+    unknown(rule, "calibration rule", call, kRules,
+            "absmax, percentile(P) with 0 < P <= 100, mse, kl or dynamic");
+  }
+  policy.samples = calibrate.member("samples").integer(kMostSamples, 1, kMostSamples);
+  return policy;
+}
+
+Json update_json(const UpdatePolicy& policy) {
+  return {{"optimizer", policy.optimizer},
+          {"master", policy.master ? policy.master->name : "float32"},
+          {"rounding", to_string(policy.rounding)},
+          {"loss_scale", loss_scale_text(policy.loss_scale)}};
+}
+
+Json calibration_json(const CalibrationPolicy& policy) {
+  std::string rule = kRules[static_cast<std::size_t>(policy.rule)];
+  if (policy.rule == CalibrationPolicy::Rule::percentile)
+    rule += "(" + ecmascript_number(policy.percentile) + ")";
+  return {{"rule", rule}, {"samples", policy.samples}};
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,17 @@
+// The keys update and calibrate of a recipe: read strictly, every default written out.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+
+/// Throws Error naming the key, what was expected and the nearest known name.
+UpdatePolicy read_update(const JsonReader& update);
+CalibrationPolicy read_calibration(const JsonReader& calibrate);
+/// The canonical forms, every key present.
+Json update_json(const UpdatePolicy&);
+Json calibration_json(const CalibrationPolicy&);
+
+}  // namespace numemu::policies

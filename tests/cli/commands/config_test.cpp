@@ -1,0 +1,48 @@
+// numemu config: the canonical form of recipes and sweeps, and units beside the recipe.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+using namespace numemu::test;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("config: a recipe with every default and full names", "[fast]") {
+  const Scratch s;
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"}},
+                       "gemms": {"fprop": {"unit": "exact"}}, "update": {"loss_scale": "dynamic"}})");
+  const Result printed = s.run("config --print r.json");
+  CHECK(printed.code == 0);
+  CHECK(printed.err.empty());
+  const Json json = Json::parse(printed.out);
+  CHECK(json["roles"]["weight"]["scale"] == "floor");
+  CHECK(json["roles"]["exchange"].is_null());
+  CHECK(json["gemms"]["fprop"]["unit"] == "neutral.exact");
+  CHECK(json["update"]["loss_scale"] == "dynamic(65536,2000)");
+  CHECK(json["calibrate"]["rule"] == "absmax");
+  s.file("again.json", printed.out);
+  CHECK(s.run("config --print again.json").out == printed.out);
+}
+
+TEST_CASE("config: a unit's file is sought beside the recipe", "[fast]") {
+  const Scratch s;
+  std::filesystem::create_directory(s.path + "/folder");
+  s.file(
+      "folder/unit.json",
+      R"({"numemu_unit": 1, "name": "my.unit", "core": "chain", "accumulator": {"format": "float16"}})");
+  s.file("folder/r.json", R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit": "unit.json"}}})");
+  const Result printed = s.run("config --print folder/r.json");
+  CHECK(printed.code == 0);
+  CHECK(Json::parse(printed.out)["gemms"]["fprop"]["unit"]["name"] == "my.unit");
+  check_refused(s.run("config --print folder/unit.json"), "unknown key");
+}
+
+TEST_CASE("config: errors name the file and the key", "[fast]") {
+  const Scratch s;
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp5"}}})");
+  check_refused(s.run("config --print r.json"),
+                "r.json: roles.weight.format: unknown block format");
+  s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
+  check_refused(s.run("config --print s.json"), "s.json");
+  check_refused(s.run("config --print none.json"), "none.json");
+}

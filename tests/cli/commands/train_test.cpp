@@ -1,0 +1,150 @@
+// numemu train: rows and results, options that contradict, and runs that are killed.
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "emu/net/model/safetensors.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+using namespace numemu::test;
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// A little text that is easy to learn: 64 characters of context, about 40 windows.
+std::string text_of(const Scratch& s, int threads = 1) {
+  std::string text;
+  for (int i = 0; text.size() < 3000; ++i) {
+    text += "the " + std::string(i % 3 == 0 ? "cat" : i % 5 == 0 ? "dog" : "owl") + " sat down, ";
+    text += std::string(1, static_cast<char>('a' + i % 26)) + " times; ";
+  }
+  s.file("small.txt", text);
+  return "train --net lstm-char --data text:small.txt --batch 8 --seed 1 --threads " +
+         std::to_string(threads) + " ";
+}
+
+std::vector<Json> rows_of(const std::string& path) {
+  std::vector<Json> rows;
+  const std::string text = read_file(path);
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    rows.push_back(Json::parse(text.substr(start, end - start)));
+    start = end + 1;
+  }
+  return rows;
+}
+
+std::vector<std::string> state_and_results(const std::string& folder) {
+  return {read_file(folder + "/lstm-char-text.safetensors"), read_file(folder + "/metrics.jsonl"),
+          read_file(folder + "/state.safetensors")};
+}
+
+}  // namespace
+
+TEST_CASE("training on a text reports perplexity and bits per character", "[fast]") {
+  const Scratch s;
+  const Result run = s.run(text_of(s) + "--epochs 3 --out o --json");
+  REQUIRE(run.code == 0);
+  const Json result = Json::parse(run.out);
+  const Json& metrics = result["metrics"];
+  // Of a loss in nats: perplexity is rounded to float32, bits are not.
+  const double loss = metrics["loss"];
+  CHECK(metrics["bits_per_character"] == Approx(loss / std::log(2.0)).epsilon(1e-12));
+  CHECK(metrics["perplexity"] == Approx(std::exp(loss)).epsilon(1e-6));
+  CHECK(std::filesystem::exists(s.path + "/" + result["checkpoint"].get<std::string>()));
+  const std::vector<Json> rows = rows_of(s.path + "/o/metrics.jsonl");
+  REQUIRE(rows.size() == 3);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(rows[i]["epoch"] == i);
+    CHECK(rows[i]["step"] ==
+          rows[0]["step"].get<std::int64_t>() * static_cast<std::int64_t>(i + 1));
+    CHECK(rows[i]["skipped_steps"] == 0);
+    CHECK(rows[i]["gradient_norm"] > 0);
+    CHECK(rows[i]["bits_per_character"] > 0);
+  }
+  CHECK(rows[2]["train_loss"] < rows[0]["train_loss"]);
+  CHECK_THAT(run.err, Contains("bits per character"));
+}
+
+TEST_CASE("a finished run is reported again and another one takes its place", "[fast]") {
+  const Scratch s;
+  const std::string command = text_of(s) + "--epochs 1 --out o ";
+  const Result first = s.run(command);
+  REQUIRE(first.code == 0);
+  const auto files = state_and_results(s.path + "/o");
+  const Result again = s.run(command);
+  CHECK(again.out == first.out);
+  CHECK_THAT(again.err, Contains("finished after"));
+  CHECK(state_and_results(s.path + "/o") == files);
+  const Result other = s.run(command + "--lr 0.01");
+  CHECK(other.code == 0);
+  CHECK_THAT(other.err, !Contains("finished") && !Contains("resumed"));
+  CHECK(state_and_results(s.path + "/o") != files);
+}
+
+TEST_CASE("the checkpoint says how it was trained", "[fast]") {
+  const Scratch s;
+  REQUIRE(s.run(text_of(s) + "--epochs 1 --out o --quiet --optimizer sgd --nesterov --clip 0.5 "
+                             "--schedule linear --warmup 2 --lr 0.25 --weight-decay 0")
+              .code == 0);
+  const numemu::net::Checkpoint file =
+      numemu::net::read_safetensors(s.path + "/o/lstm-char-text.safetensors");
+  bool found = false;
+  for (const auto& [key, value] : file.metadata) {
+    if (key != "training") continue;
+    found = true;
+    CHECK(value ==
+          "sgd linear lr 0.25 nesterov momentum 0.9 weight decay 0 epochs 1 batch 8 seed 1 "
+          "warmup 2 clip 0.5");
+  }
+  CHECK(found);
+}
+
+TEST_CASE("options that are wrong are refused in a line", "[fast]") {
+  const Scratch s;
+  const std::string command = text_of(s);
+  check_refused(s.run(command + "--optimizer adamww"), "'adamw'");
+  check_refused(s.run(command + "--schedule cosin"), "'cosine'");
+  check_refused(s.run(command + "--augment shift"), "--augment: expected shift=PIXELS");
+  check_refused(s.run(command + "--augment flip,zoom=2"), "not 'zoom=2'");
+  check_refused(s.run(command + "--augment shift=-1"), "not 'shift=-1'");
+  check_refused(s.run(command + "--augment flip,"), "not ''");
+  check_refused(s.run(command + "--momentum 1"), "momentum");
+  check_refused(s.run("train --net none.onnx --data text:small.txt"), "none.onnx");
+  s.file("r.json", R"({"numemu_recipe": 1, "update": {"optimizer": "sgd"}})");
+  check_refused(s.run(command + "--recipe r.json --optimizer adam"), "contradicts");
+}
+
+TEST_CASE("a run killed at any time goes on to the same bytes", "[slow]") {
+  const Scratch s;
+  const std::string options = "--epochs 12 --save-every 1 --quiet ";
+  REQUIRE(s.run(text_of(s) + options + "--out whole").code == 0);
+  int kills = 0;
+  // Later and later, so that the end is reached on any machine.
+  for (double seconds = 0.2;; seconds *= 1.1) {
+    REQUIRE(kills < 200);
+    const std::string limited = "cd " + s.path + " && timeout -s KILL " + std::to_string(seconds) +
+                                " '" NUMEMU_PROGRAM "' " + text_of(s, 1 + kills % 3) + options +
+                                "--out parts >/dev/null 2>&1";
+    if (std::system(limited.c_str()) == 0) break;
+    ++kills;
+  }
+  INFO(kills << " kills");
+  CHECK(kills > 0);
+  const auto whole = state_and_results(s.path + "/whole");
+  CHECK(state_and_results(s.path + "/parts") == whole);
+  for (const std::string& bytes : whole) CHECK(!bytes.empty());
+}
+
+TEST_CASE("the middle of another run is refused unless it is to start over", "[slow]") {
+  const Scratch s;
+  const std::string command = text_of(s) + "--epochs 2000 --save-every 1 --quiet --out o ";
+  const std::string limited =
+      "cd " + s.path + " && timeout -s KILL 5 '" NUMEMU_PROGRAM "' " + command + " 2>/dev/null";
+  CHECK(std::system(limited.c_str()) != 0);
+  REQUIRE(std::filesystem::exists(s.path + "/o/state.safetensors"));
+  check_refused(s.run(command + "--lr 0.5"), "learning_rate was 0.002, is 0.5");
+  CHECK(s.run(text_of(s) + "--epochs 1 --quiet --out o --fresh").code == 0);
+}

@@ -1,0 +1,122 @@
+// Texts: the vocabulary, the windows and their targets, the splits by position.
+#include "emu/net/data/text.hpp"
+
+#include "emu/net/data/dataset.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/data/files.hpp"
+
+namespace numemu::net {
+namespace {
+
+using test::message_of;
+using test::TemporaryFolder;
+using test::write_file;
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+/// 400 characters: the text repeats "dbca" but for position % 7 == 3, a newline.
+std::string sample_text() {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += i % 7 == 3 ? '\n' : "dbca"[i % 4];
+  return text;
+}
+
+TEST_CASE("windows and targets and splits of a text", "[fast]") {
+  const std::string text = sample_text();
+  const auto samples = std::make_shared<TextSamples>("t", bytes_of(text), 6);
+  CHECK(samples->vocabulary() == "\nabcd");
+  const Dataset data("text", samples);
+  CHECK(data.kind() == DataKind::text);
+  CHECK(data.classes() == 5);
+  CHECK(data.input_shape() == Shape{6});
+  CHECK(data.targets_per_sample() == 6);
+  CHECK(data.train_count() == 59);      // of 360 characters: 59 x 6 + 1 and 5 left
+  CHECK(data.validation_count() == 3);  // of 20
+  CHECK(data.test_count() == 3);
+  CHECK(data.calibration_count() == 59);
+
+  std::vector<std::uint8_t> labels;
+  const auto check_window = [&](const Tensor& x, std::int64_t row, std::size_t start) {
+    for (std::size_t t = 0; t < 6; ++t) {
+      const auto character = [&](double number) {
+        return samples->vocabulary().at(static_cast<std::size_t>(number));
+      };
+      CHECK(character(x.data[row * 6 + t]) == text[start + t]);
+      CHECK(character(labels[row * 6 + t]) == text[start + t + 1]);
+    }
+  };
+  const Tensor train = data.train_batch({58, 0}, labels);
+  CHECK(train.shape == Shape{2, 6});
+  CHECK(labels.size() == 12);
+  check_window(train, 0, 348);
+  check_window(train, 1, 0);
+  check_window(data.validation_batch(1, 2, labels), 1, 360 + 12);
+  check_window(data.test_batch(2, 1, labels), 0, 380 + 12);
+  check_window(data.calibration_batch(58, 1, labels), 0, 348);
+  CHECK(message_of([&] { data.train_batch({59}, labels); }) ==
+        "text: expected training windows 0..58, found 59");
+  const Augmentation what{.flip = true};
+  CHECK(message_of([&] { data.train_batch({0}, labels, &what); }) ==
+        "text: augmentation: expected images, found text");
+}
+
+TEST_CASE("all 256 bytes can be characters", "[fast]") {
+  std::string text;
+  for (int i = 0; i < 2560; ++i) text += static_cast<char>(i * 7);
+  const TextSamples samples("t", bytes_of(text), 8);
+  CHECK(samples.facts().classes == 256);
+  CHECK(samples.vocabulary()[200] == static_cast<char>(200));
+}
+
+TEST_CASE("text and context identify the set", "[fast]") {
+  std::string text = sample_text();
+  const std::string digest = TextSamples("t", bytes_of(text), 6).facts().digest;
+  CHECK(digest.size() == 16);
+  CHECK(TextSamples("u", bytes_of(text), 6).facts().digest == digest);
+  CHECK(TextSamples("t", bytes_of(text), 5).facts().digest != digest);
+  text[399] = 'b';
+  CHECK(TextSamples("t", bytes_of(text), 6).facts().digest != digest);
+}
+
+TEST_CASE("texts come from files, plain or gzip", "[fast]") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 10; ++i) text += sample_text();
+  write_file(folder / "plain.txt", text);
+  write_file(folder / "zipped", test::gzip(text));
+  const Dataset plain = load_dataset("text:" + (folder / "plain.txt"), "");
+  CHECK(plain.name() == "text");
+  CHECK(plain.input_shape() == Shape{64});
+  CHECK(plain.digest() == load_dataset("text:" + (folder / "zipped"), "").digest());
+}
+
+TEST_CASE("texts that are too short", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "short.txt";
+  write_file(path, sample_text());
+  CHECK(message_of([&] { load_dataset("text:" + path, ""); }) ==
+        path + ": expected at least 65 characters for validation, found 20 of 400");
+  write_file(path, "");
+  CHECK(message_of([&] { load_dataset("text:" + path, ""); }) ==
+        path + ": expected at least 65 characters for validation, found 0 of 0");
+  CHECK(message_of([] { TextSamples("t", bytes_of(sample_text()), 0); }) ==
+        "t: expected a context of at least 1 character");
+  TextSamples("t", bytes_of(sample_text()), 19);  // 19 and the next of 20
+  CHECK_THROWS(TextSamples("t", bytes_of(sample_text()), 20));
+}
+
+TEST_CASE("the shared text", "[fast][shared]") {
+  const std::string folder = test::shared_data();
+  if (folder.empty()) {
+    WARN("skipped: no shared data folder");
+    return;
+  }
+  const Dataset data = load_dataset("text:" + folder + "/text/shakespeare.txt", "");
+  CHECK(data.classes() == 65);
+  CHECK(data.train_count() == 15'685);
+  CHECK(data.validation_count() == 871);
+  CHECK(data.calibration_count() == 64);
+}
+
+}  // namespace
+}  // namespace numemu::net

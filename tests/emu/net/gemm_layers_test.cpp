@@ -1,0 +1,82 @@
+// The layers of a graph: names, order and weights, of attention and recurrence too.
+#include "emu/net/gemm_layers.hpp"
+
+#include <map>
+
+#include "emu/net/nets.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/lstm.hpp"
+#include "emu/net/ops/matmul.hpp"
+#include "emu/net/ops/relu.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+#include "tests/files.hpp"
+
+namespace numemu::net {
+namespace {
+
+Graph sequence_graph() {
+  Graph graph;
+  graph.name = "sequence";
+  graph.inputs = {{"input", {4, 3}}};
+  const int lstm = graph.add("lstm", std::make_unique<Lstm>(3, 2));
+  graph.add("relu", std::make_unique<Relu>());
+  const int keys = graph.add("keys", std::make_unique<Linear>(2, 2));
+  graph.add("scores", std::make_unique<MatMul>(MatMulOptions{.heads = 1, .transpose_b = true}),
+            {lstm, keys});
+  return graph;
+}
+
+TEST_CASE("a recurrent node is two layers and attention is a layer without weight", "[fast]") {
+  const Graph graph = sequence_graph();
+  const std::vector<GemmLayer> layers = gemm_layers(graph);
+  REQUIRE(layers.size() == 4);
+  CHECK(gemm_layer_names(graph) ==
+        std::vector<std::string>{"lstm.input", "lstm.recurrent", "keys", "scores"});
+  CHECK(layers[0].weight == &graph.parameters()[0]->value);
+  CHECK(layers[1].weight == &graph.parameters()[1]->value);
+  CHECK(layers[2].weight == &graph.parameters()[3]->value);
+  CHECK(layers[3].weight == nullptr);
+  CHECK(layers[1].node == &graph.nodes[0]);
+  CHECK(layers[3].node == &graph.nodes[3]);
+}
+
+TEST_CASE("weights are found by the layer's name", "[fast]") {
+  const Graph graph = sequence_graph();
+  CHECK(weight_of(graph, "lstm.recurrent").shape == Shape{8, 2});
+  CHECK(&weight_of(graph, "keys") == &graph.parameters()[3]->value);
+  for (const std::string name : {"scores", "lstm", "relu", "nowhere"}) {
+    CHECK(numemu::test::message_of([&] { weight_of(graph, name); }) ==
+          "no layer '" + name + "' has a weight");
+  }
+}
+
+TEST_CASE("products of every network come from its layers in that order", "[fast]") {
+  class Products final : public Numerics {
+   public:
+    std::vector<std::string> names;
+    void product(const Product& p) override {
+      const std::string name(p.layer);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      Numerics::product(p);
+    }
+  };
+  for (const std::string& name : net_names()) {
+    INFO(name);
+    const DataKind kind = net_kind(name);
+    const Shape shape = kind == DataKind::images ? Shape{16, 16, 3}
+                        : kind == DataKind::text ? Shape{5}
+                                                 : Shape{21};
+    Graph graph = build_net(name, shape, 10);
+    initialize(graph, 2);
+    Shape batch = shape;
+    batch.insert(batch.begin(), 1);
+    Products seen;
+    forward(graph, Tensor(batch, 1), seen);
+    CHECK(seen.names == gemm_layer_names(graph));
+  }
+}
+
+}  // namespace
+}  // namespace numemu::net

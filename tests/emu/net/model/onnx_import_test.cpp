@@ -1,0 +1,265 @@
+// The import of ONNX graphs: layouts, folding of what exporters write, names, refusals, and the
+// network that is shipped for it.
+#include "emu/net/model/onnx_import.hpp"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/train/evaluate.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+using test::ModelWriter;
+using Ints = std::vector<std::int64_t>;
+
+Tensor run(const ImportedModel& model, const Tensor& x) {
+  Numerics numerics;
+  return forward(model.graph, x, numerics);
+}
+
+std::vector<float> numbers(std::int64_t count, std::uint32_t identity) {
+  return test::random_tensor({count}, identity).data;
+}
+
+std::string message_of(const ModelWriter& writer, std::int64_t opset = 13) {
+  try {
+    writer.import(opset);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a convolution is turned to NHWC and back to ONNX order for what follows", "[fast]") {
+  const std::vector<float> w = numbers(2 * 3 * 2 * 2, 1);
+  const ImportedModel model = ModelWriter()
+                                  .input("image", {-1, 3, 4, 5})
+                                  .floats("conv.weight", {2, 3, 2, 2}, w)
+                                  .node("Conv", {"image", "conv.weight"}, {"y"},
+                                        {test::attribute("strides", Ints{2, 1})}, "/conv/Conv")
+                                  .node("Flatten", {"y"}, {"z"})
+                                  .output("z")
+                                  .import();
+  REQUIRE(model.inputs.size() == 1);
+  CHECK(model.inputs[0].image);
+  CHECK(model.graph.inputs[0].shape == Shape{4, 5, 3});
+  CHECK(gemm_layer_names(model.graph) == std::vector<std::string>{"conv"});
+
+  const Tensor x = test::random_tensor({2, 4, 5, 3}, 2);
+  const Tensor y = run(model, x);
+  REQUIRE(y.shape == Shape{2, 2 * 2 * 4});
+  for (int n = 0; n < 2; ++n) {
+    for (int o = 0; o < 2; ++o) {
+      for (int i = 0; i < 2; ++i) {
+        for (int j = 0; j < 4; ++j) {
+          double sum = 0;
+          for (int c = 0; c < 3; ++c) {
+            for (int u = 0; u < 2; ++u) {
+              for (int v = 0; v < 2; ++v)
+                sum += double{w[((o * 3 + c) * 2 + u) * 2 + v]} *
+                       x.data[((n * 4 + 2 * i + u) * 5 + j + v) * 3 + c];
+            }
+          }
+          CHECK(y.data[n * 16 + (o * 2 + i) * 4 + j] == Approx(sum).margin(1e-5));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the batch in reshapes stays open however the exporter computes it", "[fast]") {
+  // x.view(x.size(0), -1, 4) as Shape, Gather, Unsqueeze and Concat write it.
+  const ImportedModel model =
+      ModelWriter()
+          .input("x", {-1, 6, 8})
+          .integers("zero", {}, {0})
+          .integers("axes", {1}, {0})
+          .integers("minus", {1}, {-1})
+          .integers("four", {1}, {4})
+          .node("Shape", {"x"}, {"shape"})
+          .node("Gather", {"shape", "zero"}, {"batch"}, {test::attribute("axis", std::int64_t{0})})
+          .node("Unsqueeze", {"batch", "axes"}, {"batch1"})
+          .node("Concat", {"batch1", "minus", "four"}, {"target"},
+                {test::attribute("axis", std::int64_t{0})})
+          .node("Reshape", {"x", "target"}, {"y"})
+          .output("y")
+          .import();
+  for (const std::int64_t batch : {1, 2, 7}) {
+    const Tensor x = test::random_tensor({batch, 6, 8}, 3);
+    const Tensor y = run(model, x);
+    CHECK(y.shape == Shape{batch, 12, 4});
+    CHECK(y.data == x.data);
+  }
+}
+
+TEST_CASE("a batch that the file fixes is any batch", "[fast]") {
+  const ImportedModel model = ModelWriter()
+                                  .input("x", {1, 2, 6})
+                                  .integers("target", {2}, {1, 12})
+                                  .node("Reshape", {"x", "target"}, {"y"})
+                                  .output("y")
+                                  .import();
+  CHECK(run(model, test::random_tensor({5, 2, 6}, 4)).shape == Shape{5, 12});
+}
+
+TEST_CASE("Gemm and MatMul become linear layers with and without bias", "[fast]") {
+  const std::vector<float> w = numbers(3 * 4, 5), b = numbers(3, 6), v = numbers(3 * 2, 7);
+  const ImportedModel model =
+      ModelWriter()
+          .input("x", {-1, 4})
+          .floats("fc.weight", {3, 4}, w)
+          .floats("fc.bias", {3}, b)
+          .floats("v", {3, 2}, v)
+          .node("Gemm", {"x", "fc.weight", "fc.bias"}, {"y"},
+                {test::attribute("transB", std::int64_t{1})})
+          .node("MatMul", {"y", "v"}, {"z"}, {}, "/head/MatMul")
+          .output("z")
+          .import();
+  CHECK(gemm_layer_names(model.graph) == std::vector<std::string>{"fc", "head.MatMul"});
+  const Tensor x = test::random_tensor({2, 4}, 8);
+  const Tensor z = run(model, x);
+  for (int n = 0; n < 2; ++n) {
+    for (int j = 0; j < 2; ++j) {
+      double sum = 0;
+      for (int o = 0; o < 3; ++o) {
+        double y = b[o];
+        for (int i = 0; i < 4; ++i) y += double{w[o * 4 + i]} * x.data[n * 4 + i];
+        sum += y * v[o * 2 + j];
+      }
+      CHECK(z.data[n * 2 + j] == Approx(sum).margin(1e-5));
+    }
+  }
+}
+
+TEST_CASE("a decomposed GELU computes x Phi(x)", "[fast]") {
+  const ImportedModel model = ModelWriter()
+                                  .input("x", {-1, 5})
+                                  .floats("root", {}, {1.4142135381698608f})
+                                  .floats("one", {}, {1})
+                                  .floats("half", {}, {0.5f})
+                                  .node("Div", {"x", "root"}, {"a"})
+                                  .node("Erf", {"a"}, {"b"})
+                                  .node("Add", {"b", "one"}, {"c"})
+                                  .node("Mul", {"x", "c"}, {"d"})
+                                  .node("Mul", {"d", "half"}, {"y"})
+                                  .output("y")
+                                  .import();
+  Tensor x({1, 5});
+  x.data = {-3, -0.5f, 0, 0.75f, 2};
+  const Tensor y = run(model, x);
+  for (int i = 0; i < 5; ++i)
+    CHECK(y.data[i] ==
+          Approx(x.data[i] * (1 + std::erf(x.data[i] / std::sqrt(2.0))) / 2).margin(1e-6));
+}
+
+TEST_CASE("constants of channels broadcast over images", "[fast]") {
+  const ImportedModel model = ModelWriter()
+                                  .input("x", {-1, 2, 3, 3})
+                                  .floats("scale", {2, 1, 1}, {2, 3})
+                                  .node("Mul", {"x", "scale"}, {"a"})
+                                  .node("GlobalAveragePool", {"a"}, {"b"})
+                                  .node("Flatten", {"b"}, {"y"})
+                                  .output("y")
+                                  .import();
+  const Tensor y = run(model, Tensor({1, 3, 3, 2}, 1));
+  CHECK(y.shape == Shape{1, 2});
+  CHECK(y.data == std::vector<float>{2, 3});
+}
+
+TEST_CASE("bounds of Clip are inputs or attributes by operator set", "[fast]") {
+  const ImportedModel inputs = ModelWriter()
+                                   .input("x", {-1, 3})
+                                   .floats("low", {}, {0})
+                                   .floats("high", {}, {6})
+                                   .node("Clip", {"x", "low", "high"}, {"y"})
+                                   .output("y")
+                                   .import();
+  const ImportedModel attributes =
+      ModelWriter()
+          .input("x", {-1, 3})
+          .node("Clip", {"x"}, {"y"}, {test::attribute("min", 0.0f), test::attribute("max", 6.0f)})
+          .output("y")
+          .import(7);
+  Tensor x({1, 3});
+  x.data = {-1, 3, 9};
+  CHECK(run(inputs, x).data == std::vector<float>{0, 3, 6});
+  CHECK(run(attributes, x).data == std::vector<float>{0, 3, 6});
+}
+
+TEST_CASE("an unsupported operator is named with its node and what is supported", "[fast]") {
+  const std::string message = message_of(ModelWriter()
+                                             .input("x", {-1, 3})
+                                             .node("Einsum", {"x"}, {"y"}, {}, "/blocks/Einsum")
+                                             .output("y"));
+  INFO(message);
+  CHECK(message.find("m.onnx: byte ") != std::string::npos);
+  CHECK(message.find("node '/blocks/Einsum' (Einsum)") != std::string::npos);
+  CHECK(message.find("Conv, ConstantOfShape") == std::string::npos);
+  CHECK(message.find("MatMul, Max, MaxPool") != std::string::npos);
+}
+
+TEST_CASE("models that make no sense are refused", "[fast]") {
+  CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"nowhere"}, {"y"}).output("y"))
+            .find("expected input 'nowhere' to be made before") != std::string::npos);
+  CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"x"}, {"y"}).output("z"))
+            .find("output 'z' is made by no node") != std::string::npos);
+  CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"x"}, {"y"}))
+            .find("expected a graph with an output") != std::string::npos);
+  CHECK(message_of(ModelWriter().floats("w", {1}, {1}).node("Relu", {"w"}, {"y"}).output("y"))
+            .find("expected a graph with an input") != std::string::npos);
+  CHECK(message_of(ModelWriter().input("x", {-1, -1}).node("Relu", {"x"}, {"y"}).output("y"))
+            .find("axis 1 (symbol) has no extent") != std::string::npos);
+  CHECK(message_of(ModelWriter()
+                       .input("x", {-1, 3})
+                       .integers("many", {2}, {1 << 30, 1 << 10})
+                       .node("ConstantOfShape", {"many"}, {"c"})
+                       .output("c"))
+            .find("more memory") != std::string::npos);
+}
+
+TEST_CASE("constants that double and double are refused before memory is taken", "[fast]") {
+  ModelWriter writer;
+  writer.input("x", {-1, 3}).integers("c0", {4}, {1, 2, 3, 4});
+  for (int i = 0; i < 60; ++i) {
+    const std::string from = "c" + std::to_string(i), to = "c" + std::to_string(i + 1);
+    writer.node("Concat", {from, from}, {to}, {test::attribute("axis", std::int64_t{0})});
+  }
+  CHECK(message_of(writer.output("c60")).find("more memory") != std::string::npos);
+}
+
+constexpr const char* kResNet = NUMEMU_SHARED "/models/resnet20-cifar10.onnx";
+
+TEST_CASE("ResNet-20 classifies the first test images as published", "[fast][shared]") {
+  const ImportedModel model = load_onnx(kResNet);
+  CHECK(model.graph.parameter_count() == 269'722);  // of the convolutions, norms and classifier
+  CHECK(gemm_layer_names(model.graph).size() == 20);
+  CHECK(gemm_layer_names(model.graph)[1] == "layer1.0.conv1");
+  const Dataset data = load_dataset("cifar10:" NUMEMU_SHARED "/data/cifar10", "");
+  Numerics numerics;
+  const Evaluation seen = evaluate(model.graph, data, Split::test, 512, numerics);
+  // 81.03 % of all 10,000 (slow test); of the first 512 within four standard errors.
+  CHECK(std::fabs(static_cast<double>(seen.correct) / 512 - 0.8103) < 4 * 0.0174);
+}
+
+TEST_CASE("ResNet-20 is right on 81.03 % of the test images", "[slow][shared]") {
+  ImportedModel model = load_onnx(kResNet);
+  const Dataset data = load_dataset("cifar10:" NUMEMU_SHARED "/data/cifar10", "");
+  Numerics numerics;
+  const Evaluation seen = evaluate(model.graph, data, Split::test, 0, numerics);
+  CHECK(std::abs(seen.correct - 8103) <= 2);
+  // Folding the norms moves roundings, not the network.
+  CHECK(fold_batch_norm(model.graph) == 19);
+  const Evaluation folded = evaluate(model.graph, data, Split::test, 0, numerics);
+  CHECK(std::abs(folded.correct - 8103) <= 2);
+}
+
+}  // namespace
+}  // namespace numemu::net

@@ -1,0 +1,178 @@
+// Batch normalisation: both statistics, ghost batches, running values, inference, threads.
+#include "emu/net/ops/batch_norm.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+
+struct Rule final : Numerics {
+  explicit Rule(NormRule r) : rule(r) {}
+  NormRule norm(std::string_view) override { return rule; }
+  NormRule rule;
+};
+
+constexpr std::int64_t kChannels = 3;
+constexpr double kEpsilon = 0.03125;
+
+// y of x [samples, pixels, channels] with statistics of each `group` samples.
+test::Doubles normalised(const std::vector<test::Doubles>& arguments, std::int64_t samples,
+                         std::int64_t pixels, std::int64_t group, bool range) {
+  const test::Doubles& x = arguments[0];
+  test::Doubles y(x.size());
+  for (std::int64_t first = 0; first < samples; first += group) {
+    const std::int64_t begin = first * pixels, end = std::min(samples, first + group) * pixels;
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      const double n = static_cast<double>(end - begin);
+      double mean = 0, variance = 0, low = 1e9, high = -1e9;
+      for (std::int64_t r = begin; r < end; ++r) mean += x[r * kChannels + c] / n;
+      for (std::int64_t r = begin; r < end; ++r) {
+        const double v = x[r * kChannels + c];
+        variance += (v - mean) * (v - mean) / n;
+        low = std::min(low, v);
+        high = std::max(high, v);
+      }
+      if (range) variance = (high - low) * (high - low) / (2 * std::log(n));
+      for (std::int64_t r = begin; r < end; ++r) {
+        y[r * kChannels + c] =
+            (x[r * kChannels + c] - mean) / std::sqrt(variance + kEpsilon) * arguments[1][c] +
+            arguments[2][c];
+      }
+    }
+  }
+  return y;
+}
+
+TEST_CASE("batch_norm and its gradients through every kind of statistics", "[fast]") {
+  // 40 values per channel, 0.04 apart in a scrambled order: the ends of ranges are no ties.
+  Tensor x({5, 2, 4, kChannels});
+  for (int i = 0; i < 120; ++i)
+    x.data[i] = static_cast<float>(i / 3 * 17 % 40 - 20) * 0.046875f + static_cast<float>(i % 3);
+  for (const std::int64_t ghost : {0, 2, 8}) {
+    for (const bool range : {false, true}) {
+      const std::int64_t group = ghost == 0 ? 5 : ghost;
+      Rule rule({range ? NormRule::Statistic::range : NormRule::Statistic::variance, ghost});
+      BatchNorm op({.channels = kChannels, .epsilon = kEpsilon});
+      const auto reference = [&](const std::vector<test::Doubles>& arguments) {
+        return normalised(arguments, 5, 8, group, range);
+      };
+      CAPTURE(ghost, range);
+      // Sums of 40 terms below 4; a and b are rounded to float32 and so are the saved statistics.
+      constexpr double kTolerance = 40 * 4 * 0x1p-23;
+      constexpr double kThird = 40;
+      test::check_op(op, {x}, reference, kTolerance, {.third = kThird}, &rule);
+    }
+  }
+}
+
+TEST_CASE("batch_norm by range is that of the published example", "[fast]") {
+  BatchNorm op({.channels = 1, .epsilon = 1e-12});
+  Tensor x({8, 1});
+  x.data = {.5, -1, 2, 0, 1.5, -.5, 1, .5};
+  Rule rule({NormRule::Statistic::range, 0});
+  const Tensor y = test::run_op(op, {x}, rule).output;
+  const std::vector<double> expected{0,        -1.019667, 1.019667, -0.339889,
+                                     0.679778, -0.679778, 0.339889, 0};
+  for (int i = 0; i < 8; ++i) CHECK(y.data[i] == Approx(expected[i]).margin(1e-6));
+}
+
+TEST_CASE("batch_norm moves the running statistics group by group", "[fast]") {
+  const Tensor x = test::random_tensor({6, 4, kChannels}, 3);
+  for (const std::int64_t ghost : {0, 3}) {
+    Rule rule({NormRule::Statistic::variance, ghost});
+    BatchNorm op({.channels = kChannels, .momentum = 0.25});
+    op.parameters()[2].value = test::random_tensor({kChannels}, 4);
+    const test::OpResult result = test::run_op(op, {x}, rule);
+    REQUIRE(result.buffers.size() == 2);
+    CHECK(result.buffers[0].parameter == 2);
+    CHECK(result.buffers[1].parameter == 3);
+    const int rows = ghost == 0 ? 24 : 12;
+    for (int c = 0; c < kChannels; ++c) {
+      double mean = op.parameters()[2].value.data[c], variance = 1;
+      for (int first = 0; first < 24; first += rows) {
+        double m = 0, v = 0;
+        for (int r = first; r < first + rows; ++r) m += x.data[r * kChannels + c] / double(rows);
+        for (int r = first; r < first + rows; ++r)
+          v += std::pow(x.data[r * kChannels + c] - m, 2) / (rows - 1);
+        mean = 0.75 * mean + 0.25 * m;
+        variance = 0.75 * variance + 0.25 * v;
+      }
+      constexpr double kRounding = 0x1p-24;  // of numbers below 1 to float32
+      CHECK(result.buffers[0].value.data[c] == Approx(mean).margin(kRounding).epsilon(0));
+      CHECK(result.buffers[1].value.data[c] == Approx(variance).margin(kRounding).epsilon(0));
+    }
+  }
+}
+
+TEST_CASE("batch_norm in inference is one multiplication and one addition", "[fast]") {
+  BatchNorm op({.channels = 2, .epsilon = 0.5});
+  op.parameters()[0].value.data = {3, 0.1f};
+  op.parameters()[1].value.data = {-1, 0.7f};
+  op.parameters()[2].value.data = {0.3f, 5};
+  op.parameters()[3].value.data = {0.25f, 9};
+  const Tensor x = test::random_tensor({7, 3, 2}, 5);
+  Tensor y(x.shape);
+  Rule rule({NormRule::Statistic::range, 1});  // concerns training alone
+  const std::vector<const Tensor*> inputs{&x};
+  op.forward({"bn", rule}, inputs, y);
+  for (int i = 0; i < 42; ++i) {
+    const int c = i % 2;
+    const auto at = [&](int p) -> double { return op.parameters()[p].value.data[c]; };
+    const double slope = at(0) * (1 / std::sqrt(at(3) + 0.5));
+    const auto a = static_cast<float>(slope), b = static_cast<float>(at(1) - at(2) * slope);
+    const float product = x.data[i] * a;
+    CHECK(y.data[i] == product + b);
+  }
+}
+
+TEST_CASE("batch_norm has the same bits on any number of threads", "[fast]") {
+  const Tensor x = test::random_tensor({10, 20, 30, kChannels}, 6);
+  for (const auto statistic : {NormRule::Statistic::variance, NormRule::Statistic::range}) {
+    for (const std::int64_t ghost : {0, 4}) {
+      Rule rule({statistic, ghost});
+      test::check_threads(BatchNorm({.channels = kChannels}), {x}, &rule);
+    }
+  }
+}
+
+TEST_CASE("batch_norm keeps NaN to its channel, as the neutral one", "[fast]") {
+  Tensor x = test::random_tensor({4, 2}, 7);
+  x.data[3] = kAnyNan;
+  Numerics numerics;
+  const test::OpResult result = test::run_op(BatchNorm({.channels = 2}), {x}, numerics);
+  for (int i = 0; i < 8; ++i) {
+    CHECK(std::isfinite(result.output.data[i]) == (i % 2 == 0));
+    CHECK(std::isfinite(result.grad_inputs[0].data[i]) == (i % 2 == 0));
+    if (i % 2 == 1) CHECK(test::bits(result.output)[i] == 0x7fc00000);
+  }
+  x.data[3] = kInfinity;
+  CHECK(test::bits(test::run_op(BatchNorm({.channels = 2}), {x}, numerics).output)[3] ==
+        0x7fc00000);
+}
+
+TEST_CASE("batch_norm refuses single values and other shapes and options", "[fast]") {
+  Numerics numerics;
+  const BatchNorm op({.channels = 2});
+  CHECK_THROWS_WITH(test::run_op(op, {Tensor({1, 2})}, numerics),
+                    Catch::Contains("layer") && Catch::Contains("at least 2 values"));
+  Rule rule({NormRule::Statistic::variance, 2});
+  CHECK_THROWS_WITH(test::run_op(op, {Tensor({3, 2})}, rule), Catch::Contains("got 1"));
+  const std::vector<Shape> wrong{{4, 3}};
+  CHECK_THROWS_WITH(op.output_shape(wrong),
+                    Catch::Contains("batch_norm") && Catch::Contains("[4, 3]"));
+  CHECK_THROWS_AS(BatchNorm({.channels = 0}), Error);
+  CHECK_THROWS_AS(BatchNorm({.momentum = 1.5}), Error);
+}
+
+}  // namespace
+}  // namespace numemu::net

@@ -1,0 +1,70 @@
+// Dropout: the mask by its definition, its rate, backward, inference, threads.
+#include "emu/net/ops/dropout.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+
+TEST_CASE("dropout is the mask that its random source gives", "[fast]") {
+  constexpr double kProbability = 0.25;
+  const Dropout op(kProbability);
+  const Tensor x({1, 2001}, 3);  // the last random block is used in part
+  Numerics numerics;
+  const test::OpResult result = test::run_op(op, {x}, numerics);
+  const RandomSource source{0, Stream::dropout, tensor_word("layer/mask/0/dropout"), 0};
+  const float scale = static_cast<float>(1 / 0.75);
+  int kept = 0;
+  for (int i = 0; i < 2001; ++i) {
+    const bool keep = source.uniform(i) >= kProbability;
+    kept += keep;
+    REQUIRE(result.output.data[i] == (keep ? 3 * scale : 0));
+    REQUIRE(result.grad_inputs[0].data[i] == (keep ? result.grad_output.data[i] * scale : 0));
+  }
+  // 5 standard errors of a binomial count of 2001 at 3/4: 5 sqrt(2000 * 3 / 16).
+  CHECK(std::abs(kept - 1500) < 97);
+}
+
+TEST_CASE("dropout depends on seed and step and layer while inference and rate 0 leave all",
+          "[fast]") {
+  const Dropout op(0.5);
+  const Tensor x = test::random_tensor({500}, 1);
+  const std::vector<const Tensor*> inputs{&x};
+  Numerics numerics;
+  const auto run = [&](const OpCall& call, const Dropout& dropout) {
+    Tensor y(x.shape);
+    dropout.forward(call, inputs, y);
+    return y.data;
+  };
+  const std::vector<float> base = run({"a", numerics, Phase::training, 1, 2}, op);
+  CHECK(run({"a", numerics, Phase::training, 1, 2}, op) == base);
+  CHECK(run({"b", numerics, Phase::training, 1, 2}, op) != base);
+  CHECK(run({"a", numerics, Phase::training, 2, 2}, op) != base);
+  CHECK(run({"a", numerics, Phase::training, 1, 3}, op) != base);
+  CHECK(run({"a", numerics}, op) == x.data);
+  CHECK(run({"a", numerics, Phase::training}, Dropout(0)) == x.data);
+  test::check_threads(op, {test::random_tensor({20000}, 4)});
+}
+
+TEST_CASE("dropout keeps one NaN and refuses impossible probabilities", "[fast]") {
+  Numerics numerics;
+  for (const std::uint32_t y :
+       test::bits(test::run_op(Dropout(0.5), {Tensor({64}, kAnyNan)}, numerics).output))
+    CHECK((y == 0x7fc00000 || y == 0));
+  CHECK_THROWS_WITH(Dropout(1), Catch::Contains("probability"));
+  CHECK_THROWS_WITH(Dropout(-0.1), Catch::Contains("probability"));
+  CHECK_THROWS_AS(Dropout(double{kInfinity}), Error);
+}
+
+}  // namespace
+}  // namespace numemu::net

@@ -1,0 +1,91 @@
+// log_softmax: values, gradients, every axis, masked rows, special values, threads.
+#include "emu/net/ops/log_softmax.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+
+TEST_CASE("log_softmax and its gradient along every axis", "[fast]") {
+  Tensor x = test::random_tensor({3, 4, 5}, 1);
+  for (float& v : x.data) v *= 3;
+  const std::int64_t lengths[] = {3, 4, 5}, strides[] = {20, 5, 1};
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t length = lengths[axis], stride = strides[axis];
+    const auto reference = [&](const std::vector<test::Doubles>& arguments) {
+      test::Doubles y(60);
+      for (std::int64_t k = 0; k < 60; ++k) {
+        const std::int64_t start = k - k / stride % length * stride;
+        const auto at = [&](std::int64_t i) { return start + i * stride; };
+        double sum = 0;
+        for (std::int64_t i = 0; i < length; ++i) sum += std::exp(arguments[0][at(i)]);
+        const std::int64_t i = k / stride % length;
+        y[k] = arguments[0][at(i)] - std::log(sum);
+      }
+      return y;
+    };
+    // Results are below 9, gradients sum 5 terms; each is rounded a few times.
+    constexpr double kTolerance = 9 * 8 * 0x1p-24;
+    constexpr double kThird = 5;  // of 5 terms, each derivative of a softmax at most 1
+    LogSoftmax op(axis), same(axis - 3);
+    test::check_op(op, {x}, reference, kTolerance, {.third = kThird});
+    Numerics numerics;
+    CHECK(test::bits(test::run_op(same, {x}, numerics).output) ==
+          test::bits(test::run_op(op, {x}, numerics).output));
+  }
+}
+
+TEST_CASE("log_softmax of masked rows and special values", "[fast]") {
+  Tensor x({5, 3});
+  x.data = {0, -kInfinity, 0, -kInfinity, -kInfinity, -kInfinity, kAnyNan, 1,
+            2, kInfinity,  1, 2,          1e38f,      -1e38f,     1e38f};
+  Numerics numerics;
+  const test::OpResult result = test::run_op(LogSoftmax(), {x}, numerics);
+  const Tensor& y = result.output;
+  constexpr std::uint32_t kNeutral = 0x7fc00000;
+  const std::uint32_t half = std::bit_cast<std::uint32_t>(-0.693147181f);
+  const std::uint32_t none = 0xff800000;
+  const std::uint32_t least = std::bit_cast<std::uint32_t>(-2e38f);
+  CHECK(test::bits(y) == std::vector<std::uint32_t>{half, none, half, kNeutral, kNeutral, kNeutral,
+                                                    kNeutral, kNeutral, kNeutral, kNeutral,
+                                                    kNeutral, kNeutral, half, least, half});
+  for (int i = 0; i < 3; ++i) CHECK(std::isfinite(result.grad_inputs[0].data[i]));
+}
+
+TEST_CASE("log_softmax has the same bits on any number of threads and along a strided axis",
+          "[fast]") {
+  const Tensor x = test::random_tensor({100, 130}, 3);
+  test::check_threads(LogSoftmax(), {x});
+  test::check_threads(LogSoftmax(0), {x});
+  Tensor transposed({130, 100});
+  for (int i = 0; i < 100; ++i) {
+    for (int k = 0; k < 130; ++k) transposed.data[k * 100 + i] = x.data[i * 130 + k];
+  }
+  Numerics numerics;
+  const Tensor y = test::run_op(LogSoftmax(1), {x}, numerics).output;
+  const Tensor t = test::run_op(LogSoftmax(0), {transposed}, numerics).output;
+  for (int i = 0; i < 100; ++i) {
+    for (int k = 0; k < 130; ++k) REQUIRE(t.data[k * 100 + i] == y.data[i * 130 + k]);
+  }
+}
+
+TEST_CASE("log_softmax refuses axes that are not there or empty", "[fast]") {
+  const std::vector<Shape> two{{2, 3}}, empty{{2, 0}}, none;
+  CHECK_THROWS_WITH(LogSoftmax(2).output_shape(two),
+                    Catch::Contains("log_softmax") && Catch::Contains("[2, 3]"));
+  CHECK_THROWS_WITH(LogSoftmax(-3).output_shape(two), Catch::Contains("axis -3"));
+  CHECK_THROWS_WITH(LogSoftmax().output_shape(empty), Catch::Contains("[2, 0]"));
+  CHECK_THROWS_WITH(LogSoftmax().output_shape(none), Catch::Contains("one input"));
+}
+
+}  // namespace
+}  // namespace numemu::net

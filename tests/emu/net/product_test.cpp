@@ -1,0 +1,54 @@
+// One unit over the matrices of a stack.
+#include "emu/net/product.hpp"
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/policies/recipe/by_hand.hpp"
+
+using namespace numemu;
+using namespace numemu::policies::test;
+
+TEST_CASE("every matrix of a stack is multiplied with its own or the shared one", "[fast]") {
+  const unit::Unit& unit = unit::find_unit("f32.sequential");
+  const Format& float32 = find_format("float32");
+  const net::Tensor a = noise({2, 4, 3, 6}, 1), own = noise({2, 5, 3, 6}, 2),
+                    one = noise({5, 6}, 3);
+  const unit::Gather ga = unit::Gather::matrix(4, 6), gb = unit::Gather::matrix(5, 6);
+  for (const bool shared : {false, true}) {
+    net::Tensor d({2, 4, 3, 5});
+    net::Product p;
+    p.layer = "heads";
+    p.m = 4;
+    p.n = 5;
+    p.k = 6;
+    p.a = {&a, &ga, net::Role::activation, {.outer = 2, .inner = 3, .width = 6}};
+    p.b = {&own, &gb, net::Role::activation, {.outer = 2, .inner = 3, .width = 6}};
+    if (shared) p.b = {&one, &gb, net::Role::weight, {.width = 6}};
+    p.d = d.data.data();
+    p.d_stack = {.outer = 2, .inner = 3, .width = 5};
+    net::multiply(unit, p, {&float32, a.data.data()}, {&float32, p.b.source->data.data()});
+    for (std::int64_t i = 0; i < 6; ++i) {
+      const auto matrix = [&](const net::ProductSide& side, std::int64_t rows) {
+        return gathered(side, i, rows, p.k, 0.0f,
+                        [&](std::int64_t e) { return side.source->data[e]; });
+      };
+      CHECK(differences(result_of(p, i), product_of(unit, p, matrix(p.a, 4), matrix(p.b, 5))) == 0);
+    }
+    p.d_stack.outer = 3;
+    CHECK_THROWS_WITH(
+        net::multiply(unit, p, {&float32, a.data.data()}, {&float32, p.b.source->data.data()}),
+        Catch::Contains("heads") && Catch::Contains("stack"));
+  }
+}
+
+TEST_CASE("a reader of stacks copies only what lies apart", "[fast]") {
+  const std::vector<std::uint8_t> data = {0, 1, 2, 3, 4, 5, 6, 7};
+  net::StackReader apart({.outer = 2, .inner = 2}, 2, 1, data.data());
+  const auto at = [&](std::int64_t b, int i) { return static_cast<int>(apart.at(b)[i]); };
+  CHECK(at(0, 0) == 0);
+  CHECK(at(0, 1) == 2);
+  CHECK(at(3, 0) == 5);
+  CHECK(at(3, 1) == 7);
+  net::StackReader together({.outer = 4}, 2, 1, data.data());
+  CHECK(static_cast<const void*>(together.at(1)) == data.data() + 2);
+}

@@ -1,0 +1,74 @@
+// Every option is checked by name and told apart in the text that identifies a run.
+#include "emu/net/train/options.hpp"
+
+#include <limits>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+
+namespace numemu::net {
+namespace {
+
+// One change per option, to a value that is allowed.
+const std::vector<std::pair<std::string, void (*)(TrainOptions&)>> kChanges = {
+    {"optimizer", [](TrainOptions& o) { o.optimizer = "sgd"; }},
+    {"schedule", [](TrainOptions& o) { o.schedule = "step"; }},
+    {"learning_rate", [](TrainOptions& o) { o.learning_rate *= 1 + 0x1p-52; }},
+    {"warmup", [](TrainOptions& o) { o.warmup = 1; }},
+    {"momentum", [](TrainOptions& o) { o.momentum = 0.5; }},
+    {"nesterov", [](TrainOptions& o) { o.nesterov = true; }},
+    {"beta1", [](TrainOptions& o) { o.beta1 = 0.5; }},
+    {"beta2", [](TrainOptions& o) { o.beta2 = 0.5; }},
+    {"epsilon", [](TrainOptions& o) { o.epsilon = 1; }},
+    {"weight_decay", [](TrainOptions& o) { o.weight_decay = 1; }},
+    {"clip", [](TrainOptions& o) { o.clip = 1; }},
+    {"epochs", [](TrainOptions& o) { o.epochs = 1; }},
+    {"patience", [](TrainOptions& o) { o.patience = 1; }},
+    {"batch", [](TrainOptions& o) { o.batch = 1; }},
+    {"augment", [](TrainOptions& o) { o.augment.shift = 1; }},
+    {"augment", [](TrainOptions& o) { o.augment.flip = true; }},
+    {"augment", [](TrainOptions& o) { o.augment.crop = 1; }},
+    {"seed", [](TrainOptions& o) { o.seed = 1; }},
+};
+
+TEST_CASE("a change of any option changes its own text and no other", "[fast]") {
+  const auto usual = described({});
+  for (const auto& [name, change] : kChanges) {
+    TrainOptions options;
+    change(options);
+    CHECK_NOTHROW(check(options));
+    const auto text = described(options);
+    REQUIRE(text.size() == usual.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      INFO(name << " " << text[i].first);
+      CHECK(text[i].first == usual[i].first);
+      CHECK((text[i].second != usual[i].second) == (text[i].first == name));
+    }
+  }
+}
+
+TEST_CASE("wrong options are refused by name", "[fast]") {
+  const auto refuses = [](auto change, const char* text) {
+    TrainOptions options;
+    change(options);
+    CHECK_THROWS_WITH(check(options), Catch::Contains(text));
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CHECK_NOTHROW(check(TrainOptions{}));
+  refuses([](TrainOptions& o) { o.optimizer = "sdg"; }, "'sgd'");
+  refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
+  refuses([](TrainOptions& o) { o.learning_rate = kInfinity; }, "learning_rate");
+  refuses([](TrainOptions& o) { o.warmup = -1; }, "warmup");
+  refuses([](TrainOptions& o) { o.momentum = 1; }, "momentum");
+  refuses([](TrainOptions& o) { o.beta1 = 1; }, "beta1");
+  refuses([](TrainOptions& o) { o.beta2 = -0.1; }, "beta2");
+  refuses([](TrainOptions& o) { o.epsilon = 0; }, "epsilon");
+  refuses([](TrainOptions& o) { o.weight_decay = kInfinity; }, "weight_decay");
+  refuses([](TrainOptions& o) { o.clip = -1; }, "clip");
+  refuses([](TrainOptions& o) { o.epochs = -1; }, "epochs");
+  refuses([](TrainOptions& o) { o.patience = -1; }, "patience");
+  refuses([](TrainOptions& o) { o.batch = 0; }, "batch");
+}
+
+}  // namespace
+}  // namespace numemu::net

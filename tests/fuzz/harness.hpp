@@ -1,0 +1,48 @@
+// What every fuzz target shares: the input becomes a file, and whatever the loader does other than
+// load it or throw numemu::Error within its memory is a finding.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace numemu::fuzz {
+
+/// What a loader may have allocated at any time: 64 bytes for one of the input and `allowance`. The
+/// promise is 16 MiB; loaders that inflate nothing are held to less, because most inputs are too
+/// small for 64 times their size to matter beside 16 MiB.
+inline constexpr std::int64_t kExpansion = 64;
+inline constexpr std::int64_t kPromised = 16 << 20, kTight = 4 << 20;
+
+/// A file in memory that loaders open by its path.
+class InputFile {
+ public:
+  InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  ~InputFile();
+  void write(std::string_view bytes);
+  const std::string& path() const { return path_; }
+
+ private:
+  int file_;
+  std::string path_;
+};
+
+/// The input as text.
+std::string_view text_of(const std::uint8_t* data, std::size_t size);
+
+/// Runs `load`; true where it loads, false where it throws Error. Anything else (another exception,
+/// an Error of several lines, more memory than 64 * size + allowance) is reported and ends the
+/// program by `finding`.
+bool run(std::size_t size, std::int64_t allowance, const std::function<void()>& load);
+
+/// Set by run(): whether the last input loaded, and the most bytes that were allocated
+/// at a time.
+extern bool loaded;
+extern std::int64_t taken;
+/// Ends the program after a finding; std::abort, which a fuzzer recognises, unless replaced.
+extern void (*finding)();
+
+}  // namespace numemu::fuzz

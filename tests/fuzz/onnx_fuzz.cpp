@@ -1,0 +1,29 @@
+// ONNX files: every record is made, every tensor converted.
+#include "emu/net/model/onnx_file.hpp"
+#include "tests/fuzz/harness.hpp"
+
+namespace {
+
+void convert(const numemu::net::OnnxTensor& tensor) {
+  numemu::net::to_floats(tensor);
+  if (is_integer(tensor.type)) numemu::net::to_integers(tensor);
+}
+
+void load(const std::string& path) {
+  const numemu::net::OnnxModel model = numemu::net::read_onnx(path);
+  for (const auto& tensor : model.graph.initializers) convert(tensor);
+  for (const auto& node : model.graph.nodes) {
+    for (const auto& attribute : node.attributes) {
+      if (attribute.tensor) convert(*attribute.tensor);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static numemu::fuzz::InputFile file;
+  file.write(numemu::fuzz::text_of(data, size));
+  numemu::fuzz::run(size, numemu::fuzz::kTight, [] { load(file.path()); });
+  return 0;
+}

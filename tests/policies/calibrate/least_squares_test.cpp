@@ -1,0 +1,166 @@
+// Least squares against Eigen's QR, masks, priors, and a convolution's rows through its gather.
+#include "policies/calibrate/least_squares.hpp"
+
+#include <omp.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <limits>
+
+#include "emu/net/ops/conv2d.hpp"
+#include "formats/error.hpp"
+#include "formats/random.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+namespace {
+
+// Normal equations square the condition number (below 100 here); weights are rounded to float32.
+constexpr double kWeightError = 1e-6;
+
+std::vector<float> uniform(std::int64_t n, std::uint64_t seed) {
+  RandomSource random;
+  random.seed = seed;
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < n; ++i)
+    x.push_back(static_cast<float>(
+        std::ldexp(static_cast<double>(random.bits(static_cast<std::uint64_t>(i), 32)), -31) - 1));
+  return x;
+}
+
+Eigen::MatrixXd matrix(const std::vector<float>& x, std::int64_t rows, std::int64_t columns) {
+  Eigen::MatrixXd m(rows, columns);
+  for (std::int64_t i = 0; i < rows * columns; ++i) m(i / columns, i % columns) = x[i];
+  return m;
+}
+
+struct Problem {
+  static constexpr std::int64_t kRows = 300, kIn = 12, kOut = 5;
+  std::vector<float> x = uniform(kRows * kIn, 1), y = uniform(kRows * kOut, 2);
+  LeastSquares collected() const {
+    LeastSquares squares(kIn, kOut);
+    squares.add(x.data(), y.data(), kRows);
+    return squares;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("least squares: as QR of the whole system", "[fast]") {
+  const Problem p;
+  const Eigen::MatrixXd x = matrix(p.x, p.kRows, p.kIn), y = matrix(p.y, p.kRows, p.kOut);
+  const Eigen::MatrixXd expected = x.colPivHouseholderQr().solve(y);
+  const LeastSquares squares = p.collected();
+  const std::vector<float> w = squares.solve({.ridge = 0});
+  for (int o = 0; o < p.kOut; ++o)
+    for (int i = 0; i < p.kIn; ++i)
+      CHECK(w[o * p.kIn + i] == Approx(expected(i, o)).margin(kWeightError));
+  const double residual = (x * matrix(w, p.kOut, p.kIn).transpose() - y).squaredNorm();
+  CHECK(squares.squared_error(w.data()) == Approx(residual));
+  CHECK(squares.rows() == p.kRows);
+}
+
+TEST_CASE("least squares: a mask leaves entries out", "[fast]") {
+  const Problem p;
+  std::vector<std::uint8_t> mask(p.kOut * p.kIn);
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 0 && i / p.kIn != 4;
+  const std::vector<float> w = p.collected().solve({.ridge = 0, .mask = mask.data()});
+  for (int o = 0; o < p.kOut; ++o) {
+    std::vector<int> kept;
+    for (int i = 0; i < p.kIn; ++i) {
+      if (mask[o * p.kIn + i]) kept.push_back(i);
+      if (!mask[o * p.kIn + i]) CHECK(w[o * p.kIn + i] == 0);
+    }
+    if (kept.empty()) continue;
+    Eigen::MatrixXd x(p.kRows, static_cast<int>(kept.size()));
+    for (int j = 0; j < x.cols(); ++j) x.col(j) = matrix(p.x, p.kRows, p.kIn).col(kept[j]);
+    const Eigen::VectorXd expected =
+        x.colPivHouseholderQr().solve(matrix(p.y, p.kRows, p.kOut).col(o));
+    for (int j = 0; j < x.cols(); ++j)
+      CHECK(w[o * p.kIn + kept[j]] == Approx(expected(j)).margin(kWeightError));
+  }
+}
+
+TEST_CASE("least squares: the ridge pulls to the prior", "[fast]") {
+  const Problem p;
+  const std::vector<float> prior = uniform(p.kOut * p.kIn, 3);
+  const LeastSquares squares = p.collected();
+  const std::vector<float> near = squares.solve({.ridge = 1e9, .prior = prior.data()});
+  for (std::size_t i = 0; i < prior.size(); ++i) CHECK(near[i] == Approx(prior[i]).margin(1e-6));
+  // The augmented system [X; sqrt(ridge) I] w = [y; sqrt(ridge) prior].
+  const Eigen::MatrixXd x = matrix(p.x, p.kRows, p.kIn);
+  const double ridge = 0.1 * (x.transpose() * x).trace() / p.kIn;
+  Eigen::MatrixXd augmented(p.kRows + p.kIn, p.kIn), y(p.kRows + p.kIn, p.kOut);
+  augmented << x, std::sqrt(ridge) * Eigen::MatrixXd::Identity(p.kIn, p.kIn);
+  y << matrix(p.y, p.kRows, p.kOut), std::sqrt(ridge) * matrix(prior, p.kOut, p.kIn).transpose();
+  const Eigen::MatrixXd expected = augmented.colPivHouseholderQr().solve(y);
+  const std::vector<float> w = squares.solve({.ridge = 0.1, .prior = prior.data()});
+  for (int o = 0; o < p.kOut; ++o)
+    for (int i = 0; i < p.kIn; ++i)
+      CHECK(w[o * p.kIn + i] == Approx(expected(i, o)).margin(kWeightError));
+}
+
+TEST_CASE("least squares: the same bits for any cut of the rows and any threads", "[fast]") {
+  constexpr std::int64_t kRows = 300, kIn = 80, kOut = 3;  // enough for threads
+  const std::vector<float> x = uniform(kRows * kIn, 1), y = uniform(kRows * kOut, 2);
+  const auto solved = [&](std::int64_t cut, int threads) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    LeastSquares squares(kIn, kOut);
+    for (std::int64_t r = 0; r < kRows; r += cut)
+      squares.add(x.data() + r * kIn, y.data() + r * kOut, std::min(cut, kRows - r));
+    omp_set_num_threads(before);
+    return squares.solve();
+  };
+  const std::vector<float> whole = solved(kRows, 1);
+  CHECK(solved(kRows, 3) == whole);
+  CHECK(solved(7, 1) == whole);
+}
+
+TEST_CASE("least squares: what cannot be solved is an error", "[fast]") {
+  LeastSquares twice(2, 1);
+  const float x[] = {1, 1, 2, 2}, y[] = {1, 2};
+  twice.add(x, y, 2);
+  CHECK_THROWS_AS(twice.solve({.ridge = 0}), Error);
+  CHECK_NOTHROW(twice.solve({.ridge = 1e-6}));
+  const float bad[] = {1, std::numeric_limits<float>::infinity()};
+  CHECK_THROWS_AS(twice.add(bad, y, 1), Error);
+  CHECK_THROWS_AS(twice.add(x, bad + 1, 1), Error);
+  LeastSquares empty(3, 1);  // no rows: the prior
+  const float prior[] = {1, 2, 3};
+  CHECK(empty.solve({.prior = prior}) == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("least squares: finds the weights of a convolution from its rows", "[fast]") {
+  net::Conv2dOptions options;
+  options.in_channels = 3;
+  options.out_channels = 4;
+  options.kernel_height = options.kernel_width = 3;
+  options.pad = 1;
+  options.bias = false;
+  net::Conv2d conv(options);
+  const std::vector<float> weights = uniform(4 * 27, 5);
+  conv.parameters()[0].value.data.assign(weights.begin(), weights.end());
+  net::Tensor input({4, 6, 5, 3});
+  const std::vector<float> pixels = uniform(input.size(), 6);
+  input.data.assign(pixels.begin(), pixels.end());
+  /// Float32 numerics that hand every product and its result on.
+  struct Recorder : net::Numerics {
+    LeastSquares squares{27, 4};
+    void product(const net::Product& product) override {
+      net::Numerics::product(product);
+      squares.add(product, 0, product.d);
+    }
+  } recorder;
+  const net::Tensor* inputs[] = {&input};
+  const net::Shape shapes[] = {input.shape};
+  net::Tensor output(conv.output_shape(shapes));
+  conv.forward({"conv", recorder}, inputs, output);
+  CHECK(recorder.squares.rows() == 4 * 6 * 5);
+  const std::vector<float> found = recorder.squares.solve({.ridge = 0});
+  // Outputs are float32 sums of 27 products: relative error 27 * 2^-24.
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    CHECK(found[i] == Approx(weights[i]).margin(1e-5));
+}

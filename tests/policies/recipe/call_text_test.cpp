@@ -1,0 +1,33 @@
+// Names with arguments, and numbers read strictly.
+#include "policies/recipe/call_text.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace numemu::policies;
+
+TEST_CASE("call text: a name and its arguments", "[fast]") {
+  const CallText call = parse_call(" delayed( 16 , mse ) ");
+  CHECK(call.name == "delayed");
+  CHECK(call.arguments == std::vector<std::string>{"16", "mse"});
+  CHECK(parse_call("dynamic").arguments.empty());
+  CHECK(parse_call("dynamic()").arguments == std::vector<std::string>{""});
+  CHECK(parse_call("f(a,)").arguments == std::vector<std::string>{"a", ""});
+}
+
+TEST_CASE("call text: what is no call is a name as a whole", "[fast]") {
+  for (const char* text : {"f(1", "(1)", "f(1)x", ""}) {
+    INFO(text);
+    CHECK(parse_call(text).name == text);
+    CHECK(parse_call(text).arguments.empty());
+  }
+}
+
+TEST_CASE("call text: numbers take the whole text", "[fast]") {
+  CHECK(parse_number("99.9") == 99.9);
+  CHECK(parse_number("1e3") == 1000.0);
+  for (const char* text : {"", "1x", " 1", "inf", "nan", "1e999", "0x10"})
+    CHECK_FALSE(parse_number(text));
+  CHECK(parse_whole("16", 1, 16) == 16);
+  for (const char* text : {"0", "17", "1.0", "-1", "", "1e1", "99999999999999999999"})
+    CHECK_FALSE(parse_whole(text, 1, 16));
+}

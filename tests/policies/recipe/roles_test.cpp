@@ -1,0 +1,85 @@
+// All roles together: names, split gradients, the typed view, patches.
+#include "policies/recipe/roles.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+using Catch::Contains;
+
+namespace {
+
+Json canonical(const std::string& text) {
+  const Json json = parse_json(text, "r.json");
+  return canonical_roles(JsonReader(json, "r.json"));
+}
+LayerRecipe typed(const std::string& text) {
+  LayerRecipe layer;
+  read_roles(canonical(text), layer);
+  return layer;
+}
+
+}  // namespace
+
+TEST_CASE("roles: every role of the schema is there and null by default", "[fast]") {
+  const Json roles = canonical("null");
+  CHECK(role_names() == std::vector<std::string>{"weight", "activation", "gradient", "vector",
+                                                 "output", "saved", "state", "exchange"});
+  CHECK(roles.size() == role_names().size());
+  for (const std::string& name : role_names()) CHECK(roles[name].is_null());
+  CHECK_THROWS_WITH(canonical(R"({"weights": null})"), Contains("did you mean 'weight'"));
+  CHECK_THROWS_WITH(canonical(R"({"weight": "int8"})"), Contains("expected an object"));
+}
+
+TEST_CASE("roles: each role reaches its place in the typed view", "[fast]") {
+  const LayerRecipe layer = typed(
+      R"({"weight": {"format": "int2"}, "activation": {"format": "int3"}, "gradient": {"format": "int4"},
+          "vector": {"format": "int5"}, "output": {"format": "int6"}, "saved": {"format": "int7"},
+          "state": {"format": "int8"}, "exchange": {"format": "mxfp4"}})");
+  CHECK(layer.weight->format->bits == 2);
+  CHECK(layer.activation->format->bits == 3);
+  CHECK(layer.gradient_dgrad->format->bits == 4);
+  CHECK(layer.gradient_wgrad->format->bits == 4);
+  CHECK(layer.vector->format->bits == 5);
+  CHECK(layer.output->format->bits == 6);
+  CHECK(layer.saved->format->bits == 7);
+  CHECK(layer.state->format->bits == 8);
+  CHECK(layer.exchange->block->name == "mxfp4");
+}
+
+TEST_CASE("roles: a gradient may be split", "[fast]") {
+  const char* split = R"({"gradient": {"dgrad": {"format": "int8"}}})";
+  CHECK(typed(split).gradient_dgrad->format->name == "int8");
+  CHECK_FALSE(typed(split).gradient_wgrad);
+  CHECK(canonical(split)["gradient"]["wgrad"].is_null());
+  CHECK_THROWS_WITH(canonical(R"({"gradient": {"dgrad": null, "format": "int8"}})"),
+                    Contains("gradient") && Contains("'format'"));
+  CHECK_THROWS_WITH(canonical(R"({"weight": {"dgrad": {"format": "int8"}}})"), Contains("'dgrad'"));
+}
+
+TEST_CASE("roles: patches replace, merge, and keep what they do not name", "[fast]") {
+  const Json base = canonical(R"({"weight": {"format": "int8", "rounding": "rtz"},
+                                  "gradient": {"format": "int8"}})");
+  const auto patched = [&](const std::string& text) {
+    const Json patch = parse_json(text, "p.json");
+    const Json raw = patched_roles(base, JsonReader(patch, "p.json"));
+    return canonical_roles(JsonReader(raw, "p.json"));
+  };
+  CHECK(patched(R"({"weight": {"format": "int4"}})")["weight"]["rounding"] == "rtz");
+  CHECK(patched(R"({"weight": null})")["weight"].is_null());
+  CHECK(patched(R"({"activation": {"format": "int4"}})")["weight"] == base["weight"]);
+  CHECK(
+      patched(R"({"gradient": {"dgrad": {"format": "int4"}, "wgrad": null}})")["gradient"]["dgrad"]
+                                                                              ["format"] == "int4");
+  CHECK_THROWS_WITH(patched(R"({"weight": "int4"})"),
+                    Contains("weight: expected an object or null"));
+  CHECK(canonical_role_patches(parse_json(R"({"weight": {"format": "e4m3fn"}, "vector": null,
+                           "gradient": {"dgrad": {"format": "e5m2"}, "wgrad": null}})",
+                                          "p")) ==
+        parse_json(R"({"weight": {"format": "float8_e4m3fn"}, "vector": null,
+                       "gradient": {"dgrad": {"format": "float8_e5m2"}, "wgrad": null}})",
+                   "p"));
+}

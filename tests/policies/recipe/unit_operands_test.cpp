@@ -1,0 +1,101 @@
+// Which operands a unit takes: element formats, blocks on scaled units and on float32 ones, sides.
+#include "policies/recipe/unit_operands.hpp"
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+using Catch::Contains;
+
+namespace {
+
+constexpr const char* kMx = "nvidia.b200.tcgen05.e4m3.f32.mx32";
+constexpr const char* kNv = "nvidia.b200.tcgen05.e2m1.f32.nv16";
+constexpr const char* kFp8 = "nvidia.h100.wgmma.e4m3.f32";
+
+std::optional<RolePolicy> element(const char* format) {
+  RolePolicy policy;
+  policy.format = &find_format(format);
+  policy.scale = "absmax";
+  return policy;
+}
+std::optional<RolePolicy> block(const char* format) {
+  RolePolicy policy;
+  policy.block = &find_block_format(format);
+  policy.format = policy.block->element;
+  policy.granularity = Granularity::block;
+  return policy;
+}
+void require(const char* unit, const std::optional<RolePolicy>& policy, Side side = Side::a) {
+  require_operand(unit::find_unit(unit), policy, side);
+}
+
+}  // namespace
+
+TEST_CASE("unit operands: the format that is handed over", "[fast]") {
+  const unit::Unit &exact = unit::find_unit("exact"), &mx = unit::find_unit(kMx);
+  CHECK(operand_format(exact, std::nullopt).name == "float32");
+  CHECK(operand_format(exact, element("int8")).name == "int8");
+  CHECK(operand_format(exact, block("mxfp4")).name == "float32");
+  CHECK(operand_format(mx, block("mxfp8_e4m3")).name == "float8_e4m3fn");
+  CHECK(block_scaled(mx));
+  CHECK_FALSE(block_scaled(exact));
+}
+
+TEST_CASE("unit operands: elements by the unit's rule", "[fast]") {
+  CHECK_NOTHROW(require(kFp8, element("float8_e4m3fn")));
+  CHECK_THROWS_WITH(require(kFp8, element("float8_e5m2")),
+                    Contains(kFp8) && Contains("float8_e5m2") && Contains("float8_e4m3fn"));
+  CHECK_THROWS_WITH(require(kFp8, std::nullopt), Contains("operands of format float32"));
+  CHECK_NOTHROW(require("nvidia.h100.mma.e4m3xe5m2.f16", element("float8_e5m2"), Side::b));
+  CHECK_THROWS(require("nvidia.h100.mma.e4m3xe5m2.f16", element("float8_e5m2"), Side::a));
+}
+
+TEST_CASE("unit operands: blocks of a scaled unit are its own", "[fast]") {
+  CHECK_NOTHROW(require(kMx, block("mxfp8_e4m3")));
+  CHECK_NOTHROW(require(kMx, block("mx(float8_e4m3fn,32)")));
+  CHECK_NOTHROW(require(kNv, block("nvfp4")));
+  CHECK_THROWS_WITH(require(kMx, block("mx(float8_e4m3fn,16)")),
+                    Contains("takes blocks of 32 elements with float8_e8m0fnu scales") &&
+                        Contains("mx(float8_e4m3fn,16)"));
+  CHECK_THROWS_WITH(require(kMx, block("mxfp4")), Contains("float4_e2m1fn"));
+  CHECK_THROWS_WITH(require(kMx, block("mxint8")), Contains("mxint8"));
+  CHECK_THROWS_WITH(require(kNv, block("mxfp4")), Contains("blocks of 16"));
+  CHECK_THROWS_WITH(require(kMx, element("float8_e4m3fn")), Contains("one scale per tensor"));
+  CHECK_THROWS_WITH(require(kMx, std::nullopt), Contains("not float32"));
+}
+
+TEST_CASE("unit operands: other units take blocks as float32 or not at all", "[fast]") {
+  for (const char* unit : {"exact", "f32.sequential", "neutral.mac.hfp16_e6m9.rne"})
+    for (const char* format : {"mxfp4", "nvfp4", "group(int4,128,float16)"})
+      CHECK_NOTHROW(require(unit, block(format)));
+  CHECK_THROWS_WITH(
+      require(kFp8, block("mxfp8_e4m3")),
+      Contains("blocks of mxfp8_e4m3") && Contains("expected a unit with block scales"));
+}
+
+TEST_CASE("unit operands: sparse units need a mask", "[fast]") {
+  CHECK_THROWS_WITH(require_dense(unit::find_unit("nvidia.h100.wgmma.e4m3.f32.sp24")),
+                    Contains("2:4") && Contains("mask"));
+  CHECK_NOTHROW(require_dense(unit::find_unit(kFp8)));
+  CHECK_NOTHROW(require_dense(unit::find_unit("host.eigen.f32")));
+}
+
+TEST_CASE("unit operands: a product's sides", "[fast]") {
+  LayerRecipe layer;
+  const auto catalogue = [](const char* name) {
+    return std::shared_ptr<const unit::Unit>(std::shared_ptr<void>(), &unit::find_unit(name));
+  };
+  layer.fprop = layer.dgrad = layer.wgrad = catalogue("nvidia.h100.mma.e4m3xe5m2.f16");
+  layer.activation = element("float8_e4m3fn");
+  layer.weight = element("float8_e5m2");
+  CHECK_NOTHROW(require_operands(layer, net::GemmKind::fprop, true));
+  CHECK_NOTHROW(require_operands(layer, net::GemmKind::dgrad, false));  // no gradient to ask of
+  CHECK_THROWS_WITH(require_operands(layer, net::GemmKind::dgrad, true), Contains("float32"));
+  layer.gradient_dgrad = element("float8_e4m3fn");
+  CHECK_NOTHROW(require_operands(layer, net::GemmKind::dgrad, true));
+  // wgrad reads activations as B.
+  CHECK_THROWS_WITH(require_operands(layer, net::GemmKind::wgrad, false),
+                    Contains("float8_e4m3fn"));
+}
