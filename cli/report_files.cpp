@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +11,7 @@
 #include "cli/table.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
+#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -71,13 +73,18 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
   for (const std::string* path : {&paths.html, &paths.csv, &paths.sqlite, &paths.markdown})
     require_replaceable(*path);
   std::vector<Json> rows = experiments::merge_rows(folder);
-  const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json";
+  const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
+                    experiment_path = folder + "/experiment.json";
   const bool has_sweep = std::filesystem::exists(sweep_path),
-             has_tensors = std::filesystem::exists(tensors_path);
+             has_tensors = std::filesystem::exists(tensors_path),
+             has_experiment = std::filesystem::exists(experiment_path);
   const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
   const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
+  const Json experiment =
+      has_experiment ? parse_json(read_text(experiment_path), experiment_path) : Json();
   if (has_sweep) tell_missing(rows, sweep_path);
-  const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr};
+  const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr,
+                                       has_experiment ? &experiment : nullptr};
   if (!paths.html.empty()) experiments::write_html(input, paths.html);
   if (!paths.csv.empty()) experiments::write_csv(input, paths.csv);
   if (!paths.sqlite.empty()) experiments::write_sqlite(input, paths.sqlite);
@@ -86,21 +93,37 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
 }
 
 std::string summary_table(const std::vector<Json>& rows) {
+  const bool texts = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
+    return row["metrics"].contains("bits_per_character");
+  });
+  const bool layers = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
+    return !row["point"]["recipe"].value("layers", Json::array()).empty();
+  });
+  std::vector<std::string> header = {"weights", "activations", "unit", "W bits", "A bits"};
+  if (layers) header.insert(header.begin() + 2, "layers");
+  if (texts) header.insert(header.end(), {"bits/char", "perplexity"});
+  header.insert(header.end(), {"top-1 %", "95 %", "SQNR dB", "predicted"});
   std::vector<std::vector<std::string>> cells;
-  for (const Json& row : rows) {
-    const Json& recipe = row["point"]["recipe"];
-    const Json& metrics = row["metrics"];
-    cells.push_back(
-        {role_text(recipe["roles"]["weight"]), role_text(recipe["roles"]["activation"]),
-         unit_text(recipe["gemms"]["fprop"]["unit"]), number_text(row["bits"]["weight"], "{:.2f}"),
-         number_text(row["bits"]["activation"], "{:.2f}"),
-         number_text(metrics["top1"], "{:.2f}", 100), interval_text(metrics["ci95"], "{:.2f}", 100),
-         number_text(metrics.value("sqnr_db", Json()), "{:.1f}"),
-         number_text(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
+  const std::vector<experiments::Record> records = experiments::read_records(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json &row = rows[i], &recipe = row["point"]["recipe"], &metrics = row["metrics"];
+    std::vector<std::string> line = {role_text(recipe["roles"]["weight"]),
+                                     role_text(recipe["roles"]["activation"])};
+    if (layers) line.push_back(records[i].other);
+    line.insert(line.end(), {unit_text(recipe["gemms"]["fprop"]["unit"]),
+                             number_text(row["bits"]["weight"], "{:.2f}"),
+                             number_text(row["bits"]["activation"], "{:.2f}")});
+    if (texts) {
+      line.insert(line.end(), {number_text(metrics.value("bits_per_character", Json()), "{:.4f}"),
+                               number_text(metrics.value("perplexity", Json()), "{:.3f}")});
+    }
+    line.insert(line.end(), {number_text(metrics["top1"], "{:.2f}", 100),
+                             interval_text(metrics["ci95"], "{:.2f}", 100),
+                             number_text(metrics.value("sqnr_db", Json()), "{:.1f}"),
+                             number_text(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
+    cells.push_back(std::move(line));
   }
-  return text_table({"weights", "activations", "unit", "W bits", "A bits", "top-1 %", "95 %",
-                     "SQNR dB", "predicted"},
-                    cells);
+  return text_table(header, cells);
 }
 
 }  // namespace numemu::cli

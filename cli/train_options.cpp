@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
+#include "cli/profile_table.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "formats/error.hpp"
@@ -142,6 +143,7 @@ void add_train_options(CLI::App& command, TrainCommand& options) {
   add_loop(command, options);
   command.add_flag("--json", options.json, "Print JSON");
   command.add_flag("--quiet", options.quiet, "No progress");
+  add_profile(command, options.profile);
   add_threads(command);
 }
 

@@ -15,7 +15,7 @@ struct TrainCommand {
   policies::Recipe numerics;  ///< float32 without --recipe
   net::TrainOptions train;    ///< complete after settle()
   std::int64_t save_every = 0;
-  bool fresh = false, quiet = false, json = false;
+  bool fresh = false, profile = false, quiet = false, json = false;
 
   // What the command line says in place of the recipe's or the recommended values.
   std::optional<std::string> optimizer, augment;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/holm.hpp"
@@ -55,8 +56,8 @@ std::vector<Finding> judge(const std::vector<Cell>& cells) {
     constexpr double kNormal95 = 1.959964;
     findings.push_back({fmt::format("output SQNR in dB with {} in {}", cell.format, cell.layer), p,
                         m, m - kNormal95 * error, m + kNormal95 * error, ""});
-    p_values.push_back(
-        error > 0 ? stats::normal_tail((std::fabs(p - m) - kLayerHolds) / error) : 1);
+    p_values.push_back(error > 0 ? stats::normal_tail((std::fabs(p - m) - kLayerHolds) / error)
+                                 : 1);
   }
   const std::vector<bool> rejected = stats::holm(p_values);
   for (std::size_t i = 0; i < findings.size(); ++i) {
@@ -110,11 +111,14 @@ Conclusion run(const ExperimentRun& run) {
     throw Error("--set: roles: expected both, weight or activation, not '" + roles + "'");
   const std::string& net = run.settings.text("net");
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
-  run.say(fmt::format("loading {} on {}: float32 baseline, noise gains", net,
-                      run.settings.text("data")));
-  Workbench bench(net, run.settings.text("data"), images, run.folders);
+  net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  TrainedNet trained = load_trained_net(net, dataset, run.folders);
 
-  std::vector<std::string> layers = net::gemm_layer_names(bench.trained.graph);
+  std::vector<std::string> layers;
+  for (const net::GemmLayer& layer : net::gemm_layers(trained.graph)) {
+    // Of two activations there is no weight to quantize.
+    if (roles != "weight" || layer.weight != nullptr) layers.push_back(layer.name);
+  }
   layers.emplace_back(kAllLayers);
   Json points = Json::array();
   std::vector<Cell> cells;
@@ -125,15 +129,15 @@ Conclusion run(const ExperimentRun& run) {
       cells.push_back({format, layer});
     }
   }
-  const Json sweep = {{"numemu_sweep", 1},
-                      {"net", net},
-                      {"data", run.settings.text("data")},
-                      {"eval_images", images},
-                      {"seeds", {run.seed}},
-                      {"points", points}};
+  const Json sweep = {
+      {"numemu_sweep", 1},     {"net", net},          {"data", run.settings.text("data")},
+      {"eval_images", images}, {"seeds", {run.seed}}, {"points", points}};
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
+  run.say(fmt::format("loading {} on {}: float32 baseline, noise gains", net,
+                      run.settings.text("data")));
+  Workbench bench(std::move(dataset), std::move(trained), images);
   run_sweep(config, bench, run.out, {}, run.existing, run.hooks);
   const std::vector<Json> rows = merge_rows(run.out);
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i].row = &rows.at(i);
@@ -141,8 +145,7 @@ Conclusion run(const ExperimentRun& run) {
   Conclusion conclusion;
   conclusion.findings = judge(cells);
   for (std::size_t first = 0; first < cells.size(); first += layers.size()) {
-    const std::vector<Cell> of_format(cells.begin() + first,
-                                      cells.begin() + first + layers.size());
+    const std::vector<Cell> of_format(cells.begin() + first, cells.begin() + first + layers.size());
     conclusion.tables.push_back(table_of(of_format[0].format, of_format));
     // The last is "all layers"; the first of the others after sorting is the weakest.
     const ResultTable alone =

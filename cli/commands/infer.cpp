@@ -34,9 +34,8 @@ struct Options {
 /// "name=file" or "file" (then the name is "").
 std::pair<std::string, std::string> named(const std::string& text) {
   const std::size_t equals = text.find('=');
-  return equals == std::string::npos
-             ? std::pair{std::string(), text}
-             : std::pair{text.substr(0, equals), text.substr(equals + 1)};
+  return equals == std::string::npos ? std::pair{std::string(), text}
+                                     : std::pair{text.substr(0, equals), text.substr(equals + 1)};
 }
 
 struct NamedArray {
@@ -49,6 +48,9 @@ std::vector<NamedArray> read_inputs(const Options& options) {
   for (const std::string& text : options.in) {
     const auto [name, path] = named(text);
     const Array array = read_float32(path, "");
+    const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
+    if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
+      throw Error(fmt::format("--in: {} is given twice", name));
     NamedArray input{name, path, net::Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
     std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
     if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
@@ -60,9 +62,9 @@ std::vector<NamedArray> read_inputs(const Options& options) {
 
 /// A network of this program's own: its shapes follow from the array and the weights.
 net::ImportedModel reference_model(const Options& options, const NamedArray& input) {
-  std::string path = options.model, architecture;
+  auto [architecture, path] = named(options.model);
   if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
-    architecture = options.model;
+    architecture = path;
     net::net_kind(architecture);  // an unknown name is refused with the nearest one
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
@@ -71,9 +73,10 @@ net::ImportedModel reference_model(const Options& options, const NamedArray& inp
         found.push_back(entry.path());
     }
     if (found.size() != 1) {
-      throw Error(fmt::format("--model: expected one shipped checkpoint of {}, found {}; give its "
-                              ".safetensors file",
-                              architecture, found.size()));
+      throw Error(
+          fmt::format("--model: expected one shipped checkpoint of {}, found {}; give its "
+                      ".safetensors file",
+                      architecture, found.size()));
     }
     path = found[0];
   }
@@ -82,8 +85,9 @@ net::ImportedModel reference_model(const Options& options, const NamedArray& inp
     if (key == "net") architecture = value;
   }
   if (architecture.empty() || checkpoint.tensors.empty())
-    throw Error(path + ": expected metadata 'net' with the network's name, as `numemu train` "
-                       "writes it");
+    throw Error(path +
+                ": expected metadata 'net' with the network's name, as `numemu train` "
+                "writes it");
   const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
   net::ImportedModel model;
   model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
@@ -160,19 +164,10 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model,
   return out;
 }
 
-net::Tensor samples_of(const net::Tensor& x, std::int64_t first, std::int64_t count) {
-  net::Shape shape = x.shape;
-  const std::int64_t each = x.size() / shape[0];
-  shape[0] = count;
-  net::Tensor out(shape);
-  std::copy_n(x.data.begin() + first * each, count * each, out.data.begin());
-  return out;
-}
-
 std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
                                     std::int64_t count) {
   std::vector<net::Tensor> out;
-  for (const net::Tensor& x : all) out.push_back(samples_of(x, first, count));
+  for (const net::Tensor& x : all) out.push_back(policies::samples_of(x, first, count));
   return out;
 }
 
@@ -183,11 +178,10 @@ std::map<std::string, std::string> destinations(const Options& options,
   for (const std::string& text : options.out) {
     const auto [name, path] = named(text);
     const std::string key = name.empty() ? model.outputs[0].name : name;
-    const bool known =
-        std::any_of(model.outputs.begin(), model.outputs.end(),
-                    [&](const net::OnnxPort& port) { return port.name == key; });
+    const bool known = std::any_of(model.outputs.begin(), model.outputs.end(),
+                                   [&](const net::OnnxPort& port) { return port.name == key; });
     if (!known) throw Error(fmt::format("--out: '{}' is no output of the model", key));
-    out[key] = path;
+    if (!out.emplace(key, path).second) throw Error(fmt::format("--out: {} is given twice", key));
   }
   return out;
 }
@@ -198,8 +192,7 @@ int run(const Options& options) {
   const std::vector<net::Tensor> inputs = arranged(model, arrays);
   const std::map<std::string, std::string> files = destinations(options, model);
   if (options.fold) {
-    if (model.outputs.size() > 1)
-      throw Error("--fold-batch-norm: expected a model of one output");
+    if (model.outputs.size() > 1) throw Error("--fold-batch-norm: expected a model of one output");
     net::fold_batch_norm(model.graph);
     model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
   }
@@ -211,8 +204,9 @@ int run(const Options& options) {
         policies::Recipe::parse_text(read_text(options.recipe), options.recipe);
     quantized = std::make_unique<policies::RecipeNumerics>(recipe, model.graph, options.recipe);
     const std::int64_t used = std::min(samples, recipe.calibration().samples);
-    quantized->freeze(model.graph,
-                      policies::float_reference(model.graph, samples_of(inputs, 0, used)));
+    quantized->freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
+      return samples_of(inputs, first, count);
+    });
     if (!options.quiet)
       fmt::print(stderr, "scales calibrated on the first {} of {} samples\n", used, samples);
   }
@@ -237,18 +231,24 @@ int run(const Options& options) {
       const std::int64_t each = whole.size() / samples;
       std::copy(part.data.begin(), part.data.end(), whole.data.begin() + first * each);
     };
+    const std::vector<net::Tensor> batch = samples_of(inputs, first, count);
+    const auto graph_inputs = static_cast<int>(batch.size());
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& value) {
-      for (std::size_t i = 1; i < model.outputs.size(); ++i) {
-        if (model.graph.value_name(model.outputs[i].value) == node.name)
-          keep(model.outputs[i], value);
+      for (const net::OnnxPort& port : model.outputs) {
+        if (port.value >= graph_inputs && port.value != model.outputs[0].value &&
+            model.graph.value_name(port.value) == node.name)
+          keep(port, value);
       }
     };
     std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < count; ++i) ids[i] = first + i;
     const net::Step step{net::Phase::inference, first / options.batch, &ids};
     numerics.begin_step(step);
-    keep(model.outputs[0],
-         net::forward(model.graph, samples_of(inputs, first, count), numerics, &observe));
+    const net::Tensor last = net::forward(model.graph, batch, numerics, &observe);
+    for (const net::OnnxPort& port : model.outputs) {
+      if (port.value == model.outputs[0].value) keep(port, last);
+      if (port.value < graph_inputs) keep(port, batch[static_cast<std::size_t>(port.value)]);
+    }
     numerics.end_step(step);
     progress.show(first + count);
   }
@@ -271,7 +271,7 @@ int run(const Options& options) {
 void add_infer(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("infer", "Run a model on your own arrays");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "An .onnx file, a checkpoint or a network's name")
+  command->add_option("--model", options->model, "An .onnx file, a checkpoint, NAME=FILE or a network's name")
       ->required()
       ->type_name("NAME|FILE");
   command

@@ -31,7 +31,7 @@ std::string point_text(const experiments::Point& point) {
   const Json& recipe = point.recipe.json();
   return fmt::format("W {} A {} {}", role_text(recipe["roles"]["weight"]),
                      role_text(recipe["roles"]["activation"]),
-                     recipe["gemms"]["fprop"]["unit"].get<std::string>());
+                     unit_text(recipe["gemms"]["fprop"]["unit"]));
 }
 
 int dry_run(const experiments::SweepConfig& config, experiments::Workbench& bench,
@@ -62,7 +62,7 @@ int run(const Options& options) {
     fmt::print(stderr, "loading {} on {}: data, float32 baseline, noise gains\n", config.net,
                config.data);
   const double start = seconds();
-  experiments::Workbench bench(config.net, config.data, config.eval_images, folders);
+  experiments::Workbench bench = experiments::make_bench(config, folders);
   if (options.dry_run) return dry_run(config, bench, shard);
 
   const auto existing = options.fresh      ? experiments::Existing::fresh

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/train_options.hpp"
 #include "cli/train_report.hpp"
@@ -63,11 +64,11 @@ net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
 /// inference uses it.
 net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
                      const policies::Recipe& recipe) {
-  std::vector<std::uint8_t> labels;
   policies::RecipeNumerics numerics(recipe, graph);
-  numerics.freeze(graph,
-                  policies::float_reference(
-                      graph, dataset.calibration_batch(0, dataset.calibration_count(), labels)));
+  numerics.freeze(graph, dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
+    std::vector<std::uint8_t> labels;
+    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, labels)};
+  });
   return net::evaluate(graph, dataset, net::Split::test, 0, numerics);
 }
 
@@ -115,6 +116,7 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
     fmt::print(stderr, "{}{}{}\n", terminal ? "\r" : "", epoch_line(epoch, text),
                terminal ? "\033[K" : "");
   };
+  const ProfiledRun profiled(options.profile);
   net::train(graph, dataset, options.train, numerics, hooks, run_file(options));
 }
 

@@ -15,7 +15,8 @@ struct Parameter {
   std::string name;  ///< "weight" in the operator; Graph::add puts the layer's name before it
   Tensor value;
   std::int64_t fan_in =
-      1;  ///< products summed into one output: the scale of its initial values (0: see `initial`)
+      1;  ///< products summed into one output: the scale of its initial values (0: see `initial`;
+          ///< negative: keeps the values it was made with)
   float initial = 0;    ///< where fan_in is 0: every element's first value
   bool trained = true;  ///< false: running statistics and constants, which no optimizer touches
 };

@@ -8,8 +8,8 @@
 namespace numemu::net {
 
 /// What a section does. gemm is time inside matrix units; quantize is what prepares their operands
-/// and scales their results; node is the rest of an operator; data, update and evaluate are parts
-/// of a run outside the graph.
+/// and scales their results; forward and backward are the rest of an operator; data and update are
+/// parts of a training step outside the graph.
 enum class SectionKind : std::uint8_t { forward, backward, quantize, gemm, data, update };
 std::string_view to_string(SectionKind);
 

@@ -100,11 +100,15 @@ Json identify(const Point& point, const Workbench& bench) {
 Json run_point(const Point& point, Workbench& bench) {
   const net::Graph& graph = bench.trained.graph;
   policies::RecipeNumerics numerics(point.recipe, graph, point.where);
+  numerics.freeze(
+      graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
+        std::vector<std::uint8_t> labels;
+        return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, labels)};
+      });
   std::vector<TensorNoise> tensors =
-      predict_tensors(point.recipe, graph, bench.reference, bench.fits);
+      predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
   const LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
   measure_tensors(tensors, point.recipe, graph, bench.reference);
-  numerics.freeze(graph, bench.reference);
   const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
   numerics.reset_counts();
   const net::Evaluation evaluation =

@@ -175,8 +175,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
   std::set<std::string> seen;
   for (const std::uint64_t seed : seeds) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      Point point =
-          make_point(config, base, cells[i], seed, fmt::format("{}: point {}", where, i));
+      Point point = make_point(config, base, cells[i], seed, fmt::format("{}: point {}", where, i));
       if (seen.insert(policies::canonical_json(point.json)).second) {
         config.points.push_back(std::move(point));
       } else {
@@ -191,7 +190,9 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
                  {"fold_batch_norm", config.fold_batch_norm},
                  {"seeds", seeds},
                  {"base", base},
-                 {"grid", grid.is_null() ? Json::object() : grid.value()},
+                 {"grid", !grid.is_null()    ? grid.value()
+                          : points.is_null() ? Json::object()
+                                             : Json()},
                  {"points", points.is_null() ? Json::array() : points.value()},
                  {"tie", ties.is_null() ? Json::array() : ties.value()}};
   return config;

@@ -18,9 +18,9 @@ namespace {
 
 Grid grid_of(const policies::RolePolicy& policy) {
   const bool stochastic = policy.rounding.stochastic();
-  return {stochastic ? brackets(*policy.format, true)
-                     : cells(*policy.format, policy.rounding, true),
-          stochastic};
+  return {
+      stochastic ? brackets(*policy.format, true) : cells(*policy.format, policy.rounding, true),
+      stochastic};
 }
 
 Conversion conversion_of(const policies::RolePolicy& policy) {
@@ -114,9 +114,9 @@ ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout
     const auto amax =
         static_cast<float>(policies::largest_magnitude(block.data(), elements.size()));
     if (amax == 0) continue;  // zeros are exact under any scale
-    const double factor =
-        powers ? std::ldexp(1.0, rule->exponent(amax, block.data(), elements.size()))
-               : real_factor(policy, conversion, tensor_scale, block);
+    const double factor = powers
+                              ? std::ldexp(1.0, rule->exponent(amax, block.data(), elements.size()))
+                              : real_factor(policy, conversion, tensor_scale, block);
     if (factor == 0) {  // a scale that underflowed: every element becomes zero
       for (const float v : block) {
         total.mse += double{v} * v / n;
@@ -137,13 +137,15 @@ namespace {
 struct Magnitudes {
   const Density& density;
   double within(double bound) const {
-    return bound > 0 ? density.moments(-bound, bound).p0 + density.zero_mass() : density.zero_mass();
+    return bound > 0 ? density.moments(-bound, bound).p0 + density.zero_mass()
+                     : density.zero_mass();
   }
 };
 
 /// Moments under `exponent` of elements within `bound`, weighted by their probability.
-void add_within(ErrorMoments& total, const Grid& grid, const std::shared_ptr<const Density>& density,
-                int exponent, double bound, double weight) {
+void add_within(ErrorMoments& total, const Grid& grid,
+                const std::shared_ptr<const Density>& density, int exponent, double bound,
+                double weight) {
   const double mass = Magnitudes{*density}.within(bound);
   if (!(mass > 0) || weight == 0 || !(density->moments(-bound, bound).p0 > 0)) return;
   const ErrorMoments part =

@@ -10,6 +10,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "experiments/predict/part_noise.hpp"
 #include "formats/digest.hpp"
 #include "formats/random.hpp"
 
@@ -37,20 +38,22 @@ net::Tensor disturbed(const net::Tensor& x, NoiseShape shape, double power,
 /// Float32 numerics with one operand of one layer's forward product replaced.
 class Probe : public net::Numerics {
  public:
-  Probe(std::string layer, net::Role role, const net::Tensor& operand)
-      : layer_(std::move(layer)), role_(role), operand_(operand) {}
+  Probe(std::string layer, net::Role role, const net::Tensor& operand, PartNoise& parts)
+      : layer_(std::move(layer)), role_(role), operand_(operand), parts_(parts) {}
   void product(const net::Product& product) override {
     net::Product changed = product;
     net::ProductSide& side = role_ == net::Role::weight ? changed.b : changed.a;
     // Of a recurrent layer the reference holds all steps side by side: those are left as they are.
     if (product.layer == layer_ && side.source->size() == operand_.size()) side.source = &operand_;
     net::Numerics::product(changed);
+    parts_.add(changed);
   }
 
  private:
   std::string layer_;
   net::Role role_;
   const net::Tensor& operand_;
+  PartNoise& parts_;
 };
 
 /// Float32 numerics that count multiply-adds.
@@ -68,8 +71,8 @@ int probes_for(const net::Graph& graph, const policies::FloatReference& referenc
   net::forward(graph, reference.batch, counter);
   const double kinds = 4.0 * static_cast<double>(net::gemm_layers(graph).size());
   const double affordable = NoiseGains::kProbeMacs / (counter.macs * kinds);
-  return static_cast<int>(std::clamp(affordable, double{NoiseGains::kFewestProbes},
-                                     double{NoiseGains::kProbes}));
+  return static_cast<int>(
+      std::clamp(affordable, double{NoiseGains::kFewestProbes}, double{NoiseGains::kProbes}));
 }
 
 }  // namespace
@@ -92,7 +95,7 @@ NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& 
   std::vector<Job> jobs;
   for (const std::string& layer : layers_) {
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
-      if (role == net::Role::weight && reference.seconds.contains(layer)) continue;
+      if (reference.seconds.contains(layer)) continue;
       for (const NoiseShape shape : {NoiseShape::flat, NoiseShape::proportional}) {
         for (int probe = 0; probe < probes; ++probe)
           jobs.push_back({{layer, role}, shape, probe, {}});
@@ -112,13 +115,15 @@ NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& 
         tensor_word(fmt::format("{}/{}/{}/{}", layer, net::to_string(role), job.probe,
                                 job.shape == NoiseShape::flat ? "flat" : "proportional"));
     const net::Tensor operand = disturbed(x, job.shape, power, random);
-    Probe numerics(layer, role, operand);
+    PartNoise parts(graph, reference);
+    Probe numerics(layer, role, operand, parts);
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
       const auto clean = reference.outputs.find(node.name);
       if (clean == reference.outputs.end()) return;
       job.gain[node.name] = mean_square_difference(output, clean->second) / power;
     };
     net::forward(graph, reference.batch, numerics, &observe);
+    for (const auto& [part, noise] : parts.mean_squares()) job.gain[part] = noise / power;
   };
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t i = 0; i < jobs.size(); ++i) run(jobs[i]);

@@ -7,9 +7,30 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "experiments/predict/part_noise.hpp"
 
 namespace numemu::experiments {
 namespace {
+
+/// The recipe's numerics, with the products of parts of operators looked at.
+class Listening : public net::Numerics {
+ public:
+  Listening(policies::RecipeNumerics& inner, PartNoise& parts) : inner_(inner), parts_(parts) {}
+  void product(const net::Product& p) override {
+    inner_.product(p);
+    parts_.add(p);
+  }
+  void edge(const net::Edge& edge, net::Tensor& x) override { inner_.edge(edge, x); }
+  void vector_result(std::string_view layer, std::string_view op, net::Tensor& x) override {
+    inner_.vector_result(layer, op, x);
+  }
+  net::NormRule norm(std::string_view layer) override { return inner_.norm(layer); }
+
+ private:
+  policies::RecipeNumerics& inner_;
+  PartNoise& parts_;
+};
 
 /// Standard error in dB of the mean noise power, from its spread over the samples.
 double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
@@ -24,9 +45,8 @@ double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
   }
   const double n = static_cast<double>(samples);
   const double mean = stats::pairwise_sum(samples, [&](std::int64_t s) { return power[s]; }) / n;
-  const double spread = stats::pairwise_sum(samples, [&](std::int64_t s) {
-    return (power[s] - mean) * (power[s] - mean);
-  });
+  const double spread = stats::pairwise_sum(
+      samples, [&](std::int64_t s) { return (power[s] - mean) * (power[s] - mean); });
   if (mean == 0) return 0;
   return 10 / std::log(10.0) * std::sqrt(spread / (n - 1) / n) / mean;
 }
@@ -40,9 +60,23 @@ std::string layer_verdict(double predicted_db, double measured) {
 }
 
 std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,
-                                         const policies::FloatReference& reference,
-                                         FitCache& fits) {
+                                         const policies::FloatReference& reference, FitCache& fits,
+                                         const std::map<std::string, float, std::less<>>& known) {
   std::vector<TensorNoise> noises;
+  const policies::CalibrationPolicy& calibration = recipe.calibration();
+  const auto activation_scales = [&](const std::string& layer, const policies::RolePolicy& policy,
+                                     const net::Tensor& x) -> std::vector<float> {
+    if (policies::has_static_scale(calibration, policy)) {
+      const auto found = known.find(layer);
+      return {found != known.end()
+                  ? found->second
+                  : policies::static_scale(calibration, policy, reference, x)};
+    }
+    if (policy.granularity != policies::Granularity::tensor)
+      return policies::choose_scales(policy, x);
+    return policies::choose_scales(policies::RoleQuantizer(policy), x.data.data(), x.size(),
+                                   x.dim(0));
+  };
   const auto predict = [&](const std::string& layer, net::Role role,
                            const policies::RolePolicy& policy, const net::Tensor& x) {
     const TensorSource source{layer, role};
@@ -52,21 +86,17 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
       noises.push_back(predict_block_noise(source, policy, x, x.shape.back(), fits));
       return;
     }
-    const net::Tensor calibration =
-        role == net::Role::weight
-            ? net::Tensor()
-            : policies::first_samples(x, recipe.calibration().samples);
-    noises.push_back(predict_noise(
-        source, policy, x,
-        policies::choose_scales(policy, role == net::Role::weight ? x : calibration), fits));
+    noises.push_back(predict_noise(source, policy, x,
+                                   role == net::Role::weight ? policies::choose_scales(policy, x)
+                                                             : activation_scales(layer, policy, x),
+                                   fits));
   };
   for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
     if (layer.weight && gemm.weight != nullptr)
       predict(gemm.name, net::Role::weight, *layer.weight, *gemm.weight);
     if (layer.activation && gemm.weight != nullptr)
-      predict(gemm.name, net::Role::activation, *layer.activation,
-              reference.inputs.at(gemm.name));
+      predict(gemm.name, net::Role::activation, *layer.activation, reference.inputs.at(gemm.name));
   }
   return noises;
 }
@@ -108,8 +138,12 @@ LayerMeasurement measure_layers(const net::Graph& graph, policies::RecipeNumeric
       measurement.db[node.name] =
           decibels(mean_square(clean->second), mean_square_difference(output, clean->second));
   };
+  PartNoise parts(graph, reference);
+  Listening listening(numerics, parts);
   numerics.begin_step({});
-  const net::Tensor logits = net::forward(graph, reference.batch, numerics, &observe);
+  const net::Tensor logits = net::forward(graph, reference.batch, listening, &observe);
+  for (const auto& [layer, noise] : parts.mean_squares())
+    measurement.db[layer] = decibels(mean_square(reference.outputs.at(layer)), noise);
   measurement.output_db =
       decibels(mean_square(reference.logits), mean_square_difference(logits, reference.logits));
   measurement.output_error = decibel_error(logits, reference.logits);

@@ -17,9 +17,12 @@ inline constexpr double kLayerHolds = 1, kLayerFails = 3;
 /// "holds", "undecided", "fails"; "holds" when both are infinite (no quantization).
 std::string layer_verdict(double predicted_db, double measured_db);
 
-/// The noise of every quantized tensor of the recipe, from float32 values alone.
-std::vector<TensorNoise> predict_tensors(const policies::Recipe&, const net::Graph&,
-                                         const policies::FloatReference&, FitCache&);
+/// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
+/// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that
+/// the reference gives; other scales belong to each sample or row.
+std::vector<TensorNoise> predict_tensors(
+    const policies::Recipe&, const net::Graph&, const policies::FloatReference&, FitCache&,
+    const std::map<std::string, float, std::less<>>& static_scales = {});
 /// Fills in what the quantizer really does to the same float32 tensors.
 void measure_tensors(std::vector<TensorNoise>&, const policies::Recipe&, const net::Graph&,
                      const policies::FloatReference&);

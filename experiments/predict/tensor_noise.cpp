@@ -1,6 +1,7 @@
 // The quantization noise of one tensor, predicted two ways and measured.
 #include "experiments/predict/tensor_noise.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "emu/stats/pairwise.hpp"
@@ -29,15 +30,49 @@ std::vector<double> scaled_values(const TensorNoise& noise, const net::Tensor& x
   return values;
 }
 
+/// The numbers that codes of a scale format stand for: a byte or half-word each, or float32.
+std::vector<double> scale_values(const Format& format, const std::vector<std::uint32_t>& words,
+                                 std::int64_t count) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::int64_t b = 0; b < count; ++b) {
+    if (format.bits > 16) {
+      values[b] = std::bit_cast<float>(words[b]);
+    } else {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(words.data());
+      const int code = format.bits > 8 ? bytes[2 * b] | bytes[2 * b + 1] << 8 : bytes[b];
+      values[b] = policies::value_table(format)[code];
+    }
+  }
+  return values;
+}
+
+/// Element times scale times tensor scale, exact where no factor has more bits than shipped rows
+/// have: 2 + 4 + 24 (nvfp4), or 11 + 24 without a tensor scale.
 std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
                                  const RandomSource& random) {
+  const BlockFormat& format = *noise.policy.block;
+  const BlockLayout layout = layout_of(noise, x);
   policies::BlockQuantization how;
-  how.format = noise.policy.block;
-  how.rule = &policies::find_scale_rule(noise.policy.scale, *noise.policy.block);
+  how.format = &format;
+  how.rule = &policies::find_scale_rule(noise.policy.scale, format);
   how.element = policies::conversion_of(noise.policy, random);
-  std::vector<float> y(x.data.size());
-  policies::quantize_blocks(how, layout_of(noise, x), x.data.data(), {}, y.data());
-  return {y.begin(), y.end()};
+  policies::QuantizedTensor quantized;
+  quantized.format = format.element;
+  quantized.narrow.resize(x.data.size());
+  quantized.wide.resize(quantized.is_narrow() ? 0 : x.data.size());
+  std::vector<std::uint32_t> scales(static_cast<std::size_t>(layout.blocks));
+  float tensor_scale = 1;
+  BlockArrays arrays;
+  arrays.codes = const_cast<void*>(quantized.codes());
+  arrays.scales = scales.data();
+  arrays.tensor_scale = &tensor_scale;
+  policies::quantize_blocks(how, layout, x.data.data(), arrays, nullptr);
+  const std::vector<double> factors = scale_values(*format.scale, scales, layout.blocks);
+  std::vector<double> values(x.data.size());
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    values[i] = std::ldexp(quantized.element(i) * factors[layout.block_of(i)] * tensor_scale,
+                           format.element_exponent);
+  return values;
 }
 
 }  // namespace

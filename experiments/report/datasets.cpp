@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "emu/stats/interval.hpp"
 #include "experiments/report/grids.hpp"
 
 namespace numemu::experiments {
@@ -30,6 +31,9 @@ Json point_json(const Record& r) {
   const auto percent = [&r](const std::optional<double>& x, double factor = 100) {
     return r.bits_per_character ? Json() : optional_json(x, factor);
   };
+  // The maps of widths show what all layers have, and points lost.
+  const bool mapped = !r.bits_per_character && r.only_in.empty();
+  const bool one_format = mapped && r.weight.format == r.activation.format;
   return {{"i", r.position},
           {"label", r.label()},
           {"family", r.family()},
@@ -42,12 +46,10 @@ Json point_json(const Record& r) {
           {"bits", optional_json(r.mean_bits())},
           {"bits_weight", optional_json(r.bits_weight)},
           {"bits_activation", optional_json(r.bits_activation)},
-          {"w", element_bits(r.weight, r.bits_weight)},
-          {"a", element_bits(r.activation, r.bits_activation)},
-          {"e",
-           r.weight.format == r.activation.format ? optional_json(r.weight.exponent_bits) : Json()},
-          {"m",
-           r.weight.format == r.activation.format ? optional_json(r.weight.mantissa_bits) : Json()},
+          {"w", mapped ? element_bits(r.weight, r.bits_weight) : Json()},
+          {"a", mapped ? element_bits(r.activation, r.bits_activation) : Json()},
+          {"e", one_format ? optional_json(r.weight.exponent_bits) : Json()},
+          {"m", one_format ? optional_json(r.weight.mantissa_bits) : Json()},
           {"top1", percent(r.top1)},
           {"low", percent(r.ci_low)},
           {"high", percent(r.ci_high)},
@@ -132,6 +134,23 @@ void add_sensitivity(Json& out, const Record& r) {
                  {"bpc_change", optional_json(r.bits_change())}});
 }
 
+/// Every row tells its float32 baseline, also where no row is it.
+void add_told_baseline(Json& out, const std::vector<Record>& records) {
+  for (const Record& r : records) {
+    if (r.bits_per_character && r.baseline_bits_per_character) {
+      out.push_back({{"bpc", *r.baseline_bits_per_character}});
+      return;
+    }
+    if (!r.baseline_top1 || !r.images || *r.images < 1) continue;
+    const stats::Interval interval =
+        stats::wilson(std::llround(*r.baseline_top1 * *r.images), std::llround(*r.images));
+    out.push_back({{"top1", *r.baseline_top1 * 100},
+                   {"low", 100 * interval.low},
+                   {"high", 100 * interval.high}});
+    return;
+  }
+}
+
 Json diagonal_of(const Json& predictions) {
   if (predictions.empty()) return Json::array();
   double low = INFINITY, high = -INFINITY;
@@ -172,6 +191,7 @@ Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
                           {"high", optional_json(r.ci_high, 100)}});
     }
   }
+  if (baseline.empty()) add_told_baseline(baseline, records);
   const std::vector<SweptFormat> formats = swept_formats(records);
   const Json* histograms = tensors ? json_at(*tensors, {"tensors"}) : nullptr;
   Json out;

@@ -9,10 +9,11 @@ namespace numemu::experiments {
 
 /// An object of arrays of flat records. Accuracies are in percent, losses in points, SQNR in dB.
 /// Of texts, bits per character (`bpc`) stand in place of accuracies.
-/// `points` one per quantized row; `sensitivity` one per row that quantizes one layer alone; `baseline` float32 rows; `predictions` every predicted beside
-/// its measured SQNR; `diagonal` the ends of y = x; `layers` one bar per row, layer and kind;
-/// `steps` the positive values of the swept formats; `tensors` histograms as given; `grids` the
-/// finite values of the swept formats of at most 10 bits.
+/// `points` one per quantized row; `sensitivity` one per row that quantizes one layer alone;
+/// `baseline` float32 rows; `predictions` every predicted beside its measured SQNR; `diagonal` the
+/// ends of y = x; `layers` one bar per row, layer and kind; `steps` the positive values of the
+/// swept formats; `tensors` histograms as given; `grids` the finite values of the swept formats of
+/// at most 10 bits.
 nlohmann::ordered_json chart_datasets(const std::vector<Record>&,
                                       const nlohmann::ordered_json* tensors);
 

@@ -12,6 +12,8 @@ namespace numemu::experiments {
 
 /// A loss of top-1 that people call small: half a point.
 inline constexpr double kSmallLoss = 0.005;
+/// A rise in bits per character that is called small: 0.7 % of the perplexity.
+inline constexpr double kSmallRise = 0.01;
 /// One tensor whose distribution no family fits; `distance` is empty when nothing could be fitted.
 struct RefusedTensor {
   std::string layer, role, family;
@@ -47,15 +49,15 @@ Verdicts judge_predictions(const std::vector<Record>&);
 /// The unquantized row of the same network, data and seed; the first one; null if there is none.
 const Record* find_baseline(const std::vector<Record>&, const Record& of);
 
-/// The quantized row with the fewest mean bits whose top-1 lies inside its baseline's interval;
-/// more top-1 wins ties.
+/// The quantized row with the fewest mean bits whose top-1 lies inside its baseline's interval (of
+/// a text: whose bits per character rise by less than kSmallRise); the more accurate wins ties.
 const Record* cheapest_safe(const std::vector<Record>&);
 
 /// The headline paragraph, sentence by sentence, in plain text.
 std::vector<std::string> headline(const std::vector<Record>&, const Verdicts&);
 
-/// Labels of the quantized configurations that lose less than kSmallLoss (`small`) or at least
-/// that; each label once.
+/// Labels of the quantized configurations that lose less than kSmallLoss, or kSmallRise (`small`),
+/// or at least that; each label once.
 std::vector<std::string> labels_by_loss(const std::vector<Record>&, bool small);
 
 /// A count with its thousands apart: "10,000"; "–" if there is none.

@@ -15,6 +15,7 @@ namespace {
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 std::string describe(const Record& r) {
+  if (!r.only_in.empty()) return r.label();
   std::string formats =
       r.weight.format == r.activation.format
           ? r.weight.format
@@ -23,7 +24,16 @@ std::string describe(const Record& r) {
   return formats;
 }
 
-bool loses_little(const Record& r) { return r.difference && *r.difference > -kSmallLoss; }
+/// What a configuration lost, in its own measure.
+std::optional<double> loss_of(const Record& r) {
+  if (r.bits_per_character) return r.bits_change();
+  return r.difference ? std::optional(-*r.difference) : std::nullopt;
+}
+
+bool loses_little(const Record& r) {
+  const std::optional<double> loss = loss_of(r);
+  return loss && *loss < (r.bits_per_character ? kSmallRise : kSmallLoss);
+}
 
 void say_baseline(const std::vector<Record>& records, std::vector<std::string>& out) {
   std::set<std::string> said;
@@ -32,7 +42,11 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
     if (!said.insert(r.net + '\n' + r.data).second) continue;
     const std::string what = fmt::format("{} on {}", r.net.empty() ? "the network" : r.net,
                                          r.data.empty() ? "its data" : r.data);
-    if (baseline && baseline->top1) {
+    if (r.bits_per_character && r.baseline_bits_per_character) {
+      out.push_back(
+          fmt::format("Unquantized, {} reaches {:.4f} bits per character on {} characters.", what,
+                      *r.baseline_bits_per_character, grouped(r.images)));
+    } else if (baseline && baseline->top1) {
       std::string text =
           fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
       if (baseline->images) text += " on " + grouped(baseline->images) + " images";
@@ -48,15 +62,34 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
   }
 }
 
+/// Of texts, whose rows hold no interval of the change.
+void say_rises(const std::vector<Record>& records, std::vector<std::string>& out) {
+  std::size_t compared = 0, small = 0;
+  for (const Record& r : records) {
+    if (!r.quantized() || !r.bits_change()) continue;
+    ++compared;
+    small += loses_little(r);
+  }
+  if (compared == 0) return;
+  out.push_back(
+      fmt::format("Of {} quantized configuration{}, {} cost{} less than {:g} bits per "
+                  "character.",
+                  compared, compared == 1 ? "" : "s", small, small == 1 ? "s" : "", kSmallRise));
+}
+
 void say_losses(const std::vector<Record>& records, std::vector<std::string>& out) {
   std::size_t compared = 0, small = 0, sure = 0;
+  const bool texts = std::any_of(records.begin(), records.end(), [](const Record& r) {
+    return r.quantized() && r.bits_change().has_value();
+  });
   for (const Record& r : records) {
-    if (!r.quantized() || !r.difference) continue;
+    if (!r.quantized() || !r.difference || r.bits_per_character) continue;
     ++compared;
     if (!loses_little(r)) continue;
     ++small;
     if (r.difference_low && *r.difference_low > -kSmallLoss) ++sure;
   }
+  if (compared == 0 && texts) return;
   if (compared == 0) {
     out.push_back("No quantized configuration has been measured.");
     return;
@@ -75,6 +108,13 @@ void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& 
   if (best->bits_weight && best->bits_activation) {
     bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *best->bits_weight,
                         *best->bits_activation);
+  }
+  if (best->bits_per_character) {
+    out.push_back(fmt::format(
+        "The fewest bits that cost less than {:g} bits per character are {} bits per element: {}, "
+        "on {}, at {:.4f}.",
+        kSmallRise, bits, describe(*best), best->unit, *best->bits_per_character));
+    return;
   }
   out.push_back(
       fmt::format("The fewest bits whose accuracy stays inside the float32 baseline's interval are "
@@ -136,12 +176,18 @@ const Record* find_baseline(const std::vector<Record>& records, const Record& of
 
 const Record* cheapest_safe(const std::vector<Record>& records) {
   const Record* best = nullptr;
+  const auto is_safe = [&records](const Record& r) {
+    if (r.bits_per_character) return loses_little(r);
+    const Record* baseline = find_baseline(records, r);
+    return baseline && baseline->ci_low && r.top1 && *r.top1 >= *baseline->ci_low;
+  };
+  const auto badness = [](const Record& r) {
+    return r.bits_per_character ? *r.bits_per_character : -r.top1.value_or(0);
+  };
   for (const Record& r : records) {
-    const Record* baseline = r.quantized() ? find_baseline(records, r) : nullptr;
-    if (!baseline || !baseline->ci_low || !r.top1 || !r.mean_bits()) continue;
-    if (*r.top1 < *baseline->ci_low) continue;
+    if (!r.quantized() || !r.mean_bits() || !is_safe(r)) continue;
     if (!best || *r.mean_bits() < *best->mean_bits() ||
-        (*r.mean_bits() == *best->mean_bits() && *r.top1 > *best->top1)) {
+        (*r.mean_bits() == *best->mean_bits() && badness(r) < badness(*best))) {
       best = &r;
     }
   }
@@ -152,6 +198,7 @@ std::vector<std::string> headline(const std::vector<Record>& records, const Verd
   std::vector<std::string> out;
   say_baseline(records, out);
   say_losses(records, out);
+  say_rises(records, out);
   say_cheapest(records, out);
   say_predictions(verdicts, out);
   return out;
@@ -160,7 +207,7 @@ std::vector<std::string> headline(const std::vector<Record>& records, const Verd
 std::vector<std::string> labels_by_loss(const std::vector<Record>& records, bool small) {
   std::vector<std::string> out;
   for (const Record& r : records) {
-    if (!r.quantized() || !r.difference || loses_little(r) != small) continue;
+    if (!r.quantized() || !loss_of(r) || loses_little(r) != small) continue;
     if (std::find(out.begin(), out.end(), r.label()) == out.end()) out.push_back(r.label());
   }
   return out;

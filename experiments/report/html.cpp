@@ -65,12 +65,16 @@ std::string paragraph(const std::vector<std::string>& sentences) {
 
 std::string loss_lists(const std::vector<Record>& records) {
   std::string out;
+  const bool texts = std::any_of(records.begin(), records.end(),
+                                 [](const Record& r) { return r.bits_per_character.has_value(); });
+  const std::string limit = texts ? fmt::format("{:g} bits per character", kSmallRise)
+                                  : fmt::format("{:.1f} points", 100 * kSmallLoss);
   for (const bool small : {true, false}) {
     const std::vector<std::string> labels = labels_by_loss(records, small);
     if (labels.empty()) continue;
-    out += fmt::format("<dt>{}</dt><dd>",
-                       small ? fmt::format("Lose less than {:.1f} points", 100 * kSmallLoss)
-                             : fmt::format("Lose {:.1f} points or more", 100 * kSmallLoss));
+    out += fmt::format(
+        "<dt>{}</dt><dd>",
+        fmt::format(fmt::runtime(small ? "Lose less than {}" : "Lose {} or more"), limit));
     for (const std::string& label : labels) {
       out +=
           fmt::format("{}<span>{}</span>", &label == &labels.front() ? "" : ", ", html_text(label));
@@ -176,6 +180,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
                        {{"title", html_text(subject(records))},
                         {"facts", facts(records)},
                         {"style", std::string(assets.style)},
+                        {"experiment", experiment_section(input.experiment)},
                         {"headline", paragraph(headline(records, verdicts))},
                         {"losses", loss_lists(records)},
                         {"figures", figures_section(records, assets, datasets)},

@@ -11,6 +11,9 @@ namespace numemu::experiments {
 /// One self-contained page. Without libraries it has every table and says how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
 
+/// What an experiment concluded (experiment.json): sentences, verdicts, findings, tables; "" for
+/// null. Missing and mistyped parts are left out.
+std::string experiment_section(const nlohmann::ordered_json* experiment);
 /// The sortable table of all points.
 std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.

@@ -46,12 +46,13 @@ bool has_data(const Json& meta, const Json& datasets) {
   });
 }
 
-/// A figure of a metric that these rows do not have is not missed: "quiet" figures are of special
-/// rows, and others give way to the field of the points that replaces theirs.
+/// Figures of special rows are "quiet"; others are not missed where those rows have a figure of
+/// their own: points with the field `replaced_by`, or one layer at a time.
 bool is_missed(const Json& meta, const Json& datasets) {
   if (json_text(meta, {"quiet"}) == "true") return false;
   const std::string field = json_text(meta, {"replaced_by"});
-  return field.empty() || !has_data({{"data", "points"}, {"needs", field}}, datasets);
+  return field.empty() || (!has_data({{"data", "points"}, {"needs", field}}, datasets) &&
+                           !has_data({{"data", "sensitivity"}}, datasets));
 }
 
 std::string control(const std::string& kind) {

@@ -38,16 +38,33 @@ std::string role_cell(const RoleRecord& role) {
   return fmt::format("<td>{} <small>{}</small></td>", html_text(role.format), html_text(axes));
 }
 
-std::string sqnr_cell(const Record& r, const std::optional<double>& db) {
-  const bool exact = !db && !r.quantized() && r.difference.value_or(1) == 0;
-  return exact ? "<td class=\"n\" data-v=\"1e9\">∞</td>" : html_number_cell(db, html_number(db, 1));
-}
-
 struct TableColumn {
   const char* title;
   bool numeric;
   std::function<std::string(const Record&)> cell;
 };
+
+std::string sqnr_cell(const Record& r, const std::optional<double>& db,
+                      const std::optional<double>& error) {
+  const bool exact = !db && !r.quantized() && r.difference.value_or(1) == 0;
+  if (exact) return "<td class=\"n\" data-v=\"1e9\">∞</td>";
+  std::string text = html_number(db, 1);
+  if (db && error) text += fmt::format(" <small>± {:.2f}</small>", *error);
+  return html_number_cell(db, text);
+}
+
+void add_text_columns(std::vector<TableColumn>& out) {
+  out.push_back({"Bits per character", true, [](auto& r) {
+                   return html_number_cell(r.bits_per_character,
+                                           html_number(r.bits_per_character, 4));
+                 }});
+  out.push_back({"Change, bits", true, [](auto& r) {
+                   return html_number_cell(r.bits_change(), html_number(r.bits_change(), 4, true));
+                 }});
+  out.push_back({"Perplexity", true, [](auto& r) {
+                   return html_number_cell(r.perplexity, html_number(r.perplexity, 3));
+                 }});
+}
 
 std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
   std::vector<TableColumn> out;
@@ -79,6 +96,9 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
   out.push_back({"Bits A", true, [](auto& r) {
                    return html_number_cell(r.bits_activation, html_number(r.bits_activation, 2));
                  }});
+  if (std::any_of(records.begin(), records.end(),
+                  [](auto& r) { return r.bits_per_character.has_value(); }))
+    add_text_columns(out);
   out.push_back({"Top-1, %", true, [](auto& r) {
                    return html_number_cell(r.top1,
                                            with_interval(r.top1, r.ci_low, r.ci_high, false));
@@ -88,9 +108,10 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                        r.difference,
                        with_interval(r.difference, r.difference_low, r.difference_high, true));
                  }});
-  out.push_back({"SQNR measured, dB", true, [](auto& r) { return sqnr_cell(r, r.sqnr_db); }});
-  out.push_back(
-      {"SQNR predicted, dB", true, [](auto& r) { return sqnr_cell(r, r.predicted_sqnr_db); }});
+  out.push_back({"SQNR measured, dB", true,
+                 [](auto& r) { return sqnr_cell(r, r.sqnr_db, r.sqnr_error_db); }});
+  out.push_back({"SQNR predicted, dB", true,
+                 [](auto& r) { return sqnr_cell(r, r.predicted_sqnr_db, std::nullopt); }});
   return out;
 }
 

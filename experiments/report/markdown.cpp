@@ -2,6 +2,7 @@
 // a browser.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
@@ -11,6 +12,8 @@
 
 namespace numemu::experiments {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string number(const std::optional<double>& x, int digits, double factor = 1) {
   return x ? fmt::format("{:.{}f}", *x * factor, digits) : "";
@@ -34,25 +37,93 @@ std::string table_line(const std::vector<std::string>& cells) {
   return out + "\n";
 }
 
+/// What an experiment concluded (experiment.json).
+std::string experiment_part(const Json& experiment) {
+  const auto each = [](const Json& json, const char* key, const auto& use) {
+    const Json* list = json_at(json, {key});
+    if (!list || !list->is_array()) return;
+    for (const Json& item : *list) use(item);
+  };
+  const auto cells_of = [&each](const Json& json, const char* key) {
+    std::vector<std::string> cells;
+    each(json, key, [&](const Json& cell) {
+      cells.push_back(cell.is_string() ? cell.get<std::string>() : "");
+    });
+    return cells;
+  };
+  const auto rule = [](std::size_t columns) {
+    std::string out = "|";
+    for (std::size_t i = 0; i < columns; ++i) out += "---|";
+    return out + "\n";
+  };
+  std::string out = "# Experiment: " + markdown_cell(json_text(experiment, {"name"})) + "\n\n";
+  each(experiment, "sentences", [&](const Json& sentence) {
+    if (sentence.is_string()) out += "- " + markdown_cell(sentence.get<std::string>()) + "\n";
+  });
+  out += "\n" + table_line({"finding", "predicted", "measured", "verdict"}) + rule(4);
+  each(experiment, "findings", [&](const Json& finding) {
+    out += table_line({json_text(finding, {"what"}), number(json_number(finding, {"predicted"}), 2),
+                       number(json_number(finding, {"measured"}), 2),
+                       json_text(finding, {"verdict"})});
+  });
+  each(experiment, "tables", [&](const Json& table) {
+    const std::vector<std::string> header = cells_of(table, "header");
+    out += "\n" + markdown_cell(json_text(table, {"title"})) + ":\n\n" + table_line(header) +
+           rule(header.size());
+    each(table, "rows", [&](const Json& row) {
+      std::vector<std::string> cells;
+      if (row.is_array())
+        for (const Json& cell : row)
+          cells.push_back(cell.is_string() ? cell.get<std::string>() : "");
+      out += table_line(cells);
+    });
+  });
+  return out + "\n";
+}
+
+std::string points_part(const std::vector<Record>& records) {
+  const bool texts = std::any_of(records.begin(), records.end(),
+                                 [](const Record& r) { return r.bits_per_character.has_value(); });
+  std::vector<std::string> header = {"#", "weights", "activations", "unit", "bits W", "bits A"};
+  if (texts) header.insert(header.end(), {"bits per character", "change, bits", "perplexity"});
+  header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB",
+                               "predicted, dB", "other rules"});
+  std::string out = table_line(header);
+  for (const std::string& name : header) {
+    const bool words =
+        name == "weights" || name == "activations" || name == "unit" || name == "other rules";
+    out += &name == &header.front() ? "|--:|" : words ? "---|" : "--:|";
+  }
+  out += "\n";
+  for (const Record& r : records) {
+    std::vector<std::string> cells = {fmt::format("{}", r.position + 1),
+                                      role(r.weight),
+                                      role(r.activation),
+                                      r.unit,
+                                      number(r.bits_weight, 2),
+                                      number(r.bits_activation, 2)};
+    if (texts) {
+      cells.insert(cells.end(), {number(r.bits_per_character, 4), number(r.bits_change(), 4),
+                                 number(r.perplexity, 3)});
+    }
+    cells.insert(cells.end(), {interval(r.top1, r.ci_low, r.ci_high),
+                               interval(r.difference, r.difference_low, r.difference_high),
+                               number(r.sqnr_db, 1), number(r.predicted_sqnr_db, 1), r.other});
+    out += table_line(cells);
+  }
+  return out;
+}
+
 }  // namespace
 
 void write_markdown(const ReportInput& input, const std::string& path) {
   const std::vector<Record> records = read_records(*input.rows);
   const Verdicts verdicts = judge_predictions(records);
-  std::string out = "# Accuracy against bits\n\n";
+  std::string out = input.experiment ? experiment_part(*input.experiment) : "";
+  out += "# Accuracy against bits\n\n";
   for (const std::string& sentence : headline(records, verdicts))
     out += markdown_cell(sentence) + "\n";
-  out += "\n" +
-         table_line({"#", "weights", "activations", "unit", "bits W", "bits A", "top-1, % (95 %)",
-                     "change, points (95 %, paired)", "SQNR, dB", "predicted, dB", "other rules"});
-  out += "|--:|---|---|---|--:|--:|--:|--:|--:|--:|---|\n";
-  for (const Record& r : records) {
-    out += table_line({fmt::format("{}", r.position + 1), role(r.weight), role(r.activation),
-                       r.unit, number(r.bits_weight, 2), number(r.bits_activation, 2),
-                       interval(r.top1, r.ci_low, r.ci_high),
-                       interval(r.difference, r.difference_low, r.difference_high),
-                       number(r.sqnr_db, 1), number(r.predicted_sqnr_db, 1), r.other});
-  }
+  out += "\n" + points_part(records);
   if (!verdicts.refused.empty()) {
     out += "\nTensors that no distribution fits:\n\n";
     out += table_line({"layer", "role", "elements", "best family", "KS distance", "threshold"});

@@ -12,6 +12,8 @@ struct ReportInput {
   const std::vector<nlohmann::ordered_json>* rows = nullptr;
   const nlohmann::ordered_json* tensors =
       nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
+  const nlohmann::ordered_json* experiment =
+      nullptr;  ///< what the experiment that made the rows concluded (experiment.json), may be null
 };
 
 /// Each writes atomically (temporary file, rename) and throws Error naming the file when it cannot.

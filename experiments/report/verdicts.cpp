@@ -32,7 +32,7 @@ std::string by_distance(const Number& predicted, const Number& measured, double 
 
 /// Distinct tensors, each with its worst fit over the rows; keyed by role, then network and layer.
 struct TensorFit {
-  bool accepted = true;
+  bool accepted = true, tried = false;
   RefusedTensor refused;
 };
 using TensorFits = std::map<std::pair<std::string, std::string>, TensorFit>;
@@ -40,8 +40,13 @@ using TensorFits = std::map<std::pair<std::string, std::string>, TensorFit>;
 void collect_fit(const std::string& net, const Json& tensor, TensorFits& fits) {
   const std::string layer = json_text(tensor, {"layer"}), role = json_text(tensor, {"role"});
   const bool accepted = json_text(tensor, {"fitted", "accepted"}) == "true";
+  const Json* fitted = json_at(tensor, {"fitted"});
+  const bool tried = fitted && fitted->is_object();
   const Number distance = json_number(tensor, {"fitted", "ks"});
   TensorFit& fit = fits[{role, net + '\n' + layer}];
+  // Formats that no fit can predict say nothing about the tensor where others were tried.
+  if (!tried && fit.tried) return;
+  if (tried && !fit.tried) fit = TensorFit{true, true, {}};
   fit.accepted = fit.accepted && accepted;
   if (accepted) return;
   if (fit.refused.distance && distance && *fit.refused.distance >= *distance) return;

@@ -75,14 +75,17 @@ FloatReference float_reference(const net::Graph& graph, net::Tensor images) {
   return float_reference(graph, std::move(batch));
 }
 
-net::Tensor first_samples(const net::Tensor& x, std::int64_t samples) {
-  if (samples >= x.dim(0)) return x;
+net::Tensor samples_of(const net::Tensor& x, std::int64_t first, std::int64_t count) {
   net::Shape shape = x.shape;
   const std::int64_t each = x.size() / shape[0];
-  shape[0] = samples;
+  shape[0] = count;
   net::Tensor out(shape);
-  std::copy_n(x.data.begin(), samples * each, out.data.begin());
+  std::copy_n(x.data.begin() + first * each, count * each, out.data.begin());
   return out;
+}
+
+net::Tensor first_samples(const net::Tensor& x, std::int64_t samples) {
+  return samples >= x.dim(0) ? x : samples_of(x, 0, samples);
 }
 
 }  // namespace numemu::policies

@@ -30,6 +30,8 @@ struct FloatReference {
 FloatReference float_reference(const net::Graph&, std::vector<net::Tensor> batch);
 FloatReference float_reference(const net::Graph&, net::Tensor images);
 
+/// Entries [first, first + count) along axis 0.
+net::Tensor samples_of(const net::Tensor&, std::int64_t first, std::int64_t count);
 /// The first `samples` entries along axis 0.
 net::Tensor first_samples(const net::Tensor&, std::int64_t samples);
 

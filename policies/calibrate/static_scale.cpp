@@ -13,19 +13,39 @@ bool has_static_scale(const CalibrationPolicy& calibration, const RolePolicy& po
          calibration.rule != CalibrationPolicy::Rule::dynamic;
 }
 
+StaticScale::StaticScale(const CalibrationPolicy& calibration, const RolePolicy& policy)
+    : quantizer_(policy) {
+  if (calibration.rule != CalibrationPolicy::Rule::absmax)
+    observer_ = Observer::make(calibration, policy);
+}
+
+void StaticScale::see(const float* x, std::int64_t n) {
+  if (observer_) {
+    observer_->see(x, n);
+  } else if (quantizer_.largest_only()) {
+    magnitude_ = std::max(magnitude_, parallel_magnitude(x, n));
+  } else {
+    const std::int64_t left = kMostElements - static_cast<std::int64_t>(elements_.size());
+    elements_.insert(elements_.end(), x, x + std::min(n, left));
+  }
+}
+
+float StaticScale::scale() const {
+  if (observer_) return quantizer_.scale_of_magnitude(observer_->threshold());
+  if (quantizer_.largest_only()) return quantizer_.scale_of_magnitude(magnitude_);
+  return quantizer_.scale(elements_.data(), static_cast<std::int64_t>(elements_.size()));
+}
+
 float static_scale(const CalibrationPolicy& calibration, const RolePolicy& policy,
                    const FloatReference& reference, const net::Tensor& recorded) {
-  const RoleQuantizer quantizer(policy);
   const std::int64_t all = std::max<std::int64_t>(1, reference.samples());
   // Tensors whose first axis is not the samples' (constants) are seen whole.
   const std::int64_t n = recorded.dim(0) % all == 0
                              ? recorded.size() / all * std::min(all, calibration.samples)
                              : recorded.size();
-  if (calibration.rule == CalibrationPolicy::Rule::absmax)
-    return quantizer.scale(recorded.data.data(), n);
-  const std::unique_ptr<Observer> observer = Observer::make(calibration, policy);
-  observer->see(recorded.data.data(), n);
-  return quantizer.scale_of_magnitude(observer->threshold());
+  StaticScale scale(calibration, policy);
+  scale.see(recorded.data.data(), n);
+  return scale.scale();
 }
 
 }  // namespace numemu::policies

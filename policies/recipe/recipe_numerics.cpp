@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "emu/net/gemm_layers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -74,25 +77,60 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
   for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
 }
 
-void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
-  for (const net::GemmLayer& found : net::gemm_layers(graph)) {
-    RecipeLayer& layer = *layers_.at(found.name);
-    layer.frozen = true;
-    layer.weight_ready = false;
-    layer.activation_scale.reset();
-    layer.second_scale.reset();
-    if (!layer.activation) continue;
-    const RolePolicy& policy = layer.activation->policy();
+void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
+                            const CalibrationBatch& batch) {
+  constexpr std::int64_t kAtOnce = 32;  // samples whose activations are held together
+  std::map<std::string, std::pair<StaticScale, StaticScale>, std::less<>> scales;
+  for (auto& [name, layer] : layers_) {
+    layer->frozen = true;
+    layer->weight_ready = false;
+    layer->activation_scale.reset();
+    layer->second_scale.reset();
+    if (!layer->activation) continue;
+    const RolePolicy& policy = layer->activation->policy();
     if (!has_static_scale(recipe_.calibration(), policy)) continue;
-    const auto input = reference.inputs.find(found.name);
-    if (input == reference.inputs.end())
-      throw Error("calibration: the reference has no activations of layer " + found.name);
-    layer.activation_scale = static_scale(recipe_.calibration(), policy, reference, input->second);
-    const auto second = reference.seconds.find(found.name);
-    if (second != reference.seconds.end())
-      layer.second_scale = static_scale(recipe_.calibration(), policy, reference, second->second);
+    const auto fresh = [&] { return StaticScale(recipe_.calibration(), policy); };
+    scales.emplace(name, std::pair(fresh(), fresh()));
   }
   frozen_ = true;
+  if (scales.empty()) return;
+  std::set<std::string, std::less<>> two_activations;
+  const std::int64_t samples = std::min(available, recipe_.calibration().samples);
+  for (std::int64_t first = 0; first < samples; first += kAtOnce) {
+    const FloatReference seen =
+        float_reference(graph, batch(first, std::min(kAtOnce, samples - first)));
+    for (auto& [name, pair] : scales) {
+      const auto input = seen.inputs.find(name);
+      if (input == seen.inputs.end())
+        throw Error("calibration: the network asked for no product of layer " + name);
+      pair.first.see(input->second.data.data(), input->second.size());
+      const auto second = seen.seconds.find(name);
+      if (second == seen.seconds.end()) continue;
+      pair.second.see(second->second.data.data(), second->second.size());
+      two_activations.insert(name);
+    }
+  }
+  for (auto& [name, pair] : scales) {
+    RecipeLayer& layer = *layers_.find(name)->second;
+    layer.activation_scale = pair.first.scale();
+    if (two_activations.contains(name)) layer.second_scale = pair.second.scale();
+  }
+}
+
+void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
+  freeze(graph, reference.samples(), [&](std::int64_t first, std::int64_t count) {
+    std::vector<net::Tensor> batch;
+    for (const net::Tensor& x : reference.batch) batch.push_back(samples_of(x, first, count));
+    return batch;
+  });
+}
+
+std::map<std::string, float, std::less<>> RecipeNumerics::static_scales() const {
+  std::map<std::string, float, std::less<>> scales;
+  for (const auto& [name, layer] : layers_) {
+    if (layer->activation_scale) scales[name] = *layer->activation_scale;
+  }
+  return scales;
 }
 
 void RecipeNumerics::require_trainable(const std::string& where) const {

@@ -2,6 +2,7 @@
 // scaled back; tensors stored; parameters updated.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,7 +31,17 @@ class RecipeNumerics : public net::Numerics {
   /// messages.
   RecipeNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
 
+  /// The float32 inputs of calibration samples [first, first + count), one tensor per graph input.
+  using CalibrationBatch =
+      std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)>;
+
+  /// Calibrates on the first min(available, calibrate.samples) samples, a few at a time, so that
+  /// memory does not grow with their number.
+  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&);
+  /// The same with everything recorded beforehand.
   void freeze(const net::Graph&, const FloatReference&);
+  /// Static activation scales of the left operands by layer, after freeze().
+  std::map<std::string, float, std::less<>> static_scales() const;
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
   void require_trainable(const std::string& where) const;
 

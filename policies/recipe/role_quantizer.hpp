@@ -25,6 +25,8 @@ class RoleQuantizer {
   /// The format is a block format.
   bool blocks() const { return policy_.block != nullptr; }
   bool stochastic() const { return policy_.rounding.stochastic(); }
+  /// The scale rule reads nothing but the largest magnitude.
+  bool largest_only() const { return largest_only_; }
   Conversion conversion(const RandomSource& random = {}) const;
 
   /// The scale of elements that share one, by the role's rule. Uses threads.

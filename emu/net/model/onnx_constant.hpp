@@ -63,8 +63,9 @@ class OnnxFolder {
   /// The value of the node's only output; nullopt where the operator is not folded. A missing
   /// optional input is null. Throws Error without file and node, which the caller adds.
   std::optional<OnnxConstant> fold(const OnnxNode&, const std::vector<ConstantRef>& inputs);
-  /// Counts elements of a constant that is about to be made elsewhere.
-  void count(std::int64_t elements);
+  /// Counts elements of a constant that is about to be made elsewhere, and of which there will be
+  /// so many copies at a time.
+  void count(std::int64_t elements, std::int64_t copies = 1);
   /// How many elements the next results may have each.
   void allow(std::int64_t elements) { at_once_ = elements; }
 

@@ -242,10 +242,10 @@ OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
 
 }  // namespace
 
-void OnnxFolder::count(std::int64_t elements) {
+void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
   // Counted even where it is refused: what follows is, too.
   left_ -= std::min(left_ + 1, elements);
-  if (left_ < 0 || elements > at_once_)
+  if (left_ < 0 || elements > at_once_ / copies)
     throw Error(
         "the constants that the graph computes take more memory than a file of its size may");
 }
@@ -303,10 +303,14 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
                        step = single(required(inputs, 2));
     if (step == 0) throw Error("expected a step that is not zero");
     std::vector<Extent> values;
-    for (std::int64_t v = from; step > 0 ? v < to : v > to;) {
-      count(1);
-      values.push_back({v});
-      if (__builtin_add_overflow(v, step, &v)) break;
+    if (step > 0 ? from < to : from > to) {
+      using Unsigned = std::uint64_t;
+      const auto distance =
+          step > 0 ? Unsigned(to) - Unsigned(from) : Unsigned(from) - Unsigned(to);
+      const Unsigned more = (distance - 1) / (step > 0 ? Unsigned(step) : 0 - Unsigned(step));
+      count(static_cast<std::int64_t>(std::min<Unsigned>(more, INT64_MAX - 1)) + 1);
+      for (Unsigned i = 0; i <= more; ++i)
+        values.push_back({static_cast<std::int64_t>(Unsigned(from) + i * Unsigned(step))});
     }
     return constant_of(values);
   }

@@ -64,6 +64,9 @@ OnnxConstant expanded(const OnnxConstant& from, const Shape& dims) {
 namespace {
 
 using Inputs = std::vector<ConstantRef>;
+/// The result and the operands, all in the result's shape.
+constexpr std::int64_t kCopies = 4;
+
 using Limit = std::function<void(const Shape& dims)>;
 
 /// Whole-number arithmetic; one side may be proportional to the batch where the result is too.
@@ -196,7 +199,7 @@ OnnxConstant unary(std::string_view op, OnnxConstant data) {
 std::optional<OnnxConstant> fold_elements(const OnnxNode& node, const Inputs& inputs,
                                           OnnxFolder& folder) {
   const std::string_view op = node.op_type;
-  const auto limit = [&](const Shape& dims) { folder.count(element_count(dims)); };
+  const auto limit = [&](const Shape& dims) { folder.count(element_count(dims), kCopies); };
   for (const char* name : {"Add", "Sub", "Mul", "Div", "And", "Or", "Equal", "Less", "LessOrEqual",
                            "Greater", "GreaterOrEqual", "Min", "Max"}) {
     if (op != name) continue;

@@ -27,10 +27,12 @@ struct ImportOptions {
   std::map<std::string, Shape, std::less<>> input_shapes;
 };
 
-/// The first axis of every input is the batch, whatever number the file gives it. Layers are named
+/// The first axis of every input is the batch, whatever number the file gives it; where that number
+/// leaves open which axis of a later shape has the batch, the file is refused. Layers are named
 /// after their weight ("layer1.0.conv1" for "layer1.0.conv1.weight"), or else after their node.
-/// BatchNormalization stays; see fold_batch_norm.hpp. Throws Error("FILE: byte OFFSET: node ...")
-/// for an operator that is not supported, naming the node and all that are.
+/// BatchNormalization stays; see fold_batch_norm.hpp. Takes at most 64 bytes of memory for one of
+/// the file and 16 MiB. Throws Error("FILE: byte OFFSET: node ...") for an operator that is not
+/// supported, naming the node and all that are.
 ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
 /// read_onnx and import_onnx.
 ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});

@@ -17,13 +17,22 @@ namespace numemu::net {
 /// Shapes are followed with two batches; an extent that differs is proportional to the batch.
 inline constexpr std::array<std::int64_t, 2> kProbeBatches = {2, 3};
 
+inline constexpr std::size_t kMostAxes = 8;
+inline constexpr std::size_t kMostNodes = 20'000;  // names are compared pairwise
+/// Elements of a value for the larger probe batch: far beyond memory, far below overflow.
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+
+/// A name of the file for messages and nodes: at most 100 characters, none of them control.
+std::string printable(std::string_view);
+
 /// What a name stands for: a value of the graph, or a constant.
 struct OnnxValue {
-  int number = -1;       ///< -1: a constant
-  bool image = false;    ///< stored [n, h, w, c] where ONNX says [n, c, h, w]
-  bool integer = false;  ///< of the graph: whole numbers in the file, floats here
+  int number = -1;              ///< -1: a constant
+  bool image = false;           ///< stored [n, h, w, c] where ONNX says [n, c, h, w]
+  bool integer = false;         ///< of the graph: whole numbers in the file, floats here
   std::array<Shape, 2> shapes;  ///< as stored, for the probe batches
   ConstantRef constant;
+  bool counted = false;  ///< the constant's memory counts: it is no initializer
 
   bool is_constant() const { return number < 0; }
   std::size_t rank() const { return is_constant() ? constant->dims.size() : shapes[0].size(); }

@@ -37,30 +37,6 @@ Values unary(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add(importer.node_name(node), std::make_unique<Function>(), {x}, x.image)};
 }
 
-/// A constant of up to four axes in ONNX order, for images [n, h, w, c].
-OnnxValue channels_last(const OnnxValue& value) {
-  const OnnxConstant& from = *value.constant;
-  Shape dims = from.dims;
-  dims.insert(dims.begin(), 4 - dims.size(), 1);
-  const std::int64_t c = dims[1], space = dims[2] * dims[3];
-  auto turned = std::make_shared<OnnxConstant>(
-      OnnxConstant{{dims[0], dims[2], dims[3], c}, from.integer, {}});
-  turned->elements.resize(from.elements.size());
-  for (std::int64_t n = 0; n < dims[0]; ++n) {
-    for (std::int64_t i = 0; i < c; ++i) {
-      for (std::int64_t s = 0; s < space; ++s)
-        turned->elements[(n * space + s) * c + i] = from.elements[(n * c + i) * space + s];
-    }
-  }
-  OnnxValue out;
-  out.constant = std::move(turned);
-  return out;
-}
-
-bool single(const OnnxValue& value) {
-  return value.is_constant() ? value.constant->elements.size() == 1 : value.rank() == 0;
-}
-
 /// Operands in one layout: that of images where every graph value has four axes (constants up to
 /// four), else ONNX's own. Returns whether they are images.
 bool align(OnnxImporter& importer, const OnnxNode& node, Values& operands) {
@@ -73,8 +49,7 @@ bool align(OnnxImporter& importer, const OnnxNode& node, Values& operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     OnnxValue& value = operands[i];
     if (value.is_constant()) {
-      if (images && !single(value)) value = channels_last(value);
-      value = importer.as_graph(value, node.inputs[i]);
+      value = importer.as_graph(value, node.inputs[i], images);
     } else {
       value = images ? importer.to_image(value) : importer.to_plain(value);
     }
@@ -83,9 +58,19 @@ bool align(OnnxImporter& importer, const OnnxNode& node, Values& operands) {
 }
 
 Values operands_of(OnnxImporter& importer, const OnnxNode& node, std::size_t count) {
+  if (count < 1) throw Error("expected an input");
   Values operands;
   for (std::size_t i = 0; i < count; ++i) operands.push_back(importer.input(node, i));
   return operands;
+}
+
+/// Whole numbers travel as floats, whose quotients are not cut.
+Values divide(OnnxImporter& importer, const OnnxNode& node) {
+  Values operands = operands_of(importer, node, 2);
+  const bool images = align(importer, node, operands);
+  if (operands[0].integer && operands[1].integer)
+    throw Error("the quotient of whole numbers is not supported");
+  return {importer.add(importer.node_name(node), std::make_unique<Divide>(), operands, images)};
 }
 
 template <class Function>
@@ -114,7 +99,7 @@ Values where(OnnxImporter& importer, const OnnxNode& node) {
 }
 
 /// A bound of Clip: an input of one element from operator set 11 on, an attribute before.
-float bound(const OnnxImporter& importer, const OnnxNode& node, std::size_t index,
+float bound(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
             std::string_view attribute, float otherwise) {
   if (!importer.has_input(node, index)) return number_or(node, attribute, otherwise);
   const Tensor value = importer.constant(node, index).tensor();
@@ -130,6 +115,29 @@ Values clip(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add(importer.node_name(node), std::make_unique<Clip>(low, high), {x}, x.image)};
 }
 
+/// Max and Min of one value and numbers: a Clip with one bound.
+template <bool kMaximum>
+Values extreme(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue* x = nullptr;
+  constexpr float kEverything = std::numeric_limits<float>::infinity();
+  float limit = kMaximum ? -kEverything : kEverything;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const OnnxValue& value = importer.input(node, i);
+    if (!value.is_constant()) {
+      if (x != nullptr) throw Error("expected one value and numbers");
+      x = &value;
+      continue;
+    }
+    const Tensor number = importer.constant(node, i).tensor();
+    if (number.size() != 1) throw Error("expected one value and numbers");
+    limit = kMaximum ? std::max(limit, number.data[0]) : std::min(limit, number.data[0]);
+  }
+  if (x == nullptr) throw Error("expected one value and numbers");
+  auto clip = kMaximum ? std::make_unique<Clip>(limit, kEverything)
+                       : std::make_unique<Clip>(-kEverything, limit);
+  return {importer.add(importer.node_name(node), std::move(clip), {*x}, x->image)};
+}
+
 Values leaky_relu(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
   return {importer.add(importer.node_name(node),
@@ -139,15 +147,10 @@ Values leaky_relu(OnnxImporter& importer, const OnnxNode& node) {
 /// max(0, min(1, slope x + 0.5)).
 OnnxValue hard_sigmoid_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
                           float slope, float offset) {
-  const auto constant = [&](float value) {
-    OnnxValue out;
-    out.constant = std::make_shared<OnnxConstant>(OnnxConstant{{}, false, {{value, {}}}});
-    return importer.as_graph(out, "constant");
-  };
   const OnnxValue scaled = importer.add(importer.node_name(node), std::make_unique<Multiply>(),
-                                        {x, constant(slope)}, x.image);
+                                        {x, importer.number(slope)}, x.image);
   const OnnxValue moved = importer.add(importer.node_name(node), std::make_unique<Add>(),
-                                       {scaled, constant(offset)}, x.image);
+                                       {scaled, importer.number(offset)}, x.image);
   return importer.add(importer.node_name(node), std::make_unique<Clip>(0.0f, 1.0f), {moved},
                       x.image);
 }
@@ -171,13 +174,15 @@ const OnnxHandlers& onnx_pointwise_handlers() {
       {"Abs", unary<Abs>},
       {"Add", binary<Add>},
       {"Clip", clip},
-      {"Div", binary<Divide>},
+      {"Div", divide},
       {"Erf", unary<Erf>},
       {"Exp", unary<Exp>},
       {"HardSigmoid", hard_sigmoid},
       {"HardSwish", hard_swish},
       {"LeakyRelu", leaky_relu},
       {"Log", unary<Log>},
+      {"Max", extreme<true>},
+      {"Min", extreme<false>},
       {"Mul", binary<Multiply>},
       {"Neg", unary<Negate>},
       {"Pow", binary<Power>},

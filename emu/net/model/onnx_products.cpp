@@ -23,7 +23,7 @@ namespace {
 
 using Values = std::vector<OnnxValue>;
 
-Tensor tensor_of(const OnnxImporter& importer, const OnnxNode& node, std::size_t index,
+Tensor tensor_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
                  std::size_t rank) {
   Tensor tensor = importer.constant(node, index).tensor();
   if (tensor.shape.size() != rank)
@@ -69,8 +69,7 @@ struct Windows {
   std::vector<std::int64_t> kernel, stride, dilation, pads;  // pads: top, left, bottom, right
 };
 
-Windows windows_of(const OnnxNode& node, const OnnxValue& image,
-                   std::vector<std::int64_t> kernel) {
+Windows windows_of(const OnnxNode& node, const OnnxValue& image, std::vector<std::int64_t> kernel) {
   Windows w;
   w.kernel = integers_or(node, "kernel_shape", std::move(kernel));
   w.stride = integers_or(node, "strides", {1, 1});
@@ -118,7 +117,7 @@ Values conv(OnnxImporter& importer, const OnnxNode& node) {
   o.kernel_height = w.dim(2);
   o.kernel_width = w.dim(3);
   o.groups = integer_or(node, "group", 1);
-  if (o.groups < 1 || o.in_channels != w.dim(1) * o.groups)
+  if (o.groups < 1 || o.in_channels % o.groups != 0 || o.in_channels / o.groups != w.dim(1))
     throw Error(fmt::format("expected {} input channels of the weight times its groups, found {}",
                             o.in_channels, w.dim(1)));
   o.stride_height = windows.stride[0];
@@ -159,6 +158,8 @@ Values gemm(OnnxImporter& importer, const OnnxNode& node) {
   if (!importer.has_input(node, 2)) return {linear(importer, node, x, w, nullptr)};
   Tensor bias = importer.constant(node, 2).tensor();
   scale(bias, number_or(node, "beta", 1));
+  if (!bias.empty() && bias.size() != 1 && bias.shape.back() != bias.size())
+    throw Error("expected one row to add, found " + to_string(bias.shape));
   if (bias.size() == 1 && w.dim(0) != 1) {
     const float value = bias.data[0];
     bias = Tensor({w.dim(0)}, value);
@@ -197,10 +198,11 @@ PoolOptions pool_options(const OnnxNode& node, const OnnxValue& image) {
 }
 
 Values max_pool(OnnxImporter& importer, const OnnxNode& node) {
-  if (node.outputs.size() > 1) throw Error("the positions of maxima are not supported");
+  if (node.outputs.size() > 1 && !node.outputs[1].empty())
+    throw Error("the positions of maxima are not supported");
   const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  return {importer.add(importer.node_name(node),
-                       std::make_unique<MaxPool>(pool_options(node, x)), {x}, true)};
+  return {importer.add(importer.node_name(node), std::make_unique<MaxPool>(pool_options(node, x)),
+                       {x}, true)};
 }
 
 Values average_pool(OnnxImporter& importer, const OnnxNode& node) {
@@ -214,17 +216,42 @@ Values global_average_pool(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add(importer.node_name(node), std::make_unique<GlobalAveragePool>(), {x}, true)};
 }
 
+Values global_max_pool(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
+  PoolOptions o;
+  o.kernel_height = x.shapes[0][1];
+  o.kernel_width = x.shapes[0][2];
+  return {importer.add(importer.node_name(node), std::make_unique<MaxPool>(o), {x}, true)};
+}
+
+/// The tensors of an operator over `size` channels, each of that many numbers.
+std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, std::int64_t size,
+                                std::size_t count) {
+  std::vector<Tensor> out;
+  for (std::size_t i = 1; i <= count; ++i) {
+    out.push_back(tensor_of(importer, node, i, 1));
+    if (out.back().size() != size)
+      throw Error(fmt::format("expected input {} to have {} numbers, found {}", i, size,
+                              out.back().size()));
+  }
+  return out;
+}
+
+/// In training, too, the running statistics are those of the file; what ONNX would give as outputs
+/// 1 and 2 is not there.
 Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.as_graph(importer.input(node, 0), "");
   if (x.rank() == 4) x = importer.to_image(x);
   if (x.rank() != 4 && x.rank() != 2)
     throw Error("expected images or vectors, found " + std::to_string(x.rank()) + " axes");
+  if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
+  std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
   auto op = std::make_unique<BatchNorm>(
       BatchNormOptions{.channels = x.shapes[0].back(),
                        .epsilon = number_or(node, "epsilon", 1e-5f),
                        // ONNX weighs the old statistics.
                        .momentum = 1 - double{number_or(node, "momentum", 0.9f)}});
-  for (std::size_t i = 0; i < 4; ++i) set(*op, i, tensor_of(importer, node, i + 1, 1));
+  for (std::size_t i = 0; i < 4; ++i) set(*op, i, std::move(tensors[i]));
   return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, x.image)};
 }
 
@@ -232,13 +259,12 @@ Values layer_norm(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.to_plain(importer.as_graph(importer.input(node, 0), ""));
   if (axis_in(integer_or(node, "axis", -1), x.rank()) + 1 != static_cast<std::int64_t>(x.rank()))
     throw Error("expected the last axis alone");
-  auto op = std::make_unique<LayerNorm>(x.shapes[0].back(), number_or(node, "epsilon", 1e-5f));
-  set(*op, 0, tensor_of(importer, node, 1, 1));
-  if (importer.has_input(node, 2)) {
-    set(*op, 1, tensor_of(importer, node, 2, 1));
-  } else {
-    set(*op, 1, Tensor({x.shapes[0].back()}));
-  }
+  const std::int64_t size = x.shapes[0].back();
+  const bool biased = importer.has_input(node, 2);
+  std::vector<Tensor> tensors = per_channel(importer, node, size, biased ? 2 : 1);
+  if (!biased) tensors.push_back(Tensor({size}));
+  auto op = std::make_unique<LayerNorm>(size, number_or(node, "epsilon", 1e-5f));
+  for (std::size_t i = 0; i < 2; ++i) set(*op, i, std::move(tensors[i]));
   return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, false)};
 }
 
@@ -250,12 +276,13 @@ Values gather(OnnxImporter& importer, const OnnxNode& node) {
     const Tensor table = tensor_of(importer, node, 0, 2);
     auto op = std::make_unique<Embedding>(table.dim(0), table.dim(1));
     set(*op, 0, table);
-    return {importer.add(importer.layer_name(node, 0), std::move(op),
-                         {importer.to_plain(indices)}, false)};
+    return {importer.add(importer.layer_name(node, 0), std::move(op), {importer.to_plain(indices)},
+                         false)};
   }
-  if (axis == 0) throw Error("choosing samples of the batch is not supported");
   const OnnxConstant& index = importer.constant(node, 1);
   const OnnxValue x = importer.to_plain(data);
+  refuse_batch(x, axis, "choosing along");
+  importer.hold(static_cast<std::int64_t>(index.elements.size()));  // eight bytes each
   return {importer.add(importer.node_name(node),
                        std::make_unique<Gather>(axis, index.integers(), index.dims), {x}, false)};
 }
@@ -270,6 +297,7 @@ const OnnxHandlers& onnx_product_handlers() {
       {"MaxPool", max_pool},
       {"AveragePool", average_pool},
       {"GlobalAveragePool", global_average_pool},
+      {"GlobalMaxPool", global_max_pool},
       {"BatchNormalization", batch_norm},
       {"LayerNormalization", layer_norm},
       {"Gather", gather},

@@ -1,4 +1,4 @@
-// ONNX operators that move, cut, join and reduce along axes.
+// ONNX operators that change shapes: views, turns, repetition, casts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,49 +6,81 @@
 
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/add.hpp"
-#include "emu/net/ops/concat.hpp"
-#include "emu/net/ops/constant.hpp"
-#include "emu/net/ops/global_average_pool.hpp"
-#include "emu/net/ops/log_softmax.hpp"
-#include "emu/net/ops/pad.hpp"
-#include "emu/net/ops/reduce_mean.hpp"
-#include "emu/net/ops/slice.hpp"
-#include "emu/net/ops/softmax.hpp"
 #include "emu/net/ops/transpose.hpp"
+#include "emu/net/ops/where.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
 
 using Values = std::vector<OnnxValue>;
-
-/// Where ONNX's axis of a value lies as it is stored.
-std::int64_t stored_axis(const OnnxValue& value, std::int64_t axis) {
-  constexpr std::int64_t kImage[] = {0, 3, 1, 2};
-  axis = axis_in(axis, value.rank());
-  return value.image ? kImage[axis] : axis;
-}
+/// A Folded in words of four bytes.
+constexpr auto kFoldedWords = static_cast<std::int64_t>(sizeof(Folded) / 4);
 
 Values same(OnnxImporter& importer, const OnnxNode& node) { return {importer.input(node, 0)}; }
 
 Values shape(OnnxImporter& importer, const OnnxNode& node) {
   std::vector<Extent> extents = importer.input(node, 0).extents();
   const auto rank = static_cast<std::int64_t>(extents.size());
-  const auto at = [&](std::int64_t i) { return std::clamp(i < 0 ? i + rank : i, std::int64_t{0}, rank); };
+  const auto at = [&](std::int64_t i) {
+    return std::clamp(i < 0 ? i + rank : i, std::int64_t{0}, rank);
+  };
   const std::int64_t from = at(std::max(integer_or(node, "start", 0), -rank));
   const std::int64_t to = at(std::max(integer_or(node, "end", rank), -rank));
   OnnxValue value;
-  value.constant = std::make_shared<OnnxConstant>(constant_of(std::vector<Extent>(
-      extents.begin() + from, extents.begin() + std::max(from, to))));
+  value.constant = std::make_shared<OnnxConstant>(constant_of(
+      std::vector<Extent>(extents.begin() + from, extents.begin() + std::max(from, to))));
   return {value};
 }
 
+/// Whole numbers travel as floats; float64 and the rest are float32 here.
 Values cast(OnnxImporter& importer, const OnnxNode& node) {
   const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
-  if (to != OnnxType::float32 && !is_integer(to))
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  if (to == OnnxType::boolean) {
+    x = importer.add(importer.node_name(node), std::make_unique<Where>(),
+                     {x, importer.number(1), importer.number(0)}, x.image);
+  } else if (is_integer(to) && !x.integer) {
+    throw Error("a cast of real numbers to whole ones is not supported");
+  } else if (to == OnnxType::float16 || to == OnnxType::bfloat16) {
     throw Error("expected a cast to float32 or whole numbers, found " + to_string(to));
-  // Whole numbers travel as floats.
-  return {importer.input(node, 0)};
+  }
+  x.integer = is_integer(to);
+  return {x};
+}
+
+/// The product of extents, of which one may have the batch as a factor.
+Extent product(const std::vector<Extent>& extents) {
+  Extent out{1};
+  for (const Extent& extent : extents) {
+    if ((out.per_batch && extent.per_batch) ||
+        __builtin_mul_overflow(out.value, extent.value, &out.value))
+      throw Error("expected sizes of at least 1, one of them with the batch");
+    out.per_batch = out.per_batch || extent.per_batch;
+  }
+  return out;
+}
+
+/// A shape whose sizes the file wrote for its own batch: which of them has the batch as a factor.
+/// Where the batch is the first axis, that is the first, too, because elements keep their order.
+void free_batch(std::vector<Extent>& target, const std::vector<Extent>& own, std::int64_t batch) {
+  const auto per_batch = [](const Extent& extent) { return extent.per_batch; };
+  if (batch < 1 || target.empty() || std::ranges::any_of(target, per_batch)) return;
+  const auto from = std::ranges::find_if(own, per_batch) - own.begin();
+  if (from == std::ssize(own)) return;
+  const auto at = static_cast<std::size_t>(from);
+  if (at > 0 && (at >= target.size() || target[at].value != own[at].value * batch ||
+                 !std::equal(own.begin(), own.begin() + from, target.begin()))) {
+    throw Error(
+        "the file fixes the batch, and in this shape it is not clear where it goes; a file "
+        "with an open batch tells");
+  }
+  Extent& extent = target[at];
+  if (extent.value == -1) return;
+  if (extent.value < 1 || extent.value % batch != 0)
+    throw Error(fmt::format("expected a multiple of the batch, {}, on axis {}, found {}", batch, at,
+                            extent.value));
+  extent = {extent.value / batch, true};
 }
 
 Values reshape(OnnxImporter& importer, const OnnxNode& node) {
@@ -56,38 +88,28 @@ Values reshape(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxConstant& asked = importer.constant(node, 1);
   const std::vector<Extent> own = x.extents();
   if (!asked.integer) throw Error("expected whole numbers as the shape");
+  if (asked.elements.size() > kMostAxes)
+    throw Error(
+        fmt::format("expected at most {} axes, found {}", kMostAxes, asked.elements.size()));
   std::vector<Extent> target;
-  std::ptrdiff_t open = -1;
-  Extent known{1};  // the product of all but the -1
   const bool keeps_zero = integer_or(node, "allowzero", 0) != 0;
   for (std::size_t i = 0; i < asked.elements.size(); ++i) {
-    Extent extent = asked.elements[i].whole;
-    if (extent.value == 0 && !keeps_zero && i < own.size()) extent = own[i];
-    // A batch that the file fixed is any batch here.
-    if (i == 0 && !own.empty() && own[0].per_batch && !extent.per_batch && extent.value > 0 &&
-        extent.value == importer.fixed_batch() * own[0].value)
-      extent = own[0];
-    if (extent.value == -1 && !extent.per_batch) {
-      if (open >= 0) throw Error("expected at most one -1");
-      open = static_cast<std::ptrdiff_t>(i);
-    } else if (extent.value < 1 || (known.per_batch && extent.per_batch) ||
-               __builtin_mul_overflow(known.value, extent.value, &known.value)) {
-      throw Error("expected sizes of at least 1, one of them with the batch");
-    } else {
-      known.per_batch = known.per_batch || extent.per_batch;
+    const Extent extent = asked.elements[i].whole;
+    target.push_back(extent.value == 0 && !keeps_zero && i < own.size() ? own[i] : extent);
+  }
+  free_batch(target, own, importer.fixed_batch());
+  Extent* open = nullptr;
+  for (Extent& extent : target) {
+    if (extent == Extent{-1} && open == nullptr) {
+      open = &extent;
+    } else if (extent.value < 1) {
+      throw Error("expected sizes of at least 1 and at most one -1");
     }
-    target.push_back(extent);
   }
-  Extent count{1};
-  for (const Extent& extent : own) {
-    if (__builtin_mul_overflow(count.value, extent.value, &count.value)) throw Error("too large");
-    count.per_batch = count.per_batch || extent.per_batch;
-  }
-  if (open >= 0) {
-    if (count.value % known.value != 0 || (known.per_batch && !count.per_batch))
-      throw Error("the elements do not fit the shape");
-    target[static_cast<std::size_t>(open)] = {count.value / known.value,
-                                              count.per_batch && !known.per_batch};
+  if (open != nullptr) *open = {1};
+  const Extent known = product(target), count = product(own);
+  if (open != nullptr && count.value % known.value == 0 && (count.per_batch || !known.per_batch)) {
+    *open = {count.value / known.value, count.per_batch && !known.per_batch};
   } else if (known != count) {
     throw Error("the elements do not fit the shape");
   }
@@ -97,26 +119,25 @@ Values reshape(OnnxImporter& importer, const OnnxNode& node) {
 Values flatten(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.to_plain(importer.input(node, 0));
   const std::vector<Extent> own = x.extents();
+  const auto rank = static_cast<std::int64_t>(own.size());
   std::int64_t axis = integer_or(node, "axis", 1);
-  if (axis < 0) axis += static_cast<std::int64_t>(own.size());
-  if (axis < 1 || axis > static_cast<std::int64_t>(own.size()))
+  if (axis < 0 && axis >= -rank) axis += rank;
+  if (axis < 1 || axis > rank)
     throw Error(fmt::format("expected an axis from 1 on, found {}", axis));
-  std::vector<Extent> target(2, Extent{1});
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    Extent& side = target[static_cast<std::int64_t>(i) < axis ? 0 : 1];
-    if (__builtin_mul_overflow(side.value, own[i].value, &side.value)) throw Error("too large");
-    side.per_batch = side.per_batch || own[i].per_batch;
-  }
-  return {importer.reshape_to(node, x, target)};
+  return {importer.reshape_to(
+      node, x,
+      {product({own.begin(), own.begin() + axis}), product({own.begin() + axis, own.end()})})};
 }
 
 Values squeeze(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.to_plain(importer.input(node, 0));
   const auto axes = input_or_attribute(node, importer.constants(node), 1, "axes");
-  if (!axes) throw Error("expected axes");
   const std::vector<Extent> own = x.extents();
   std::vector<bool> drop(own.size(), false);
-  for (const std::int64_t axis : *axes)
+  for (std::size_t i = 0; i < own.size(); ++i) drop[i] = !axes && own[i] == Extent{1};
+  if (!axes && importer.fixed_batch() == 1)
+    throw Error("expected axes: the batch, which the file fixes to 1, would go, too");
+  for (const std::int64_t axis : axes.value_or(std::vector<std::int64_t>{}))
     drop[static_cast<std::size_t>(axis_in(axis, own.size()))] = true;
   std::vector<Extent> target;
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -144,7 +165,7 @@ Values unsqueeze(OnnxImporter& importer, const OnnxNode& node) {
 }
 
 Values transpose(OnnxImporter& importer, const OnnxNode& node) {
-  OnnxValue x = importer.input(node, 0);
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
   std::vector<std::int64_t> order = integers_or(node, "perm", {});
   if (order.empty()) {
     for (std::size_t i = x.rank(); i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
@@ -154,198 +175,85 @@ Values transpose(OnnxImporter& importer, const OnnxNode& node) {
     x.image = false;
     return {x};
   }
-  if (!x.image && order == std::vector<std::int64_t>{0, 3, 1, 2}) {
+  if (!x.image && x.rank() == 4 && order == std::vector<std::int64_t>{0, 3, 1, 2}) {
     x.image = true;
     return {x};
   }
   x = importer.to_plain(x);
-  if (order.empty() || order[0] != 0) throw Error("moving the batch axis is not supported");
   return {importer.add(importer.node_name(node), std::make_unique<Transpose>(order), {x}, false)};
 }
 
-Values concat(OnnxImporter& importer, const OnnxNode& node) {
-  Values parts;
-  bool any_image = false;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    parts.push_back(importer.as_graph(importer.input(node, i), node.inputs[i]));
-    any_image = any_image || parts.back().image;
-  }
-  for (OnnxValue& part : parts) part = any_image ? importer.to_image(part) : importer.to_plain(part);
-  const std::int64_t axis = stored_axis(parts.at(0), integer_or(node, "axis", 1));
-  if (axis == 0) throw Error("joining along the batch is not supported");
-  return {importer.add(importer.node_name(node), std::make_unique<Concat>(axis), parts, any_image)};
-}
-
-Values slice(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.input(node, 0);
-  const std::vector<ConstantRef> inputs = importer.constants(node);
-  const auto starts = input_or_attribute(node, inputs, 1, "starts");
-  const auto ends = input_or_attribute(node, inputs, 2, "ends");
-  auto axes = input_or_attribute(node, inputs, 3, "axes");
-  auto steps = input_or_attribute(node, inputs, 4, "steps");
-  if (!starts || !ends) throw Error("expected starts and ends");
-  if (!axes) {
-    axes.emplace();
-    for (std::size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<std::int64_t>(i));
-  }
-  if (!steps) steps = std::vector<std::int64_t>(starts->size(), 1);
-  if (ends->size() != starts->size() || axes->size() != starts->size() ||
-      steps->size() != starts->size())
-    throw Error("expected as many starts, ends, axes and steps");
-  std::vector<SliceRange> ranges;
-  for (std::size_t i = 0; i < starts->size(); ++i) {
-    const std::int64_t axis = stored_axis(x, (*axes)[i]);
-    const bool whole = (*starts)[i] == 0 && (*steps)[i] == 1 &&
-                       (*ends)[i] >= std::numeric_limits<std::int32_t>::max();
-    if (axis == 0 && !whole) throw Error("cutting the batch is not supported");
-    if (!whole) ranges.push_back({axis, (*starts)[i], (*ends)[i], (*steps)[i]});
-  }
-  if (ranges.empty()) return {x};
-  return {importer.add(importer.node_name(node), std::make_unique<Slice>(ranges), {x}, x.image)};
-}
-
-Values split(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  const std::int64_t axis = stored_axis(x, integer_or(node, "axis", 0));
-  if (axis == 0) throw Error("cutting the batch is not supported");
-  const std::int64_t length = x.shapes[0][static_cast<std::size_t>(axis)];
-  const auto parts = static_cast<std::int64_t>(node.outputs.size());
-  auto sizes = input_or_attribute(node, importer.constants(node), 1, "split");
-  if (!sizes) {
-    const std::int64_t size = (length + parts - 1) / parts;
-    sizes.emplace();
-    for (std::int64_t i = 0; i < parts; ++i)
-      sizes->push_back(std::min(size, length - std::min(length, i * size)));
-  }
-  if (static_cast<std::int64_t>(sizes->size()) != parts)
-    throw Error("expected as many sizes as outputs");
-  Values out;
-  std::int64_t start = 0;
-  for (const std::int64_t size : *sizes) {
-    if (size < 1 || size > length - start) throw Error("expected sizes that add up to the axis");
-    out.push_back(importer.add(
-        importer.node_name(node),
-        std::make_unique<Slice>(std::vector<SliceRange>{{axis, start, start + size, 1}}), {x},
-        x.image));
-    start += size;
-  }
-  return out;
-}
-
-Values pad(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  if (text_or(node, "mode", "constant") != "constant")
-    throw Error("expected mode 'constant'");
-  const auto pads = input_or_attribute(node, importer.constants(node), 1, "pads");
-  if (!pads) throw Error("expected pads");
-  float value = number_or(node, "value", 0);
-  if (importer.has_input(node, 2)) {
-    const Tensor given = importer.constant(node, 2).tensor();
-    if (given.size() != 1) throw Error("expected one number to pad with");
-    value = given.data[0];
-  }
-  std::vector<std::int64_t> axes;
-  for (std::size_t i = 0; i < x.rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (importer.has_input(node, 3)) axes = importer.constant(node, 3).integers();
-  if (pads->size() != 2 * axes.size()) throw Error("expected two pads for every axis");
-  std::vector<std::int64_t> before(x.rank(), 0), after(x.rank(), 0);
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(stored_axis(x, axes[i]));
-    before[axis] = (*pads)[i];
-    after[axis] = (*pads)[i + axes.size()];
-    if (axis == 0 && (before[0] != 0 || after[0] != 0))
-      throw Error("padding the batch is not supported");
-    if (before[axis] > (1 << 20) || after[axis] > (1 << 20)) throw Error("expected pads to 2^20");
-  }
-  return {importer.add(importer.node_name(node), std::make_unique<Pad>(before, after, value), {x},
-                       x.image)};
-}
-
-Values reduce_mean(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  const auto asked = input_or_attribute(node, importer.constants(node), 1, "axes");
-  if (!asked) throw Error("expected axes");
-  const bool keep = integer_or(node, "keepdims", 1) != 0;
-  std::vector<std::int64_t> axes;
-  for (const std::int64_t axis : *asked) axes.push_back(stored_axis(x, axis));
-  std::sort(axes.begin(), axes.end());
-  if (!axes.empty() && axes[0] == 0) throw Error("a mean over the batch is not supported");
-  const bool space = x.image && axes == std::vector<std::int64_t>{1, 2};
-  if (space && keep) {
-    return {importer.add(importer.node_name(node), std::make_unique<GlobalAveragePool>(), {x}, true)};
-  }
-  // Without the axes of space only channels are left, in either order.
-  const OnnxValue from = space || (x.image && keep) ? x : importer.to_plain(x);
-  if (from.number != x.number) {
-    axes.clear();
-    for (const std::int64_t axis : *asked) axes.push_back(axis_in(axis, from.rank()));
-    std::sort(axes.begin(), axes.end());
-  }
-  return {importer.add(importer.node_name(node), std::make_unique<ReduceMean>(axes, keep), {from},
-                       from.image && keep)};
-}
-
-/// Before operator set 13 the axis and all behind it were flattened; the last axis means the same.
-template <class Function>
-Values softmax(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  const bool flattens = importer.opset() < 13;
-  const std::int64_t axis = axis_in(integer_or(node, "axis", flattens ? 1 : -1), x.rank());
-  if (flattens && axis + 1 != static_cast<std::int64_t>(x.rank()))
-    throw Error("expected the last axis before operator set 13");
-  return {importer.add(importer.node_name(node), std::make_unique<Function>(stored_axis(x, axis)),
-                       {x}, x.image)};
-}
-
-/// Broadcasting to a larger shape: the sum with zeros of that shape.
-Values expand(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_plain(importer.input(node, 0));
-  const OnnxConstant& asked = importer.constant(node, 1);
+/// Broadcasting to a larger shape: the sum with zeros of that shape; for the batch, repetition.
+OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
+                      const OnnxConstant& asked) {
+  if (!asked.integer || asked.elements.size() > kMostAxes)
+    throw Error(fmt::format("expected whole numbers, {} at most, as the shape", kMostAxes));
   const std::vector<Extent> own = x.extents();
-  Shape dims;
   const std::size_t rank = std::max(own.size(), asked.elements.size());
-  bool larger = false;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::size_t back = rank - i;
+  Shape dims;
+  bool larger = own.size() < rank, batch = false;
+  for (std::size_t back = rank; back > 0; --back) {
     const Extent mine = back <= own.size() ? own[own.size() - back] : Extent{1};
     const Extent wanted = back <= asked.elements.size()
                               ? asked.elements[asked.elements.size() - back].whole
                               : Extent{1};
+    if (mine != wanted && mine != Extent{1} && wanted != Extent{1} &&
+        !(mine.per_batch && wanted == Extent{mine.value * importer.fixed_batch()}))
+      throw Error("expected a shape that the input is broadcast to");
     const bool grows = mine == Extent{1} && wanted != Extent{1};
-    if (grows && wanted.per_batch) throw Error("expanding to the batch is not supported");
-    dims.push_back(grows ? wanted.value : 1);
-    larger = larger || grows;
+    if (grows && wanted.per_batch) {
+      if (back != rank || wanted.value != 1)
+        throw Error("expected the batch, and nothing else, on the first axis");
+      batch = true;
+    }
+    const bool here = grows && !wanted.per_batch;
+    dims.push_back(here ? wanted.value : 1);
+    larger = larger || here;
   }
-  if (!larger) return {x};
-  auto zeros = std::make_shared<OnnxConstant>(OnnxConstant{dims, false, {}});
-  if (element_count(dims) > (1 << 20)) throw Error("expanding to so many elements is not supported");
-  zeros->elements.resize(static_cast<std::size_t>(element_count(dims)));
-  OnnxValue constant;
-  constant.constant = std::move(zeros);
-  return {importer.add(importer.node_name(node), std::make_unique<Add>(),
-                       {x, importer.as_graph(constant, "expand")}, false)};
+  if (larger) {
+    const std::int64_t count = element_count(dims);
+    if (count > kMostElements) throw Error("expected at most 2^40 elements");
+    importer.hold(2 * kFoldedWords * count);
+    OnnxValue zeros;
+    zeros.constant = std::make_shared<OnnxConstant>(
+        OnnxConstant{dims, x.integer, std::vector<Folded>(static_cast<std::size_t>(count))});
+    x = importer.add(importer.node_name(node), std::make_unique<Add>(),
+                     {x, importer.as_graph(zeros, "expand")}, false);
+  }
+  return batch ? importer.repeated(node, x) : x;
+}
+
+Values expand(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.to_plain(importer.as_graph(importer.input(node, 0), node.inputs[0]));
+  return {expanded_to(importer, node, x, importer.constant(node, 1))};
+}
+
+/// Of a shape with the batch; others are folded.
+Values constant_of_shape(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxConstant& shape = importer.constant(node, 0);
+  OnnxConstant one{Shape(std::min(shape.elements.size(), kMostAxes), 1), false, {{}}};
+  const OnnxAttribute* given = node.find("value");
+  if (given != nullptr) {
+    if (!given->tensor || given->tensor->elements != 1)
+      throw Error("expected a value of one element");
+    const OnnxConstant value = constant_of(*given->tensor);
+    one.integer = value.integer;
+    one.elements = value.elements;
+  }
+  OnnxValue x;
+  x.constant = std::make_shared<OnnxConstant>(std::move(one));
+  return {expanded_to(importer, node, importer.as_graph(x, ""), shape)};
 }
 
 }  // namespace
 
 const OnnxHandlers& onnx_shape_handlers() {
   static const OnnxHandlers kHandlers = {
-      {"Cast", cast},
-      {"Concat", concat},
-      {"Dropout", same},
-      {"Expand", expand},
-      {"Flatten", flatten},
-      {"Identity", same},
-      {"LogSoftmax", softmax<LogSoftmax>},
-      {"Pad", pad},
-      {"ReduceMean", reduce_mean},
-      {"Reshape", reshape},
-      {"Shape", shape},
-      {"Slice", slice},
-      {"Softmax", softmax<Softmax>},
-      {"Split", split},
-      {"Squeeze", squeeze},
-      {"Transpose", transpose},
+      {"Cast", cast},           {"ConstantOfShape", constant_of_shape},
+      {"Dropout", same},        {"Expand", expand},
+      {"Flatten", flatten},     {"Identity", same},
+      {"Reshape", reshape},     {"Shape", shape},
+      {"Squeeze", squeeze},     {"Transpose", transpose},
       {"Unsqueeze", unsqueeze},
   };
   return kHandlers;

@@ -1,4 +1,4 @@
-// The exponential.
+// The exponential, element by element.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 

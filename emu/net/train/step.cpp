@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/profile.hpp"
 #include "emu/net/train/clip.hpp"
 
 namespace numemu::net {
@@ -34,6 +35,7 @@ double apply(Graph& graph, std::vector<Tensor> gradients, double learning_rate, 
   std::vector<std::vector<Tensor>> workers;
   workers.push_back(std::move(gradients));
   gradients = numerics.exchange(std::move(workers));
+  const Section section(SectionKind::update, "", "update");
   const std::vector<Parameter*> parameters = graph.parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (parameters[p]->trained)

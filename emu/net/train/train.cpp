@@ -1,5 +1,6 @@
 // The training loop: epochs of steps, then validation; everything it carries from step to step is
 // in a RunState.
+#include "emu/net/profile.hpp"
 #include "emu/net/train/train.hpp"
 
 #include <fmt/format.h>
@@ -114,9 +115,12 @@ class Loop {
     input.samples.assign(order.begin() + first, order.begin() + first + size);
     input.learning_rate =
         options_.learning_rate * rate_factor(schedule_, progress, options_.warmup);
-    input.x = data_.train_batch(input.samples, input.labels,
-                                options_.augments() ? &options_.augment : nullptr, options_.seed,
-                                state_.epoch);
+    {
+      const Section section(SectionKind::data, "", "batch");
+      input.x = data_.train_batch(input.samples, input.labels,
+                                  options_.augments() ? &options_.augment : nullptr, options_.seed,
+                                  state_.epoch);
+    }
     const StepResult result = training_step(graph_, input, options_, *optimizer_, numerics_);
     const double loss = state_.sums.add(result, input.learning_rate);
     ++state_.step;

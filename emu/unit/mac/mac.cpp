@@ -126,6 +126,10 @@ void multiply_as(const UnitDescription& unit, const Gemm& g, const Plan& plan,
     mac::run_mac_tile(part);
     const std::int64_t first_row = swap ? tile.lane_begin : tile.row_begin;
     const std::int64_t first_column = swap ? tile.row_begin : tile.lane_begin;
+    if (n == g.n) {  // whole rows lie together: short ones would cost a call each
+      writer.write(first_row, 0, m * n, values.get());
+      return;
+    }
     for (std::int64_t i = 0; i < m; ++i)
       writer.write(first_row + i, first_column, n, values.get() + i * n);
   });

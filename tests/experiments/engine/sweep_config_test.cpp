@@ -110,6 +110,17 @@ TEST_CASE("single points, seeds and repeated cells", "[fast]") {
   CHECK(sweep(R"("points": [])").points.empty());
 }
 
+TEST_CASE("the canonical form expands to the same points", "[fast]") {
+  for (const char* rest :
+       {R"("net": "mlp")", R"("points": [])", R"("points": [{"roles.weight": {"format": "int8"}}])",
+        R"("grid": {}, "points": [])", R"("grid": {"seed": [1, 2]}, "points": [{}])"}) {
+    const SweepConfig once = sweep(rest), twice = parse_sweep(once.json.dump(), "s.json");
+    INFO(rest);
+    CHECK(twice.points.size() == once.points.size());
+    CHECK(twice.json == once.json);
+  }
+}
+
 TEST_CASE("keys depend on the point alone, not on spelling or order", "[fast]") {
   const auto
       a = sweep(R"("grid": {"roles.weight.format": ["e4m3fn"]})"),

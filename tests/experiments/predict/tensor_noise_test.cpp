@@ -28,9 +28,9 @@ net::Tensor bell(std::int64_t rows, std::int64_t columns, std::uint32_t tensor) 
   return x;
 }
 
-policies::RolePolicy policy_of(
-    const char* format, const Rounding& rounding = {}, const char* rule = "absmax",
-    policies::Granularity granularity = policies::Granularity::tensor) {
+policies::RolePolicy policy_of(const char* format, const Rounding& rounding = {},
+                               const char* rule = "absmax",
+                               policies::Granularity granularity = policies::Granularity::tensor) {
   policies::RolePolicy policy;
   policy.format = &find_format(format);
   policy.rounding = rounding;

@@ -1,5 +1,5 @@
-// Predictions with every way to a quantized value cut: the linker puts throwing functions in the place of the quantizer and
-// the encoder, and all predictions still come out.
+// Predictions with every way to a quantized value cut: the linker puts throwing functions in the
+// place of the quantizer and the encoder, and all predictions still come out.
 #include <cstdio>
 #include <stdexcept>
 
@@ -36,14 +36,18 @@ int main() {
   net::Dataset dataset = testing::small_dataset();
   const TrainedNet trained = testing::small_net();
   std::vector<std::uint8_t> labels;
-  const policies::FloatReference reference = policies::float_reference(trained.graph, dataset.calibration_batch(0, 128, labels));
+  const policies::FloatReference reference =
+      policies::float_reference(trained.graph, dataset.calibration_batch(0, 128, labels));
   const NoiseGains gains(trained.graph, reference);
   FitCache fits;
   for (const char* format : {"int4", "float8_e4m3fn"}) {
     for (const char* rule : {"absmax", "mse"}) {
-      const std::string role = std::string(R"({"format": ")") + format + R"(", "scale": ")" + rule + R"("})";
-      const policies::Recipe recipe = policies::Recipe::parse_text(
-          R"({"numemu_recipe": 1, "roles": {"weight": )" + role + R"(, "activation": )" + role + "}}", "recipe");
+      const std::string role =
+          std::string(R"({"format": ")") + format + R"(", "scale": ")" + rule + R"("})";
+      const policies::Recipe recipe =
+          policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": )" + role +
+                                           R"(, "activation": )" + role + "}}",
+                                       "recipe");
       std::vector<TensorNoise> noises;
       if (throws([&] {
             noises = predict_tensors(recipe, trained.graph, reference, fits);

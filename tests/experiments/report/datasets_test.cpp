@@ -44,6 +44,35 @@ TEST_CASE("without quantized rows and tensors every data set but the baseline is
   }
 }
 
+TEST_CASE("points of a text have bits per character and no accuracy", "[fast]") {
+  const std::vector<Json> rows = sample::text_rows();
+  const Json data = chart_datasets(read_records(rows), nullptr);
+  CHECK(data["baseline"] == Json::array({{{"bpc", 2.1}}}));
+  REQUIRE(data["points"].size() == 4);
+  for (const Json& point : data["points"]) {
+    for (const char* key : {"top1", "low", "high", "change", "lost"}) CHECK(point[key].is_null());
+    CHECK(point["bpc_change"].get<double>() == Approx(point["bpc"].get<double>() - 2.1));
+  }
+}
+
+TEST_CASE("rows of one layer each are cells of layer by format", "[fast]") {
+  const std::vector<Json> rows = sample::sensitivity_rows();
+  const Json data = chart_datasets(read_records(rows), nullptr);
+  REQUIRE(data["sensitivity"].size() == 24);
+  const Json& last = data["sensitivity"][23];
+  CHECK(last["layer"] == "all layers");
+  CHECK(last["format"] == "mxfp4");
+  CHECK(last["sqnr"] == rows[23]["metrics"]["sqnr_db"]);
+  CHECK(last["lost"].get<double>() ==
+        Approx(-100 * rows[23]["metrics"]["difference"].get<double>()));
+  // No row is float32: its accuracy is what every row tells of it.
+  REQUIRE(data["baseline"].size() == 1);
+  CHECK(data["baseline"][0]["top1"].get<double>() == Approx(97.95));
+  CHECK(data["baseline"][0]["low"].get<double>() < 97.95);
+  const std::vector<Json> ordinary = sample::rows();
+  CHECK(chart_datasets(read_records(ordinary), nullptr)["sensitivity"].empty());
+}
+
 TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
   const Json good = {{"layer", "a"}, {"low", -1}, {"high", 1}, {"absmax", 1}, {"counts", {1, 2}}};
   Json list = Json::array({good});

@@ -35,3 +35,13 @@ TEST_CASE("formats stand float before int, narrow before wide; wide ones are not
   for (const SweptFormat& f : swept_formats(read_records(rows))) names.push_back(f.name);
   CHECK(names == std::vector<std::string>{"float4_e2m1fn", "float8_e4m3fn", "int2", "int8"});
 }
+
+TEST_CASE("block formats are drawn by their elements", "[fast]") {
+  const std::vector<Json> blocks = sample::block_rows(), layers = sample::sensitivity_rows();
+  for (const std::vector<Json>* rows : {&blocks, &layers}) {
+    std::vector<std::string> names;
+    for (const SweptFormat& f : swept_formats(read_records(*rows))) names.push_back(f.name);
+    CHECK(names ==
+          std::vector<std::string>{"float4_e2m1fn", "float6_e2m3fn", "float8_e4m3fn", "int8"});
+  }
+}

@@ -48,6 +48,22 @@ TEST_CASE("headline of four points", "[fast]") {
   CHECK(labels_by_loss(records, false) == std::vector<std::string>{"int4"});
 }
 
+TEST_CASE("headline of a text speaks of bits per character", "[fast]") {
+  std::vector<Json> rows = sample::text_rows();
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    rows[i]["metrics"]["bits_per_character"] = 2.1 + 0.004 * static_cast<double>(i);
+  const std::vector<Record> records = read_records(rows);
+  const std::string text = joined(headline(records, judge_predictions(records)));
+  CHECK(text.find(
+            "char-transformer on text reaches 2.1000 bits per character on 10,000 characters") !=
+        text.npos);
+  CHECK(text.find("Of 4 quantized configurations, 2 cost less than 0.01 bits per character") !=
+        text.npos);
+  CHECK(text.find("top-1") == text.npos);
+  CHECK(labels_by_loss(records, true) == std::vector<std::string>{"mxint8", "mxfp8_e4m3"});
+  CHECK(cheapest_safe(records) == &records[1]);  // as wide as the second, and better
+}
+
 TEST_CASE("a loss of exactly half a point is not small", "[fast]") {
   Json exact = row(10, 4, 0.975);
   exact["metrics"]["difference"] = -0.005;

@@ -17,13 +17,22 @@ std::size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
+/// Charts that rows without texts and experiments fill.
+std::size_t ordinary_charts() {
+  std::size_t n = 0;
+  for (const Asset& chart : embedded_assets().charts)
+    n += !Json::parse(chart.text)["usermeta"].contains("quiet");
+  return n;
+}
+
 bool has(const std::string& text, const std::string& what) { return text.find(what) != text.npos; }
 
-std::string render(const std::vector<Json>& rows, const Json* tensors, std::string_view libraries) {
+std::string render(const std::vector<Json>& rows, const Json* tensors, std::string_view libraries,
+                   const Json* experiment = nullptr) {
   const Json sweep = sample::sweep();
   ReportAssets assets = embedded_assets();
   assets.libraries = libraries;
-  return render_html({&sweep, &rows, tensors}, assets);
+  return render_html({&sweep, &rows, tensors, experiment}, assets);
 }
 
 }  // namespace
@@ -44,11 +53,41 @@ TEST_CASE("with libraries every chart has a figure, numbered in order", "[fast]"
   const std::vector<Json> rows = sample::rows();
   const Json tensors = sample::tensors();
   const std::string page = render(rows, &tensors, "/* libraries */");
-  CHECK(count(page, "<figure") == embedded_assets().charts.size());
+  CHECK(count(page, "<figure") == ordinary_charts());
   CHECK(page.find("Figure 1. Accuracy against effective bits.") < page.find("Figure 2. "));
-  CHECK(has(page, "Figure " + std::to_string(embedded_assets().charts.size()) + ". "));
+  CHECK(has(page, "Figure " + std::to_string(ordinary_charts()) + ". "));
   CHECK_FALSE(has(page, "Not drawn"));
   CHECK_FALSE(has(page, "{{"));
+}
+
+TEST_CASE("a text has its own figure and columns and misses none", "[fast]") {
+  const std::vector<Json> rows = sample::text_rows();
+  const Json tensors = sample::tensors();
+  const std::string page = render(rows, &tensors, "/* libraries */");
+  CHECK(has(page, "Figure 1. Bits per character against effective bits."));
+  CHECK_FALSE(has(page, "id=\"fig-accuracy\""));
+  CHECK_FALSE(has(page, "Not drawn"));
+  CHECK(has(page, "<button type=\"button\">Bits per character</button>"));
+  CHECK(has(page, "Lose 0.01 bits per character or more"));
+  CHECK(has(page, "± 0.25"));
+  CHECK(has(page, "<td>my.mac</td>"));
+}
+
+TEST_CASE("an experiment stands before the points, with and without libraries", "[fast]") {
+  const std::vector<Json> rows = sample::sensitivity_rows();
+  const Json experiment = sample::experiment();
+  for (const char* libraries : {"", "/* libraries */"}) {
+    const std::string page = render(rows, nullptr, libraries, &experiment);
+    CHECK(page.find("Experiment: sensitivity") < page.find("Unquantized, lenet on glyphs"));
+    CHECK(has(page, "<li>mxfp4: conv2 is the most sensitive layer.</li>"));
+    CHECK(has(page, "Of 2 predictions, 1 holds, 0 are undecided, 1 fails."));
+    CHECK(has(page, "<td class=\"verdict fails\">fails</td>"));
+    CHECK(has(page, "<td>15.9</td>"));
+  }
+  const std::string page = render(rows, nullptr, "/* libraries */", &experiment);
+  CHECK(has(page, "Figure 1. Sensitivity of each layer: output SQNR."));
+  CHECK(has(page, "Figure 2. Sensitivity of each layer: top-1."));
+  CHECK_FALSE(has(page, "id=\"fig-sensitivity-bits\""));
 }
 
 TEST_CASE("the page asks nothing of the network", "[fast]") {
@@ -63,8 +102,10 @@ TEST_CASE("the page asks nothing of the network", "[fast]") {
 TEST_CASE("hostile names stay text", "[fast]") {
   std::vector<Json> rows = sample::rows();
   for (Json& row : rows) row = sample::poisoned(row);
+  for (const Json& row : sample::sensitivity_rows()) rows.push_back(sample::poisoned(row));
   const Json tensors = sample::poisoned(sample::tensors());
-  const std::string page = render(rows, &tensors, "/* libraries */");
+  const Json experiment = sample::poisoned(sample::experiment());
+  const std::string page = render(rows, &tensors, "/* libraries */", &experiment);
   CHECK(count(page, "<script") == 3);
   CHECK(count(page, "</script>") == 3);
   CHECK_FALSE(has(page, "<img"));

@@ -32,3 +32,18 @@ TEST_CASE("markdown has a line per row and the same number of cells in each", "[
     CHECK(whole[at - 1] == '\\');
   }
 }
+
+TEST_CASE("markdown of texts and experiments", "[fast]") {
+  const Scratch scratch("markdown-text");
+  const std::vector<Json> rows = sample::text_rows();
+  const Json experiment = sample::experiment(),
+             odd = {{"findings", 3}, {"tables", {1, {{"rows", {2}}}}}};
+  write_markdown({nullptr, &rows, nullptr, &experiment}, scratch / "report.md");
+  const std::string text = scratch.read("report.md");
+  CHECK(text.starts_with("# Experiment: sensitivity\n"));
+  CHECK(text.find("- mxfp4: conv2 is the most sensitive layer.") != text.npos);
+  CHECK(text.find("| 19.40 | 15.90 | fails |") != text.npos);
+  CHECK(text.find("| bits per character | change, bits | perplexity |") != text.npos);
+  CHECK(text.find("| 2.1000 | 0.0000 | 4.287 |") != text.npos);
+  write_markdown({nullptr, &rows, nullptr, &odd}, scratch / "report.md");
+}

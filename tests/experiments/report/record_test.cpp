@@ -70,7 +70,43 @@ TEST_CASE("formats outside the table, described units and other rules keep their
   CHECK(r.unit == R"({"accumulator":12})");
   CHECK(r.other.find("vector float16 rne") != std::string::npos);
   CHECK(r.other.find("gradient dgrad int8") != std::string::npos);
-  CHECK(r.other.find("\"match\":\"fc*\"") != std::string::npos);
+  CHECK(r.other.find("fc*: fprop exact") != std::string::npos);
+}
+
+TEST_CASE("block formats have the bits of their elements and a family of their own", "[fast]") {
+  const std::vector<Json> rows = sample::block_rows();
+  const Record r = read_records(rows)[4];
+  CHECK(r.label() == "mxfp4");
+  CHECK(r.family() == "block");
+  CHECK(r.weight.element == "float4_e2m1fn");
+  CHECK(r.weight.bits == 4);
+  CHECK(r.weight.exponent_bits == 2);
+  CHECK(r.weight.mantissa_bits == 1);
+  CHECK(r.unit == "my.mac");
+  CHECK(r.sqnr_error_db == 0.25);
+  CHECK_FALSE(r.bits_per_character);
+}
+
+TEST_CASE("texts have bits per character", "[fast]") {
+  const std::vector<Json> rows = sample::text_rows();
+  const Record r = read_records(rows)[4];
+  const Json& metrics = rows[4]["metrics"];
+  CHECK(r.bits_per_character == metrics["bits_per_character"].get<double>());
+  CHECK(r.perplexity == metrics["perplexity"].get<double>());
+  CHECK(*r.bits_change() == Approx(metrics["bits_per_character"].get<double>() - 2.1));
+}
+
+TEST_CASE("a rule of one layer alone is the label", "[fast]") {
+  std::vector<Json> rows = sample::sensitivity_rows();
+  CHECK(read_records(rows)[0].label() == "mxint8 in conv1");
+  CHECK(read_records(rows)[0].formats() == "mxint8");
+  CHECK(read_records(rows)[0].family() == "block");
+  CHECK(read_records(rows)[5].label() == "mxint8 in all layers");
+  CHECK(read_records(rows)[0].quantized());
+  CHECK(read_records(rows)[0].other == "conv1: weight mxint8, activation mxint8");
+  Json& layers = rows[0]["point"]["recipe"]["layers"];
+  layers.push_back(layers[0]);
+  CHECK(read_records(rows)[0].only_in.empty());
 }
 
 TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {

@@ -1,12 +1,19 @@
 // Opens report pages in headless Chromium: no errors, no network, every chart drawn, sorting, filtering and lists work.
-// Arguments: FULL.html BASELINE.html HOSTILE.html. Exit 77 = skipped, because no browser or no charts in this build.
+// Arguments: FULL.html BASELINE.html HOSTILE.html TEXT.html EXPERIMENT.html. Exit 77 = skipped, because no browser or no charts in this build.
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { Browser, findBrowser } from "./browser.mjs";
 
-const CHARTS = readdirSync(new URL("../../../experiments/report/charts/", import.meta.url))
-  .filter((name) => name.endsWith(".vl.json")).map((name) => name.replace(".vl.json", "")).sort();
+const FOLDER = new URL("../../../experiments/report/charts/", import.meta.url);
+const META = new Map(readdirSync(FOLDER).filter((name) => name.endsWith(".vl.json"))
+  .map((name) => [name.replace(".vl.json", ""), JSON.parse(readFileSync(new URL(name, FOLDER), "utf8")).usermeta]));
+const ALL = [...META.keys()].sort();
+// What ordinary rows fill; those of a text; those of an experiment with one layer at a time.
+const CHARTS = ALL.filter((name) => !META.get(name).quiet);
+const TEXT = ALL.filter((name) => name === "bits-per-character" || (CHARTS.includes(name) && !META.get(name).replaced_by));
+const EXPERIMENT = ALL.filter((name) => ["sensitivity-sqnr", "sensitivity-top1"].includes(name) ||
+  (CHARTS.includes(name) && !["bits-by-bits", "exponent-by-mantissa"].includes(name)));
 const SKIPPED = 77;
 
 const MARKS = `Array.from(document.querySelectorAll(".plot"), (plot) => ({
@@ -88,11 +95,11 @@ async function testLists(browser) {
   assert.match(await said("tensor"), /activation.*under int/);
 }
 
-async function testLooks(browser, file) {
+async function testLooks(browser, file, names) {
   for (const width of [1280, 400]) {
     await browser.size(width);
     await load(browser, file);
-    await assertChartsDrawn(browser, CHARTS);
+    await assertChartsDrawn(browser, names);
     assert.ok(await browser.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than " + width);
     assertQuiet(browser);
   }
@@ -103,7 +110,7 @@ async function testLooks(browser, file) {
   assert.notEqual(await colour(), light);
 }
 
-const [full, baseline, hostile] = process.argv.slice(2);
+const [full, baseline, hostile, text, experiment] = process.argv.slice(2);
 const command = findBrowser();
 if (!command) {
   console.log("skipped: no Chromium (set CHROMIUM to its command)");
@@ -123,7 +130,9 @@ try {
     await testFiltering(browser);
     await testLists(browser);
     assertQuiet(browser);
-    await testLooks(browser, full);
+    await testLooks(browser, full, CHARTS);
+    await testLooks(browser, text, TEXT);
+    await testLooks(browser, experiment, EXPERIMENT);
     await load(browser, baseline);
     assertQuiet(browser);
     await load(browser, hostile);
@@ -131,7 +140,7 @@ try {
     assert.equal(await browser.evaluate("window.hacked"), undefined);
     assert.equal(await browser.evaluate(`document.querySelectorAll("img").length`), 0);
     assertQuiet(browser);
-    console.log(CHARTS.length + " charts drawn at 1280 and 400 pixels; sorting, filtering and lists work");
+    console.log(ALL.length + " charts drawn at 1280 and 400 pixels; sorting, filtering and lists work");
   }
 } catch (error) {
   console.error(error);

@@ -1,5 +1,5 @@
 // Writes the sample sweep's report in every format, for the browser test: report_sample FOLDER
-// [full|baseline|hostile].
+// [full|baseline|hostile|text|experiment].
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,22 +10,28 @@
 int main(int argc, char** argv) {
   using namespace numemu::experiments;
   if (argc < 2) {
-    std::fputs("usage: report_sample FOLDER [full|baseline|hostile]\n", stderr);
+    std::fputs("usage: report_sample FOLDER [full|baseline|hostile|text|experiment]\n", stderr);
     return 2;
   }
   try {
     const std::string kind = argc > 2 ? argv[2] : "full";
     std::vector<nlohmann::ordered_json> rows = sample::rows();
-    nlohmann::ordered_json sweep = sample::sweep(), tensors = sample::tensors();
+    nlohmann::ordered_json sweep = sample::sweep(), tensors = sample::tensors(), experiment;
     if (kind == "baseline") {
       rows.resize(1);
       tensors = nullptr;
+    } else if (kind == "text") {
+      rows = sample::text_rows();
+    } else if (kind == "experiment") {
+      rows = sample::sensitivity_rows();
+      experiment = sample::experiment();
     } else if (kind == "hostile") {
       for (auto& row : rows) row = sample::poisoned(row);
       sweep = sample::poisoned(sweep);
       tensors = sample::poisoned(tensors);
+      experiment = sample::poisoned(sample::experiment());
     }
-    const ReportInput input{&sweep, &rows, &tensors};
+    const ReportInput input{&sweep, &rows, &tensors, &experiment};
     const std::string folder = argv[1];
     write_html(input, folder + "/report.html");
     write_csv(input, folder + "/report.csv");

@@ -151,6 +151,86 @@ inline std::vector<Json> rows() {
   return out;
 }
 
+/// Block formats, as lenet-glyphs-mx.json sweeps them.
+inline const std::vector<Swept> kBlocks = {
+    {"mxint8", 8, 40.4}, {"mxfp8_e4m3", 8, 31.5}, {"mxfp6_e2m3", 6, 31.2}, {"mxfp4", 4, 18.6}};
+
+/// The float32 baseline and block formats on a described unit: 5 rows.
+inline std::vector<Json> block_rows() {
+  std::vector<Json> out = {row(0, nullptr, nullptr, "u")};
+  for (const Swept& f : kBlocks) {
+    out.push_back(row(out.size(), &f, &f, "u"));
+    Json& recipe = out.back()["point"]["recipe"];
+    for (const char* name : {"weight", "activation"}) {
+      recipe["roles"][name]["granularity"] = "block";
+      recipe["roles"][name]["scale"] = "floor";
+    }
+    recipe["gemms"]["fprop"]["unit"] = {{"numemu_unit", 1}, {"name", "my.mac"}, {"core", "chain"}};
+    out.back()["metrics"]["sqnr_error_db"] = 0.25;
+  }
+  return out;
+}
+
+/// The same of a character model: bits per character rise with the noise.
+inline std::vector<Json> text_rows() {
+  std::vector<Json> out = block_rows();
+  for (Json& row : out) {
+    Json& metrics = row["metrics"];
+    const double rise = -metrics["difference"].get<double>();
+    metrics["bits_per_character"] = 2.1 + rise;
+    metrics["baseline_bits_per_character"] = 2.1;
+    metrics["perplexity"] = std::exp2(2.1 + rise);
+    row["point"]["net"] = "char-transformer";
+    row["point"]["data"] = "text";
+  }
+  return out;
+}
+
+/// One layer at a time at each block format, then all, as the experiment sensitivity runs them.
+inline std::vector<Json> sensitivity_rows() {
+  std::vector<Json> out;
+  for (const Swept& f : kBlocks) {
+    for (std::size_t i = 0; i <= kLayers.size(); ++i) {
+      const bool all = i == kLayers.size();
+      out.push_back(row(out.size(), &f, &f, "neutral.f32.sequential"));
+      Json& recipe = out.back()["point"]["recipe"];
+      const Json patch = {{"format", f.name}};
+      recipe["roles"]["weight"] = recipe["roles"]["activation"] = nullptr;
+      recipe["layers"] = Json::array({{{"match", all ? "*" : kLayers[i].name},
+                                       {"roles", {{"weight", patch}, {"activation", patch}}}}});
+      Json& metrics = out.back()["metrics"];
+      metrics["sqnr_db"] = metrics["sqnr_db"].get<double>() + (all ? 0 : 4 + 3 * wobble(i, 4));
+    }
+  }
+  return out;
+}
+
+/// experiment.json of such rows.
+inline Json experiment() {
+  return {
+      {"numemu_experiment", 1},
+      {"name", "sensitivity"},
+      {"version", "1"},
+      {"seed", 0},
+      {"settings", {{"net", "lenet"}}},
+      {"sentences", {"mxfp4: conv2 is the most sensitive layer.", "int4: fc1 is."}},
+      {"tables",
+       {{{"title", "mxfp4, the most sensitive layer first"},
+         {"header", {"layer", "output SQNR dB"}},
+         {"rows", Json::array({Json::array({"conv2", "14.1"}), Json::array({"fc1", "15.9"})})}}}},
+      {"findings",
+       {{{"what", "output SQNR in dB with mxfp4 in conv2"},
+         {"predicted", 14.4},
+         {"measured", 14.1},
+         {"ci95", {14.0, 14.2}},
+         {"verdict", "holds"}},
+        {{"what", "output SQNR in dB with mxfp4 in fc1"},
+         {"predicted", 19.4},
+         {"measured", 15.9},
+         {"ci95", {15.5, 16.3}},
+         {"verdict", "fails"}}}}};
+}
+
 /// Histograms of every weight and activation tensor.
 inline Json tensors() {
   Json list = Json::array();
@@ -204,7 +284,9 @@ inline Json poisoned(const Json& value, const std::string& key = "") {
   if (value.is_string()) {
     const bool is_free = key == "net" || key == "data" || key == "unit" || key == "name" ||
                          key == "layer" || key == "version" || key == "family" || key == "mask" ||
-                         key == "rounding" || key == "key";
+                         key == "rounding" || key == "key" || key == "match" || key == "what" ||
+                         key == "verdict" || key == "title" || key == "header" || key == "rows" ||
+                         key == "sentences";
     return is_free ? Json(value.get<std::string>() + kPoison) : value;
   }
   Json out = value;

@@ -118,3 +118,16 @@ TEST_CASE("a verdict that the row records is the one that counts", "[fast]") {
   CHECK(v.outputs.undecided == 1);
   CHECK(v.failed.size() == 3);
 }
+
+TEST_CASE("a format without fits refuses no tensor that another format's fit accepts", "[fast]") {
+  Json none = tensor("fc1", 0, false, 30, 30);
+  none["fitted"] = nullptr;
+  const Json fits = tensor("fc1", 0.01, true, 30, 30.1);
+  for (const auto& tensors : {std::vector<Json>{none, fits}, std::vector<Json>{fits, none}}) {
+    const Verdicts v = judge(tensors);
+    CHECK(v.weight_tensors == 1);
+    CHECK(v.weight_accepted == 1);
+    CHECK(v.refused.empty());
+  }
+  CHECK(judge({none}).refused.size() == 1);
+}

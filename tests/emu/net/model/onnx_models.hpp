@@ -24,16 +24,25 @@ inline std::string attribute(const std::string& name, const std::vector<std::int
 inline std::string text_attribute(const std::string& name, const std::string& value) {
   return bytes(1, name) + bytes(4, value) + integer(20, 3);
 }
+/// One that holds a tensor: float32 (type 1), int64 (7), bool (9).
+inline std::string tensor_attribute(const std::string& name, const std::vector<std::int64_t>& dims,
+                                    int type, const std::string& data) {
+  std::string out;
+  for (const std::int64_t extent : dims) out += integer(1, extent);
+  return bytes(1, name) + bytes(5, out + integer(2, type) + raw(data)) + integer(20, 4);
+}
 
 /// Builds a GraphProto and imports it from a file.
 class ModelWriter {
  public:
-  /// A float32 input; -1 is a symbol.
-  ModelWriter& input(const std::string& name, const std::vector<std::int64_t>& dims) {
+  /// An input of float32 (or another ONNX type: 7 is int64); -1 is a symbol.
+  ModelWriter& input(const std::string& name, const std::vector<std::int64_t>& dims, int type = 1) {
     std::string shape;
     for (const std::int64_t extent : dims)
       shape += bytes(1, extent < 0 ? bytes(2, "symbol") : integer(1, extent));
-    graph_ += bytes(11, bytes(1, name) + bytes(2, bytes(1, integer(1, 1) + bytes(2, shape))));
+    graph_ +=
+        bytes(11, bytes(1, name) +
+                      bytes(2, bytes(1, numemu::net::test::integer(1, type) + bytes(2, shape))));
     return *this;
   }
   ModelWriter& output(const std::string& name) {
@@ -51,6 +60,32 @@ class ModelWriter {
     std::string data;
     for (const std::int64_t value : values) data += words(value);
     return initializer(name, dims, 7, data);
+  }
+  ModelWriter& bools(const std::string& name, const std::vector<std::int64_t>& dims,
+                     const std::vector<int>& values) {
+    std::string data;
+    for (const int value : values) data += static_cast<char>(value);
+    return initializer(name, dims, 9, data);
+  }
+  /// A node of one output, whose name is returned.
+  std::string op(const std::string& type, const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& attributes = {}, const std::string& name = "") {
+    std::string out = name.empty() ? "/" + type + "_" + std::to_string(++made_) : name;
+    node(type, inputs, {out + "_output_0"}, attributes, out);
+    return out + "_output_0";
+  }
+  /// Constant nodes.
+  std::string number(float value) {
+    return op("Constant", {}, {tensor_attribute("value", {}, 1, words(value))});
+  }
+  std::string wholes(const std::vector<std::int64_t>& values) {
+    std::string data;
+    for (const std::int64_t value : values) data += words(value);
+    return op("Constant", {},
+              {tensor_attribute("value", {static_cast<std::int64_t>(values.size())}, 7, data)});
+  }
+  std::string whole(std::int64_t value) {
+    return op("Constant", {}, {tensor_attribute("value", {}, 7, words(value))});
   }
   ModelWriter& node(const std::string& op, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs,
@@ -80,6 +115,7 @@ class ModelWriter {
   }
 
   std::string graph_;
+  int made_ = 0;
 };
 
 }  // namespace numemu::net::test

@@ -1,0 +1,212 @@
+// What the importer's handlers call: values, names, nodes of the graph, and their layouts.
+#include "emu/net/model/onnx_importer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emu/net/ops/constant.hpp"
+#include "emu/net/ops/reshape.hpp"
+#include "emu/net/ops/slice.hpp"
+#include "emu/net/ops/transpose.hpp"
+#include "emu/net/ops/where.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+/// Operators whose results are whole numbers where their inputs are, beside the views.
+constexpr std::string_view kWhole[] = {"add", "subtract", "multiply", "negate",
+                                       "abs", "clip",     "relu",     "where"};
+
+}  // namespace
+
+std::string printable(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(0, 100)) out += c < 32 || c == 127 ? '?' : c;
+  return out;
+}
+
+std::vector<Extent> OnnxValue::extents() const {
+  std::vector<Extent> out;
+  if (is_constant()) {
+    for (const std::int64_t n : constant->dims) out.push_back({n});
+    return out;
+  }
+  for (std::size_t i = 0; i < shapes[0].size(); ++i) {
+    const std::int64_t a = shapes[0][i], b = shapes[1][i];
+    if (a == b) {
+      out.push_back({a});
+    } else if (a * kProbeBatches[1] == b * kProbeBatches[0]) {
+      out.push_back({a / kProbeBatches[0], true});
+    } else {
+      throw Error(fmt::format("axis {} depends on the batch, but not in proportion", i));
+    }
+  }
+  if (image) out = {out[0], out[3], out[1], out[2]};
+  return out;
+}
+
+const OnnxValue& OnnxImporter::input(const OnnxNode& node, std::size_t index) const {
+  if (!has_input(node, index)) throw Error(fmt::format("expected an input number {}", index));
+  const auto found = values_.find(node.inputs[index]);
+  if (found == values_.end())
+    throw Error(
+        fmt::format("expected input '{}' to be made before", printable(node.inputs[index])));
+  return found->second;
+}
+
+const OnnxConstant& OnnxImporter::constant(const OnnxNode& node, std::size_t index) {
+  const OnnxValue& value = input(node, index);
+  if (!value.is_constant())
+    throw Error(fmt::format("expected input '{}' to be constant", printable(node.inputs[index])));
+  hold(static_cast<std::int64_t>(value.constant->elements.size()));
+  return *value.constant;
+}
+
+std::vector<ConstantRef> OnnxImporter::constants(const OnnxNode& node) const {
+  std::vector<ConstantRef> out;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    out.push_back(has_input(node, i) ? input(node, i).constant : nullptr);
+  return out;
+}
+
+std::string OnnxImporter::free_name(std::string wanted) {
+  const int earlier = names_[wanted]++;
+  return earlier == 0 ? wanted : free_name(fmt::format("{}.{}", wanted, earlier));
+}
+
+std::string OnnxImporter::node_name(const OnnxNode& node) {
+  std::string name = printable(node.name.empty() ? node.op_type : node.name);
+  if (name.starts_with('/')) name.erase(0, 1);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return free_name(name);
+}
+
+std::string OnnxImporter::layer_name(const OnnxNode& node, std::size_t weight_input) {
+  constexpr std::string_view kWeight = ".weight";
+  const std::string_view weight = node.inputs.at(weight_input);
+  if (weight.size() <= kWeight.size() || !weight.ends_with(kWeight)) return node_name(node);
+  return free_name(printable(weight.substr(0, weight.size() - kWeight.size())));
+}
+
+OnnxValue OnnxImporter::add(const std::string& name, std::unique_ptr<Op> op,
+                            const std::vector<OnnxValue>& reads, bool image) {
+  if (graph_.nodes.size() >= kMostNodes)
+    throw Error(fmt::format("expected at most {} operators", kMostNodes));
+  OnnxValue value;
+  value.image = image;
+  value.integer = !reads.empty() &&
+                  (op->result() == ResultKind::view ||
+                   std::find(std::begin(kWhole), std::end(kWhole), op->kind()) != std::end(kWhole));
+  std::vector<int> numbers;
+  for (const OnnxValue& read : reads) {
+    if (read.is_constant()) throw Error("expected a value that is not constant");
+    value.integer = value.integer && read.integer;
+    numbers.push_back(read.number);
+  }
+  for (std::size_t probe = 0; probe < kProbeBatches.size(); ++probe) {
+    std::vector<Shape> shapes;
+    for (const OnnxValue& read : reads) shapes.push_back(read.shapes[probe]);
+    value.shapes[probe] = op->output_shape(shapes);
+    const std::int64_t count = element_count(value.shapes[probe]);
+    if (count < 1 || count > kMostElements)
+      throw Error(fmt::format("expected 1 to 2^40 elements, found {}", count));
+  }
+  if (value.shapes[0].size() > kMostAxes)
+    throw Error(
+        fmt::format("expected at most {} axes, found {}", kMostAxes, value.shapes[0].size()));
+  value.number = graph_.add(name, std::move(op), numbers);
+  return value;
+}
+
+OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name, bool image) {
+  if (!value.is_constant()) return value;
+  const OnnxConstant& constant = *value.constant;
+  const bool turned = image && constant.elements.size() != 1;
+  auto& [known, node] = nodes_of_constants_[{value.constant.get(), turned}];
+  if (known.lock() == value.constant) return node;
+  hold(static_cast<std::int64_t>(constant.elements.size()));
+  Tensor tensor = turned ? channels_last(constant).tensor() : constant.tensor();
+  if (tensor.shape.empty()) tensor.shape = {1};
+  node = add(free_name(name.empty() ? "constant" : printable(name)),
+             std::make_unique<Constant>(std::move(tensor)), {}, false);
+  node.integer = constant.integer;
+  known = value.constant;
+  return node;
+}
+
+OnnxValue OnnxImporter::number(float value) {
+  OnnxValue out;
+  out.constant = std::make_shared<OnnxConstant>(OnnxConstant{{}, false, {{value, {}}}});
+  return as_graph(out, "");
+}
+
+OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value) {
+  if (value.rank() < 1 || value.image) throw Error("expected an axis for the batch");
+  // Where of the same value twice chooses it whatever the condition holds: its shape is all that
+  // counts, one element of each sample.
+  OnnxValue sample;
+  sample.number = 0;
+  std::vector<SliceRange> first;
+  for (std::size_t i = 1; i < graph_.inputs[0].shape.size() + 1; ++i)
+    first.push_back({static_cast<std::int64_t>(i), 0, 1, 1});
+  for (std::size_t probe = 0; probe < kProbeBatches.size(); ++probe) {
+    sample.shapes[probe] = graph_.inputs[0].shape;
+    sample.shapes[probe].insert(sample.shapes[probe].begin(), kProbeBatches[probe]);
+  }
+  if (!first.empty())
+    sample = add(free_name("batch"), std::make_unique<Slice>(std::move(first)), {sample}, false);
+  Shape shape(value.rank(), 1);
+  shape[0] = -1;
+  if (sample.shapes[0].size() != shape.size())
+    sample = add(free_name("batch"), std::make_unique<Reshape>(std::move(shape)), {sample}, false);
+  return add(node_name(node), std::make_unique<Where>(), {sample, value, value}, false);
+}
+
+OnnxValue OnnxImporter::to_image(const OnnxValue& value) {
+  if (value.image) return value;
+  if (value.rank() != 4)
+    throw Error(fmt::format("expected images [n, c, h, w], found {} axes", value.rank()));
+  OnnxValue& turned = turned_[{value.number, true}];
+  if (turned.number < 0) {
+    turned = add(free_name("to_nhwc"),
+                 std::make_unique<Transpose>(std::vector<std::int64_t>{0, 2, 3, 1}), {value}, true);
+  }
+  return turned;
+}
+
+OnnxValue OnnxImporter::to_plain(const OnnxValue& value) {
+  if (!value.image) return value;
+  OnnxValue& turned = turned_[{value.number, false}];
+  if (turned.number >= 0) return turned;
+  const Shape& shape = value.shapes[0];
+  std::unique_ptr<Op> op;
+  if (shape[1] == 1 && shape[2] == 1) {
+    op = std::make_unique<Reshape>(Shape{0, shape[3], 1, 1});
+  } else {
+    op = std::make_unique<Transpose>(std::vector<std::int64_t>{0, 3, 1, 2});
+  }
+  turned = add(free_name("to_nchw"), std::move(op), {value}, false);
+  return turned;
+}
+
+OnnxValue OnnxImporter::reshape_to(const OnnxNode& node, const OnnxValue& plain,
+                                   const std::vector<Extent>& target) {
+  const std::vector<Extent> own = plain.extents();
+  if (own == target) return plain;
+  Shape shape;
+  std::int64_t open = 0;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    const bool copied = target[i].per_batch && i < own.size() && own[i] == target[i];
+    const bool inferred = target[i].per_batch && !copied;
+    open += inferred;
+    shape.push_back(copied ? 0 : inferred ? -1 : target[i].value);
+    if (!target[i].per_batch && target[i].value == 0)
+      throw Error("tensors without elements are not supported");
+  }
+  if (open > 1) throw Error("expected at most one axis that depends on the batch");
+  return add(node_name(node), std::make_unique<Reshape>(std::move(shape)), {plain}, false);
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,115 @@
+// What an experiment concluded, before everything that the rows say: sentences, findings with their
+// verdicts, tables.
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/escape.hpp"
+#include "experiments/report/html.hpp"
+#include "experiments/report/html_cells.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The list at `key`, empty where there is none.
+const Json& list_at(const Json& json, const char* key) {
+  static const Json none = Json::array();
+  const Json* found = json_at(json, {key});
+  return found && found->is_array() ? *found : none;
+}
+
+std::string table_start(const std::string& label) {
+  return fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
+      html_text(label));
+}
+
+constexpr const char* kTableEnd = "</tbody></table></div>";
+
+std::string number_cell(const std::optional<double>& x) {
+  return html_number_cell(x, html_number(x, 2));
+}
+
+std::string interval(const Json& finding) {
+  const Json& ends = list_at(finding, "ci95");
+  if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number()) return kNone;
+  return fmt::format("[{}, {}]", html_number(ends[0].get<double>(), 2),
+                     html_number(ends[1].get<double>(), 2));
+}
+
+std::string finding_row(const Json& finding) {
+  const std::string verdict = html_text(json_text(finding, {"verdict"}));
+  return "<tr>" + html_text_cell(json_text(finding, {"what"})) +
+         number_cell(json_number(finding, {"predicted"})) +
+         number_cell(json_number(finding, {"measured"})) +
+         fmt::format("<td class=\"n\">{}</td><td class=\"verdict {}\">{}</td></tr>",
+                     interval(finding), verdict, verdict);
+}
+
+std::string findings_table(const Json& findings, bool only_not_held) {
+  std::string out = table_start("Findings");
+  out +=
+      "<th scope=\"col\">Finding</th><th scope=\"col\" class=\"n\">Predicted</th>"
+      "<th scope=\"col\" class=\"n\">Measured</th><th scope=\"col\" class=\"n\">95 %</th>"
+      "<th scope=\"col\">Verdict</th></tr></thead><tbody>";
+  for (const Json& finding : findings) {
+    if (!only_not_held || json_text(finding, {"verdict"}) != "holds") out += finding_row(finding);
+  }
+  return out + kTableEnd;
+}
+
+std::string findings_part(const Json& findings) {
+  if (findings.empty()) return "";
+  std::map<std::string, std::size_t> counts;
+  for (const Json& finding : findings) ++counts[json_text(finding, {"verdict"})];
+  std::string out = fmt::format(
+      "<h3>Findings</h3><p>Of {} prediction{}, {} hold{}, {} {} undecided, {} fail{}.</p>",
+      findings.size(), findings.size() == 1 ? "" : "s", counts["holds"],
+      counts["holds"] == 1 ? "s" : "", counts["undecided"], counts["undecided"] == 1 ? "is" : "are",
+      counts["fails"], counts["fails"] == 1 ? "s" : "");
+  if (counts["holds"] < findings.size()) out += findings_table(findings, true);
+  return out + fmt::format("<details{}><summary>All findings</summary>{}</details>",
+                           counts["holds"] == findings.size() ? " open" : "",
+                           findings_table(findings, false));
+}
+
+std::string table_part(const Json& table) {
+  const std::string title = json_text(table, {"title"});
+  std::string out = fmt::format("<h3>{}</h3>", html_text(title)) + table_start(title);
+  for (const Json& name : list_at(table, "header"))
+    out += fmt::format("<th scope=\"col\">{}</th>",
+                       html_text(name.is_string() ? name.get<std::string>() : ""));
+  out += "</tr></thead><tbody>";
+  for (const Json& row : list_at(table, "rows")) {
+    out += "<tr>";
+    if (row.is_array()) {
+      for (const Json& cell : row)
+        out += html_text_cell(cell.is_string() ? cell.get<std::string>() : "");
+    }
+    out += "</tr>";
+  }
+  return out + kTableEnd;
+}
+
+}  // namespace
+
+std::string experiment_section(const Json* experiment) {
+  if (!experiment || !experiment->is_object()) return "";
+  std::string out = fmt::format(
+      "<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">Experiment: {}</h2>\n",
+      html_text(json_text(*experiment, {"name"})));
+  std::string sentences;
+  for (const Json& sentence : list_at(*experiment, "sentences")) {
+    if (sentence.is_string())
+      sentences += fmt::format("<li>{}</li>", html_text(sentence.get<std::string>()));
+  }
+  if (!sentences.empty()) out += "<ul class=\"headline\">" + sentences + "</ul>";
+  out += findings_part(list_at(*experiment, "findings"));
+  for (const Json& table : list_at(*experiment, "tables")) out += table_part(table);
+  return out + "\n</section>\n";
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,72 @@
+// numemu eval: where time went, and batch normalisation folded into the weights.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/experiments/small_network.hpp"
+
+using namespace numemu::test;
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("a profile is told on stderr and changes no number", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const std::string command =
+      "eval --net n.safetensors --data clicks --images 40 --threads 1 --json --quiet";
+  const Result plain = s.run(command);
+  INFO(plain.err);
+  REQUIRE(plain.code == 0);
+  CHECK(plain.err.empty());
+  const Result profiled = s.run(command + " --profile --fold-batch-norm");
+  REQUIRE(profiled.code == 0);
+  CHECK(profiled.out == plain.out);  // and a network without norms is what it was
+  CHECK_THAT(profiled.err, Contains(" s of wall time, ") && Contains("on up to 1 threads") &&
+                               Contains("outside matrix units: ") && Contains("bottom.fc1") &&
+                               Contains("fprop") && Contains("GMAC/s"));
+}
+
+TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
+  const Scratch s;
+  std::string text;
+  for (int i = 0; text.size() < 2000; ++i)
+    text += std::string(i % 3 == 0 ? "cat" : "owl") + static_cast<char>('a' + i % 26) + ' ';
+  s.file("small.txt", text);
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
+  REQUIRE(s.run("train --net lstm-char --data text:small.txt --epochs 1 --out o --quiet").code ==
+          0);
+  const Result run = s.run(
+      "eval --net o/lstm-char-text.safetensors --data text:small.txt --images 1 --recipe r.json "
+      "--json --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const Json row = Json::parse(run.out);
+  std::vector<std::string> names;
+  for (const Json& layer : row["layers"]) {
+    names.push_back(layer["name"]);
+    CHECK(layer["sqnr_db"].is_number());
+    CHECK(layer["predicted_db"].is_number());
+  }
+  CHECK(names == std::vector<std::string>{"lstm.input", "lstm.recurrent", "head"});
+  // Of a text: per character.
+  const double loss = row["metrics"]["loss"];
+  CHECK(row["metrics"]["bits_per_character"] == Approx(loss / std::log(2.0)).epsilon(1e-5));
+}
+
+TEST_CASE("folding keeps accuracy and moves roundings only", "[slow][shared]") {
+  const Scratch s;
+  const std::string command =
+      "eval --net '" NUMEMU_SHARED "/models/resnet20-cifar10.onnx' --data 'cifar10:" NUMEMU_SHARED
+      "/data/cifar10' --images 200 --json --quiet";
+  const Result plain = s.run(command), folded = s.run(command + " --fold-batch-norm");
+  INFO(plain.err << folded.err);
+  REQUIRE(plain.code == 0);
+  REQUIRE(folded.code == 0);
+  const Json a = Json::parse(plain.out), b = Json::parse(folded.out);
+  CHECK(a["point"]["weights"] != b["point"]["weights"]);
+  CHECK(a["layers"].size() == b["layers"].size());
+  CHECK(std::fabs(a["metrics"]["loss"].get<double>() - b["metrics"]["loss"].get<double>()) < 1e-4);
+  CHECK(std::fabs(a["metrics"]["top1"].get<double>() - b["metrics"]["top1"].get<double>()) <=
+        0.005);
+}

@@ -1,0 +1,80 @@
+// numemu experiment: the list, one answered question, and settings that do not exist.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/experiments/small_network.hpp"
+
+using namespace numemu::test;
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("without a name the experiments are listed", "[fast]") {
+  const Scratch s;
+  const Result text = s.run("experiment");
+  REQUIRE(text.code == 0);
+  CHECK(text.err.empty());
+  CHECK_THAT(text.out, Contains("experiment") && Contains("question") &&
+                           Contains("sensitivity  which layer breaks first"));
+  const Json all = Json::parse(s.run("experiment --json").out);
+  REQUIRE(all.is_array());
+  bool found = false;
+  for (const Json& experiment : all) {
+    CHECK_FALSE(experiment["summary"].get<std::string>().empty());
+    for (const Json& setting : experiment["settings"]) {
+      for (const char* key : {"key", "smoke", "default", "full", "doc"})
+        CHECK(setting[key].is_string());
+    }
+    if (experiment["name"] != "sensitivity") continue;
+    found = true;
+    CHECK(experiment["settings"][0]["key"] == "net");
+  }
+  CHECK(found);
+}
+
+TEST_CASE("unknown experiments and sizes and settings are refused with the nearest one", "[fast]") {
+  const Scratch s;
+  check_refused(s.run("experiment sensitivty --quiet"), "did you mean 'sensitivity'");
+  check_refused(s.run("experiment sensitivity --quiet --size smoky"), "did you mean 'smoke'");
+  check_refused(s.run("experiment sensitivity --quiet --set format=int4"),
+                "did you mean 'formats'");
+  check_refused(s.run("experiment sensitivity --quiet --set formats"),
+                "--set: expected key=value, not 'formats'");
+  check_refused(s.run("experiment sensitivity --quiet --set images=many"),
+                "--set: images: expected a whole number in 1 to 100000000, not 'many'");
+  check_refused(s.run("experiment sensitivity --quiet --set roles=gradient"),
+                "--set: roles: expected both, weight or activation, not 'gradient'");
+  check_refused(s.run("experiment sensitivity --quiet --seed=-1"), "--seed");
+}
+
+TEST_CASE("an experiment leaves rows and a report and gives the same bytes again", "[slow]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const std::string command =
+      "experiment sensitivity --size smoke --set net=n.safetensors --set data=clicks --set "
+      "'formats=int4,mx(float4_e2m1fn,16)' --set images=50 --out o --json";
+  const Result first = s.run(command);
+  INFO(first.err);
+  REQUIRE((first.code == 0 || first.code == 1));
+  CHECK_THAT(first.err, Contains("loading n.safetensors on clicks"));
+  const Json json = Json::parse(first.out);
+  CHECK(json["name"] == "sensitivity");
+  CHECK(json["settings"]["images"] == "50");
+  CHECK(json["settings"]["roles"] == "both");
+  REQUIRE(json["tables"].size() == 2);
+  const std::size_t points = json["tables"][0]["rows"].size();  // one per layer, and all of them
+  CHECK(points > 2);
+  REQUIRE(json["sentences"].size() == 2);
+  bool failed = false;
+  for (const Json& finding : json["findings"]) failed = failed || finding["verdict"] == "fails";
+  CHECK(first.code == (failed ? 1 : 0));
+  CHECK(read_file(s.path + "/o/experiment.json") == first.out);
+  const std::string rows = read_file(s.path + "/o/rows.jsonl");
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == static_cast<std::ptrdiff_t>(2 * points));
+  CHECK(std::filesystem::exists(s.path + "/o/report.html"));
+  // Rows that are there are kept, and the answer is the same.
+  const Result again = s.run(command + " --threads 1");
+  CHECK(again.code == first.code);
+  CHECK(again.out == first.out);
+  CHECK(read_file(s.path + "/o/rows.jsonl") == rows);
+}

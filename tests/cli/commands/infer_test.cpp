@@ -1,0 +1,267 @@
+// numemu infer: values against hand computation, layouts, several inputs and outputs, refusals.
+#include <nlohmann/json.hpp>
+
+#include "formats/storage/npy.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
+
+using namespace numemu;
+using namespace numemu::test;
+using Catch::Contains;
+using numemu::net::test::ModelWriter;
+using Ints = std::vector<std::int64_t>;
+using Floats = std::vector<float>;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+void array(const Scratch& s, const std::string& name, const Ints& shape, const Floats& values) {
+  write_npy(s.path + "/" + name, ArrayType::float32, ArrayShape(shape.begin(), shape.end()),
+            values.data());
+}
+
+Floats counted(std::int64_t n) {
+  Floats values;
+  for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<float>(i));
+  return values;
+}
+
+struct Result32 {
+  Ints shape;
+  Floats values;
+};
+Result32 result(const Scratch& s, const std::string& name) {
+  const Array array = read_npy(s.path + "/" + name);
+  REQUIRE(array.type == ArrayType::float32);
+  return {Ints(array.shape.begin(), array.shape.end()),
+          Floats(array.as<float>(), array.as<float>() + array.elements())};
+}
+
+/// y = conv of [n, 2, 3, 3] with a kernel [1, 2, 2, 2] of 1 and 10, under norms where asked.
+void convolution(const Scratch& s, bool norm = false) {
+  ModelWriter model;
+  model.input("image", {-1, 2, 3, 3})
+      .floats("c.weight", {1, 2, 2, 2}, {1, 1, 1, 1, 10, 0, 0, 0})
+      .node("Conv", {"image", "c.weight"}, {norm ? "c" : "y"});
+  if (norm) {
+    // 2 (x - 1) / sqrt(3 + 1) + 5 = x + 4
+    model.floats("gain", {1}, {2})
+        .floats("shift", {1}, {5})
+        .floats("mean", {1}, {1})
+        .floats("variance", {1}, {3})
+        .node("BatchNormalization", {"c", "gain", "shift", "mean", "variance"}, {"y"},
+              {net::test::attribute("epsilon", 1.0f)});
+  }
+  s.file("m.onnx", model.output("y").file());
+}
+
+/// Of image i of counted(): element [c, h, w] is 18 i + 9 c + 3 h + w.
+float convolved(int i, int h, int w) {
+  const auto at = [&](int c, int u, int v) { return 18 * i + 9 * c + 3 * (h + u) + w + v; };
+  return static_cast<float>(at(0, 0, 0) + at(0, 0, 1) + at(0, 1, 0) + at(0, 1, 1) +
+                            10 * at(1, 0, 0));
+}
+
+void two_inputs(const Scratch& s) {
+  s.file("two.onnx", ModelWriter()
+                         .input("a", {-1, 3})
+                         .input("b", {-1, 3})
+                         .node("Add", {"a", "b"}, {"sum"})
+                         .node("Mul", {"a", "b"}, {"product"})
+                         .output("sum")
+                         .output("product")
+                         .file());
+  array(s, "a.npy", {2, 3}, {1, 2, 3, 4, 5, 6});
+  array(s, "b.npy", {2, 3}, {10, 20, 30, 40, 50, 60});
+}
+
+}  // namespace
+
+TEST_CASE("images go in and out in ONNX axis order", "[fast]") {
+  const Scratch s;
+  convolution(s);
+  array(s, "x.npy", {3, 2, 3, 3}, counted(54));
+  const Result run = s.run("infer --model m.onnx --in x.npy --out y.npy --batch 2 --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.out == "y [3, 1, 2, 2] -> y.npy, float32 on neutral.f32.sequential\n");
+  CHECK(run.err.empty());
+  const Result32 y = result(s, "y.npy");
+  REQUIRE(y.shape == Ints{3, 1, 2, 2});
+  for (int i = 0; i < 3; ++i) {
+    for (int h = 0; h < 2; ++h) {
+      for (int w = 0; w < 2; ++w) CHECK(y.values[4 * i + 2 * h + w] == convolved(i, h, w));
+    }
+  }
+}
+
+TEST_CASE("how many samples go at a time changes no bit", "[fast]") {
+  const Scratch s;
+  convolution(s);
+  Floats x = counted(7 * 18);
+  for (float& v : x) v /= 7;
+  array(s, "x.npy", {7, 2, 3, 3}, x);
+  std::vector<Floats> all;
+  for (const char* batch : {"1", "3", "7", "100"}) {
+    REQUIRE(s.run(std::string("infer --model m.onnx --in image=x.npy --out y=y.npy --batch ") +
+                  batch + " --quiet")
+                .code == 0);
+    all.push_back(result(s, "y.npy").values);
+    CHECK(all.back() == all.front());
+  }
+}
+
+TEST_CASE("named inputs and outputs find their places in any order", "[fast]") {
+  const Scratch s;
+  two_inputs(s);
+  const Result run = s.run(
+      "infer --model two.onnx --in b=b.npy --in a=a.npy --out product=p.npy --out s.npy --batch 1 "
+      "--json --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(result(s, "s.npy").values == Floats{11, 22, 33, 44, 55, 66});
+  CHECK(result(s, "p.npy").values == Floats{10, 40, 90, 160, 250, 360});
+  const Json expected = {{{"output", "product"}, {"file", "p.npy"}, {"shape", {2, 3}}},
+                         {{"output", "sum"}, {"file", "s.npy"}, {"shape", {2, 3}}}};
+  CHECK(Json::parse(run.out) == expected);
+}
+
+TEST_CASE("outputs that are inputs or one value twice are written", "[fast]") {
+  const Scratch s;
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, 2})
+                       .node("Relu", {"x"}, {"y"})
+                       .node("Identity", {"y"}, {"z"})
+                       .output("y")
+                       .output("x")
+                       .output("z")
+                       .file());
+  array(s, "x.npy", {1, 2}, {-1, 2});
+  const Result run =
+      s.run("infer --model m.onnx --in x.npy --out y=y.npy --out x=x2.npy --out z=z.npy --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(result(s, "y.npy").values == Floats{0, 2});
+  CHECK(result(s, "x2.npy").values == Floats{-1, 2});
+  CHECK(result(s, "z.npy").values == Floats{0, 2});
+}
+
+TEST_CASE("extents that the file leaves open follow from the array", "[fast]") {
+  const Scratch s;
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, 1, -1, -1})
+                       .node("GlobalAveragePool", {"x"}, {"y"})
+                       .output("y")
+                       .file());
+  array(s, "x.npy", {2, 1, 1, 3}, {1, 2, 3, 4, 5, 6});
+  for (const char* name : {"", "x="}) {
+    const Result run =
+        s.run("infer --model m.onnx --in " + std::string(name) + "x.npy --out y.npy --quiet");
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(result(s, "y.npy").shape == Ints{2, 1, 1, 1});
+    CHECK(result(s, "y.npy").values == Floats{2, 5});
+  }
+}
+
+TEST_CASE("batch normalisation is folded where asked", "[fast]") {
+  const Scratch s;
+  convolution(s, true);
+  array(s, "x.npy", {1, 2, 3, 3}, counted(18));
+  for (const char* fold : {"", " --fold-batch-norm"}) {
+    REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet" + std::string(fold)).code ==
+            0);
+    const Floats y = result(s, "y.npy").values;
+    REQUIRE(y.size() == 4);
+    for (int p = 0; p < 4; ++p) CHECK(y[p] == convolved(0, p / 2, p % 2) + 4);
+  }
+}
+
+TEST_CASE("a recipe decides the numerics and says what its scales saw", "[fast]") {
+  const Scratch s;
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("w", {2, 2}, {1, 0, 0, 1})
+                       .node("MatMul", {"x", "w"}, {"y"})
+                       .output("y")
+                       .file());
+  s.file("r.json",
+         R"({"numemu_recipe": 1, "roles": {"weight": null, "activation": {"format": "int8"}}})");
+  // The largest magnitude is 127: the scale is 1, and elements are rounded to whole numbers.
+  array(s, "x.npy", {2, 2}, {127, 1.375f, -0.625f, 2.5f});
+  const Result run = s.run("infer --model m.onnx --in x.npy --out y.npy --recipe r.json");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.out == "y [2, 2] -> y.npy, numerics of r.json\n");
+  CHECK_THAT(run.err, Contains("scales calibrated on the first 2 of 2 samples"));
+  CHECK(result(s, "y.npy").values[1] == 1);
+  REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").code == 0);
+  CHECK(result(s, "y.npy").values[1] == 1.375f);
+}
+
+TEST_CASE("a shipped network takes arrays of its own layout", "[fast]") {
+  const Scratch s;
+  array(s, "x.npy", {2, 28, 28, 1}, Floats(2 * 784, 0.5f));
+  const Result run = s.run("infer --model mlp --in x.npy --out y.npy --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const Result32 y = result(s, "y.npy");
+  CHECK(y.shape == Ints{2, 10});
+  CHECK(Floats(y.values.begin(), y.values.begin() + 10) ==
+        Floats(y.values.begin() + 10, y.values.end()));
+  REQUIRE(s.run("infer --model '" NUMEMU_SOURCE
+                "/data/mlp-glyphs.safetensors' --in input=x.npy --out z.npy --quiet")
+              .code == 0);
+  CHECK(result(s, "z.npy").values == y.values);
+  check_refused(s.run("infer --model mpl --in x.npy --out y.npy --quiet"), "did you mean 'mlp'");
+  check_refused(s.run("infer --model resnet20 --in x.npy --out y.npy --quiet"),
+                "expected one shipped checkpoint of resnet20, found 0");
+  array(s, "small.npy", {2, 8, 8, 1}, Floats(128, 0.5f));
+  check_refused(s.run("infer --model mlp --in small.npy --out y.npy --quiet"), "fc1.weight");
+}
+
+TEST_CASE("arrays that do not fit the model are refused by name", "[fast]") {
+  const Scratch s;
+  two_inputs(s);
+  convolution(s);
+  array(s, "x.npy", {1, 3, 3, 2}, counted(18));
+  array(s, "scalar.npy", {}, {1});
+  array(s, "none.npy", {0, 3}, {});
+  array(s, "one.npy", {1, 3}, {1, 2, 3});
+  const auto refused = [&](const std::string& arguments, const std::string& text) {
+    INFO(arguments);
+    check_refused(s.run("infer --quiet --model " + arguments), text);
+  };
+  refused("m.onnx --in x.npy --out y.npy",
+          "x.npy: expected an array of shape [1, 2, 3, 3] for image, found [1, 3, 3, 2]");
+  refused("m.onnx --in scalar.npy --out y.npy",
+          "scalar.npy: expected an array with samples along its first axis");
+  refused("two.onnx --in a=none.npy --in b=b.npy --out y.npy",
+          "none.npy: expected an array with samples along its first axis");
+  refused("two.onnx --in a.npy --in b.npy --out y.npy",
+          "--in: expected a=FILE, the model's inputs are a, b");
+  refused("two.onnx --in a=a.npy --out y.npy",
+          "--in: expected b=FILE, the model's inputs are a, b");
+  refused("two.onnx --in a=a.npy --in b=b.npy --in c=a.npy --out y.npy",
+          "--in: 'c' is no input of the model");
+  refused("two.onnx --in a=a.npy --in b=one.npy --out y.npy",
+          "one.npy: expected as many samples as the other inputs");
+  refused("two.onnx --in a=a.npy --in b=b.npy --out mean=y.npy",
+          "--out: 'mean' is no output of the model");
+  refused("two.onnx --in a=a.npy --in a=a.npy --in b=b.npy --out y.npy", "--in: a is given twice");
+  refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --out sum=z.npy",
+          "--out: sum is given twice");
+  refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --fold-batch-norm",
+          "--fold-batch-norm: expected a model of one output");
+  refused("none.onnx --in a.npy --out y.npy", "none.onnx");
+  refused("m.onnx --in missing.npy --out y.npy", "missing.npy");
+  refused("m.onnx --in x.npy --out y.npy --batch 0", "--batch");
+  refused("m.onnx --out y.npy", "--in is required");
+  refused("m.onnx --in x.npy", "--out is required");
+  s.file("bad.onnx", "this is no model");
+  refused("bad.onnx --in a.npy --out y.npy", "bad.onnx: byte ");
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int99"}}})");
+  refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --recipe r.json", "int99");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
+}

@@ -1,0 +1,79 @@
+// numemu sweep over block formats, and every recipe and sweep that is shipped, as config prints
+// them.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+using namespace numemu::test;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::vector<std::string> shipped(const char* folder) {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(NUMEMU_SOURCE "/data/") + folder))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("shipped recipes and sweeps: config prints them, and prints the same again", "[fast]") {
+  const Scratch s;
+  for (const char* folder : {"recipes", "sweeps"}) {
+    const std::vector<std::string> files = shipped(folder);
+    REQUIRE(files.size() >= 2);
+    for (const std::string& file : files) {
+      INFO(file);
+      const Result printed = s.run("config --print '" + file + "'");
+      CHECK(printed.code == 0);
+      CHECK(printed.err.empty());
+      CHECK(s.run("config --print '" + s.file("again.json", printed.out) + "'").out == printed.out);
+    }
+  }
+}
+
+TEST_CASE("shipped training recipes are what their names say", "[fast]") {
+  const Scratch s;
+  const auto recipe = [&s](const std::string& name) {
+    return Json::parse(s.run("config --print '" NUMEMU_SOURCE "/data/recipes/" + name + "'").out);
+  };
+  const Json hfp8 = recipe("hfp8.json");
+  CHECK(hfp8["roles"]["weight"]["format"] == "hfp8_e4m3");
+  CHECK(hfp8["roles"]["gradient"]["format"] == "hfp8_e5m2");
+  CHECK(hfp8["update"]["loss_scale"] == "static(1024)");
+  for (const char* gemm : {"fprop", "dgrad", "wgrad"})
+    CHECK(hfp8["gemms"][gemm]["unit"] == "neutral.chunk64.hfp16_e6m9.rne");
+  const Json fp8 = recipe("e4m3-e5m2-chunked.json");
+  CHECK(fp8["roles"]["activation"]["scale"] == "delayed(16)");
+  CHECK(fp8["roles"]["gradient"]["rounding"] == "sr(8)");
+  const Json mxfp4 = recipe("mxfp4-sr.json");
+  CHECK(mxfp4["roles"]["weight"]["rounding"] == "rne");
+  CHECK(mxfp4["roles"]["gradient"]["rounding"] == "sr(8)");
+  CHECK(mxfp4["gemms"]["wgrad"]["unit"] == "neutral.f32.sequential");
+}
+
+TEST_CASE("a sweep runs over element and block formats and a described unit", "[slow]") {
+  const Scratch s;
+  s.file("s.json", R"({"numemu_sweep": 1, "net": "mlp", "data": "glyphs", "eval_images": 64,
+    "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "granularity": "channel"}}},
+    "grid": {"roles.weight.format": ["int8", "mxfp4"],
+             "gemms.fprop.unit": ["exact", {"numemu_unit": 1, "name": "my.mac", "core": "chain",
+                                            "accumulator": {"format": "bfloat16"}}]},
+    "points": [{"layers": [{"match": "fc1", "roles": {"activation": {"format": "nvfp4"}}}]}]})");
+  const Result swept = s.run("sweep s.json --quiet --json --out r");
+  CHECK(swept.err.empty());
+  REQUIRE(swept.code == 0);
+  CHECK(std::count(swept.out.begin(), swept.out.end(), '\n') == 5);
+  CHECK(swept.out.find("\"my.mac\"") != std::string::npos);
+  CHECK(swept.out.find(s.path) == std::string::npos);
+  const Result report = s.run("report r");
+  CHECK_THAT(report.out, Catch::Contains("mxfp4 rne saturate floor/block"));
+  CHECK_THAT(report.out, Catch::Contains("fc1: activation nvfp4"));
+  CHECK(report.err.empty());
+  const Result dry = s.run("sweep s.json --quiet --dry-run");
+  CHECK_THAT(dry.out, Catch::Contains("my.mac"));
+}

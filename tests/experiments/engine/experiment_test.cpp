@@ -1,0 +1,112 @@
+// Experiments: settings by size, overrides and their refusals, the table, the JSON.
+#include "experiments/engine/experiment.hpp"
+
+#include <cmath>
+#include <set>
+
+#include "tests/catch.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu::experiments;
+using numemu::test::message_of;
+using Texts = std::vector<std::string>;
+
+namespace {
+
+const std::vector<Setting> kSettings = {{"images", "5", "50", "500", "test samples"},
+                                        {"formats", "int4", "int4,int8", "int4", "formats"}};
+
+Settings with(const Texts& overrides, Size size = Size::smoke) {
+  return Settings(kSettings, size, overrides);
+}
+
+}  // namespace
+
+TEST_CASE("sizes by name", "[fast]") {
+  CHECK(parse_size("smoke") == Size::smoke);
+  CHECK(parse_size("default") == Size::standard);
+  CHECK(parse_size("full") == Size::full);
+  CHECK_THAT(message_of([] { parse_size("ful"); }), Catch::Contains("did you mean 'full'"));
+  CHECK_FALSE(message_of([] { parse_size(""); }).empty());
+}
+
+TEST_CASE("every setting has a value by size that an override replaces", "[fast]") {
+  CHECK(with({}).text("images") == "5");
+  CHECK(with({}, Size::standard).text("images") == "50");
+  CHECK(with({}, Size::full).integer("images", 1, 1000) == 500);
+  CHECK(with({}).values().size() == 2);
+  CHECK(with({"images=7", "images=8"}).text("images") == "8");
+  CHECK(with({"formats="}).text("formats").empty());
+  CHECK(with({"formats=a=b"}).text("formats") == "a=b");
+  CHECK(message_of([] { with({"images"}); }) == "--set: expected key=value, not 'images'");
+  CHECK_THAT(message_of([] { with({"image=4"}); }),
+             Catch::StartsWith("--set: ") && Catch::Contains("did you mean 'images'"));
+  CHECK_THAT(message_of([] { with({"=4"}); }), Catch::StartsWith("--set: "));
+}
+
+TEST_CASE("whole numbers lie in their range and are nothing else", "[fast]") {
+  CHECK(with({"images=9"}).integer("images", 1, 9) == 9);
+  CHECK(with({"images=-2"}).integer("images", -2, 9) == -2);
+  for (const char* wrong :
+       {"0", "10", "-1", "x", "", "1.5", "1e2", " 4", "4 ", "+4", "0x4", "99999999999999999999"}) {
+    CHECK(message_of([&] { with({std::string("images=") + wrong}).integer("images", 1, 9); }) ==
+          std::string("--set: images: expected a whole number in 1 to 9, not '") + wrong + "'");
+  }
+}
+
+TEST_CASE("lists are split at commas outside parentheses", "[fast]") {
+  const auto list = [](const std::string& text) {
+    return with({"formats=" + text}).list("formats");
+  };
+  CHECK(list("int4") == Texts{"int4"});
+  CHECK(list("int4,int8") == Texts{"int4", "int8"});
+  CHECK(list(" int4 , group( int4 , 32, float16 ),mxfp4") ==
+        Texts{"int4", "group(int4,32,float16)", "mxfp4"});
+  for (const char* wrong : {"", ",", "int4,", ",int4", "int4,,int8", " "}) {
+    CHECK(message_of([&] { list(wrong); }) ==
+          std::string("--set: formats: expected names separated by commas, not '") + wrong + "'");
+  }
+}
+
+TEST_CASE("experiments have names of their own and settings for every size", "[fast]") {
+  std::set<std::string> names;
+  REQUIRE_FALSE(all_experiments().empty());
+  for (const Experiment* experiment : all_experiments()) {
+    CHECK(names.insert(experiment->name).second);
+    CHECK(&find_experiment(experiment->name) == experiment);
+    CHECK(std::string(experiment->summary).size() > 10);
+    std::set<std::string> keys;
+    for (const Setting& setting : experiment->settings) {
+      CHECK(keys.insert(setting.key).second);
+      for (const char* text : {setting.smoke, setting.standard, setting.full, setting.doc})
+        REQUIRE(text != nullptr);
+    }
+  }
+  CHECK_THAT(message_of([] { find_experiment("sensitivty"); }),
+             Catch::Contains("did you mean 'sensitivity'"));
+}
+
+TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
+  ExperimentRun run{
+      .settings = with({"images=3"}), .seed = 4, .out = "", .folders = {}, .hooks = {}};
+  Conclusion conclusion;
+  conclusion.sentences = {"so it is"};
+  conclusion.tables = {{"t", {"a", "b"}, {{"1", "2"}}}};
+  conclusion.findings = {{"x", 1.5, HUGE_VAL, -HUGE_VAL, std::nan(""), "fails"}};
+  const Experiment experiment{"name", "a question", kSettings, nullptr};
+  const auto json = to_json(experiment, run, conclusion);
+  CHECK(json["numemu_experiment"] == 1);
+  CHECK(json["name"] == "name");
+  CHECK(json["seed"] == 4);
+  CHECK(json["settings"]["images"] == "3");
+  CHECK(json["settings"]["formats"] == "int4");
+  CHECK(json["sentences"] == Texts{"so it is"});
+  CHECK(json["tables"][0]["title"] == "t");
+  CHECK(json["tables"][0]["header"] == Texts{"a", "b"});
+  CHECK(json["tables"][0]["rows"][0] == Texts{"1", "2"});
+  CHECK(json["findings"][0]["predicted"] == 1.5);
+  CHECK(json["findings"][0]["measured"].is_null());
+  CHECK(json["findings"][0]["ci95"][0].is_null());
+  CHECK(json["findings"][0]["ci95"][1].is_null());
+  CHECK(json["findings"][0]["verdict"] == "fails");
+}

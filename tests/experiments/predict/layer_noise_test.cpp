@@ -1,0 +1,108 @@
+// Noise at every layer: the standard error in decibels, and layers that are parts of an operator.
+#include "experiments/predict/layer_noise.hpp"
+
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
+#include "experiments/predict/noise_power.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+policies::Recipe recipe_of(const std::string& format) {
+  const std::string role = R"({"format": ")" + format + R"("})";
+  return policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "roles": {"weight": )" + role + R"(, "activation": )" + role + "}}",
+      "recipe");
+}
+
+struct Run {
+  net::Graph graph;
+  policies::FloatReference reference;
+};
+
+Run small_run(std::int64_t samples) {
+  Run run;
+  run.graph = testing::small_net().graph;
+  std::vector<std::uint8_t> labels;
+  run.reference = policies::float_reference(
+      run.graph, testing::small_dataset().calibration_batch(0, samples, labels));
+  return run;
+}
+
+LayerMeasurement measured(const Run& run, const policies::Recipe& recipe) {
+  policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
+  numerics.freeze(run.graph, run.reference);
+  return measure_layers(run.graph, numerics, run.reference);
+}
+
+}  // namespace
+
+TEST_CASE("verdicts of layers", "[fast]") {
+  CHECK(layer_verdict(20, 20.9) == "holds");
+  CHECK(layer_verdict(20, 18) == "undecided");
+  CHECK(layer_verdict(20, 23.1) == "fails");
+  CHECK(layer_verdict(HUGE_VAL, HUGE_VAL) == "holds");
+  CHECK(layer_verdict(20, HUGE_VAL) == "fails");
+}
+
+TEST_CASE("the standard error in decibels is that of the mean noise power over samples", "[fast]") {
+  const Run run = small_run(64);
+  const policies::Recipe recipe = recipe_of("int4");
+  const LayerMeasurement layers = measured(run, recipe);
+  // The same by hand: a graph of its own, powers per sample, 10 / ln 10 times the relative error.
+  policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
+  numerics.freeze(run.graph, run.reference);
+  numerics.begin_step({});
+  const net::Tensor logits = net::forward(run.graph, run.reference.batch, numerics);
+  std::vector<double> power(64);
+  double mean = 0, spread = 0;
+  for (std::int64_t i = 0; i < logits.size(); ++i) {
+    const double error = double{logits.data[i]} - run.reference.logits.data[i];
+    power[i / 10] += error * error;
+  }
+  for (const double p : power) mean += p / 64;
+  for (const double p : power) spread += (p - mean) * (p - mean);
+  const double expected = 10 / std::log(10.0) * std::sqrt(spread / 63 / 64) / mean;
+  CHECK(layers.output_error == Approx(expected).epsilon(1e-9));
+  CHECK(layers.output_error > 0);
+  CHECK(layers.output_db == layers.db.at("fc3"));
+}
+
+TEST_CASE("one sample has no standard error and float32 has no noise", "[fast]") {
+  CHECK(measured(small_run(1), recipe_of("int4")).output_error == HUGE_VAL);
+  const policies::Recipe plain = policies::Recipe::parse_text(R"({"numemu_recipe": 1})", "recipe");
+  const LayerMeasurement clean = measured(small_run(8), plain);
+  CHECK(clean.output_db == HUGE_VAL);
+  CHECK(clean.output_error == 0);
+}
+
+TEST_CASE("every layer has a measurement in every kind of network", "[fast]") {
+  for (const std::string name : {"lstm-char", "dlrm-small"}) {
+    Run run;
+    const bool text = net::net_kind(name) == net::DataKind::text;
+    run.graph = net::build_net(name, text ? net::Shape{4} : net::Shape{21}, text ? 9 : 2);
+    net::initialize(run.graph, 4);
+    net::Tensor x(text ? net::Shape{3, 4} : net::Shape{3, 21});
+    for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<float>(i * 3 % 7);
+    run.reference = policies::float_reference(run.graph, x);
+    const policies::Recipe recipe = recipe_of("int8");
+    const LayerMeasurement layers = measured(run, recipe);
+    const NoiseGains gains(run.graph, run.reference);
+    FitCache fits;
+    const LayerPrediction predicted = predict_layers(
+        predict_tensors(recipe, run.graph, run.reference, fits), gains, run.reference);
+    for (const std::string& layer : net::gemm_layer_names(run.graph)) {
+      INFO(name << " " << layer);
+      REQUIRE(layers.db.count(layer) == 1);
+      REQUIRE(predicted.db.count(layer) == 1);
+      CHECK(std::isfinite(layers.db.at(layer)));
+      CHECK(layers.db.at(layer) > 0);
+    }
+  }
+}

@@ -1,0 +1,124 @@
+// Which layer breaks first: every layer and all of them at every format, sorted and judged.
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/small_network.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+  testing::write_click_network(folder / "n.safetensors");
+  std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
+                                        "images=40"};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  const Experiment& experiment = find_experiment("sensitivity");
+  return {.settings = Settings(experiment.settings, Size::smoke, overrides),
+          .seed = 0,
+          .out = folder / "out",
+          .folders = {folder.path(), folder.path()},
+          .hooks = {}};
+}
+
+Conclusion answer(const ExperimentRun& run) { return find_experiment("sensitivity").run(run); }
+
+double number(const std::string& text) { return std::stod(text); }
+
+}  // namespace
+
+TEST_CASE("each layer alone and all together at each format", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"formats=mx(float4_e2m1fn,16)"});
+  const Conclusion conclusion = answer(run);
+  const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
+  const std::vector<std::string> layers = net::gemm_layer_names(graph);
+
+  REQUIRE(conclusion.tables.size() == 1);
+  REQUIRE(conclusion.sentences.size() == 1);
+  for (const ResultTable& table : conclusion.tables) {
+    CHECK(table.header.size() == 7);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      REQUIRE(table.rows[i].size() == 7);
+      names.push_back(table.rows[i][0]);
+      // The largest damage comes first.
+      if (i > 0 && table.rows[i][3] != "-")
+        CHECK(number(table.rows[i - 1][3]) <= number(table.rows[i][3]));
+    }
+    std::vector<std::string> expected = layers;
+    expected.emplace_back("all layers");
+    std::sort(names.begin(), names.end());
+    std::sort(expected.begin(), expected.end());
+    CHECK(names == expected);
+    CHECK(table.rows[0][0] == "all layers");  // no layer alone is worse than all of them
+  }
+  CHECK_THAT(conclusion.tables[0].title, Catch::StartsWith("mx(float4_e2m1fn,16)"));
+  // The sentence names the first row that is a layer.
+  CHECK_THAT(conclusion.sentences[0],
+             Catch::StartsWith("mx(float4_e2m1fn,16): " + conclusion.tables[0].rows[1][0] +
+                               " is the most sensitive layer"));
+
+  const std::vector<nlohmann::ordered_json> rows = merge_rows(run.out);
+  REQUIRE(rows.size() == layers.size() + 1);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    // Alone: every other layer is float32, and the noise of those before it is none.
+    const nlohmann::ordered_json& of_layers = rows[i]["layers"];
+    REQUIRE(of_layers.size() == layers.size());
+    CHECK(of_layers[i]["sqnr_db"].is_number());
+    if (i > 0) CHECK(of_layers[0]["sqnr_db"].is_null());
+  }
+
+  REQUIRE_FALSE(conclusion.findings.empty());
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what);
+    const bool near = std::fabs(finding.predicted - finding.measured) <= kLayerHolds;
+    CHECK((finding.verdict == "holds") == near);
+    CHECK(finding.low <= finding.measured);
+    CHECK(finding.measured <= finding.high);
+  }
+}
+
+TEST_CASE("one role alone leaves the other as it is", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"formats=int4", "roles=weight"});
+  answer(run);
+  // Layers of two activations have no weight to try.
+  const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
+  std::size_t points = 1;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) points += layer.weight != nullptr;
+  CHECK(points < net::gemm_layers(graph).size() + 1);
+  const std::vector<nlohmann::ordered_json> rows = merge_rows(run.out);
+  CHECK(rows.size() == points);
+  for (const nlohmann::ordered_json& row : rows) {
+    for (const nlohmann::ordered_json& tensor : row["predicted"]["tensors"])
+      CHECK(tensor["role"] == "weight");
+    CHECK_FALSE(row["predicted"]["tensors"].empty());
+  }
+}
+
+TEST_CASE("settings that make no sweep are refused", "[fast]") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& setting) {
+    return message_of([&] { answer(run_of(folder, {setting})); });
+  };
+  CHECK(message("roles=gradient") ==
+        "--set: roles: expected both, weight or activation, not 'gradient'");
+  CHECK_THAT(message("images=0"), Catch::StartsWith("--set: images: expected a whole number"));
+  // Before the long work, not after it.
+  ExperimentRun run = run_of(folder, {"formats=int99"});
+  bool said = false;
+  run.say = [&](const std::string&) { said = true; };
+  CHECK_THAT(message_of([&] { answer(run); }), Catch::Contains("int99"));
+  CHECK_FALSE(said);
+  CHECK_THAT(message("formats=int4,int4"), Catch::StartsWith("--set: formats: "));
+  CHECK_THAT(message("unit=nowhere"), Catch::Contains("nowhere"));
+  CHECK_THAT(message("net=lenat"), Catch::Contains("lenet"));
+}

@@ -1,0 +1,10 @@
+// ONNX files as networks: imported whole, with constants folded and shapes followed.
+#include "emu/net/model/onnx_import.hpp"
+#include "tests/fuzz/harness.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static numemu::fuzz::InputFile file;
+  file.write(numemu::fuzz::text_of(data, size));
+  numemu::fuzz::run(size, numemu::fuzz::kPromised, [] { numemu::net::load_onnx(file.path()); });
+  return 0;
+}
