@@ -51,7 +51,7 @@ TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
   check_refused(s.run("train --data glyphs --epochs 0"), "--epochs");
   check_refused(s.run("sweep --threads 0"), "--threads");
   check_refused(s.run("units a b"), "units: unexpected argument 'b'");
-  for (const char* planned : {"vectors", "experiment"})
+  for (const char* planned : {"vectors", "verify"})
     check_refused(s.run(planned), "command '" + std::string(planned) + "' is not there yet");
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("config prints a canonical form that prints itself", "[fast]") {
                 "line 1 column 21");
   check_refused(s.run("config --print " +
                       s.file("role.json",
-                             R"({"numemu_recipe": 1, "roles": {"vector": {"format": "int8"}}})")),
+                             R"({"numemu_recipe": 1, "roles": {"vector": {"format": "e8m0"}}})")),
                 "roles.vector");
   check_refused(
       s.run("config --print " + s.file("sweep.json", R"({"numemu_sweep": 1, "gird": {}})")),

@@ -22,7 +22,7 @@ for program in "$build"/tests/fuzz/*_fuzz; do
   target=$(basename "$program" _fuzz)
   if (($#)) && [[ " $* " != *" $target "* ]]; then continue; fi
   mkdir -p "$build/inputs/$target"
-  if "$program" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=2048 -timeout=20 -print_final_stats=1 \
+  if "$program" -max_total_time="$seconds" -max_len=16384 -rss_limit_mb=2048 -timeout=20 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$target-" "$build/inputs/$target" "$source/tests/fuzz/corpus/$target" 2>"$build/$target.txt"; then
     echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$target.txt") inputs, no finding"
   else

@@ -60,6 +60,7 @@ TEST_CASE("mse is the best of its seventeen candidates by measurement", "[fast]"
     INFO(name);
     RolePolicy policy;
     policy.format = &find_format(name);
+    policy.scale = "absmax";
     const Conversion conversion = conversion_of(policy);
     const float widest = find_scale_rule("absmax").scale({x.data(), 3000, &conversion});
     net::Tensor tensor({3000});
