@@ -42,18 +42,18 @@ void print(const std::vector<net::ProfileRow>& rows, double wall) {
       rest += row.seconds;
       continue;
     }
-    table.push_back({row.layer, row.what, std::string(net::to_string(row.kind)),
-                     std::to_string(row.calls), fmt::format("{:.3f}", row.seconds),
-                     percent(row.seconds, total),
-                     row.macs > 0 && row.seconds > 0
-                         ? fmt::format("{:.1f}", row.macs / row.seconds * 1e-9)
-                         : ""});
+    table.push_back(
+        {row.layer, row.what, std::string(net::to_string(row.kind)), std::to_string(row.calls),
+         fmt::format("{:.3f}", row.seconds), percent(row.seconds, total),
+         row.macs > 0 && row.seconds > 0 ? fmt::format("{:.1f}", row.macs / row.seconds * 1e-9)
+                                         : ""});
   }
   if (rest > 0)
-    table.push_back({"(the rest)", "", "", "", fmt::format("{:.3f}", rest), percent(rest, total), ""});
-  fmt::print(stderr, "{}", text_table({"layer", "operator", "part", "calls", "seconds", "share",
-                                       "GMAC/s"},
-                                      table));
+    table.push_back(
+        {"(the rest)", "", "", "", fmt::format("{:.3f}", rest), percent(rest, total), ""});
+  fmt::print(
+      stderr, "{}",
+      text_table({"layer", "operator", "part", "calls", "seconds", "share", "GMAC/s"}, table));
 }
 
 }  // namespace

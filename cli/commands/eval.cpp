@@ -118,10 +118,12 @@ void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("--net", options->net,
-                   "A reference network with a shipped checkpoint, a .safetensors or .onnx file, or NAME=FILE")
+                   "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
+                   "or NAME=FILE")
       ->required()
       ->type_name("NAME|FILE");
-  command->add_option("--data", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
+  command
+      ->add_option("--data", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
       ->required()
       ->type_name("SET");
   command->add_option("--recipe", options->recipe, "The numerics (default: float32)")

@@ -60,9 +60,9 @@ void print(const experiments::Conclusion& conclusion) {
                         finding.verdict});
   }
   if (!findings.empty()) {
-    fmt::print("{}\n", text_table({"prediction", "predicted", "measured", "95 % interval",
-                                   "verdict"},
-                                  findings));
+    fmt::print(
+        "{}\n",
+        text_table({"prediction", "predicted", "measured", "95 % interval", "verdict"}, findings));
   }
   for (const std::string& sentence : conclusion.sentences) fmt::print("{}\n", sentence);
 }

@@ -271,7 +271,9 @@ int run(const Options& options) {
 void add_infer(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("infer", "Run a model on your own arrays");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "An .onnx file, a checkpoint, NAME=FILE or a network's name")
+  command
+      ->add_option("--model", options->model,
+                   "An .onnx file, a checkpoint, NAME=FILE or a network's name")
       ->required()
       ->type_name("NAME|FILE");
   command

@@ -5,9 +5,9 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
+#include "emu/unit/catalogue/modifiers.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/description/words.hpp"
-#include "emu/unit/catalogue/modifiers.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 

@@ -31,8 +31,7 @@ class Restored {
 
   const Tensor* at(int value) {
     if (tensors_[value].empty()) {
-      tensors_[value] =
-          numerics_.restore(graph_.value_name(value), std::move(tape_.values[value]));
+      tensors_[value] = numerics_.restore(graph_.value_name(value), std::move(tape_.values[value]));
       if (tensors_[value].shape != tape_.shapes[value]) {
         throw Error("restored tensor of value " + std::to_string(value) + " has shape " +
                     to_string(tensors_[value].shape) + ", saved was " +

@@ -14,8 +14,7 @@ BackwardPlan plan_backward(const Graph& graph) {
   }
   reaches[values - 1] = true;
   for (std::size_t i = nodes; i-- > 0;) {
-    for (const int v : graph.nodes[i].inputs)
-      reaches[v] = reaches[v] || reaches[graph.value_of(i)];
+    for (const int v : graph.nodes[i].inputs) reaches[v] = reaches[v] || reaches[graph.value_of(i)];
   }
   BackwardPlan plan{std::vector<bool>(values), std::vector<bool>(values, false),
                     std::vector<int>(values, -1)};

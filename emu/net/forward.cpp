@@ -168,8 +168,7 @@ Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numeri
     if (!tape.kept[value]) return;
     tape.values[value] = numerics.save(graph.value_name(value), std::move(tensor));
   };
-  tape.output =
-      Pass{.graph = graph, .numerics = numerics, .tape = &tape, .done = keep}.run(inputs);
+  tape.output = Pass{.graph = graph, .numerics = numerics, .tape = &tape, .done = keep}.run(inputs);
   if (tape.kept.back()) keep(static_cast<int>(count) - 1, tape.output);
   return tape;
 }

@@ -10,7 +10,7 @@ namespace numemu::net {
 
 /// A product of a node: what recipes match and rows report as a layer.
 struct GemmLayer {
-  std::string name;             ///< the node's name and the product's suffix
+  std::string name;  ///< the node's name and the product's suffix
   const Node* node = nullptr;
   const Tensor* weight = nullptr;  ///< its right operand; null where that is an activation too
 };

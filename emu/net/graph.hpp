@@ -70,8 +70,8 @@ struct Tape {
 /// Called after every node with its output, before the edge moment; for probes and reports.
 using Observer = std::function<void(const Node&, const Tensor&)>;
 
-/// The result for a batch of every input ([batch, shape...]). Reentrant: several threads may run one
-/// graph at once.
+/// The result for a batch of every input ([batch, shape...]). Reentrant: several threads may run
+/// one graph at once.
 Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const Observer* = nullptr);
 Tensor forward(const Graph&, const Tensor& x, Numerics&, const Observer* = nullptr);
 /// The same in training, keeping what backward needs. `seed` and `step` decide dropout.

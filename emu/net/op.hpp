@@ -14,9 +14,8 @@ namespace numemu::net {
 struct Parameter {
   std::string name;  ///< "weight" in the operator; Graph::add puts the layer's name before it
   Tensor value;
-  std::int64_t fan_in =
-      1;  ///< products summed into one output: the scale of its initial values (0: see `initial`;
-          ///< negative: keeps the values it was made with)
+  std::int64_t fan_in = 1;  ///< products summed into one output: the scale of its initial values
+                            ///< (0: see `initial`; negative: keeps the values it was made with)
   float initial = 0;    ///< where fan_in is 0: every element's first value
   bool trained = true;  ///< false: running statistics and constants, which no optimizer touches
 };
@@ -72,8 +71,8 @@ class Op {
   virtual bool needs_inputs() const { return true; }
   virtual bool needs_output() const { return false; }
   /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the
-  /// parameters (allocated; empty for untrained ones), all written. Each inputs[i] and output is null
-  /// where the op said it does not need it.
+  /// parameters (allocated; empty for untrained ones), all written. Each inputs[i] and output is
+  /// null where the op said it does not need it.
   virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                         const Tensor& grad_output, std::span<Tensor> grad_inputs,
                         std::span<Tensor> grad_parameters, bool want_inputs) const = 0;

@@ -52,9 +52,8 @@ std::vector<ProfileRow> end_profile() {
     rows.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), total.calls,
                     total.seconds, total.macs});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const ProfileRow& a, const ProfileRow& b) {
-    return a.seconds > b.seconds;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
   totals.clear();
   return rows;
 }

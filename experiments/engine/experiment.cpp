@@ -76,8 +76,8 @@ std::vector<std::string> Settings::list(const std::string& key) const {
   }
   for (const std::string& item : items) {
     if (item.empty())
-      throw Error(fmt::format("--set: {}: expected names separated by commas, not '{}'", key,
-                              text(key)));
+      throw Error(
+          fmt::format("--set: {}: expected names separated by commas, not '{}'", key, text(key)));
   }
   return items;
 }
@@ -99,8 +99,7 @@ const Experiment& find_experiment(std::string_view name) {
   throw Error(unknown_name("experiment", name, known));
 }
 
-Json to_json(const Experiment& experiment, const ExperimentRun& run,
-             const Conclusion& conclusion) {
+Json to_json(const Experiment& experiment, const ExperimentRun& run, const Conclusion& conclusion) {
   Json json = {{"numemu_experiment", 1},
                {"name", experiment.name},
                {"version", kNumericsVersion},

@@ -117,7 +117,8 @@ Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images)
     : dataset(std::move(set)),
       trained(std::move(net)),
       eval_images(std::min(images, dataset.test_count())),
-      reference(policies::float_reference(trained.graph, reference_samples(trained.graph, dataset))),
+      reference(
+          policies::float_reference(trained.graph, reference_samples(trained.graph, dataset))),
       gains(trained.graph, reference),
       baseline(float32_baseline(trained, dataset, eval_images)) {}
 

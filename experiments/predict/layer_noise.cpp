@@ -7,8 +7,8 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/predict/noise_power.hpp"
-#include "policies/calibrate/static_scale.hpp"
 #include "experiments/predict/part_noise.hpp"
+#include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -68,9 +68,8 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
                                      const net::Tensor& x) -> std::vector<float> {
     if (policies::has_static_scale(calibration, policy)) {
       const auto found = known.find(layer);
-      return {found != known.end()
-                  ? found->second
-                  : policies::static_scale(calibration, policy, reference, x)};
+      return {found != known.end() ? found->second
+                                   : policies::static_scale(calibration, policy, reference, x)};
     }
     if (policy.granularity != policies::Granularity::tensor)
       return policies::choose_scales(policy, x);

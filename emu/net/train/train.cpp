@@ -1,6 +1,5 @@
 // The training loop: epochs of steps, then validation; everything it carries from step to step is
 // in a RunState.
-#include "emu/net/profile.hpp"
 #include "emu/net/train/train.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "emu/net/profile.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"

@@ -112,17 +112,16 @@ TEST_CASE("a batch that the file fixes is any batch", "[fast]") {
 
 TEST_CASE("Gemm and MatMul become linear layers with and without bias", "[fast]") {
   const std::vector<float> w = numbers(3 * 4, 5), b = numbers(3, 6), v = numbers(3 * 2, 7);
-  const ImportedModel model =
-      ModelWriter()
-          .input("x", {-1, 4})
-          .floats("fc.weight", {3, 4}, w)
-          .floats("fc.bias", {3}, b)
-          .floats("v", {3, 2}, v)
-          .node("Gemm", {"x", "fc.weight", "fc.bias"}, {"y"},
-                {test::attribute("transB", std::int64_t{1})})
-          .node("MatMul", {"y", "v"}, {"z"}, {}, "/head/MatMul")
-          .output("z")
-          .import();
+  const ImportedModel model = ModelWriter()
+                                  .input("x", {-1, 4})
+                                  .floats("fc.weight", {3, 4}, w)
+                                  .floats("fc.bias", {3}, b)
+                                  .floats("v", {3, 2}, v)
+                                  .node("Gemm", {"x", "fc.weight", "fc.bias"}, {"y"},
+                                        {test::attribute("transB", std::int64_t{1})})
+                                  .node("MatMul", {"y", "v"}, {"z"}, {}, "/head/MatMul")
+                                  .output("z")
+                                  .import();
   CHECK(gemm_layer_names(model.graph) == std::vector<std::string>{"fc", "head.MatMul"});
   const Tensor x = test::random_tensor({2, 4}, 8);
   const Tensor z = run(model, x);
