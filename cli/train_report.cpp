@@ -36,7 +36,7 @@ std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
   }
   row["gradient_norm"] = digits(epoch.gradient_norm);
   row["skipped_steps"] = epoch.skipped;
-  row["loss_scale"] = digits(epoch.loss_scale);
+  row["loss_scale"] = epoch.loss_scale;  // powers of two keep their digits
   return row.dump() + "\n";
 }
 

@@ -15,6 +15,8 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -186,7 +188,19 @@ std::map<std::string, std::string> destinations(const Options& options,
   return out;
 }
 
+/// Before anything is read or computed.
+void require_paths(const Options& options) {
+  std::vector<NamedPath> outputs, inputs;
+  for (const std::string& text : options.out) {
+    outputs.push_back({"--out", named(text).second, false});
+    require_replaceable(outputs.back().path);
+  }
+  for (const std::string& text : options.in) inputs.push_back({"--in", named(text).second, false});
+  require_distinct_paths(outputs, inputs);
+}
+
 int run(const Options& options) {
+  require_paths(options);
   std::vector<NamedArray> arrays = read_inputs(options);
   net::ImportedModel model = load(options, arrays);
   const std::vector<net::Tensor> inputs = arranged(model, arrays);

@@ -2,7 +2,9 @@
 // anywhere, interrupted or not.
 #include "emu/net/train/train.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,6 +122,24 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
   net::train(graph, dataset, options.train, numerics, hooks, run_file(options));
 }
 
+/// Two runs in one folder would mix their rows; the kernel releases the lock when a run dies.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : file_(::open((folder + "/.train.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (file_ < 0) throw Error(folder + ": cannot be written");
+    if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    ::close(file_);
+    throw Error(folder + ": another training run is writing to it");
+  }
+  ~FolderLock() { ::close(file_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_;
+};
+
 int run(TrainCommand options) {
   const net::Dataset dataset = net::load_dataset(options.data, cache_folder());
   // The recommended warm-up is for long runs; a short one would end before its full rate.
@@ -139,6 +159,7 @@ int run(TrainCommand options) {
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", options.out, error.message()));
+  const FolderLock lock(options.out);
   train(graph, dataset, numerics, options);
 
   const std::string path =

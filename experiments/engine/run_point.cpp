@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "emu/net/gemm_layers.hpp"
@@ -85,6 +86,24 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
   return json;
 }
 
+/// The linear model follows noise on weights and on the activations that a weight multiplies. From
+/// the first layer on that adds other noise (roles vector and output, products of two activations)
+/// it predicts nothing.
+void forget_unfollowed(LayerPrediction& predicted, const policies::Recipe& recipe,
+                       const net::Graph& graph) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  bool other = false;
+  for (const net::Node& node : graph.nodes) {
+    for (const net::OpProduct& product : node.op->products()) {
+      const policies::LayerRecipe layer = recipe.layer(node.name + product.suffix);
+      other = other || layer.output || (product.weight < 0 && layer.activation);
+      if (other) predicted.db[node.name + product.suffix] = kUnknown;
+    }
+    other = other || recipe.layer(node.name).vector.has_value();
+  }
+  if (other) predicted.output_db = kUnknown;
+}
+
 }  // namespace
 
 Json identify(const Point& point, const Workbench& bench) {
@@ -107,7 +126,8 @@ Json run_point(const Point& point, Workbench& bench) {
       });
   std::vector<TensorNoise> tensors =
       predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
-  const LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
+  LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
+  forget_unfollowed(predicted, point.recipe, graph);
   measure_tensors(tensors, point.recipe, graph, bench.reference);
   const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
   numerics.reset_counts();

@@ -34,6 +34,29 @@ void load_counts(const std::string& name, const std::string& bytes, SharedCounts
   counts.set({at(0), at(1), at(2), at(3)});
 }
 
+/// Scales that clip need saturation; entropy calibration compares histograms of equal steps.
+void require_clipping(const CalibrationPolicy& calibration,
+                      const std::optional<RolePolicy>& activation, const std::string& layer,
+                      const std::string& where) {
+  using Rule = CalibrationPolicy::Rule;
+  if (!activation || !has_static_scale(calibration, *activation)) return;
+  const bool clips = calibration.rule == Rule::mse || calibration.rule == Rule::kl ||
+                     (calibration.rule == Rule::percentile && calibration.percentile < 100);
+  if (clips && activation->overflow != Overflow::saturate) {
+    throw Error(
+        fmt::format("{}: calibrate.rule: layer {}: expected overflow 'saturate' where the "
+                    "rule clips, found '{}'",
+                    where, layer, to_string(activation->overflow)));
+  }
+  if (calibration.rule == Rule::kl && activation->format->kind == Kind::floating) {
+    throw Error(
+        fmt::format("{}: calibrate.rule: layer {}: expected an integer format for 'kl', "
+                    "whose histogram bins are equal steps; {} has other steps (use mse or "
+                    "percentile)",
+                    where, layer, activation->format->name));
+  }
+}
+
 void require_no_history(const std::optional<RolePolicy>& policy, std::string_view layer,
                         const char* role, const std::string& where) {
   if (!policy || policy->history == 0) return;
@@ -60,8 +83,10 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
                                const std::string& where)
     : recipe_(recipe), loss_scaler_(recipe.update().loss_scale) {
   std::vector<std::string> names = net::gemm_layer_names(graph);
-  for (const std::string& name : names)
+  for (const std::string& name : names) {
     layers_[name] = std::make_unique<RecipeLayer>(recipe.layer(name));
+    require_clipping(recipe.calibration(), layers_[name]->recipe.activation, name, where);
+  }
   for (const net::Node& node : graph.nodes) {
     auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
     const LayerRecipe& r = stored->recipe;

@@ -50,10 +50,26 @@ std::string shown(const std::string& value) {
   return "a text with the digest " + sha256_hex(value).substr(0, 16);
 }
 
+/// Of everything but the metadata: a flipped bit of a weight would otherwise resume without a word.
+std::string digest_of(const Checkpoint& file) {
+  std::string bytes;
+  for (const NamedTensor& tensor : file.tensors) {
+    const std::string_view data(reinterpret_cast<const char*>(tensor.value.data.data()),
+                                tensor.value.data.size() * sizeof(float));
+    bytes += tensor.name + '=' + sha256_hex(data) + '\n';
+  }
+  for (const NamedBytes& part : file.bytes) bytes += part.name + '=' + sha256_hex(part.data) + '\n';
+  return sha256_hex(bytes);
+}
+
 /// A stored state, taken apart.
 class StoredRun {
  public:
   explicit StoredRun(const std::string& path) : path_(path), file_(read_safetensors(path, true)) {
+    const auto digest = std::find_if(file_.metadata.begin(), file_.metadata.end(),
+                                     [](const auto& entry) { return entry.first == "digest"; });
+    if (digest == file_.metadata.end() || digest->second != digest_of(file_))
+      throw Error(path + ": metadata: digest: expected that of the tensors; the file is damaged");
     identity_ = metadata("identity");
     numbers_ = metadata("run");
     for (NamedTensor& tensor : file_.tensors) tensors_[tensor.name] = &tensor.value;
@@ -135,7 +151,8 @@ void write_run_state(const std::string& path, const RunIdentity& identity, const
   std::vector<std::pair<std::string, std::string>> state;
   run.numerics.save_state(state);
   for (auto& [name, bytes] : state) file.bytes.push_back({kNumerics + name, std::move(bytes)});
-  file.metadata = {{"identity", identity_json(identity).dump()},
+  file.metadata = {{"digest", digest_of(file)},
+                   {"identity", identity_json(identity).dump()},
                    {"run", numbers_json(run.state, run.optimizer.scalars()).dump()}};
   write_safetensors(path, file);
 }
