@@ -221,6 +221,15 @@ TEST_CASE("a shipped network takes arrays of its own layout", "[fast]") {
   check_refused(s.run("infer --model mlp --in small.npy --out y.npy --quiet"), "fc1.weight");
 }
 
+TEST_CASE("devices and files named twice are refused before any work", "[fast]") {
+  const Scratch s;
+  convolution(s);
+  array(s, "x.npy", {1, 2, 3, 3}, counted(18));
+  check_refused(s.run("infer --model m.onnx --in x.npy --out /dev/null"), "/dev/null");
+  check_refused(s.run("infer --model m.onnx --in x.npy --out y=a.npy --out b=a.npy"),
+                "found a.npy twice");
+}
+
 TEST_CASE("arrays that do not fit the model are refused by name", "[fast]") {
   const Scratch s;
   two_inputs(s);

@@ -127,6 +127,31 @@ TEST_CASE("static scales come from calibration and dynamic ones from the tensor"
   CHECK(fixed.counts("fc", GemmKind::dgrad) == OperandCounts{});
 }
 
+TEST_CASE("rules that clip need saturation and kl integers", "[fast]") {
+  const net::Graph graph = small_net();
+  const auto message = [&](const std::string& activation, const std::string& rule) -> std::string {
+    const Recipe recipe =
+        Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"activation": {)" + activation +
+                               R"(}}, "calibrate": {"rule": ")" + rule + R"("}})",
+                           "r.json");
+    try {
+      RecipeNumerics(recipe, graph, "r.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string ieee = R"("format": "float8_e4m3fn", "overflow": "ieee")";
+  for (const char* rule : {"mse", "percentile(99)"})
+    CHECK(message(ieee, rule).find("layer conv: expected overflow 'saturate'") !=
+          std::string::npos);
+  CHECK(message(ieee, "absmax").empty());
+  CHECK(message(ieee, "percentile(100)").empty());
+  CHECK(message(R"("format": "float8_e4m3fn")", "kl").find("expected an integer format for 'kl'") !=
+        std::string::npos);
+  CHECK(message(R"("format": "int8")", "kl").empty());
+}
+
 TEST_CASE("frozen weights are quantized and counted once", "[fast]") {
   const net::Graph graph = small_net();
   const FloatReference reference = float_reference(graph, noise({6, 4, 4, 3}, 6));
