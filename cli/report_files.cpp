@@ -45,9 +45,13 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
 
 std::string role_text(const Json& role) {
   if (!role.is_object()) return "float32";
-  return fmt::format("{} {} {} {}/{}", role["format"].get<std::string>(),
+  const Json mask = role.value("mask", Json());
+  const std::string masked = mask.is_string() ? " " + mask.get<std::string>() : "";
+  if (role["format"].is_null()) return "float32" + masked;
+  return fmt::format("{} {} {} {}/{}{}", role["format"].get<std::string>(),
                      role["rounding"].get<std::string>(), role["overflow"].get<std::string>(),
-                     role["scale"].get<std::string>(), role["granularity"].get<std::string>());
+                     role["scale"].get<std::string>(), role["granularity"].get<std::string>(),
+                     masked);
 }
 
 std::string unit_text(const Json& unit) {
@@ -72,12 +76,14 @@ ReportPaths default_paths(const std::string& folder) {
 std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths) {
   for (const std::string* path : {&paths.html, &paths.csv, &paths.sqlite, &paths.markdown})
     require_replaceable(*path);
-  std::vector<Json> rows = experiments::merge_rows(folder);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
                     experiment_path = folder + "/experiment.json";
   const bool has_sweep = std::filesystem::exists(sweep_path),
              has_tensors = std::filesystem::exists(tensors_path),
              has_experiment = std::filesystem::exists(experiment_path);
+  // An experiment may run no points; then its answer is all there is.
+  std::vector<Json> rows;
+  if (!has_experiment || experiments::has_rows(folder)) rows = experiments::merge_rows(folder);
   const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
   const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
   const Json experiment =
@@ -86,8 +92,8 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
   const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr,
                                        has_experiment ? &experiment : nullptr};
   if (!paths.html.empty()) experiments::write_html(input, paths.html);
-  if (!paths.csv.empty()) experiments::write_csv(input, paths.csv);
-  if (!paths.sqlite.empty()) experiments::write_sqlite(input, paths.sqlite);
+  if (!paths.csv.empty() && !rows.empty()) experiments::write_csv(input, paths.csv);
+  if (!paths.sqlite.empty() && !rows.empty()) experiments::write_sqlite(input, paths.sqlite);
   if (!paths.markdown.empty()) experiments::write_markdown(input, paths.markdown);
   return rows;
 }

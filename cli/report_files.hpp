@@ -14,7 +14,8 @@ struct ReportPaths {
 ReportPaths default_paths(const std::string& folder);
 
 /// Merges the rows of `folder`, writes the files and returns the rows; says on stderr when they are
-/// not all the points of the folder's sweep.json. Throws Error for a path that is there and no
+/// not all the points of the folder's sweep.json. Where an experiment.json stands without rows, CSV
+/// and SQLite, which hold rows alone, are not written. Throws Error for a path that is there and no
 /// regular file, before anything is written.
 std::vector<nlohmann::ordered_json> write_report(const std::string& folder, const ReportPaths&);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
@@ -90,16 +91,30 @@ int run(const Options& options) {
     progress->show(static_cast<std::int64_t>(done), "",
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
+  std::size_t trials = 0;  // that the bar counts: an experiment may ask for several lots of them
+  run.hooks.on_trial = [&](std::size_t done, std::size_t kept, std::size_t total,
+                           const std::string& label) {
+    if (!progress || done == 0 || total != trials) {
+      trials = total;
+      progress = std::make_unique<Progress>(experiment.name, static_cast<std::int64_t>(total),
+                                            "trials", options.quiet);
+    }
+    progress->show(static_cast<std::int64_t>(done), label,
+                   static_cast<std::int64_t>(std::min(done, kept)));
+  };
   run.say = [&](const std::string& what) {
     if (!options.quiet) fmt::print(stderr, "{}\n", what);
   };
   const experiments::Conclusion conclusion = experiment.run(run);
+  std::error_code error;  // an experiment without rows and trials made no folder
+  std::filesystem::create_directories(run.out, error);
+  if (error) throw Error(fmt::format("{}: cannot be created ({})", run.out, error.message()));
   const Json json = experiments::to_json(experiment, run, conclusion);
   write_atomically(run.out + "/experiment.json", {json.dump(2), "\n"});
   bool failed = false;
   for (const experiments::Finding& finding : conclusion.findings)
     failed = failed || finding.verdict == "fails";
-  if (experiments::has_rows(run.out)) write_report(run.out, default_paths(run.out));
+  write_report(run.out, default_paths(run.out));
   if (options.json) {
     fmt::print("{}\n", json.dump(2));
   } else {

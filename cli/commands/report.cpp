@@ -24,7 +24,7 @@ int run(const Options& options) {
     for (const auto& row : rows) fmt::print("{}\n", row.dump());
     return kFine;
   }
-  if (!options.quiet) fmt::print("{}\n", summary_table(rows));
+  if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows));
   fmt::print("{}\n", paths.html);
   return kFine;
 }
@@ -35,7 +35,9 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("report", "Write the report of a sweep folder (shards are merged)");
   auto options = std::make_shared<Options>();
-  command->add_option("folder", options->folder, "Folder with rows.jsonl or rows.<i>.jsonl")
+  command
+      ->add_option("folder", options->folder,
+                   "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")
       ->required()
       ->type_name("DIR");
   command->add_option("-o,--out", options->html, "The HTML file (default DIR/report.html)")

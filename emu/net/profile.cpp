@@ -33,8 +33,8 @@ thread_local std::vector<Open> open_sections;
 }  // namespace
 
 std::string_view to_string(SectionKind kind) {
-  constexpr std::array<std::string_view, 6> kNames{"forward", "backward", "quantize",
-                                                   "gemm",    "data",     "update"};
+  constexpr std::array<std::string_view, 7> kNames{"forward", "backward", "quantize", "gemm",
+                                                   "data",    "update",   "mask"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

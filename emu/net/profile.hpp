@@ -8,9 +8,9 @@
 namespace numemu::net {
 
 /// What a section does. gemm is time inside matrix units; quantize is what prepares their operands
-/// and scales their results; forward and backward are the rest of an operator; data and update are
-/// parts of a training step outside the graph.
-enum class SectionKind : std::uint8_t { forward, backward, quantize, gemm, data, update };
+/// and scales their results; mask is what prunes them; forward and backward are the rest of an
+/// operator; data and update are parts of a training step outside the graph.
+enum class SectionKind : std::uint8_t { forward, backward, quantize, gemm, data, update, mask };
 std::string_view to_string(SectionKind);
 
 /// Time of one kind of section in one layer, over all threads.

@@ -63,6 +63,18 @@ std::int64_t Settings::integer(const std::string& key, std::int64_t least,
   return number;
 }
 
+double Settings::number(const std::string& key, double least, double most) const {
+  const std::string& value = text(key);
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool read = error == std::errc() && end == value.data() + value.size();
+  if (!read || !(number >= least && number <= most)) {  // NaN is in no range
+    throw Error(
+        fmt::format("--set: {}: expected a number in {} to {}, not '{}'", key, least, most, value));
+  }
+  return number;
+}
+
 std::vector<std::string> Settings::list(const std::string& key) const {
   std::vector<std::string> items(1);
   int depth = 0;
@@ -107,7 +119,8 @@ Json to_json(const Experiment& experiment, const ExperimentRun& run, const Concl
                {"settings", run.settings.values()},
                {"sentences", conclusion.sentences},
                {"tables", Json::array()},
-               {"findings", Json::array()}};
+               {"findings", Json::array()},
+               {"charts", Json::array()}};
   for (const ResultTable& table : conclusion.tables)
     json["tables"].push_back(
         {{"title", table.title}, {"header", table.header}, {"rows", table.rows}});
@@ -118,6 +131,7 @@ Json to_json(const Experiment& experiment, const ExperimentRun& run, const Concl
                                 {"ci95", {number(finding.low), number(finding.high)}},
                                 {"verdict", finding.verdict}});
   }
+  for (const Chart& chart : conclusion.charts) json["charts"].push_back(to_json(chart));
   return json;
 }
 

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "experiments/engine/chart.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/engine/workbench.hpp"
@@ -33,6 +35,8 @@ class Settings {
   const std::string& text(const std::string& key) const { return values_.at(key); }
   /// A whole number in [least, most]; throws Error naming the key.
   std::int64_t integer(const std::string& key, std::int64_t least, std::int64_t most) const;
+  /// A number in [least, most]; throws Error naming the key.
+  double number(const std::string& key, double least, double most) const;
   /// Separated by commas outside parentheses.
   std::vector<std::string> list(const std::string& key) const;
   const std::map<std::string, std::string>& values() const { return values_; }
@@ -51,6 +55,8 @@ struct ExperimentRun {
   SweepHooks hooks;
   /// Told before long work without points ("loading ...").
   std::function<void(const std::string&)> say = [](const std::string&) {};
+  /// Whether run_trials dropped what --fresh drops: once, however often an experiment calls it.
+  std::shared_ptr<bool> trials_dropped = std::make_shared<bool>(false);
 };
 
 /// A prediction beside its measurement.
@@ -72,6 +78,7 @@ struct Conclusion {
   std::vector<std::string> sentences;  ///< what was found, for people
   std::vector<ResultTable> tables;
   std::vector<Finding> findings;
+  std::vector<Chart> charts;
 };
 
 /// One file in experiments/ defines `const Experiment experiment_<stem>`.
@@ -86,7 +93,7 @@ std::vector<const Experiment*> all_experiments();
 /// Throws Error with the nearest known name.
 const Experiment& find_experiment(std::string_view name);
 
-/// experiment.json: name, settings, seed, sentences, tables, findings.
+/// experiment.json: name, settings, seed, sentences, tables, findings, charts.
 nlohmann::ordered_json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
 
 }  // namespace numemu::experiments

@@ -27,6 +27,8 @@ bool is_interval(const Json& value) {
 bool is_role(const Json& value) {
   if (!value.is_object()) return value.is_null();
   const auto text = [&](const char* key) { return value.contains(key) && value[key].is_string(); };
+  // A mask alone: float32 numbers of which some are kept.
+  if (value.contains("format") && value["format"].is_null()) return text("mask");
   return text("format") && text("rounding") && text("overflow") && text("scale") &&
          text("granularity");
 }
@@ -45,7 +47,7 @@ struct Needed {
 
 /// What tables and reports take for granted in a row; everything else is read leniently.
 constexpr const char* kRole =
-    "null or an object with format, rounding, overflow, scale, granularity";
+    "null or an object with format, rounding, overflow, scale, granularity, or with a mask alone";
 constexpr Needed kNeeded[] = {
     {"/point/net", is_text, "a string"},
     {"/point/data", is_text, "a string"},

@@ -29,6 +29,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kSweep = "sweep";
+
 std::string reason() { return std::strerror(errno); }
 
 void write_all(int file, const std::string& text, const std::string& path) {
@@ -112,16 +114,16 @@ Shard parse_shard(const std::string& text) {
   return {*index, *count};
 }
 
-/// Held for the life of a sweep; the kernel releases it when the process dies.
+/// Held while rows are added; the kernel releases it when the process dies.
 class FileLock {
  public:
-  FileLock(const std::string& path, const std::string& guarded)
+  FileLock(const std::string& path, const std::string& guarded, const std::string& writer)
       : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (file_ < 0)
       throw Error(fmt::format("{}: cannot be opened for writing ({})", path, reason()));
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       ::close(file_);
-      throw Error(guarded + ": another sweep is writing to it");
+      throw Error(guarded + ": another " + writer + " is writing to it");
     }
   }
   ~FileLock() { ::close(file_); }
@@ -140,12 +142,30 @@ class FileLock {
 RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<std::string> keys,
                    Existing existing)
     : path_(folder + "/" + shard.rows_file()), keys_(std::move(keys)) {
+  lock(folder, kSweep);
+  settle_shards(folder, shard, existing);
+  if (existing != Existing::fresh) read_existing(existing, nullptr);
+  begin();
+}
+
+RowStore::RowStore(const RowFile& file, const std::string& folder, std::vector<std::string> keys,
+                   Existing existing)
+    : path_(folder + "/" + file.name), keys_(std::move(keys)) {
+  lock(folder, file.writer);
+  if (existing != Existing::fresh) read_existing(existing, &file);
+  begin();
+}
+
+RowStore::~RowStore() = default;
+
+void RowStore::lock(const std::string& folder, const std::string& writer) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", folder, error.message()));
-  lock_ = std::make_unique<FileLock>(lock_path(path_), path_);
-  settle_shards(folder, shard, existing);
-  if (existing != Existing::fresh) read_existing(existing);
+  lock_ = std::make_unique<FileLock>(lock_path(path_), path_, writer);
+}
+
+void RowStore::begin() {
   bool gap = false;
   for (const std::string& key : keys_) {
     gap = gap || !lines_.contains(key);
@@ -154,8 +174,6 @@ RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<st
   kept_ = lines_.size();
   write_atomically(path_, {in_point_order()});
 }
-
-RowStore::~RowStore() = default;
 
 /// Rows of different numbers of shards in one folder would be merged out of order, some of them
 /// twice.
@@ -170,13 +188,14 @@ void RowStore::settle_shards(const std::string& folder, const Shard& shard, Exis
     if (existing != Existing::fresh)
       throw Error(path + ": was written with another --shard; use --fresh or another --out");
     if (path == path_) continue;  // about to be written anew
-    const FileLock other(lock_path(path), path);
+    const FileLock other(lock_path(path), path, kSweep);
     if (!belongs()) std::filesystem::remove(path);
   }
   lock_->note(shard.count);
 }
 
-void RowStore::read_existing(Existing existing) {
+/// `file` is null for rows of a sweep.
+void RowStore::read_existing(Existing existing, const RowFile* file) {
   const std::set<std::string> wanted(keys_.begin(), keys_.end());
   std::size_t number = 0;
   for (const std::string& line : complete_lines(path_)) {
@@ -191,11 +210,17 @@ void RowStore::read_existing(Existing existing) {
       old_lines_.push_back(line);
     } else if (wanted.contains(row["key"].get<std::string>())) {
       lines_[row["key"]] = line;
+    } else if (file != nullptr) {
+      old_lines_.push_back(line);
     } else {
       throw Error(fmt::format("{}: line {}: a row of another sweep; use --fresh or another --out",
                               path_, number));
     }
-    check_schema(row, path_, number);
+    if (file == nullptr) {
+      check_schema(row, path_, number);
+    } else if (!file->holds(row)) {
+      throw Error(fmt::format("{}: line {}: expected a row with {}", path_, number, file->needs));
+    }
   }
 }
 

@@ -23,6 +23,14 @@ enum class Existing { resume, fresh, keep_old };
 
 class FileLock;
 
+/// A file of rows that no shards split, and what its rows hold beside key and version.
+struct RowFile {
+  std::string name;                                  ///< in its folder
+  std::string writer;                                ///< "another <writer> is writing to it"
+  bool (*holds)(const nlohmann::ordered_json& row);  ///< whether a row has what its reader needs
+  std::string needs;                                 ///< what `holds` asks for, in words
+};
+
 class RowStore {
  public:
   /// Opens `folder`/rows file for the points with these keys, in order. Complete lines that are
@@ -32,24 +40,30 @@ class RowStore {
   /// when another process holds the file. With Existing::fresh rows files of another number of
   /// shards are removed; those of other shards of the same number stay.
   RowStore(const std::string& folder, const Shard&, std::vector<std::string> keys, Existing);
+  /// The same for another file. Rows with other keys are kept in front of those with these keys.
+  RowStore(const RowFile&, const std::string& folder, std::vector<std::string> keys, Existing);
   ~RowStore();
   RowStore(const RowStore&) = delete;
   RowStore& operator=(const RowStore&) = delete;
 
   bool has(const std::string& key) const { return lines_.contains(key); }
   std::size_t kept() const { return kept_; }
+  /// The row with this key, which must be there.
+  const std::string& line(const std::string& key) const { return lines_.at(key); }
   /// Adds the row of the next missing key, durably, at its place in point order.
   void append(const std::string& key, const std::string& line);
   const std::string& path() const { return path_; }
 
  private:
+  void lock(const std::string& folder, const std::string& writer);
   void settle_shards(const std::string& folder, const Shard&, Existing);
-  void read_existing(Existing);
+  void read_existing(Existing, const RowFile*);
+  void begin();
   std::string in_point_order() const;
   std::string path_;
   std::vector<std::string> keys_;
   std::map<std::string, std::string> lines_;
-  std::vector<std::string> old_lines_;  ///< rows of other numerics versions, kept in front
+  std::vector<std::string> old_lines_;  ///< rows of other numerics versions or keys, kept in front
   std::size_t kept_ = 0;
   bool prefix_ =
       true;  ///< known rows are the first points, so that a new one can simply be appended

@@ -87,8 +87,8 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
 }
 
 /// The linear model follows noise on weights and on the activations that a weight multiplies. From
-/// the first layer on that adds other noise (roles vector and output, products of two activations)
-/// it predicts nothing.
+/// the first layer on that adds other noise (masks, roles vector and output, products of two
+/// activations) it predicts nothing.
 void forget_unfollowed(LayerPrediction& predicted, const policies::Recipe& recipe,
                        const net::Graph& graph) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -96,7 +96,8 @@ void forget_unfollowed(LayerPrediction& predicted, const policies::Recipe& recip
   for (const net::Node& node : graph.nodes) {
     for (const net::OpProduct& product : node.op->products()) {
       const policies::LayerRecipe layer = recipe.layer(node.name + product.suffix);
-      other = other || layer.output || (product.weight < 0 && layer.activation);
+      other = other || layer.output || layer.weight_mask || layer.activation_mask ||
+              (product.weight < 0 && layer.activation);
       if (other) predicted.db[node.name + product.suffix] = kUnknown;
     }
     other = other || recipe.layer(node.name).vector.has_value();

@@ -10,10 +10,14 @@
 
 namespace numemu::experiments {
 
-/// What a sweep says while it runs. The engine neither prints nor reads the clock.
+/// What long work says while it runs. The engine neither prints nor reads the clock.
 struct SweepHooks {
   std::function<double()> seconds = [] { return 0.0; };  ///< a clock, for times.jsonl only
   std::function<void(std::size_t done, std::size_t kept, std::size_t total, const Point&)> on_point;
+  /// The same of trials (trials.hpp): told before each with its label, and after the last with "".
+  std::function<void(std::size_t done, std::size_t kept, std::size_t total,
+                     const std::string& label)>
+      on_trial;
   std::string host;  ///< written to times.jsonl
 };
 

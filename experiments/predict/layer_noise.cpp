@@ -93,9 +93,10 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
   };
   for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
-    if (layer.weight && gemm.weight != nullptr)
+    // What a mask leaves has another law than the tensor: nothing is predicted of it.
+    if (layer.weight && !layer.weight_mask && gemm.weight != nullptr)
       predict(gemm.name, net::Role::weight, *layer.weight, *gemm.weight);
-    if (layer.activation && gemm.weight != nullptr)
+    if (layer.activation && !layer.activation_mask && gemm.weight != nullptr)
       predict(gemm.name, net::Role::activation, *layer.activation, reference.inputs.at(gemm.name));
   }
   return noises;

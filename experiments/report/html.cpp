@@ -9,6 +9,7 @@
 
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
+#include "experiments/report/experiment_charts.hpp"
 #include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
@@ -36,6 +37,12 @@ std::string subject(const std::vector<Record>& records) {
   };
   if (nets.empty() || data.empty()) return "Accuracy against bits";
   return fmt::format("{} on {}: accuracy against bits", joined(nets), joined(data));
+}
+
+/// Of an experiment without rows.
+std::string facts(const Json& experiment) {
+  return html_text(fmt::format("seed {} · numerics version {}", json_text(experiment, {"seed"}),
+                               json_text(experiment, {"version"})));
 }
 
 std::string facts(const std::vector<Record>& records) {
@@ -106,7 +113,7 @@ Json point_choices(const std::vector<Record>& records, const Json& layers) {
   return out;
 }
 
-Json page_data(const std::vector<Record>& records, Json datasets,
+Json page_data(const std::vector<Record>& records, Json datasets, Json experiment,
                const std::vector<Asset>& charts) {
   Json out;
   out["units"] = swept_units(records);
@@ -116,6 +123,7 @@ Json page_data(const std::vector<Record>& records, Json datasets,
   for (const Asset& chart : charts)
     out["charts"][std::string(chart.name)] = Json::parse(chart.text);
   out["datasets"] = std::move(datasets);
+  out["experiment"] = std::move(experiment);
   return out;
 }
 
@@ -149,6 +157,17 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
 
 }  // namespace
 
+std::string with_section(std::string_view page, std::string_view name, bool keep) {
+  const std::string open = fmt::format("{{{{#{}}}}}", name),
+                    close = fmt::format("{{{{/{}}}}}", name);
+  const std::size_t first = page.find(open), last = page.find(close);
+  if (first == page.npos || last == page.npos || last < first) return std::string(page);
+  const std::string_view inside = page.substr(first + open.size(), last - first - open.size());
+  return std::string(page.substr(0, first))
+      .append(keep ? inside : "")
+      .append(page.substr(last + close.size()));
+}
+
 std::string fill_template(std::string_view page,
                           const std::vector<std::pair<std::string_view, std::string>>& values) {
   std::string out;
@@ -168,19 +187,27 @@ std::string fill_template(std::string_view page,
 std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const std::vector<Record> records = read_records(*input.rows);
   const Verdicts verdicts = judge_predictions(records);
-  const Json datasets = chart_datasets(records, input.tensors);
+  const Json datasets = chart_datasets(records, input.tensors),
+             experiment = experiment_charts(input.experiment);
   const bool charts = !assets.libraries.empty();
+  // An experiment may have no rows; then its section is all there is to say.
+  const bool alone = records.empty() && input.experiment && input.experiment->is_object();
   std::string scripts = "<script>" + html_script(assets.script) + "</script>";
   if (charts) {
     scripts = "<script type=\"application/json\" id=\"report-data\">" +
-              html_json(page_data(records, datasets, assets.charts)) + "</script>\n<script>" +
-              html_script(assets.libraries) + "</script>\n" + scripts;
+              html_json(page_data(records, datasets, experiment, assets.charts)) +
+              "</script>\n<script>" + html_script(assets.libraries) + "</script>\n" + scripts;
   }
-  return fill_template(assets.page,
-                       {{"title", html_text(subject(records))},
-                        {"facts", facts(records)},
+  const std::string figures = charts                         ? experiment_figures(experiment)
+                              : alone && !experiment.empty() ? kNoCharts
+                                                             : "";
+  const std::string title =
+      alone ? "Experiment " + json_text(*input.experiment, {"name"}) : subject(records);
+  return fill_template(with_section(assets.page, "rows", !alone),
+                       {{"title", html_text(title)},
+                        {"facts", alone ? facts(*input.experiment) : facts(records)},
                         {"style", std::string(assets.style)},
-                        {"experiment", experiment_section(input.experiment)},
+                        {"experiment", experiment_section(input.experiment, figures)},
                         {"headline", paragraph(headline(records, verdicts))},
                         {"losses", loss_lists(records)},
                         {"figures", figures_section(records, assets, datasets)},

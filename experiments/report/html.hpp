@@ -11,9 +11,10 @@ namespace numemu::experiments {
 /// One self-contained page. Without libraries it has every table and says how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
 
-/// What an experiment concluded (experiment.json): sentences, verdicts, findings, tables; "" for
-/// null. Missing and mistyped parts are left out.
-std::string experiment_section(const nlohmann::ordered_json* experiment);
+/// What an experiment concluded (experiment.json): sentences, `figures` (HTML), verdicts, findings,
+/// tables, settings; "" for null. Missing and mistyped parts are left out.
+std::string experiment_section(const nlohmann::ordered_json* experiment,
+                               const std::string& figures = "");
 /// The sortable table of all points.
 std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
@@ -23,6 +24,10 @@ std::string verdict_tables(const Verdicts&);
 /// object.
 std::string figures_html(const std::vector<Asset>& charts, const nlohmann::ordered_json& datasets,
                          const std::string& conditions, std::vector<std::string>& absent);
+
+/// `page` with what stands from {{#name}} to {{/name}} left out, or, where `keep`, without these
+/// two marks.
+std::string with_section(std::string_view page, std::string_view name, bool keep);
 
 /// `page` with every {{name}} replaced; inserted text is not searched again. Unknown names stay as
 /// they are.

@@ -1,5 +1,5 @@
-// What an experiment concluded, before everything that the rows say: sentences, findings with their
-// verdicts, tables.
+// What an experiment concluded, before everything that the rows say: sentences, figures, findings
+// with their verdicts, tables, settings.
 #include <fmt/format.h>
 
 #include <map>
@@ -94,9 +94,21 @@ std::string table_part(const Json& table) {
   return out + kTableEnd;
 }
 
+std::string settings_part(const Json& experiment) {
+  const Json* settings = json_at(experiment, {"settings"});
+  if (!settings || !settings->is_object() || settings->empty()) return "";
+  std::string out =
+      "<details><summary>Settings</summary>" + table_start("Settings") +
+      "<th scope=\"col\">Setting</th><th scope=\"col\">Value</th></tr></thead><tbody>";
+  for (const auto& [key, value] : settings->items())
+    out += "<tr>" + html_text_cell(key) + html_text_cell(json_text(*settings, {key.c_str()})) +
+           "</tr>";
+  return out + kTableEnd + "</details>";
+}
+
 }  // namespace
 
-std::string experiment_section(const Json* experiment) {
+std::string experiment_section(const Json* experiment, const std::string& figures) {
   if (!experiment || !experiment->is_object()) return "";
   std::string out = fmt::format(
       "<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">Experiment: {}</h2>\n",
@@ -107,8 +119,10 @@ std::string experiment_section(const Json* experiment) {
       sentences += fmt::format("<li>{}</li>", html_text(sentence.get<std::string>()));
   }
   if (!sentences.empty()) out += "<ul class=\"headline\">" + sentences + "</ul>";
+  out += figures;
   out += findings_part(list_at(*experiment, "findings"));
   for (const Json& table : list_at(*experiment, "tables")) out += table_part(table);
+  out += settings_part(*experiment);
   return out + "\n</section>\n";
 }
 

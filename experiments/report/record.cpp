@@ -48,6 +48,7 @@ RoleRecord read_role(const Json* json) {
   if (!json || !json->is_object()) return out;
   out.quantized = true;
   out.format = json_text(*json, {"format"});
+  if (out.format.empty()) out.format = "float32";  // a mask alone
   out.rounding = json_text(*json, {"rounding"});
   out.overflow = json_text(*json, {"overflow"});
   out.scale = json_text(*json, {"scale"});

@@ -14,11 +14,22 @@ namespace {
 constexpr double kFloat32Bits = 32;
 constexpr double kScaleBits = 32;
 
+/// Of a tensor whose dense form has `dense` bits: the same scales and elements, as many as are
+/// kept.
+double masked_bits(const MaskPolicy& mask, double dense, double elements) {
+  const double kept = kept_share(mask);
+  if (mask.rule->span == MaskSpan::tensor) return kept < 1 ? dense * kept + elements : dense;
+  return kept * (dense + elements * unit::index_bits(mask.pattern));
+}
+
 /// A mean over elements.
 class Mean {
  public:
-  void add(const std::optional<RolePolicy>& policy, const net::Shape& shape) {
-    bits_ += stored_bits(policy, shape);
+  void add(const std::optional<RolePolicy>& policy, const net::Shape& shape,
+           const std::optional<MaskPolicy>& mask = std::nullopt) {
+    const double elements = static_cast<double>(net::element_count(shape));
+    bits_ += mask ? masked_bits(*mask, stored_bits(policy, shape), elements)
+                  : stored_bits(policy, shape);
     elements_ += static_cast<double>(net::element_count(shape));
   }
   double value() const { return elements_ > 0 ? bits_ / elements_ : kFloat32Bits; }
@@ -76,13 +87,14 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     if (layer.weight != nullptr) of_weight[layer.weight] = r;
     for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
       const auto found = operands->find(layer.name);
-      if (found != operands->end()) activation.add(r.activation, one_sample(found->second.shape));
+      if (found != operands->end())
+        activation.add(r.activation, one_sample(found->second.shape), r.activation_mask);
     }
     const auto result = reference.outputs.find(layer.name);
     if (result == reference.outputs.end()) continue;
     const net::Shape shape = one_sample(result->second.shape);
-    gradient.add(r.gradient_dgrad, shape);
-    gradient.add(r.gradient_wgrad, shape);
+    gradient.add(r.gradient_dgrad, shape, r.gradient_dgrad_mask);
+    gradient.add(r.gradient_wgrad, shape, r.gradient_wgrad_mask);
     output.add(r.output, shape);
   }
   const std::vector<net::Shape> values = node_shapes(graph);
@@ -95,8 +107,11 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
       if (!parameter.trained) continue;
       const auto found = of_weight.find(&parameter.value);
-      weight.add(found == of_weight.end() ? std::nullopt : found->second.weight,
-                 parameter.value.shape);
+      if (found == of_weight.end()) {
+        weight.add(std::nullopt, parameter.value.shape);
+      } else {
+        weight.add(found->second.weight, parameter.value.shape, found->second.weight_mask);
+      }
       state.add(r.state, parameter.value.shape);
       exchange.add(r.exchange, parameter.value.shape);
     }

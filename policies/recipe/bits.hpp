@@ -8,7 +8,9 @@ namespace numemu::policies {
 
 /// Bits per element of full tensors, with scales (32 bits each; those of block formats as stored),
 /// zero points and tensor scales; elements that are not quantized count at 32. Tensors of a sample
-/// are counted with a batch of 1.
+/// are counted with a batch of 1. Under a mask of N:M the kept share of the elements counts, and for
+/// each kept element the bits of its place in the group; under one of single elements a bit for
+/// every element beside the kept ones.
 struct EffectiveBits {
   double weight = 32;      ///< over all trained parameters, biases too
   double activation = 32;  ///< over the activations that products read
@@ -22,7 +24,7 @@ struct EffectiveBits {
 
 EffectiveBits effective_bits(const Recipe&, const net::Graph&, const FloatReference&);
 
-/// Stored bits of one tensor under a role; 32 an element without one.
+/// Stored bits of one tensor under a role, all of its elements; 32 an element without one.
 double stored_bits(const std::optional<RolePolicy>&, const net::Shape&);
 
 }  // namespace numemu::policies

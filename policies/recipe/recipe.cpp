@@ -31,6 +31,12 @@ const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind
   return kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad;
 }
 
+const std::optional<MaskPolicy>& LayerRecipe::mask(net::Role role, net::GemmKind kind) const {
+  if (role == net::Role::weight) return weight_mask;
+  if (role == net::Role::activation) return activation_mask;
+  return kind == net::GemmKind::dgrad ? gradient_dgrad_mask : gradient_wgrad_mask;
+}
+
 const unit::Unit& LayerRecipe::unit(net::GemmKind kind) const {
   return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
 }

@@ -10,6 +10,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "emu/unit/unit.hpp"
+#include "policies/mask_rule.hpp"
 #include "policies/recipe/role_policy.hpp"
 
 namespace numemu::policies {
@@ -24,9 +25,12 @@ struct LayerRecipe {
   /// Results of operators that are no GEMM; GEMM results before the bias; contexts kept for
   /// backward; optimizer state; what workers send.
   std::optional<RolePolicy> vector, output, saved, state, exchange;
+  /// Which elements of the operands are kept before they are quantized.
+  std::optional<MaskPolicy> weight_mask, activation_mask, gradient_dgrad_mask, gradient_wgrad_mask;
   std::shared_ptr<const unit::Unit> fprop, dgrad, wgrad;
 
   const std::optional<RolePolicy>& role(net::Role, net::GemmKind) const;
+  const std::optional<MaskPolicy>& mask(net::Role, net::GemmKind) const;
   const unit::Unit& unit(net::GemmKind) const;
 };
 

@@ -25,7 +25,9 @@ RecipeLayer::RecipeLayer(LayerRecipe layer)
       output(quantizer_of(recipe.output)),
       saved(quantizer_of(recipe.saved)),
       state(quantizer_of(recipe.state)),
-      exchange(quantizer_of(recipe.exchange)) {}
+      exchange(quantizer_of(recipe.exchange)),
+      masked(recipe.weight_mask || recipe.activation_mask || recipe.gradient_dgrad_mask ||
+             recipe.gradient_wgrad_mask) {}
 
 const RoleQuantizer* RecipeLayer::quantizer(net::Role role, net::GemmKind kind) const {
   if (role == net::Role::weight) return pointer(weight);

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@
 #include "policies/recipe/operand_counts.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/recipe/step_thresholds.hpp"
+#include "policies/recipe/weight_mask.hpp"
 
 namespace numemu::policies {
 
@@ -49,6 +52,11 @@ struct RecipeLayer {
   std::mutex weight_mutex;
   std::atomic<bool> weight_ready = false;
   PlainOperand frozen_weight;
+
+  bool masked = false;                      ///< some operand has a mask
+  std::unique_ptr<WeightMask> weight_mask;  ///< null without one
+  /// Training: thresholds of gradients that are pruned, as read and as given by dgrad.
+  std::array<StepThresholds, 2> thresholds;
 
   using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
   PerOperand counts;  ///< [kind][role]

@@ -121,6 +121,8 @@ net::Tensor RecipeNumerics::restore(std::string_view name, net::Saved saved) {
 void RecipeNumerics::update(const net::Update& update) {
   net::Numerics::update(update);
   const UpdatePolicy& policy = recipe_.update();
+  const auto masked = masked_parameters_.find(update.parameter);
+  if (masked != masked_parameters_.end()) masked->second->weight_mask->settle(*update.value);
   if (policy.master == nullptr || policy.master->name == "float32") return;
   RandomSource random;
   if (policy.rounding.stochastic()) {

@@ -9,6 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "policies/calibrate/adaprune.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/state_bytes.hpp"
 #include "policies/recipe/thread_step.hpp"
@@ -17,6 +18,13 @@ namespace numemu::policies {
 namespace {
 
 constexpr const char* kLossScaleState = "recipe/loss_scale";
+constexpr std::array<const char*, 2> kThresholdPlaces = {"operand", "input"};
+
+std::string mask_name(std::string_view layer) { return fmt::format("recipe/mask/{}", layer); }
+
+std::string threshold_name(std::string_view layer, std::size_t place) {
+  return fmt::format("recipe/threshold/{}/{}", layer, kThresholdPlaces[place]);
+}
 
 std::string history_name(std::string_view layer, net::Role role, net::GemmKind kind) {
   return fmt::format("recipe/history/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
@@ -32,6 +40,16 @@ void load_counts(const std::string& name, const std::string& bytes, SharedCounts
     throw Error("state " + name + ": expected 4 numbers, found " + std::to_string(n.size()));
   const auto at = [&](int i) { return static_cast<std::int64_t>(n[i]); };
   counts.set({at(0), at(1), at(2), at(3)});
+}
+
+constexpr std::int64_t kCalibratedAtOnce = 32;  // samples whose activations are held together
+
+/// The parameter that is a layer's weight.
+std::string parameter_name(const net::GemmLayer& layer) {
+  for (const net::Parameter& parameter : std::as_const(*layer.node->op).parameters()) {
+    if (&parameter.value == layer.weight) return parameter.name;
+  }
+  return "";
 }
 
 /// Scales that clip need saturation; entropy calibration compares histograms of equal steps.
@@ -87,6 +105,19 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
     layers_[name] = std::make_unique<RecipeLayer>(recipe.layer(name));
     require_clipping(recipe.calibration(), layers_[name]->recipe.activation, name, where);
   }
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    RecipeLayer& found = *layers_[gemm.name];
+    if (gemm.weight == nullptr && found.recipe.activation_mask) {
+      throw Error(fmt::format(
+          "{}: roles.activation.mask: layer {} multiplies two activations: expected null", where,
+          gemm.name));
+    }
+    if (gemm.weight == nullptr || !found.recipe.weight_mask) continue;
+    found.weight_mask = std::make_unique<WeightMask>(
+        *found.recipe.weight_mask,
+        weight_mask_random(recipe.seed(), gemm.name, *found.recipe.weight_mask));
+    masked_parameters_[parameter_name(gemm)] = &found;
+  }
   for (const net::Node& node : graph.nodes) {
     auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
     const LayerRecipe& r = stored->recipe;
@@ -102,9 +133,29 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
   for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
 }
 
+void RecipeNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t samples,
+                                        const CalibrationBatch& batch) {
+  std::set<std::string, std::less<>> repaired;
+  for (auto& [name, layer] : layers_) {
+    if (!layer->weight_mask) continue;
+    layer->weight_mask->forget();
+    if (layer->weight_mask->policy().repair == Repair::adaprune) repaired.insert(name);
+  }
+  if (repaired.empty()) return;
+  AdaPrune adaprune(repaired);
+  for (std::int64_t first = 0; first < samples; first += kCalibratedAtOnce)
+    net::forward(graph, batch(first, std::min(kCalibratedAtOnce, samples - first)), adaprune);
+  for (const std::string& name : repaired) {
+    WeightMask& mask = *layers_.find(name)->second->weight_mask;
+    const net::Tensor& weight = net::weight_of(graph, name);
+    const std::int64_t matrices = adaprune.matrices(name);
+    const std::vector<std::uint8_t> keep = mask.mask_of(weight, matrices);
+    mask.fix(adaprune.solve(name, *mask.passing(weight, matrices), keep));
+  }
+}
+
 void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
                             const CalibrationBatch& batch) {
-  constexpr std::int64_t kAtOnce = 32;  // samples whose activations are held together
   std::map<std::string, std::pair<StaticScale, StaticScale>, std::less<>> scales;
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;
@@ -118,12 +169,13 @@ void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
     scales.emplace(name, std::pair(fresh(), fresh()));
   }
   frozen_ = true;
+  const std::int64_t samples = std::min(available, recipe_.calibration().samples);
+  solve_kept_weights(graph, samples, batch);
   if (scales.empty()) return;
   std::set<std::string, std::less<>> two_activations;
-  const std::int64_t samples = std::min(available, recipe_.calibration().samples);
-  for (std::int64_t first = 0; first < samples; first += kAtOnce) {
+  for (std::int64_t first = 0; first < samples; first += kCalibratedAtOnce) {
     const FloatReference seen =
-        float_reference(graph, batch(first, std::min(kAtOnce, samples - first)));
+        float_reference(graph, batch(first, std::min(kCalibratedAtOnce, samples - first)));
     for (auto& [name, pair] : scales) {
       const auto input = seen.inputs.find(name);
       if (input == seen.inputs.end())
@@ -173,6 +225,12 @@ void RecipeNumerics::require_trainable(const std::string& where) const {
     refuse(r.weight, Granularity::row, "weight", "dgrad", name);
     refuse(r.activation, Granularity::row, "activation", "wgrad", name);
     refuse(r.gradient_wgrad, Granularity::row, "gradient", "wgrad", name);
+    if (r.weight_mask && r.weight_mask->repair == Repair::adaprune) {
+      throw Error(
+          fmt::format("{}: roles.weight.mask: layer {}: expected repair=none or "
+                      "repair=absorb in training: adaprune solves trained weights",
+                      where, name));
+    }
   }
 }
 
@@ -189,6 +247,7 @@ void RecipeNumerics::begin_step(const net::Step& step) {
   for (auto& [name, layer] : layers_) {
     layer->products_in_step = {0, 0, 0};
     layer->clipped.clear();
+    for (StepThresholds& thresholds : layer->thresholds) thresholds.begin_step();
   }
 }
 
@@ -204,6 +263,10 @@ RecipeLayer& RecipeNumerics::layer(std::string_view name) const {
   const auto found = layers_.find(name);
   if (found == layers_.end()) throw Error(fmt::format("no layer '{}' multiplies", name));
   return *found->second;
+}
+
+const WeightMask* RecipeNumerics::weight_mask(std::string_view name) const {
+  return layer(name).weight_mask.get();
 }
 
 const LayerRecipe& RecipeNumerics::recipe(std::string_view name) const {
@@ -240,6 +303,9 @@ bool RecipeNumerics::accept_gradients(const std::vector<net::Tensor>& gradients)
 void RecipeNumerics::save_state(std::vector<std::pair<std::string, std::string>>& state) const {
   state.emplace_back(kLossScaleState, loss_scaler_.state());
   for (const auto& [name, layer] : layers_) {
+    if (layer->weight_mask) state.emplace_back(mask_name(name), layer->weight_mask->state());
+    for (std::size_t place = 0; layer->masked && place < layer->thresholds.size(); ++place)
+      state.emplace_back(threshold_name(name, place), layer->thresholds[place].state());
     for (const auto& [key, history] : layer->histories)
       state.emplace_back(history_name(name, key.first, key.second), history.state());
     for (const net::Role role : kRoles) {
@@ -261,6 +327,15 @@ void RecipeNumerics::load_state(const std::vector<std::pair<std::string, std::st
   if (loss != by_name.end()) loss_scaler_.load(loss->first, loss->second);
   for (auto& [name, layer] : layers_) {
     layer->histories.clear();
+    if (layer->weight_mask) {
+      const auto mask = by_name.find(mask_name(name));
+      layer->weight_mask->load(mask_name(name), mask == by_name.end() ? "" : mask->second);
+    }
+    for (std::size_t place = 0; place < layer->thresholds.size(); ++place) {
+      const auto thresholds = by_name.find(threshold_name(name, place));
+      layer->thresholds[place].load(threshold_name(name, place),
+                                    thresholds == by_name.end() ? "" : thresholds->second);
+    }
     for (const net::Role role : kRoles) {
       for (const net::GemmKind kind : kGemmKinds) {
         const auto history = by_name.find(history_name(name, role, kind));

@@ -63,6 +63,8 @@ class RecipeNumerics : public net::Numerics {
   /// What one layer uses, and its counts since construction or reset_counts(): of every operand
   /// that was quantized, frozen weights once.
   const LayerRecipe& recipe(std::string_view layer) const;
+  /// Of a layer whose weight has a mask, else null.
+  const WeightMask* weight_mask(std::string_view layer) const;
   OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
   OperandCounts counts(std::string_view layer, net::GemmKind) const;
   void reset_counts();
@@ -73,6 +75,8 @@ class RecipeNumerics : public net::Numerics {
   using Layers = std::map<std::string, std::unique_ptr<RecipeLayer>, std::less<>>;
 
   RecipeLayer& layer(std::string_view name) const;
+  /// Repair of masked weights by their products' calibration inputs.
+  void solve_kept_weights(const net::Graph&, std::int64_t samples, const CalibrationBatch&);
   /// Rewrites a stored tensor as its role says.
   void store(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
              std::string_view layer, std::string_view role, std::string_view use) const;
@@ -82,6 +86,7 @@ class RecipeNumerics : public net::Numerics {
   Recipe recipe_;
   Layers layers_;  ///< that multiply
   Layers nodes_;   ///< every node and input, for the other roles
+  std::map<std::string, RecipeLayer*, std::less<>> masked_parameters_;  ///< weights with a mask
   std::vector<std::string> parameters_;
   bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
   bool frozen_ = false;

@@ -10,10 +10,13 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/gathered_side.hpp"
+#include "policies/recipe/masked_operands.hpp"
 #include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/scaled_side.hpp"
+#include "policies/recipe/sparse_operand.hpp"
 #include "policies/recipe/stored_tensor.hpp"
+#include "policies/recipe/unit_operands.hpp"
 #include "policies/recipe/unit_result.hpp"
 
 namespace numemu::policies {
@@ -27,7 +30,7 @@ const Format& float32() {
 }
 
 /// One side of the product in hand.
-struct Side {
+struct ReadSide {
   const net::ProductSide& source;
   const RoleQuantizer* quantizer;  ///< null: float32
   RandomPiece random = {};
@@ -56,7 +59,9 @@ class Run {
     UnitResult result(unit_, p_);
     OperandScales a, b;
     const bool scaled = unit_.description() != nullptr && unit_.description()->scaling.block != 0;
-    if (scaled) {
+    if (sparse_side(layer_.recipe, p_.kind)) {
+      multiply_compressed(result.target(), a, b);
+    } else if (scaled) {
       multiply_scaled(result.target(), a, b);
     } else if (a_.reduction() || b_.reduction()) {
       multiply_gathered(result.target(), a, b);
@@ -83,8 +88,8 @@ class Run {
   }
 
  private:
-  Side side(const net::ProductSide& source) {
-    Side s{.source = source, .quantizer = layer_.quantizer(source.role, p_.kind), .fixed = {}};
+  ReadSide side(const net::ProductSide& source) {
+    ReadSide s{.source = source, .quantizer = layer_.quantizer(source.role, p_.kind), .fixed = {}};
     if (s.quantizer == nullptr) return s;
     const bool inference = run_.phase == net::Phase::inference;
     if (s.quantizer->stochastic()) {
@@ -126,7 +131,7 @@ class Run {
     return random;
   }
 
-  std::optional<float> delayed_scale(const Side& s) {
+  std::optional<float> delayed_scale(const ReadSide& s) {
     if (s.quantizer->policy().history == 0 || s.quantizer->blocks()) return std::nullopt;
     const auto key = std::pair(s.source.role, p_.kind);
     if (run_.phase == net::Phase::inference) {
@@ -149,12 +154,12 @@ class Run {
                                                net::to_string(p_.kind)))};
   }
 
-  void count(const Side& s, const FlagCounts& flags) {
+  void count(const ReadSide& s, const FlagCounts& flags) {
     layer_.count(p_.kind, s.source.role).add(flags);
   }
 
   /// The operand whole, in `scratch` unless it is a weight that does not change any more.
-  const PlainOperand& plain(const Side& s, PlainOperand& scratch) {
+  const PlainOperand& plain(const ReadSide& s, PlainOperand& scratch) {
     const float* const fixed = s.fixed ? &*s.fixed : nullptr;
     const bool cached = run_.frozen && s.source.role == net::Role::weight &&
                         p_.kind == GemmKind::fprop && run_.phase == net::Phase::inference;
@@ -173,7 +178,7 @@ class Run {
     return layer_.frozen_weight;
   }
 
-  net::SourceCodes plain_codes(const Side& s, PlainOperand& scratch, OperandScales& scales) {
+  net::SourceCodes plain_codes(const ReadSide& s, PlainOperand& scratch, OperandScales& scales) {
     if (s.quantizer == nullptr) return {&float32(), s.source.source->data.data()};
     const PlainOperand& operand = plain(s, scratch);
     scales = scales_of(*s.quantizer, p_, s.source, operand);
@@ -187,9 +192,22 @@ class Run {
     net::multiply(unit_, p_, left, right, unit_random(), result);
   }
 
+  void multiply_compressed(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    if (a_.reduction() || b_.reduction() || (unit_.description()->scaling.block != 0)) {
+      throw Error(fmt::format(
+          "layer {}, {}: unit {} is sparse: expected blocks of axis channel, or one scale",
+          p_.layer, net::to_string(p_.kind), unit_.row().name));
+    }
+    thread_local PlainOperand scratch_a, scratch_b;
+    const net::SourceCodes left = plain_codes(a_, scratch_a, a);
+    const net::SourceCodes right = plain_codes(b_, scratch_b, b);
+    multiply_sparse(unit_, p_, *sparse_side(layer_.recipe, p_.kind), left, right, unit_random(),
+                    result);
+  }
+
   void multiply_gathered(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
     thread_local PlainOperand scratch_a, scratch_b;
-    const auto make = [&](const Side& s, PlainOperand& scratch,
+    const auto make = [&](const ReadSide& s, PlainOperand& scratch,
                           OperandScales& scales) -> std::unique_ptr<OperandSide> {
       if (s.reduction()) return gathered(s, false);
       return std::make_unique<PlainSide>(s.source, plain_codes(s, scratch, scales),
@@ -201,7 +219,7 @@ class Run {
     count_side(b_, *right);
   }
 
-  std::unique_ptr<OperandSide> gathered(const Side& s, bool scaled) const {
+  std::unique_ptr<OperandSide> gathered(const ReadSide& s, bool scaled) const {
     // The stream of random bits is that of the gathered rows.
     RandomPiece random = s.random;
     const std::int64_t rows = &s.source == &p_.a ? p_.m : p_.n;
@@ -212,11 +230,11 @@ class Run {
     return std::make_unique<GatheredSide>(*s.quantizer, p_, s.source, random, s.samples, scaled);
   }
 
-  void count_side(const Side& s, const OperandSide& side) {
+  void count_side(const ReadSide& s, const OperandSide& side) {
     if (side.flags().elements > 0) count(s, side.flags());
   }
 
-  void require_scaled(const Side& s) const {
+  void require_scaled(const ReadSide& s) const {
     const unit::Scaling& scaling = unit_.description()->scaling;
     const BlockFormat* const block = s.quantizer == nullptr ? nullptr : s.quantizer->policy().block;
     const bool fits = block != nullptr && block->span == Span::block &&
@@ -235,7 +253,7 @@ class Run {
   void multiply_scaled(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
     require_scaled(a_);
     require_scaled(b_);
-    const auto gather_of = [&](const Side& s) -> std::optional<ScaledGather> {
+    const auto gather_of = [&](const ReadSide& s) -> std::optional<ScaledGather> {
       if (s.reduction()) return std::nullopt;
       return scaled_gather(s.source, s.quantizer->policy().block->size);
     };
@@ -244,7 +262,7 @@ class Run {
       ga.reset();
       gb.reset();
     }
-    const auto make = [&](const Side& s,
+    const auto make = [&](const ReadSide& s,
                           std::optional<ScaledGather>& gather) -> std::unique_ptr<OperandSide> {
       if (!gather) return gathered(s, true);
       return std::make_unique<ScaledSide>(*s.quantizer, p_, s.source, std::move(*gather), s.random,
@@ -258,7 +276,7 @@ class Run {
     b = right->scales();
   }
 
-  Saturated saturated(const Side& s) const {
+  Saturated saturated(const ReadSide& s) const {
     if (s.quantizer == nullptr ||
         s.quantizer->policy().straight_through != StraightThrough::clipped)
       return {};
@@ -305,7 +323,7 @@ class Run {
   const net::Product& p_;
   const ProductRun& run_;
   const unit::Unit& unit_;
-  Side a_, b_;
+  ReadSide a_, b_;
 };
 
 }  // namespace
@@ -313,8 +331,10 @@ class Run {
 void run_product(RecipeLayer& layer, const net::Product& product, const ProductRun& run) {
   const net::Section section(net::SectionKind::quantize, product.layer,
                              net::to_string(product.kind));
-  Run here(layer, product, run);
+  MaskedOperands masked(layer, product, run);
+  Run here(layer, masked.product(), run);
   here.go();
+  masked.prune_result();
   here.clip();
   here.store_output();
 }

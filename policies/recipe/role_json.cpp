@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/suggest.hpp"
+#include "policies/mask_rule.hpp"
 #include "policies/recipe/call_text.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/scale_rule.hpp"
@@ -189,7 +190,7 @@ const RoleSchema& role_schema(std::string_view name) {
 bool stays_float32(const JsonReader& role) {
   if (role.is_null()) return true;
   role.require_keys(kRoleKeys);
-  if (!role.has("format")) return false;
+  if (!role.has("format")) return role.has("mask") && role.value().size() == 1;
   const JsonReader format = role.member("format");
   if (format.is_null()) return true;
   if (!format.value().is_string()) return false;
@@ -219,11 +220,6 @@ RolePolicy read_role(const JsonReader& role, const RoleSchema& schema) {
   read_granularity(role, schema, policy);
   read_scale(role, schema, policy);
   read_axis(role, schema, policy);
-  const JsonReader mask = role.member("mask");
-  if (!mask.is_null()) {
-    throw Error(fmt::format("{}: unknown mask '{}' (there are none; null keeps every element)",
-                            mask.where(), mask.value().dump()));
-  }
   const JsonReader ste = role.member("ste");
   policy.straight_through =
       value_of<StraightThrough>(ste, kStraightThrough, "straight-through estimator");
@@ -242,7 +238,7 @@ Json role_json(const RolePolicy& policy) {
               {"scale", scale_text(policy)},
               {"granularity", name_of(policy.granularity, kGranularities)},
               {"axis", name_of(policy.axis, kAxes)},
-              {"mask", policy.mask.empty() ? Json() : Json(policy.mask)}};
+              {"mask", nullptr}};
   if (sized) out["block"] = policy.block->size;
   if (policy.straight_through != StraightThrough::identity)
     out["ste"] = name_of(policy.straight_through, kStraightThrough);
@@ -250,6 +246,8 @@ Json role_json(const RolePolicy& policy) {
 }
 
 Json with_canonical_names(Json patch) {
+  if (patch.is_object() && patch.contains("mask") && patch["mask"].is_string())
+    patch["mask"] = to_string(parse_mask(patch["mask"].get<std::string>()));
   // The other values of a role that stays float32 were not looked at.
   if (stays_float32(JsonReader(patch, "recipe"))) return patch;
   for (auto& item : patch.items()) {

@@ -24,12 +24,13 @@ const std::vector<RoleSchema>& role_schemas();
 /// The role of that name; throws Error with the nearest known one.
 const RoleSchema& role_schema(std::string_view name);
 
-/// null, {"format": null} and {"format": "float32"} all say: not quantized. Unknown keys are
+/// null, {"format": null}, {"format": "float32"} and {"mask": ...} alone all say: not quantized. Unknown keys are
 /// refused.
 bool stays_float32(const JsonReader& role);
 /// A quantized role. Throws Error naming the key and what was expected.
 RolePolicy read_role(const JsonReader& role, const RoleSchema&);
-/// The canonical form; read_role() gives the same policy back. "block" stands in it for an element
+/// The canonical form, without the mask (role_mask.hpp); read_role() gives the same policy back.
+/// "block" stands in it for an element
 /// format in blocks, "ste" where it is not identity.
 Json role_json(const RolePolicy&);
 /// A patch of a role with canonical names, its other values as they are. For patches that have been

@@ -1,4 +1,4 @@
-// How one role of a recipe is quantized: encoding, rounding, overflow, scale, granularity, mask.
+// How one role of a recipe is quantized: encoding, rounding, overflow, scale, granularity.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -36,7 +36,6 @@ struct RolePolicy {
   std::int64_t history = 0;
   Granularity granularity = Granularity::tensor;
   BlockAxis axis = BlockAxis::channel;
-  std::string mask;  ///< name of a mask policy, empty for none
   StraightThrough straight_through = StraightThrough::identity;
 
   /// "float8_e4m3fn rne saturate absmax/tensor"

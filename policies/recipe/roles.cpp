@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policies/recipe/role_json.hpp"
+#include "policies/recipe/role_mask.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -16,11 +17,16 @@ bool is_split(const Json& role) {
 }
 
 Json canonical_role(const JsonReader& role, const RoleSchema& schema) {
-  return stays_float32(role) ? Json() : role_json(read_role(role, schema));
+  const bool float32 = stays_float32(role);
+  const std::optional<MaskPolicy> mask = read_mask(role, schema.name);
+  if (float32 && !mask) return Json();
+  Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, schema));
+  out["mask"] = mask ? Json(to_string(*mask)) : Json();
+  return out;
 }
 
 std::optional<RolePolicy> typed_role(const Json& role, const RoleSchema& schema) {
-  if (role.is_null()) return std::nullopt;
+  if (stays_float32(JsonReader(role, "recipe"))) return std::nullopt;
   return read_role(JsonReader(role, "recipe"), schema);
 }
 
@@ -58,6 +64,13 @@ void read_roles(const Json& roles, LayerRecipe& layer) {
   layer.activation = role("activation");
   layer.gradient_dgrad = part(kSplit[0]);
   layer.gradient_wgrad = part(kSplit[1]);
+  const auto mask = [&](const Json& part_of, const char* name) {
+    return read_mask(JsonReader(part_of, "recipe"), name);
+  };
+  layer.weight_mask = mask(roles["weight"], "weight");
+  layer.activation_mask = mask(roles["activation"], "activation");
+  layer.gradient_dgrad_mask = mask(is_split(gradient) ? gradient[kSplit[0]] : gradient, kGradient);
+  layer.gradient_wgrad_mask = mask(is_split(gradient) ? gradient[kSplit[1]] : gradient, kGradient);
   layer.vector = role("vector");
   layer.output = role("output");
   layer.saved = role("saved");

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "formats/error.hpp"
 
 namespace numemu::policies {
@@ -11,6 +13,12 @@ namespace {
 const Format& float32() {
   static const Format& format = find_format("float32");
   return format;
+}
+
+/// The roles of A and B.
+std::pair<net::Role, net::Role> roles_of(net::GemmKind kind) {
+  return {kind == net::GemmKind::fprop ? net::Role::activation : net::Role::gradient,
+          kind == net::GemmKind::wgrad ? net::Role::activation : net::Role::weight};
 }
 
 bool takes(const unit::Unit& unit, const Format& format, Side side) {
@@ -61,23 +69,55 @@ void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& po
                           unit.row().name, format.name, unit.operand_rule()));
 }
 
-void require_dense(const unit::Unit& unit) {
+bool serves_sparsity(const unit::Unit& unit, const MaskPolicy& mask, net::Role role,
+                     net::GemmKind kind) {
+  const unit::Sparsity& s = unit.description()->sparsity;
+  const int n = mask.pattern.kept, m = mask.pattern.group;
+  if (mask.propagated || mask.rule->span == MaskSpan::tensor || s.group % m != 0 ||
+      n * (s.group / m) > s.kept)
+    return false;
+  const bool tiles = mask.rule->span == MaskSpan::tile;
+  switch (role) {
+    case net::Role::weight:
+      // Both layouts keep groups along the channels; only tiles keep them along the outputs, too.
+      return kind == net::GemmKind::fprop ||
+             (kind == net::GemmKind::dgrad && tiles && mask.layout == TileLayout::tile);
+    case net::Role::activation:
+      return kind == net::GemmKind::fprop;
+    default:
+      return kind == net::GemmKind::wgrad ||
+             (kind == net::GemmKind::dgrad && mask.axis == MaskAxis::channel);
+  }
+}
+
+std::optional<Side> sparse_side(const LayerRecipe& layer, net::GemmKind kind) {
+  const unit::Unit& unit = layer.unit(kind);
   const unit::UnitDescription* u = unit.description();
-  if (u == nullptr || u->sparsity.dense()) return;
+  if (u == nullptr || u->sparsity.dense()) return std::nullopt;
+  const auto serves = [&](net::Role role) {
+    const std::optional<MaskPolicy>& mask = layer.mask(role, kind);
+    return mask && serves_sparsity(unit, *mask, role, kind);
+  };
+  const auto [a, b] = roles_of(kind);
+  if (serves(a)) return Side::a;
+  if (serves(b)) return Side::b;
   throw Error(fmt::format(
-      "unit {} multiplies {}:{} sparse operands: expected a mask for them, and there are none",
-      unit.row().name, u->sparsity.kept, u->sparsity.group));
+      "unit {} multiplies {}:{} sparse operands: expected a mask that keeps at most {} of {} along "
+      "the depth of {}, of the role {} or {}",
+      unit.row().name, u->sparsity.kept, u->sparsity.group, u->sparsity.kept, u->sparsity.group,
+      net::to_string(kind), net::to_string(a), net::to_string(b)));
 }
 
 void require_operands(const LayerRecipe& layer, net::GemmKind kind, bool float32_too) {
   const unit::Unit& unit = layer.unit(kind);
-  require_dense(unit);
+  const bool turned = sparse_side(layer, kind) == Side::b;
   const auto check = [&](net::Role role, Side side) {
     const std::optional<RolePolicy>& policy = layer.role(role, kind);
     if (policy || float32_too) require_operand(unit, policy, side);
   };
-  check(kind == net::GemmKind::fprop ? net::Role::activation : net::Role::gradient, Side::a);
-  check(kind == net::GemmKind::wgrad ? net::Role::activation : net::Role::weight, Side::b);
+  const auto [a, b] = roles_of(kind);
+  check(a, turned ? Side::b : Side::a);
+  check(b, turned ? Side::a : Side::b);
 }
 
 }  // namespace numemu::policies

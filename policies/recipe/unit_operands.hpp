@@ -22,12 +22,16 @@ enum class Side : std::uint8_t { a, b };
 /// format; on a block-scaled unit blocks of its size with its scale format; on another one a block
 /// format only where it takes float32.
 void require_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
-/// Throws Error where the unit multiplies sparse operands: it needs a mask, and there are none.
-void require_dense(const unit::Unit&);
+/// Whether the mask leaves at most the unit's N of every M along the depth of that product.
+bool serves_sparsity(const unit::Unit&, const MaskPolicy&, net::Role, net::GemmKind);
+/// The operand of the product that a sparse unit takes compressed: A where both serve. Nothing for
+/// a dense unit. Throws Error naming unit and roles where no mask serves it.
+std::optional<Side> sparse_side(const LayerRecipe&, net::GemmKind);
 
 /// Throws Error unless the unit of that product takes both operands. fprop: A is the
 /// activation, B the weight; dgrad: the gradient and the weight; wgrad: the gradient and the
-/// activation. `float32_too` asks of roles that stay float32 as well: before the product runs.
+/// activation. On a sparse unit the masked operand is its A, whichever side of the product it is.
+/// `float32_too` asks of roles that stay float32 as well: before the product runs.
 void require_operands(const LayerRecipe&, net::GemmKind, bool float32_too);
 
 }  // namespace numemu::policies

@@ -79,6 +79,7 @@
 
   function specification(plot) {
     const spec = JSON.parse(JSON.stringify(page.charts[plot.dataset.chart]));
+    if (plot.dataset.number) return experimentFigure(spec, page.experiment[Number(plot.dataset.number)], plot.clientWidth);
     spec.datasets = {};
     for (const name of namesIn(spec, new Set())) if (sources[name]) spec.datasets[name] = sources[name]();
     for (const param of spec.params || []) {

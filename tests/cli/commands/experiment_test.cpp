@@ -47,6 +47,20 @@ TEST_CASE("unknown experiments and sizes and settings are refused with the neare
   check_refused(s.run("experiment sensitivity --quiet --seed=-1"), "--seed");
 }
 
+TEST_CASE("an answer without rows has a report", "[fast]") {
+  const Scratch s;
+  check_refused(s.run("report ."), "expected rows.jsonl");
+  write_file(s.path + "/experiment.json",
+             R"({"numemu_experiment":1,"name":"why","sentences":["because"],"charts":[]})");
+  const Result result = s.run("report .");
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(result.out == "./report.html\n");
+  CHECK_THAT(read_file(s.path + "/report.html"), Contains("<li>because</li>"));
+  CHECK_THAT(read_file(s.path + "/report.md"), Contains("- because"));
+  CHECK_FALSE(std::filesystem::exists(s.path + "/report.csv"));  // it holds rows alone
+}
+
 TEST_CASE("an experiment leaves rows and a report and gives the same bytes again", "[slow]") {
   const Scratch s;
   numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");

@@ -54,6 +54,21 @@ TEST_CASE("whole numbers lie in their range and are nothing else", "[fast]") {
   }
 }
 
+TEST_CASE("numbers lie in their range and are nothing else", "[fast]") {
+  const auto number = [](const std::string& text) {
+    return with({"images=" + text}).number("images", -0.5, 9.25);
+  };
+  CHECK(number("9.25") == 9.25);
+  CHECK(number("-0.5") == -0.5);
+  CHECK(number("1e-3") == 0.001);
+  CHECK(number("7") == 7);
+  for (const char* wrong : {"-0.6", "9.3", "nan", "inf", "-inf", "x", "", "1.5.2", " 4", "4 ", "+4",
+                            "0x1p1", "1e999"}) {
+    CHECK(message_of([&] { number(wrong); }) ==
+          std::string("--set: images: expected a number in -0.5 to 9.25, not '") + wrong + "'");
+  }
+}
+
 TEST_CASE("lists are split at commas outside parentheses", "[fast]") {
   const auto list = [](const std::string& text) {
     return with({"formats=" + text}).list("formats");
@@ -93,6 +108,7 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   conclusion.sentences = {"so it is"};
   conclusion.tables = {{"t", {"a", "b"}, {{"1", "2"}}}};
   conclusion.findings = {{"x", 1.5, HUGE_VAL, -HUGE_VAL, std::nan(""), "fails"}};
+  conclusion.charts = {{.title = "c", .series = {{.name = "s", .points = {{.x = 1, .y = 2}}}}}};
   const Experiment experiment{"name", "a question", kSettings, nullptr};
   const auto json = to_json(experiment, run, conclusion);
   CHECK(json["numemu_experiment"] == 1);
@@ -109,4 +125,6 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   CHECK(json["findings"][0]["ci95"][0].is_null());
   CHECK(json["findings"][0]["ci95"][1].is_null());
   CHECK(json["findings"][0]["verdict"] == "fails");
+  CHECK(json["charts"][0]["title"] == "c");
+  CHECK(json["charts"][0]["series"][0]["points"][0]["y"] == 2);
 }

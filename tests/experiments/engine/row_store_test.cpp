@@ -201,3 +201,29 @@ TEST_CASE("shards are written i/n", "[fast]") {
         "0/ 2", "0/2 ", "0/2/3", "0/4294967297", "4294967296/4294967297"})
     CHECK_THROWS_WITH(parse_shard(wrong), Contains("--shard"));
 }
+
+TEST_CASE("a file of another name has rows of its own kind and keeps those of other keys",
+          "[fast]") {
+  using Json = nlohmann::ordered_json;
+  const RowFile file{"things.jsonl", "thing", [](const Json& row) { return row.contains("x"); },
+                     "x"};
+  Folder folder;
+  const std::string path = folder.path + "/things.jsonl";
+  const auto line = [](const char* key) {
+    return Json{{"key", key}, {"x", 1}, {"version", numemu::kNumericsVersion}}.dump();
+  };
+  put(path, line("z") + "\n" + line("b") + "\n");
+  {
+    RowStore store(file, folder.path, {"a", "b"}, Existing::resume);
+    CHECK(store.kept() == 1);
+    CHECK(store.line("b") == line("b"));
+    CHECK_THROWS_WITH(RowStore(file, folder.path, {}, Existing::resume),
+                      Contains("another thing is writing"));
+    CHECK_NOTHROW(RowStore(folder.path, {}, kKeys, Existing::resume));  // rows.jsonl is not locked
+    store.append("a", line("a"));
+  }
+  CHECK(content(path) == line("z") + "\n" + line("a") + "\n" + line("b") + "\n");
+  put(path, line_of("a") + "\n");
+  CHECK_THROWS_WITH(RowStore(file, folder.path, {"a"}, Existing::resume),
+                    Contains("things.jsonl: line 1: expected a row with x"));
+}

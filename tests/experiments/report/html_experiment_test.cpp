@@ -27,7 +27,7 @@ TEST_CASE("findings that do not hold stand first, all of them in the fold", "[fa
   const std::string mixed = experiment_section(&experiment);
   CHECK(count(mixed, "with mxfp4 in fc1") == 2);
   CHECK(count(mixed, "with mxfp4 in conv2") == 1);
-  CHECK(count(mixed, "<details>") == 1);
+  CHECK(count(mixed, "<details>") == 2);  // all findings, settings
   experiment["findings"][1]["verdict"] = "holds";
   const std::string held = experiment_section(&experiment);
   CHECK(count(held, "with mxfp4 in fc1") == 1);
@@ -46,6 +46,16 @@ TEST_CASE("an experiment of any shape gives a section with closed tables", "[fas
     CHECK(count(section, "<table") == count(section, "</table>"));
     CHECK(count(section, "<section") == 1);
   }
+}
+
+TEST_CASE("figures stand before the findings, settings at the end", "[fast]") {
+  const Json experiment = sample::experiment();
+  const std::string section = experiment_section(&experiment, "FIGURES");
+  CHECK(count(section, "FIGURES") == 1);
+  CHECK(section.find("int4: fc1 is.") < section.find("FIGURES"));
+  CHECK(section.find("FIGURES") < section.find("Findings"));
+  CHECK(section.find("the most sensitive layer first") < section.find("<summary>Settings"));
+  CHECK(count(section, "<td>net</td><td>lenet</td>") == 1);
 }
 
 TEST_CASE("hostile words of an experiment stay text", "[fast]") {

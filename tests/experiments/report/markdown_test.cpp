@@ -46,4 +46,8 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   CHECK(text.find("| bits per character | change, bits | perplexity |") != text.npos);
   CHECK(text.find("| 2.1000 | 0.0000 | 4.287 |") != text.npos);
   write_markdown({nullptr, &rows, nullptr, &odd}, scratch / "report.md");
+  CHECK(scratch.read("report.md").find("# Accuracy against bits") != std::string::npos);
+  const std::vector<Json> none;
+  write_markdown({nullptr, &none, nullptr, &experiment}, scratch / "report.md");
+  CHECK(scratch.read("report.md").find("# Accuracy against bits") == std::string::npos);
 }

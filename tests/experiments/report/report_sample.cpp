@@ -1,5 +1,5 @@
 // Writes the sample sweep's report in every format, for the browser test: report_sample FOLDER
-// [full|baseline|hostile|text|experiment].
+// [full|baseline|hostile|text|experiment|answer].
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,7 +10,8 @@
 int main(int argc, char** argv) {
   using namespace numemu::experiments;
   if (argc < 2) {
-    std::fputs("usage: report_sample FOLDER [full|baseline|hostile|text|experiment]\n", stderr);
+    std::fputs("usage: report_sample FOLDER [full|baseline|hostile|text|experiment|answer]\n",
+               stderr);
     return 2;
   }
   try {
@@ -24,6 +25,10 @@ int main(int argc, char** argv) {
       rows = sample::text_rows();
     } else if (kind == "experiment") {
       rows = sample::sensitivity_rows();
+      experiment = sample::experiment();
+    } else if (kind == "answer") {
+      rows.clear();
+      tensors = nullptr;
       experiment = sample::experiment();
     } else if (kind == "hostile") {
       for (auto& row : rows) row = sample::poisoned(row);

@@ -205,6 +205,51 @@ inline std::vector<Json> sensitivity_rows() {
   return out;
 }
 
+inline Json chart_point(double x, const char* name, double y, double half) {
+  Json point = {{"x", x}, {"y", y}};
+  if (*name != 0) point["name"] = name;
+  if (half > 0) point["ci95"] = {y - half, y + half};
+  return point;
+}
+
+inline Json chart(const char* kind, const char* title, bool log, const Json& series) {
+  return {{"kind", kind},      {"title", title},         {"caption", "Made up for tests."},
+          {"x", "share kept"}, {"y", "noise to signal"}, {"log_x", log},
+          {"log_y", log},      {"series", series}};
+}
+
+inline Json series(const char* name, bool predicted, const Json& points) {
+  return {{"name", name}, {"predicted", predicted}, {"points", points}};
+}
+
+/// One chart of every kind, linear and logarithmic, with bands and error bars.
+inline Json charts() {
+  Json line = Json::array(), dense = Json::array(), law = Json::array(), cloud = Json::array(),
+       mean = Json::array(), law_mean = Json::array();
+  for (int i = 0; i < 40; ++i) {
+    const double x = 0.02 * (i + 1), y = 1 / (1 + 30 * x);
+    dense.push_back(chart_point(x, "", y * (1 + 0.04 * wobble(i, 1)), 0.06 * y));
+    law.push_back(chart_point(x, "", y, 0));
+  }
+  for (int i = 0; i < 6; ++i)
+    line.push_back(chart_point(0.1 + 0.12 * i, "", 0.2 + 0.05 * wobble(i, 2), 0.03));
+  const char* const patterns[] = {"1:2", "2:4", "4:8", "8:16", "2:4-T", "4:8-T", "free"};
+  for (int i = 0; i < 7; ++i) {
+    cloud.push_back(chart_point(3.0 + 1.7 * i, patterns[i], 91 + 0.8 * i + wobble(i, 3), 0.5));
+    mean.push_back(chart_point(0, patterns[i], 0.5 / (i + 1), 0.08 / (i + 1)));
+    law_mean.push_back(chart_point(0, patterns[i], 0.47 / (i + 1), 0));
+  }
+  const Json pair = {series("measured", false, dense), series("predicted", true, law)};
+  return {chart("line", "A dense line and its law", false,
+                {pair[0], pair[1], series("other", false, line)}),
+          chart("line", "The same on logarithmic axes", true, pair),
+          chart("points", "Named points", false, Json::array({series("patterns", false, cloud)})),
+          chart("bars", "Means by pattern", false,
+                {series("measured", false, mean), series("predicted", true, law_mean)}),
+          chart("bars", "Means on a logarithmic axis", true,
+                Json::array({series("measured", false, mean)}))};
+}
+
 /// experiment.json of such rows.
 inline Json experiment() {
   return {
@@ -228,7 +273,8 @@ inline Json experiment() {
          {"predicted", 19.4},
          {"measured", 15.9},
          {"ci95", {15.5, 16.3}},
-         {"verdict", "fails"}}}}};
+         {"verdict", "fails"}}}},
+      {"charts", charts()}};
 }
 
 /// Histograms of every weight and activation tensor.
@@ -286,7 +332,7 @@ inline Json poisoned(const Json& value, const std::string& key = "") {
                          key == "layer" || key == "version" || key == "family" || key == "mask" ||
                          key == "rounding" || key == "key" || key == "match" || key == "what" ||
                          key == "verdict" || key == "title" || key == "header" || key == "rows" ||
-                         key == "sentences";
+                         key == "sentences" || key == "caption" || key == "x" || key == "y";
     return is_free ? Json(value.get<std::string>() + kPoison) : value;
   }
   Json out = value;

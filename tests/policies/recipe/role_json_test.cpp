@@ -157,7 +157,6 @@ TEST_CASE("role: every wrong value is refused by name", "[fast]") {
        "scale: expected a rule without history"},
       {"weight", R"j({"format": "mxfp4", "scale": "delayed(2)"})j",
        "scale: expected a rule without history"},
-      {"weight", R"({"format": "int8", "mask": "2:4"})", "mask: unknown mask"},
       {"gradient", R"({"format": "int8", "ste": "clipped"})", "ste: expected 'identity'"},
       {"weight", R"({"format": "int8", "ste": "cliped"})", "did you mean 'clipped'"},
       {"weight", R"({"format": "bfloat16"})", "scale: expected the scale rule none for bfloat16"},

@@ -75,11 +75,48 @@ TEST_CASE("unit operands: other units take blocks as float32 or not at all", "[f
       Contains("blocks of mxfp8_e4m3") && Contains("expected a unit with block scales"));
 }
 
-TEST_CASE("unit operands: sparse units need a mask", "[fast]") {
-  CHECK_THROWS_WITH(require_dense(unit::find_unit("nvidia.h100.wgmma.e4m3.f32.sp24")),
-                    Contains("2:4") && Contains("mask"));
-  CHECK_NOTHROW(require_dense(unit::find_unit(kFp8)));
-  CHECK_NOTHROW(require_dense(unit::find_unit("host.eigen.f32")));
+TEST_CASE("unit operands: a sparse unit compresses the operand that a mask makes N:M", "[fast]") {
+  using net::GemmKind;
+  LayerRecipe layer;
+  const auto unit_of = [](const char* name) {
+    return std::shared_ptr<const unit::Unit>(std::shared_ptr<void>(), &unit::find_unit(name));
+  };
+  layer.fprop = layer.dgrad = layer.wgrad = unit_of("nvidia.h100.wgmma.e4m3.f32.sp24");
+  CHECK_THROWS_WITH(sparse_side(layer, GemmKind::fprop),
+                    Contains("at most 2 of 4 along the depth of fprop") &&
+                        Contains("activation or weight"));
+  const auto side = [&](const char* weight, const char* activation, const char* dgrad,
+                        const char* wgrad, GemmKind kind) {
+    const auto mask = [](const char* text) -> std::optional<MaskPolicy> {
+      if (*text == 0) return std::nullopt;
+      return parse_mask(text);
+    };
+    layer.weight_mask = mask(weight);
+    layer.activation_mask = mask(activation);
+    layer.gradient_dgrad_mask = mask(dgrad);
+    layer.gradient_wgrad_mask = mask(wgrad);
+    return sparse_side(layer, kind);
+  };
+  CHECK(side("greedy(2:4)", "", "", "", GemmKind::fprop) == Side::b);
+  CHECK(side("greedy(2:4)", "greedy(2:4)", "", "", GemmKind::fprop) == Side::a);
+  CHECK(side("greedy(1:2)", "", "", "", GemmKind::fprop) == Side::b);  // twice 1:2 is a 2:4
+  CHECK(side("transposable(2:4)", "", "", "", GemmKind::dgrad) == Side::b);
+  CHECK(side("", "", "greedy(2:4)", "", GemmKind::dgrad) == Side::a);
+  CHECK(side("", "", "", "mvue(2:4)", GemmKind::wgrad) == Side::a);
+  for (const auto& [weight, kind] : {std::pair("greedy(4:8)", GemmKind::fprop),
+                                     std::pair("greedy(3:4)", GemmKind::fprop),
+                                     std::pair("greedy(2:4)", GemmKind::dgrad),
+                                     std::pair("transposable(2:4,layout=channel)", GemmKind::dgrad),
+                                     std::pair("unstructured(0.5)", GemmKind::fprop)}) {
+    INFO(weight);
+    CHECK_THROWS_WITH(side(weight, "", "", "", kind), Contains("expected a mask"));
+  }
+  CHECK_THROWS_WITH(side("", "", "greedy(2:4,axis=batch)", "", GemmKind::dgrad),
+                    Contains("expected a mask"));
+  layer.fprop = unit_of(kFp8);
+  CHECK(side("", "", "", "", GemmKind::fprop) == std::nullopt);
+  layer.fprop = unit_of("host.eigen.f32");
+  CHECK(side("greedy(2:4)", "", "", "", GemmKind::fprop) == std::nullopt);
 }
 
 TEST_CASE("unit operands: a product's sides", "[fast]") {

@@ -1,0 +1,46 @@
+// The interval of a mean difference between two treatments of the same seeds.
+#include "emu/stats/paired.hpp"
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "emu/stats/pairwise.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::stats {
+
+double student_quantile(double degrees, double tail) {
+  return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), tail));
+}
+
+PairedInterval paired_interval(const std::vector<double>& differences) {
+  PairedInterval result;
+  result.n = static_cast<std::int64_t>(differences.size());
+  if (result.n == 0) throw Error("paired interval: expected at least one difference");
+  const auto n = static_cast<double>(result.n);
+  result.mean = pairwise_sum(result.n, [&](std::int64_t i) { return differences[i]; }) / n;
+  double half = std::numeric_limits<double>::infinity();
+  if (result.n > 1) {
+    const double squares = pairwise_sum(result.n, [&](std::int64_t i) {
+      return (differences[i] - result.mean) * (differences[i] - result.mean);
+    });
+    half = student_quantile(n - 1, 0.025) * std::sqrt(squares / (n - 1) / n);
+  }
+  result.low = result.mean - half;
+  result.high = result.mean + half;
+  return result;
+}
+
+PairedInterval paired_interval(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) {
+    throw Error("paired interval: expected as many values on both sides, found " +
+                std::to_string(a.size()) + " and " + std::to_string(b.size()));
+  }
+  std::vector<double> differences(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) differences[i] = a[i] - b[i];
+  return paired_interval(differences);
+}
+
+}  // namespace numemu::stats

@@ -1,0 +1,24 @@
+// The interval of a mean difference between two treatments of the same seeds.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace numemu::stats {
+
+/// A mean and its 95 % interval by Student's t law with n - 1 degrees of freedom.
+struct PairedInterval {
+  double mean = 0, low = 0, high = 0;
+  std::int64_t n = 0;
+};
+
+/// Of one difference per seed. One alone says nothing of its spread: its interval is infinite.
+/// Throws Error without differences.
+PairedInterval paired_interval(const std::vector<double>& differences);
+/// Of a[i] - b[i]. Throws Error for lengths that differ.
+PairedInterval paired_interval(const std::vector<double>& a, const std::vector<double>& b);
+
+/// The point that Student's t law with `degrees` of freedom exceeds with probability `tail` in
+/// (0, 1).
+double student_quantile(double degrees, double tail);
+
+}  // namespace numemu::stats

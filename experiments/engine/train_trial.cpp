@@ -1,0 +1,251 @@
+// Training trials: data cut to size, a network trained and evaluated under one recipe; gradients of
+// its layers.
+#include "experiments/engine/train_trial.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/train/shuffle.hpp"
+#include "emu/net/train/train.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "formats/float_guard.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kDigestDigits = 16;  // of data sets
+
+/// The first samples of another set.
+class FirstSamples final : public net::Samples {
+ public:
+  FirstSamples(const net::Dataset& whole, const net::SplitSizes& sizes) : whole_(whole) {
+    facts_ = {.kind = whole.kind(),
+              .noun = whole.kind() == net::DataKind::text     ? "windows"
+                      : whole.kind() == net::DataKind::clicks ? "records"
+                                                              : "images",
+              .classes = whole.classes(),
+              .targets_per_sample = whole.targets_per_sample(),
+              .input_shape = whole.input_shape(),
+              .sizes = sizes,
+              .digest = sha256_hex(fmt::format("{} first {} {}", whole.digest(), sizes.train,
+                                               sizes.validation))
+                            .substr(0, kDigestDigits)};
+  }
+
+  void read(net::Part part, std::int64_t id, const net::AugmentDraw* draw, float* x,
+            std::uint8_t* targets) const override {
+    std::vector<std::uint8_t> labels;
+    const net::Tensor sample = one(part, id, draw, labels);
+    std::copy(sample.data.begin(), sample.data.end(), x);
+    std::copy(labels.begin(), labels.end(), targets);
+  }
+
+ private:
+  net::Tensor one(net::Part part, std::int64_t id, const net::AugmentDraw* draw,
+                  std::vector<std::uint8_t>& labels) const {
+    if (part == net::Part::test) return whole_.test_batch(id, 1, labels);
+    if (part == net::Part::validation) return whole_.validation_batch(id, 1, labels);
+    return draw == nullptr ? whole_.train_batch({id}, labels)
+                           : whole_.train_batch({id}, labels, &draw->what, draw->seed, draw->epoch);
+  }
+
+  net::Dataset whole_;
+};
+
+Json whole_recipe(const TrainTrial& trial) {
+  Json recipe = trial.recipe;
+  if (!recipe.is_object()) throw Error("recipe of a training trial: expected an object");
+  if (!recipe.contains("numemu_recipe")) recipe["numemu_recipe"] = 1;
+  recipe["seed"] = trial.seed;
+  const Json::json_pointer optimizer("/update/optimizer");
+  if (recipe.contains(optimizer) && recipe.at(optimizer) != trial.options.optimizer) {
+    throw Error(
+        fmt::format("recipe of a training trial: update.optimizer: {} contradicts the trial's '{}'",
+                    recipe.at(optimizer).dump(), trial.options.optimizer));
+  }
+  return recipe;
+}
+
+policies::Recipe recipe_of(const TrainTrial& trial) {
+  return policies::Recipe::parse(whole_recipe(trial), "recipe of a training trial");
+}
+
+net::TrainOptions options_of(const TrainTrial& trial) {
+  net::TrainOptions options = trial.options;
+  options.seed = trial.seed;
+  return options;
+}
+
+/// A recipe whose products in training are told to the trial's observers.
+class Observed final : public policies::RecipeNumerics {
+ public:
+  Observed(const policies::Recipe& recipe, const net::Graph& graph, const TrainTrial& trial)
+      : RecipeNumerics(recipe, graph), trial_(trial) {}
+
+  // Evaluation calls these from several threads, and writes nothing here.
+  void begin_step(const net::Step& step) override {
+    if (step.phase == net::Phase::training) {
+      step_ = step.index;
+      training_ = true;
+    }
+    RecipeNumerics::begin_step(step);
+  }
+  void end_step(const net::Step& step) override {
+    RecipeNumerics::end_step(step);
+    if (step.phase == net::Phase::training) training_ = false;
+  }
+  void product(const net::Product& p) override {
+    if (training_ && trial_.before) trial_.before(p, step_);
+    RecipeNumerics::product(p);
+    if (training_ && trial_.after) trial_.after(p, step_);
+  }
+
+ private:
+  const TrainTrial& trial_;
+  std::int64_t step_ = 0;
+  bool training_ = false;
+};
+
+/// As inference uses the recipe: weights once, activation scales from calibration.
+net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
+                     const policies::Recipe& recipe, std::int64_t samples) {
+  policies::RecipeNumerics numerics(recipe, graph);
+  numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
+    std::vector<std::uint8_t> labels;
+    return std::vector<net::Tensor>{data.calibration_batch(first, count, labels)};
+  });
+  return net::evaluate(graph, data, net::Split::test, samples, numerics);
+}
+
+/// Keeps what weight gradients read.
+class Recorder final : public net::Numerics {
+ public:
+  void product(const net::Product& p) override {
+    if (p.kind == net::GemmKind::wgrad) {
+      const net::Tensor& source = *p.a.source;
+      LayerGradient& layer = layers[std::string(p.layer)];
+      // [outer, rows, inner, width]: the channels of all inner matrices of a row lie together.
+      layer.channels = p.a.stack.inner * p.a.stack.width;
+      layer.rows += source.size() / layer.channels;
+      layer.g.insert(layer.g.end(), source.data.begin(), source.data.end());
+    }
+    net::Numerics::product(p);
+  }
+
+  std::map<std::string, LayerGradient> layers;
+};
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+double number_of(const Json& value) { return value.is_number() ? value.get<double>() : NAN; }
+
+}  // namespace
+
+net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bool validation) {
+  if (train_samples < 0 || train_samples > data.train_count()) {
+    throw Error(fmt::format("{}: expected at most its {} training samples, not {}", data.name(),
+                            data.train_count(), train_samples));
+  }
+  const std::int64_t train = train_samples == 0 ? data.train_count() : train_samples;
+  return {data.name(),
+          std::make_shared<FirstSamples>(
+              data, net::SplitSizes{.train = train,
+                                    .validation = validation ? data.validation_count() : 0,
+                                    .calibration = std::min(train, data.calibration_count()),
+                                    .test = data.test_count()})};
+}
+
+TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole) {
+  const net::TrainOptions options = options_of(trial);
+  const policies::Recipe recipe = recipe_of(trial);
+  const net::Dataset data = restricted(whole, trial.train_samples, options.patience > 0);
+  net::Graph graph = net::build_net(trial.net, data);
+  net::initialize(graph, trial.seed);
+  Observed numerics(recipe, graph, trial);
+  numerics.require_trainable("recipe of a training trial");
+  const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics);
+  const net::Evaluation tested = test(graph, data, recipe, trial.eval_samples);
+  const bool text = data.kind() == net::DataKind::text;
+  return {.metric = text ? net::bits_per_character(tested.loss)
+                         : static_cast<double>(tested.correct) / static_cast<double>(tested.n),
+          .accuracy = !text,
+          .correct = tested.correct,
+          .n = tested.n,
+          .train_loss = epochs.empty() ? NAN : epochs.back().train_loss};
+}
+
+Json point_of(const TrainTrial& trial, const net::Dataset& data) {
+  Json options = Json::object();
+  for (const auto& [name, value] : net::described(options_of(trial))) options[name] = value;
+  return {{"net", trial.net},
+          {"data", data.name()},
+          {"samples", data.digest()},
+          {"seed", trial.seed},
+          {"train_samples", trial.train_samples},
+          {"eval_samples", trial.eval_samples},
+          {"options", options},
+          {"recipe", recipe_of(trial).json()}};
+}
+
+Json to_json(const TrainOutcome& outcome) {
+  return {{"metric", number(outcome.metric)},
+          {"accuracy", outcome.accuracy},
+          {"correct", outcome.correct},
+          {"n", outcome.n},
+          {"train_loss", number(outcome.train_loss)}};
+}
+
+TrainOutcome train_outcome(const Json& json) {
+  return {.metric = number_of(json.at("metric")),
+          .accuracy = json.at("accuracy"),
+          .correct = json.at("correct"),
+          .n = json.at("n"),
+          .train_loss = number_of(json.at("train_loss"))};
+}
+
+std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::Dataset& data,
+                                           std::int64_t batch, std::int64_t steps,
+                                           std::uint64_t seed) {
+  if (batch < 1 || batch > data.train_count() || steps < 1) {
+    throw Error(
+        fmt::format("gradients of {}: expected a batch of 1 to {} and at least one step, "
+                    "not {} and {}",
+                    graph.name, data.train_count(), batch, steps));
+  }
+  const FloatGuard guard;
+  const std::int64_t per_epoch = data.train_count() / batch;
+  Recorder numerics;
+  std::vector<std::int64_t> order;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const std::int64_t place = step % per_epoch;
+    if (place == 0) order = net::shuffled(data.train_count(), seed, step / per_epoch);
+    const auto first = order.begin() + place * batch;
+    std::vector<std::uint8_t> labels;
+    const net::Tensor x = data.train_batch({first, first + batch}, labels);
+    net::Tape tape = net::forward_training(graph, x, numerics, seed, step);
+    net::Tensor grad_output;
+    net::cross_entropy(tape.output, labels, &grad_output, 1);
+    net::backward(graph, std::move(tape), std::move(grad_output), numerics);
+  }
+  std::vector<LayerGradient> gradients;
+  for (const std::string& name : net::gemm_layer_names(graph)) {
+    LayerGradient& layer = numerics.layers[name];
+    layer.layer = name;
+    gradients.push_back(std::move(layer));
+  }
+  return gradients;
+}
+
+}  // namespace numemu::experiments

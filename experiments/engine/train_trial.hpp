@@ -1,0 +1,70 @@
+// One training run of an experiment: a network, a data set, a recipe and a seed to an accuracy.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
+#include "emu/net/numerics.hpp"
+#include "emu/net/train/options.hpp"
+
+namespace numemu::experiments {
+
+/// A product in a training step, as the network asked for it (operands unpruned and unquantized).
+/// After it ran `product.d` holds the result.
+using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
+
+struct TrainTrial {
+  std::string net;  ///< a reference network
+  nlohmann::ordered_json recipe =
+      nlohmann::ordered_json::object();  ///< its version and seed are filled in; {}: float32
+  std::uint64_t seed = 0;                ///< of weights, order, augmentation and the recipe's draws
+  net::TrainOptions options;             ///< epochs, batch, rates; its seed is replaced
+  std::int64_t train_samples = 0;        ///< the first ones of the training split; 0: all
+  std::int64_t eval_samples = 0;         ///< the first ones of the test split; 0: all
+  ProductObserver before, after;         ///< may be empty
+};
+
+/// Training that diverged has an accuracy too; what is not finite is NaN.
+struct TrainOutcome {
+  double metric = 0;  ///< top-1 in [0, 1], or bits per character
+  bool accuracy = true;
+  std::int64_t correct = 0, n = 0;  ///< of the targets evaluated
+  double train_loss = 0;            ///< mean of the last epoch
+};
+
+/// Trains from the initial weights of the seed and evaluates on the test split under the same
+/// recipe (weights masked and quantized as it says; gradients play no part there). Validation
+/// samples are read only where options.patience asks for them. Throws Error for an unknown network,
+/// a recipe that cannot train it or names another optimizer than the options, and for more samples
+/// than there are.
+TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
+
+/// The trial as the point of a Trial: everything but the observers, and the identity of the data.
+nlohmann::ordered_json point_of(const TrainTrial&, const net::Dataset&);
+nlohmann::ordered_json to_json(const TrainOutcome&);
+/// What to_json wrote.
+TrainOutcome train_outcome(const nlohmann::ordered_json&);
+
+/// The set with the first `train_samples` of its training split (0: all) and, where `validation` is
+/// false, no validation samples. Throws Error for more samples than there are.
+net::Dataset restricted(const net::Dataset&, std::int64_t train_samples, bool validation);
+
+/// Gradients of one layer with respect to its outputs: what wgrad reads as its left operand.
+struct LayerGradient {
+  std::string layer;
+  std::int64_t rows = 0, channels = 0;
+  std::vector<float> g;  ///< [rows, channels] row-major, rows running over steps, batch and space
+};
+
+/// The gradients of every layer that multiplies, in the order of forward, for `steps` batches of
+/// the training split in the order of shuffled(., seed, .), at the network's current weights and in
+/// float32; the network is left as it is. The loss is the mean over the batch.
+std::vector<LayerGradient> layer_gradients(const net::Graph&, const net::Dataset&,
+                                           std::int64_t batch, std::int64_t steps,
+                                           std::uint64_t seed);
+
+}  // namespace numemu::experiments

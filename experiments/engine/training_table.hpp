@@ -1,0 +1,48 @@
+// Methods of training compared over seeds: each run remembered, one table and one chart of them.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/train/options.hpp"
+#include "experiments/engine/chart.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/engine/train_trial.hpp"
+
+namespace numemu::experiments {
+
+struct TrainingMethod {
+  std::string name;  ///< in the table, in the chart and in the progress line; no part of the trial
+  nlohmann::ordered_json recipe = nlohmann::ordered_json::object();  ///< {}: float32
+};
+
+/// What all methods share. The same seed gives every method the same initial weights and the same
+/// batches, so that methods are compared seed by seed.
+struct TrainingPlan {
+  std::string net, data;
+  net::TrainOptions options;       ///< its seed is replaced by each of `seeds`
+  std::int64_t train_samples = 0;  ///< of the training split; 0: all
+  std::int64_t eval_samples = 0;   ///< of the test split; 0: all
+  std::vector<std::uint64_t> seeds;
+  std::vector<TrainingMethod> methods;  ///< the first is the one the others are compared with
+};
+
+struct TrainingTable {
+  std::vector<std::vector<TrainOutcome>> outcomes;  ///< [method][seed]
+  /// Per method: mean metric, mean difference to the first method with the paired t interval at
+  /// 95 % (one seed: none), and the metric of each seed; per cent and points, or bits per
+  /// character.
+  ResultTable table;
+  /// Bars of the mean difference of every other method to the first, with its paired interval.
+  Chart chart;
+};
+
+/// Runs every method with every seed as trials of `run` (run_trials), seed by seed within a method.
+/// `data` must be the set that `plan.data` names. Throws Error for no method, no seed, or what the
+/// training refuses.
+TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
+                           const TrainingPlan& plan);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,29 @@
+// Independent pieces of an experiment's work, each remembered once it is done.
+#pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/engine/experiment.hpp"
+
+namespace numemu::experiments {
+
+/// A piece of work whose result is a function of `point` alone (numerics version aside).
+struct Trial {
+  nlohmann::ordered_json point;  ///< an object: everything the result depends on
+  std::string label;             ///< for the progress line
+  std::function<nlohmann::ordered_json()> run;
+};
+
+/// The results in the order of the trials. Each is appended durably to `run.out`/trials.jsonl as
+/// {"key", "point", "result", "version"}; a killed run finds what is there and computes the rest,
+/// to the same bytes. Trials with equal points are run once. An experiment may call this several
+/// times: rows of other points stay in the file, in front. Numbers that are not finite come back as
+/// null. With Existing::fresh the first call of a run drops what is there. Throws Error for a
+/// damaged file, for rows of another numerics version (unless Existing::keep_old), and when another
+/// process is writing to it.
+std::vector<nlohmann::ordered_json> run_trials(const ExperimentRun& run,
+                                               const std::vector<Trial>& trials);
+
+}  // namespace numemu::experiments

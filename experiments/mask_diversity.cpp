@@ -1,0 +1,47 @@
+// Mask diversity: how many masks a pattern admits, which of them magnitudes give, and whether
+// accuracy follows (Hubara et al., NeurIPS 2021, arXiv 2102.08124).
+#include <list>
+
+#include "experiments/mask_diversity/parts.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+Conclusion run(const ExperimentRun& run) {
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  std::list<TrainedNet> trained;
+  std::vector<LabelledNet> nets;
+  for (const std::string& name : run.settings.list("nets")) {
+    trained.push_back(load_trained_net(name, data, run.folders));
+    nets.push_back({name, &trained.back().graph});
+  }
+  training_under_masks(run, data);  // refused before the long work, not after it
+  Conclusion conclusion;
+  run.say("counting masks");
+  add_counts(nets, conclusion);
+  add_censuses(run, nets, conclusion);
+  add_training(run, data, conclusion);
+  add_one_shot(run, data, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_mask_diversity;
+const Experiment experiment_mask_diversity = {
+    "mask-diversity",
+    "how many masks a sparsity pattern admits, which of them occur, and whether accuracy follows",
+    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "trained networks or files to prune"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+     {"blocks", "100000", "1000000", "10000000", "normal pieces of up to 64 elements per pattern"},
+     {"tiles", "1000", "100000", "1000000", "normal tiles of 16 x 16"},
+     {"images", "500", "2000", "10000", "test samples"},
+     {"resamples", "999", "9999", "9999", "of the bootstrap"},
+     {"trained", "0", "0", "5", "networks of each kind trained afresh, besides the shipped one"},
+     {"train_net", "mlp", "lenet", "lenet", "network trained under masks"},
+     {"train_samples", "2000", "10000", "0", "training samples, 0: all"},
+     {"epochs", "1", "4", "12", "of training"},
+     {"refresh", "2", "10", "40", "training steps that a mask serves"}},
+    run};
+
+}  // namespace numemu::experiments

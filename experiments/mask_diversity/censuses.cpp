@@ -1,0 +1,246 @@
+// Which masks magnitudes really give: entropy beside the logarithm of the count.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/entropy.hpp"
+#include "emu/stats/holm.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/mask_diversity/parts.hpp"
+#include "experiments/mask_diversity/patterns.hpp"
+#include "experiments/mask_diversity/pieces.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using policies::MaskFamily;
+
+/// Below it many masks were never seen and Shannon's entropy is out of reach; what collisions say
+/// bounds it from below.
+constexpr double kCovered = 0.95;
+
+double number_of(const Json& json, const char* key) {
+  return json[key].is_number() ? json[key].get<double>() : NAN;
+}
+
+struct Census {
+  const DiversityPattern* pattern = nullptr;
+  Json json;
+
+  double number(const char* key) const { return number_of(json, key); }
+  bool covered() const { return number("coverage") >= kCovered; }
+  /// The masks were not seen often enough, but their kinds were.
+  bool by_kinds() const {
+    return !covered() && json["kinds"].is_object() &&
+           number_of(json["kinds"], "coverage") >= kCovered;
+  }
+  bool known() const { return covered() || by_kinds(); }
+
+  /// In bits per piece, or what is known from below.
+  double entropy() const {
+    return by_kinds() ? number_of(json["kinds"], "entropy")
+                      : number(covered() ? "corrected" : "collision_low");
+  }
+  double low() const { return by_kinds() ? number_of(json["kinds"], "low") : number("low"); }
+  double high() const { return by_kinds() ? number_of(json["kinds"], "high") : number("high"); }
+  /// Of the test that all masks are equally likely.
+  double p() const { return by_kinds() ? number_of(json["kinds"], "p") : number("p"); }
+  double of_count() const { return entropy() / pattern->masks().log2; }
+};
+
+ResultTable table_of(const std::string& title, const std::vector<Census>& censuses) {
+  ResultTable table{title,
+                    {"pattern", "pieces", "masks seen", "expected if equally likely", "exact count",
+                     "entropy, bits", "log2 count", "ratio", "effective number", "bits per weight",
+                     "p, equally likely"},
+                    {}};
+  for (const Census& census : censuses) {
+    const auto pieces = census.json["pieces"].get<std::int64_t>();
+    const policies::MaskCount& masks = census.pattern->masks();
+    const char* least = census.known() ? "" : ">= ";
+    const double bits = census.entropy();
+    table.rows.push_back(
+        {census.pattern->name, fmt::format("{}", pieces),
+         fmt::format("{}", census.json["distinct"].get<std::int64_t>()),
+         fmt::format("{:.1f}", stats::expected_distinct(std::exp2(masks.log2), pieces)),
+         masks.decimal.size() <= 12 ? masks.decimal : fmt::format("10^{:.4f}", masks.log10),
+         fmt::format("{}{:.4f}", least, bits), fmt::format("{:.4f}", masks.log2),
+         fmt::format("{}{:.6f}", least, census.of_count()),
+         fmt::format("{}{:.6g}", least, std::exp2(bits)),
+         fmt::format("{}{:.4f}", least, bits / static_cast<double>(census.pattern->piece())),
+         std::isnan(census.p()) ? "-" : fmt::format("{:.3g}", census.p())});
+  }
+  return table;
+}
+
+ChartSeries series_of(const std::string& name, const std::vector<Census>& censuses) {
+  ChartSeries series{.name = name};
+  for (const Census& census : censuses) {
+    if (!census.known()) continue;
+    const auto piece = static_cast<double>(census.pattern->piece());
+    series.points.push_back({.name = census.pattern->name,
+                             .y = census.entropy() / piece,
+                             .low = census.low() / piece,
+                             .high = census.high() / piece});
+  }
+  return series;
+}
+
+/// A finding that Holm's procedure will judge by its p-value.
+struct Judged {
+  Finding finding;
+  double p = 1;
+};
+
+Finding entropy_finding(const Census& census, const std::string& of) {
+  return {fmt::format("entropy of a {} mask of {}, bits", census.pattern->name, of),
+          census.pattern->masks().log2,
+          census.entropy(),
+          census.low(),
+          census.high(),
+          ""};
+}
+
+/// Groups: every mask is equally likely under any exchangeable law without ties. Tiles: the ratio
+/// of entropies is what is asked, and that masks of a kind are equally likely is what is known.
+std::vector<Judged> normal_findings(const std::vector<Census>& censuses) {
+  std::vector<Judged> judged;
+  for (const Census& census : censuses) {
+    const MaskFamily family = census.pattern->family;
+    if (std::isnan(census.p())) continue;
+    if (family == MaskFamily::group)
+      judged.push_back({entropy_finding(census, "normal weights"), census.p()});
+    if (family != MaskFamily::transposable) continue;
+    const double log2 = census.pattern->masks().log2;
+    judged.push_back(
+        {{fmt::format("entropy / log2 count of {} masks of normal weights", census.pattern->name),
+          1, census.of_count(), census.low() / log2, census.high() / log2, ""},
+         census.p()});
+    const Json& kinds = census.json["kinds"];
+    if (census.covered() && kinds["within_p"].is_number() && kinds["distinct"] > 1) {
+      Judged within{entropy_finding(census, "normal weights"), number_of(kinds, "within_p")};
+      within.finding.what += " (masks that permutations map to each other equally likely)";
+      within.finding.predicted = number_of(kinds, "entropy");
+      judged.push_back(within);
+    }
+  }
+  return judged;
+}
+
+std::vector<Judged> weight_findings(const std::vector<Census>& censuses, const std::string& net) {
+  std::vector<Judged> judged;
+  for (const Census& census : censuses) {
+    if (census.pattern->family == MaskFamily::group && !std::isnan(census.p()))
+      judged.push_back({entropy_finding(census, "the weights of " + net), census.p()});
+  }
+  return judged;
+}
+
+void judge(const std::vector<Judged>& judged, Conclusion& conclusion) {
+  std::vector<double> p_values;
+  for (const Judged& one : judged) p_values.push_back(one.p);
+  const std::vector<bool> rejected = stats::holm(p_values);
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    Finding finding = judged[i].finding;
+    finding.verdict = rejected[i] ? "fails" : "holds";
+    conclusion.findings.push_back(finding);
+  }
+}
+
+std::vector<Census> of_normal(const ExperimentRun& run) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const std::int64_t blocks = run.settings.integer("blocks", 100, kMost),
+                     tiles = run.settings.integer("tiles", 100, kMost);
+  std::vector<Trial> trials;
+  std::vector<Census> censuses;
+  for (const DiversityPattern& pattern : half_density_patterns()) {
+    if (!pattern.structured()) continue;
+    constexpr std::int64_t kSmall = 64;
+    const std::int64_t pieces = pattern.piece() > kSmall ? tiles : blocks;
+    const std::uint64_t seed = run.seed;
+    trials.push_back(
+        {{{"part", "normal"}, {"mask", pattern.mask}, {"pieces", pieces}, {"seed", seed}},
+         fmt::format("{} of {} normal pieces", pattern.name, pieces),
+         [&pattern, pieces, seed] {
+           return to_json(normal_census(pattern, pieces, seed), pattern, true);
+         }});
+    censuses.push_back({&pattern, nullptr});
+  }
+  const std::vector<Json> results = run_trials(run, trials);
+  for (std::size_t i = 0; i < censuses.size(); ++i) censuses[i].json = results[i];
+  return censuses;
+}
+
+std::vector<Census> of_weights(const net::Graph& graph) {
+  std::vector<Census> censuses;
+  for (const DiversityPattern& pattern : half_density_patterns()) {
+    if (!pattern.structured()) continue;
+    policies::MaskCensus census(pattern.piece());
+    for (const std::string& layer : evenly_masked_layers(graph)) {
+      const std::vector<float> pieces = pieces_of(net::weight_of(graph, layer), pattern);
+      census.add(masks_of(pieces, pattern).data(),
+                 static_cast<std::int64_t>(pieces.size()) / pattern.piece());
+    }
+    if (census.pieces() > 0) censuses.push_back({&pattern, to_json(census, pattern, false)});
+  }
+  return censuses;
+}
+
+Chart chart_of(const std::vector<Census>& normal) {
+  ChartSeries count{.name = "log2 of the exact count", .points = {}, .predicted = true};
+  for (const Census& census : normal)
+    count.points.push_back(
+        {.name = census.pattern->name,
+         .y = census.pattern->masks().log2 / static_cast<double>(census.pattern->piece())});
+  return {.kind = Chart::Kind::bars,
+          .title = "Empirical mask diversity",
+          .caption =
+              "Entropy of the masks that magnitudes give (Miller-Madow), per weight, beside "
+              "the count. Density 50 %; T: transposable, seq: sequential. Patterns whose "
+              "masks were not seen often enough have no bar.",
+          .x = "pattern",
+          .y = "bits per weight",
+          .series = {count, series_of("independent normal weights", normal)}};
+}
+
+}  // namespace
+
+void add_censuses(const ExperimentRun& run, const std::vector<LabelledNet>& nets,
+                  Conclusion& conclusion) {
+  const std::vector<Census> normal = of_normal(run);
+  std::vector<Judged> judged = normal_findings(normal);
+  Chart chart = chart_of(normal);
+  conclusion.tables.push_back(
+      table_of("Masks of independent normal weights (4:8-T: entropy from that of kinds of masks, "
+               "see text; >=: "
+               "from collisions, where most masks were seen once)",
+               normal));
+  for (const LabelledNet& net : nets) {
+    const std::vector<Census> weights = of_weights(*net.graph);
+    conclusion.tables.push_back(
+        table_of(fmt::format("Masks of the trained weights of {}", net.label), weights));
+    chart.series.push_back(series_of("weights of " + net.label, weights));
+    const std::vector<Judged> more = weight_findings(weights, net.label);
+    judged.insert(judged.end(), more.begin(), more.end());
+  }
+  conclusion.charts.push_back(chart);
+  judge(judged, conclusion);
+  std::string ratios;
+  for (const Census& census : normal) {
+    if (census.pattern->family != MaskFamily::transposable) continue;
+    ratios += fmt::format("{}{} {}{:.6f}", ratios.empty() ? "" : ", ", census.pattern->name,
+                          census.known() ? "" : "at least ", census.of_count());
+  }
+  conclusion.sentences.push_back(
+      "Entropy of the exact transposable masks of independent normal weights, as a share of the "
+      "logarithm of their number: " +
+      ratios +
+      ". Masks that permuting rows and columns maps to each other are equally likely there, so "
+      "that "
+      "the entropy of 4:8-T follows from the shares of those kinds.");
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,141 @@
+// Networks trained with pruned gradients, in the update alone and in backward too.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/engine/training_table.hpp"
+#include "experiments/mvue/parts.hpp"
+#include "experiments/mvue/recipes.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments::mvue {
+namespace {
+
+struct Rule {
+  const char *name, *mask;
+  bool predicted;  ///< to be no worse than dense
+};
+constexpr Rule kRules[] = {{"greedy 1:2", "greedy(1:2)", false},
+                           {"greedy 2:4", "greedy(2:4)", false},
+                           {"random unbiased 1:2", "random-unbiased(1:2)", false},
+                           {"MVUE 1:2", "mvue(1:2)", true},
+                           {"MVUE 2:4", "mvue(2:4)", true},
+                           {"approximate MVUE 2:4", "mvue-approx(2:4)", true}};
+/// What counts as no worse: points of top-1, or bits per character.
+constexpr double kMargin = 1, kMarginBits = 0.02;
+
+struct Method {
+  std::string name;
+  Pruning pruning;
+  bool predicted;
+};
+
+/// Every rule in the update alone, then in both; then sparse weights, without and with it.
+std::vector<Method> methods() {
+  std::vector<Method> all;
+  for (const Rule& rule : kRules)
+    all.push_back({fmt::format("{}, update", rule.name), {"", rule.mask, ""}, rule.predicted});
+  for (const Rule& rule : kRules)
+    all.push_back({fmt::format("{}, backward + update", rule.name),
+                   {rule.mask, rule.mask, ""},
+                   rule.predicted});
+  const char* const weight = "transposable(2:4,refresh=40)";
+  all.push_back({"transposable 2:4 weights", {"", "", weight}, false});
+  all.push_back({"transposable 2:4 weights + MVUE 2:4, all products sparse",
+                 {"", "mvue(2:4)", weight},
+                 false});
+  return all;
+}
+
+TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
+                     const std::vector<Method>& compared) {
+  const Settings& settings = run.settings;
+  TrainingPlan plan;
+  plan.net = settings.text("net");
+  plan.data = settings.text("data");
+  plan.options.optimizer = settings.text("optimizer");
+  net::use_recommended_rates(plan.options, plan.net);
+  plan.options.epochs = settings.integer("epochs", 1, 10'000);
+  plan.options.batch = settings.integer("batch", 4, 100'000);
+  plan.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
+  plan.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  const std::int64_t seeds = settings.integer("seeds", 1, 1000);
+  for (std::int64_t s = 0; s < seeds; ++s)
+    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  const std::string output = net::gemm_layer_names(net::build_net(plan.net, data)).back();
+  plan.methods.push_back({"dense", nlohmann::ordered_json::object()});
+  for (const Method& method : compared)
+    plan.methods.push_back({method.name, recipe_of(method.pruning, output)});
+  return plan;
+}
+
+/// How much worse than dense, seed by seed: points, or bits per character.
+std::vector<double> losses(const std::vector<TrainOutcome>& dense,
+                           const std::vector<TrainOutcome>& pruned) {
+  std::vector<double> out;
+  for (std::size_t s = 0; s < dense.size(); ++s) {
+    const double difference = dense[s].metric - pruned[s].metric;
+    out.push_back(dense[s].accuracy ? 100 * difference : -difference);
+  }
+  return out;
+}
+
+/// No worse than dense: holds where the whole interval is within the margin, fails where none of it
+/// is.
+Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedInterval& loss) {
+  const double margin = accuracy ? kMargin : kMarginBits;
+  return {fmt::format("{} lost to dense by {} (at most {} predicted)",
+                      accuracy ? "points of top-1" : "bits per character", name, margin),
+          0,
+          loss.mean,
+          loss.low,
+          loss.high,
+          loss.high <= margin ? "holds"
+          : loss.low > margin ? "fails"
+                              : "undecided"};
+}
+
+/// The best and the worst of the methods with that ending.
+std::string sentence_on(const std::string& where, const std::vector<Method>& compared,
+                        const std::vector<stats::PairedInterval>& loss, const char* unit) {
+  std::vector<std::pair<double, std::string>> order;
+  for (std::size_t m = 0; m < compared.size(); ++m) {
+    if (compared[m].name.ends_with(", " + where))
+      order.emplace_back(loss[m].mean,
+                         compared[m].name.substr(0, compared[m].name.size() - where.size() - 2));
+  }
+  std::sort(order.begin(), order.end());
+  return fmt::format(
+      "Gradients pruned in {}: {} does best ({:+.2f} {} against dense), {} worst ({:+.2f}).", where,
+      order.front().second, -order.front().first, unit, order.back().second, -order.back().first);
+}
+
+}  // namespace
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const std::vector<Method> compared = methods();
+  TrainingTable training = run_training(run, data, plan_of(run, data, compared));
+  const bool accuracy = training.outcomes[0][0].accuracy;
+  std::vector<stats::PairedInterval> loss;
+  for (std::size_t m = 0; m < compared.size(); ++m) {
+    loss.push_back(stats::paired_interval(losses(training.outcomes[0], training.outcomes[m + 1])));
+    if (compared[m].predicted)
+      conclusion.findings.push_back(judged_loss(compared[m].name, accuracy, loss.back()));
+  }
+  const char* const unit = accuracy ? "points" : "bits, less is better,";
+  for (const char* where : {"update", "backward + update"})
+    conclusion.sentences.push_back(sentence_on(where, compared, loss, unit));
+  conclusion.sentences.push_back(
+      fmt::format("With transposable 2:4 weights, MVUE 2:4 gradients in the update make all three "
+                  "products of a layer sparse: {:+.2f} {} against dense, {:+.2f} for the weights "
+                  "alone.",
+                  -loss.back().mean, unit, -loss[loss.size() - 2].mean));
+  conclusion.tables.push_back(std::move(training.table));
+  conclusion.charts.push_back(std::move(training.chart));
+}
+
+}  // namespace numemu::experiments::mvue

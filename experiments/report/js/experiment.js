@@ -1,0 +1,94 @@
+// Fills the template of an experiment's chart: the layers that have data, titles, scales, colours, tooltips.
+function experimentFigure(spec, chart, width) {
+  "use strict";
+  // Titles become parts of expressions, where a line cannot break.
+  const words = (text) => text.replace(/[\u0000-\u001f\u2028\u2029]/g, " ");
+  const xTitle = words(chart.x), yTitle = words(chart.y);
+  const bars = chart.kind === "bars";
+  const COLOURS = ["--float", "--int", "--mixed", "--other", "--block", "--muted"];
+  const DASHES = [[6, 4], [2, 3], [8, 3, 2, 3]];  // of lines that take a colour for the second time
+  const FEW = 16;  // names that can stand beside their points
+  const ROW = 24, SMALL_ROW = 15;  // pixels of a category with one bar, and of each of several
+
+  const records = chart.records;
+  const names = chart.series.map((s) => s.name);
+  const interval = (d) => d.low !== null;
+  const line = (d) => chart.kind === "line" || d.predicted;
+  const dot = (d) => !line(d) || (!d.predicted && !d.dense);
+  const band = (d) => chart.kind === "line" && d.dense;
+  const named = records.filter((d) => !d.predicted && d.name);
+  const data = bars ? {
+    experiment_bars: chart.log_y ? [] : records,
+    experiment_values: chart.log_y ? records : [],
+    experiment_ends: records.filter(interval),
+  } : {
+    experiment_bands: records.filter((d) => interval(d) && band(d)),
+    experiment_lines: records.filter((d) => line(d) && !d.predicted),
+    experiment_rules: records.filter((d) => interval(d) && !band(d)),
+    experiment_dots: records.filter(dot),
+    experiment_laws: records.filter((d) => d.predicted),
+    experiment_labels: chart.kind === "points" && named.length <= FEW ? named : [],
+    experiment_hits: records,
+  };
+
+  // One legend for everything that tells series apart.
+  const drawnBefore = (i) => chart.series.filter((s, j) => j < i && s.predicted === chart.series[i].predicted &&
+    s.colour % COLOURS.length === chart.series[i].colour % COLOURS.length).length;
+  const colour = chart.series.map((s) => {
+    const own = "var(" + COLOURS[s.colour % COLOURS.length] + ")";
+    return s.predicted && !bars ? "color-mix(in srgb, " + own + " 45%, var(--ink))" : own;  // seen on what it predicts
+  });
+  const dash = chart.series.map((s, i) => s.predicted ? [5, 4] : drawnBefore(i) === 0 ? [1, 0] : DASHES[drawnBefore(i) % DASHES.length]);
+  const entry = 6 * Math.max(...names.map((name) => name.length)) + 40;  // pixels of the widest
+  const shape = chart.series.map((s) => (line(s) ? "stroke" : "circle"));
+  const legend = names.length === 1 ? null : { columns: Math.max(1, Math.floor((width - 60) / entry)),
+    ...(bars ? { symbolType: "square" } : chart.kind === "line" ? { symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 260 }
+      : { symbolStrokeWidth: 1.6, symbolSize: 100 }) };
+  const bySeries = (range) => ({ title: null, sort: null, legend, scale: { domain: names, range } });
+
+  // Labels of a logarithmic axis: by its length at powers of ten, at 1, 2 and 5, or at every tick.
+  const logAxis = (fields) => {
+    const numbers = records.flatMap((d) => fields.map((field) => d[field])).filter((x) => x !== null);
+    const length = Math.max(...numbers) / Math.min(...numbers);
+    const digits = length > 100 ? "1" : length > 5 ? "125" : "123456789";
+    return { labelOverlap: true, labelExpr: "indexof('" + digits + "', substring(format(datum.value, '.0e'), 0, 1)) < 0 ? '' : " +
+      "datum.value >= 1e5 || datum.value < 1e-3 ? format(datum.value, '~e') : format(datum.value, '~g')" };
+  };
+  const axis = (title, log, fields, linear) => ({
+    title: title || null,
+    scale: log ? { type: "log", nice: false, padding: 8 } : { nice: true, ...linear },
+    axis: log ? logAxis(fields) : { labelOverlap: true },
+  });
+  const value = axis(yTitle, chart.log_y, ["y", "low", "high"], { zero: bars });
+  const place = axis(xTitle, chart.log_x, ["x"], { zero: false, padding: chart.kind === "points" ? 8 : 0 });
+  const category = { title: xTitle || null, sort: null, scale: { paddingInner: 0.3 }, axis: { labelLimit: Math.max(160, width / 2) } };
+  const tooltip = [
+    { field: "series", title: "series" }, { field: "name", title: bars ? xTitle || "for" : "name" },
+    { field: "x", type: "quantitative", format: ".4~g", title: xTitle || "x" },
+    { field: "y", type: "quantitative", format: ".4~g", title: yTitle || "y" },
+    { field: "low", type: "quantitative", format: ".4~g", title: "95 % from" },
+    { field: "high", type: "quantitative", format: ".4~g", title: "95 % to" },
+  ].filter((item) => records.some((d) => d[item.field] !== null && d[item.field] !== "") &&
+    (item.field !== "series" || names.length > 1));
+
+  spec.description = chart.title;
+  spec.datasets = data;
+  spec.layer = spec.layer.filter((layer) => (data[layer.data.name] || []).length > 0);
+  for (const layer of spec.layer) {
+    const encoding = layer.encoding;
+    Object.assign(encoding.x, bars ? value : place);
+    Object.assign(encoding.y, bars ? category : value);
+    if (encoding.yOffset) encoding.yOffset.scale = { domain: names, paddingInner: 0.12 };
+    if (encoding.color) Object.assign(encoding.color, bySeries(colour));
+    if (encoding.shape && chart.kind === "points") Object.assign(encoding.shape, bySeries(shape));
+    else delete encoding.shape;
+    if (encoding.strokeDash) Object.assign(encoding.strokeDash, bySeries(dash));
+    if (encoding.opacity) Object.assign(encoding.opacity, bySeries(chart.series.map((s) => (s.predicted ? 0.45 : 1))));
+    if (bars || layer.data.name === "experiment_hits") encoding.tooltip = tooltip;
+  }
+  if (bars) {
+    const categories = new Set(records.map((d) => d.name)).size;
+    spec.height = Math.max(60, categories * (names.length === 1 ? ROW : SMALL_ROW * names.length + 8));
+  }
+  return spec;
+}

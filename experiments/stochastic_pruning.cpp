@@ -1,0 +1,85 @@
+// Stochastic pruning of gradients: predicted against measured sparsity, and what it costs training.
+#include <charconv>
+
+#include "experiments/engine/experiment.hpp"
+#include "experiments/stochastic_pruning/parts.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+namespace stochastic_pruning {
+
+std::vector<double> shares_of(const Settings& settings, const std::string& key) {
+  std::vector<double> shares;
+  for (const std::string& text : settings.list(key)) {
+    double share = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, share);
+    if (error != std::errc() || stop != end || !(share > 0 && share < 1))
+      throw Error("--set: " + key + ": expected numbers between 0 and 1, not '" + text + "'");
+    shares.push_back(share);
+  }
+  if (shares.empty()) throw Error("--set: " + key + ": expected at least one number");
+  return shares;
+}
+
+TrainTrial training_of(const ExperimentRun& run, const std::string& net, std::uint64_t seed) {
+  TrainTrial trial;
+  trial.net = net;
+  trial.seed = seed;
+  trial.options.optimizer = run.settings.text("optimizer");
+  net::use_recommended_rates(trial.options, net);
+  trial.options.epochs = run.settings.integer("epochs", 1, 10'000);
+  trial.options.batch = run.settings.integer("batch", 1, 100'000);
+  trial.train_samples = run.settings.integer("train_samples", 0, 1'000'000'000);
+  trial.eval_samples = run.settings.integer("eval_samples", 0, 1'000'000'000);
+  return trial;
+}
+
+}  // namespace stochastic_pruning
+
+namespace {
+
+Conclusion run(const ExperimentRun& run) {
+  const std::string& law = run.settings.text("plan_law");
+  if (law != "normal" && law != "lognormal")
+    throw Error("--set: plan_law: expected normal or lognormal, not '" + law + "'");
+  Conclusion conclusion;
+  using namespace stochastic_pruning;
+  run.say("samples of known laws");
+  add_synthetic(run, conclusion);
+  run.say("loading " + run.settings.text("data"));
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  for (const std::string& net : run.settings.list("nets")) {
+    run.say(net + ": gradients in training");
+    const std::vector<ObservedLayer> layers = add_gradients(run, net, data, conclusion);
+    run.say(net + ": accuracy against sparsity");
+    add_accuracy(run, net, data, layers, conclusion);
+  }
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_stochastic_pruning;
+const Experiment experiment_stochastic_pruning = {
+    "stochastic-pruning",
+    "gradients pruned below a threshold without bias: sparsity predicted and reached, and its cost",
+    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+     {"shares", "0.9", "0.5,0.7,0.9,0.95,0.99", "0.5,0.7,0.8,0.9,0.95,0.99,0.995",
+      "p: share of the non-zero elements below the threshold"},
+     {"share", "0.9", "0.9", "0.9",
+      "p of the gradients looked at layer by layer, and of the plans that share it between layers"},
+     {"plan_law", "lognormal", "lognormal", "lognormal", "law that plans are made under"},
+     {"history", "4", "4", "4", "thresholds whose mean is the next one"},
+     {"observations", "3", "8", "16", "steps whose gradients are looked at"},
+     {"samples", "200000", "2000000", "4000000", "numbers of each known law"},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
+     {"epochs", "1", "3", "6", "epochs of training"},
+     {"batch", "128", "128", "128", "images of a step"},
+     {"train_samples", "2048", "8192", "0", "training images; 0: all"},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+    run};
+
+}  // namespace numemu::experiments

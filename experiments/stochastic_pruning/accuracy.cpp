@@ -1,0 +1,366 @@
+// Accuracy against the sparsity that gradients reach in training.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "emu/stats/paired.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/stochastic_pruning/parts.hpp"
+#include "experiments/stochastic_pruning/pruned.hpp"
+#include "policies/prune/threshold_history.hpp"
+
+namespace numemu::experiments::stochastic_pruning {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using policies::MaskPolicy;
+using policies::Pruning;
+
+const char* const kShared = "shared by layers";
+/// Distance of the zeros reached from those planned under laws of one moment in training.
+constexpr double kPlanHolds = 0.05;
+
+/// One way to train; masks are those of the role gradient.
+struct Method {
+  std::string name, series;
+  std::string mask;                           ///< of every layer; "" none
+  std::map<std::string, std::string> layers;  ///< instead of it
+  double share = 0;                           ///< 0: not one of the sweep over p
+
+  const std::string& mask_of(const std::string& layer) const {
+    const auto found = layers.find(layer);
+    return found == layers.end() ? mask : found->second;
+  }
+};
+
+Json role(const std::string& mask) {
+  const Json text = mask.empty() ? Json(nullptr) : Json(mask);
+  return {{"gradient", {{"format", nullptr}, {"mask", text}}}};
+}
+
+Json recipe_of(const Method& method) {
+  Json recipe = Json::object();
+  if (!method.mask.empty()) recipe["roles"] = role(method.mask);
+  for (const auto& [layer, mask] : method.layers)
+    recipe["layers"].push_back({{"match", layer}, {"roles", role(mask)}});
+  return recipe;
+}
+
+/// Share of zeros in what weight gradients read, by elements and by their products' MACs.
+/// Thresholds are those of the run; the draws are others.
+class Reached {
+ public:
+  Reached(const Method& method, std::uint64_t seed) : method_(method), seed_(seed) {}
+
+  void see(const net::Product& product, std::int64_t step) {
+    constexpr std::int64_t kEvery = 4;  // steps between two that are counted
+    if (product.kind != net::GemmKind::wgrad) return;
+    const std::string layer(product.layer);
+    const std::vector<float>& g = product.a.source->data;
+    const auto n = static_cast<std::int64_t>(g.size());
+    const std::string& text = method_.mask_of(layer);
+    double threshold = 0;
+    Pruning pruning = Pruning::stochastic;
+    if (!text.empty()) {
+      const MaskPolicy policy = policies::parse_mask(text);
+      pruning = policy.rule->unbiased ? Pruning::stochastic : Pruning::hard;
+      if (!policy.propagated) threshold = threshold_of(policy, layer, g);
+      if (step < policy.history) return;
+    }
+    if (step % kEvery != 0) return;
+    const RandomSource random{seed_, Stream::mask, static_cast<std::uint32_t>(step), 1};
+    const PrunedTensor t = prune_and_measure(pruning, g.data(), n, threshold, random);
+    const double macs = static_cast<double>(product.m * product.n) *
+                        static_cast<double>(product.k * product.a.stack.count());
+    zeros_ += static_cast<double>(t.zeros);
+    elements_ += static_cast<double>(n);
+    idle_macs_ += macs * t.zero_share();
+    macs_ += macs;
+  }
+
+  Json json() const {
+    return {{"zeros", elements_ > 0 ? zeros_ / elements_ : 0},
+            {"idle_macs", macs_ > 0 ? idle_macs_ / macs_ : 0}};
+  }
+
+ private:
+  double threshold_of(const MaskPolicy& policy, const std::string& layer,
+                      const std::vector<float>& g) {
+    const double own = policy.rule->threshold(policy, g.data(), std::ssize(g));
+    if (policy.history == 0) return own;
+    policies::ThresholdHistory& history = histories_[layer];
+    const double predicted = history.prediction(policy.history).value_or(0);
+    history.push(own, policy.history);
+    return predicted;
+  }
+
+  const Method& method_;
+  std::uint64_t seed_;
+  std::map<std::string, policies::ThresholdHistory> histories_;
+  double zeros_ = 0, elements_ = 0, idle_macs_ = 0, macs_ = 0;
+};
+
+Json train(TrainTrial trial, const net::Dataset& data, const Method& method) {
+  Reached reached(method, trial.seed);
+  trial.before = [&](const net::Product& product, std::int64_t step) {
+    reached.see(product, step);
+  };
+  Json result = {{"outcome", to_json(run_train_trial(trial, data))}};
+  result["reached"] = reached.json();
+  return result;
+}
+
+/// The masks of a plan: each layer's share of non-zeros below its threshold.
+std::map<std::string, std::string> masks_of(const std::vector<ObservedLayer>& layers,
+                                            const std::vector<double>& thresholds,
+                                            std::int64_t history) {
+  std::map<std::string, std::string> masks;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const policies::MagnitudeLaw& law = layers[l].magnitudes.law;
+    const double share = effect(Pruning::stochastic, law, thresholds[l]).below;
+    constexpr double kLeast = 1e-4;
+    masks[layers[l].layer] =
+        share < kLeast
+            ? ""
+            : fmt::format("stochastic({:.4f},law={},history={})", std::min(share, 1 - kLeast),
+                          law.law == policies::Law::normal ? "normal" : "lognormal", history);
+  }
+  return masks;
+}
+
+std::vector<policies::LayerMagnitudes> magnitudes_of(const std::vector<ObservedLayer>& layers) {
+  std::vector<policies::LayerMagnitudes> magnitudes;
+  for (const ObservedLayer& layer : layers) magnitudes.push_back(layer.magnitudes);
+  return magnitudes;
+}
+
+std::vector<double> equal_shares(const std::vector<policies::LayerMagnitudes>& layers,
+                                 double share) {
+  std::vector<double> thresholds;
+  for (const policies::LayerMagnitudes& layer : layers)
+    thresholds.push_back(threshold_below(layer.law, share));
+  return thresholds;
+}
+
+/// What every plan shares between the layers: the zeros that the same p in each of them leaves.
+double planned_zeros(const std::vector<ObservedLayer>& layers, double share) {
+  const std::vector<policies::LayerMagnitudes> magnitudes = magnitudes_of(layers);
+  return total_effect(Pruning::stochastic, magnitudes, equal_shares(magnitudes, share)).zeros;
+}
+
+std::vector<Method> methods_of(const ExperimentRun& run, const std::vector<ObservedLayer>& layers) {
+  const std::int64_t history = run.settings.integer("history", 1, 1000);
+  std::vector<Method> methods = {{"dense", "dense", "", {}, 0}};
+  const std::vector<double> shares = shares_of(run.settings, "shares");
+  for (const char* const rule : {"stochastic", "hard"}) {
+    for (const double share : shares) {
+      const std::string mask = fmt::format("{}({},history={})", rule, share, history);
+      methods.push_back({mask, rule, mask, {}, share});
+    }
+  }
+  const double share = run.settings.number("share", 0.01, 0.999);
+  const std::string input = fmt::format("stochastic({},history={},at=input)", share, history);
+  methods.push_back({input, "stochastic, of what dgrad gives", input, {}, 0});
+
+  std::vector<policies::LayerMagnitudes> magnitudes = magnitudes_of(layers), relative = magnitudes;
+  for (policies::LayerMagnitudes& layer : relative) layer.weight = 1 / second_moment(layer.law);
+  const double zeros = planned_zeros(layers, share);
+  const auto plan = [&](const std::string& name, const std::vector<double>& thresholds) {
+    methods.push_back({fmt::format("{}, {:.0f} % zeros", name, 100 * zeros), kShared, "",
+                       masks_of(layers, thresholds, history), 0});
+  };
+  plan("equal p", equal_shares(magnitudes, share));
+  plan("equal cosine", thresholds_of_equal_cosine(Pruning::stochastic, magnitudes, zeros));
+  plan("least relative error", thresholds_of_least_error(Pruning::stochastic, relative, zeros));
+  plan("one threshold", thresholds_of_least_error(Pruning::stochastic, magnitudes, zeros));
+  return methods;
+}
+
+/// One method over the seeds.
+struct Row {
+  const Method* method = nullptr;
+  std::vector<double> top1;  ///< per cent
+  std::vector<double> zeros_of;
+  double zeros = 0, idle = 0;
+  stats::PairedInterval difference;  ///< to dense
+};
+
+Finding paired_finding(std::string what, const stats::PairedInterval& d, double holds_above,
+                       double fails_below) {
+  const char* const verdict = d.low > holds_above    ? "holds"
+                              : d.high < fails_below ? "fails"
+                                                     : "undecided";
+  return {std::move(what), 0, d.mean, d.low, d.high, verdict};
+}
+
+/// Without bias little is lost (specs/sparsity.md (e)); with bias more is.
+void judge(const std::string& net, const std::vector<Row>& rows, Conclusion& conclusion) {
+  constexpr double kSmallLoss = 0.5;  // points
+  for (const Row& row : rows) {
+    if (row.method->series != "stochastic" || row.difference.n < 2) continue;
+    conclusion.findings.push_back(paired_finding(
+        fmt::format("{}: {} loses less than {} points to dense", net, row.method->name, kSmallLoss),
+        row.difference, -kSmallLoss, -kSmallLoss));
+    for (const Row& hard : rows) {
+      if (hard.method->series != "hard" || hard.method->share != row.method->share) continue;
+      conclusion.findings.push_back(paired_finding(
+          fmt::format("{}: {} gains on {}", net, row.method->name, hard.method->name),
+          stats::paired_interval(row.top1, hard.top1), 0, 0));
+    }
+  }
+}
+
+/// Plans reach the zeros they were made for; whether they gain on equal p is the question.
+void judge_plans(const std::string& net, double planned, const std::vector<Row>& rows,
+                 Conclusion& conclusion) {
+  const Row* equal = nullptr;
+  for (const Row& row : rows) {
+    if (row.method->series != kShared) continue;
+    if (equal == nullptr) equal = &row;
+    const stats::PairedInterval reached = stats::paired_interval(row.zeros_of);
+    const std::string what = fmt::format("{}: zeros reached with {}", net, row.method->name);
+    const double away = std::fabs(reached.mean - planned);
+    conclusion.findings.push_back(
+        {what, planned, reached.mean, reached.low, reached.high,
+         away <= kPlanHolds ? "holds"
+         : reached.low > planned + kPlanHolds || reached.high < planned - kPlanHolds
+             ? "fails"
+             : "undecided"});
+    if (&row == equal || row.difference.n < 2) continue;
+    conclusion.findings.push_back(paired_finding(
+        fmt::format("{}: {} gains on {}", net, row.method->name, equal->method->name),
+        stats::paired_interval(row.top1, equal->top1), 0, 0));
+  }
+}
+
+std::string interval_text(const stats::PairedInterval& d) {
+  return d.n < 2 ? "-" : fmt::format("[{:+.2f}, {:+.2f}]", d.low, d.high);
+}
+
+ResultTable table_of(const TrainTrial& trial, const std::string& data,
+                     const std::vector<Row>& rows) {
+  ResultTable table{fmt::format("{} on {}, {}, {} seeds: gradients pruned for dgrad and wgrad",
+                                trial.net, data, trial.options.optimizer, rows[0].top1.size()),
+                    {"method", "zeros, %", "idle wgrad MACs, %", "top-1, %", "difference, points",
+                     "95 % interval"},
+                    {}};
+  for (const Row& row : rows) {
+    table.rows.push_back({row.method->name, fmt::format("{:.1f}", 100 * row.zeros),
+                          fmt::format("{:.1f}", 100 * row.idle),
+                          fmt::format("{:.2f}", stats::paired_interval(row.top1).mean),
+                          fmt::format("{:+.2f}", row.difference.mean),
+                          interval_text(row.difference)});
+  }
+  return table;
+}
+
+/// What each layer was asked for by the plans.
+ResultTable plan_table(const std::string& net, const std::vector<Method>& methods,
+                       const std::vector<ObservedLayer>& layers) {
+  ResultTable table{
+      fmt::format("{}: share of the non-zero elements below each layer's threshold", net),
+      {"layer"},
+      {}};
+  for (const ObservedLayer& layer : layers) table.rows.push_back({layer.layer});
+  for (const Method& method : methods) {
+    if (method.layers.empty()) continue;
+    table.header.push_back(method.name);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const std::string& mask = method.layers.at(layers[l].layer);
+      table.rows[l].push_back(
+          mask.empty() ? "dense" : fmt::format("{:.4f}", policies::parse_mask(mask).share));
+    }
+  }
+  return table;
+}
+
+Chart chart_of(const std::string& net, const std::string& data, const std::vector<Row>& rows) {
+  Chart chart;
+  chart.title = fmt::format("Accuracy of {} on {} against gradient sparsity", net, data);
+  chart.caption = fmt::format(
+      "Difference of top-1 to dense training over {} seeds, with its 95 % interval by Student's t "
+      "law paired by seed, against the share of zeros in what weight gradients read. Thresholds by "
+      "the normal law, predicted from earlier steps; everything else float32.",
+      rows[0].top1.size());
+  chart.x = "zeros, %";
+  chart.y = "top-1 difference to dense, points";
+  for (const char* const series :
+       {"dense", "stochastic", "hard", "stochastic, of what dgrad gives", "shared by layers"}) {
+    ChartSeries drawn{series, {}, false};
+    for (const Row& row : rows) {
+      if (row.method->series != series) continue;
+      const bool apart = row.difference.n > 1 && row.method->series != "dense";
+      drawn.points.push_back({.x = 100 * row.zeros,
+                              .name = row.method->name,
+                              .y = row.difference.mean,
+                              .low = apart ? row.difference.low : NAN,
+                              .high = apart ? row.difference.high : NAN});
+    }
+    std::sort(drawn.points.begin(), drawn.points.end(),
+              [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+    chart.series.push_back(std::move(drawn));
+  }
+  return chart;
+}
+
+void describe(const std::string& net, const std::vector<Row>& rows, Conclusion& conclusion) {
+  for (const char* const series : {"stochastic", "hard"}) {
+    const Row* sparsest = nullptr;
+    for (const Row& row : rows) {
+      if (row.method->series == series && (sparsest == nullptr || row.zeros > sparsest->zeros))
+        sparsest = &row;
+    }
+    if (sparsest == nullptr) continue;
+    conclusion.sentences.push_back(fmt::format(
+        "{}: {} leaves {:.0f} % of the gradient zero (dense: {:.0f} %) at {:+.2f} points of top-1 "
+        "{}.",
+        net, sparsest->method->name, 100 * sparsest->zeros, 100 * rows[0].zeros,
+        sparsest->difference.mean, interval_text(sparsest->difference)));
+  }
+}
+
+}  // namespace
+
+void add_accuracy(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
+                  const std::vector<ObservedLayer>& layers, Conclusion& conclusion) {
+  const std::int64_t seeds = run.settings.integer("seeds", 1, 100);
+  const std::vector<Method> methods = methods_of(run, layers);
+  std::vector<Trial> trials;
+  for (const Method& method : methods) {
+    for (std::int64_t s = 0; s < seeds; ++s) {
+      TrainTrial trial = training_of(run, net, run.seed + static_cast<std::uint64_t>(s));
+      trial.recipe = recipe_of(method);
+      Json point = point_of(trial, data);
+      point["counted"] = "zeros";
+      trials.push_back({point, fmt::format("{}: {}, seed {}", net, method.name, trial.seed),
+                        [trial, &data, &method] { return train(trial, data, method); }});
+    }
+  }
+  const std::vector<Json> results = run_trials(run, trials);
+  std::vector<Row> rows;
+  for (std::size_t m = 0; m < methods.size(); ++m) {
+    Row row;
+    row.method = &methods[m];
+    for (std::int64_t s = 0; s < seeds; ++s) {
+      const Json& result = results[m * static_cast<std::size_t>(seeds) + s];
+      row.top1.push_back(100 * train_outcome(result.at("outcome")).metric);
+      row.zeros_of.push_back(result.at("reached").at("zeros"));
+      row.idle += result.at("reached").at("idle_macs").get<double>() / static_cast<double>(seeds);
+    }
+    row.zeros = stats::paired_interval(row.zeros_of).mean;
+    row.difference = stats::paired_interval(row.top1, rows.empty() ? row.top1 : rows.front().top1);
+    rows.push_back(std::move(row));
+  }
+  judge(net, rows, conclusion);
+  judge_plans(net, planned_zeros(layers, run.settings.number("share", 0.01, 0.999)), rows,
+              conclusion);
+  conclusion.tables.push_back(
+      table_of(training_of(run, net, run.seed), run.settings.text("data"), rows));
+  conclusion.tables.push_back(plan_table(net, methods, layers));
+  conclusion.charts.push_back(chart_of(net, run.settings.text("data"), rows));
+  describe(net, rows, conclusion);
+}
+
+}  // namespace numemu::experiments::stochastic_pruning

@@ -1,0 +1,43 @@
+// What pruning below a threshold did to a tensor, beside what its elements make of it on average.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "experiments/engine/experiment.hpp"
+#include "policies/prune/threshold_law.hpp"
+
+namespace numemu::experiments::stochastic_pruning {
+
+/// A number and its standard error.
+struct Estimate {
+  double value = 0, error = 0;
+};
+
+/// Sums over one tensor. "expected": given the elements, over the draws of the pruning alone.
+struct PrunedTensor {
+  std::int64_t n = 0, below = 0, zeros = 0;
+  double squares = 0, pruned_squares = 0, products = 0, error = 0;
+  Estimate expected_zeros, expected_error;  ///< counts and sums of squares, with deviations
+
+  double zero_share() const { return static_cast<double>(zeros) / static_cast<double>(n); }
+  double relative_error() const { return squares > 0 ? error / squares : 0; }
+  double cosine() const {
+    return pruned_squares > 0 ? products / std::sqrt(squares * pruned_squares) : 1;
+  }
+};
+
+PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::int64_t n,
+                               double threshold, const RandomSource& random);
+
+/// Standard errors that a measurement may be away from a prediction that is exact.
+inline constexpr double kErrors = 4;
+/// Distance of zero shares on real gradients that a law is trusted with (specs/quantization.md).
+inline constexpr double kLawHolds = 0.02;
+
+/// A prediction that is exact: holds within kErrors standard errors, else fails.
+Finding exact_finding(std::string what, double predicted, const Estimate& measured);
+/// A prediction by a model: holds within `slack`, fails beyond it by kErrors standard errors.
+Finding model_finding(std::string what, double predicted, const Estimate& measured, double slack);
+
+}  // namespace numemu::experiments::stochastic_pruning

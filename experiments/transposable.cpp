@@ -1,0 +1,35 @@
+// Transposable N:M masks: what they cost beside other patterns of the same density, in magnitude,
+// layer outputs and accuracy, and what repairs them (Hubara et al., NeurIPS 2021,
+// arXiv 2102.08124).
+#include "experiments/transposable/parts.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+Conclusion run(const ExperimentRun& run) {
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  Conclusion conclusion;
+  add_losses(run, conclusion);
+  add_networks(run, data, conclusion);
+  add_conversion(run, data, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_transposable;
+const Experiment experiment_transposable = {
+    "transposable",
+    "what transposable N:M masks cost beside other patterns of density 50 %, and what repairs them",
+    {{"nets", "lenet", "mlp,lenet", "mlp,lenet", "trained networks or files to prune"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+     {"blocks", "10000", "200000", "2000000", "normal blocks of 8 x 8"},
+     {"placed", "100000", "1000000", "10000000", "groups with zeros placed at random"},
+     {"patterns", "unstructured,4:8,2:4,4:8-T,2:4-T", "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T",
+      "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T", "patterns that networks are pruned to"},
+     {"images", "500", "5000", "10000", "test samples"},
+     {"trained", "0", "0", "5", "networks of each kind trained afresh, besides the shipped one"},
+     {"epochs", "1", "4", "12", "of training those"}},
+    run};
+
+}  // namespace numemu::experiments

@@ -1,0 +1,250 @@
+// How many groups of an unstructured sparse tensor break N:M: placed at random, and of trained
+// layers as they are and with their channels permuted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/ops/elementwise.hpp"
+#include "emu/stats/pairwise.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/transposable/closed_forms.hpp"
+#include "experiments/transposable/judge.hpp"
+#include "experiments/transposable/layers.hpp"
+#include "experiments/transposable/parts.hpp"
+#include "formats/digest.hpp"
+#include "policies/mask_rule.hpp"
+#include "policies/prune/unstructured.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Shape {
+  int kept, group;
+};
+constexpr Shape kShapes[] = {{2, 4}, {4, 8}};
+constexpr double kZeros[] = {0.5, 0.6, 0.7, 0.8, 0.9};
+// Of shares of groups and of elements, in either direction.
+constexpr double kShareHolds = 0.005;
+
+struct Estimate {
+  double value = 0, error = 0;
+};
+
+/// Mean of independent values and its standard error.
+Estimate mean_of(const std::vector<double>& values) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const auto at = [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; };
+  const double mean = stats::pairwise_sum(n, at) / static_cast<double>(n);
+  const double squares =
+      stats::pairwise_sum(n, [&](std::int64_t i) { return (at(i) - mean) * (at(i) - mean); });
+  return {mean, n > 1 ? std::sqrt(squares / static_cast<double>(n) / static_cast<double>(n - 1))
+                      : HUGE_VAL};
+}
+
+/// Violations and extra pruning, as one value for each independent part of a tensor.
+struct Counts {
+  std::vector<double> broken, extra;
+
+  void add(Shape shape, int nonzero) {
+    broken.push_back(nonzero > shape.kept);
+    extra.push_back(double(std::max(0, nonzero - shape.kept)) / shape.group);
+  }
+};
+
+Json to_json(const Counts& counts) {
+  const Estimate broken = mean_of(counts.broken), extra = mean_of(counts.extra);
+  return {{"broken", broken.value},
+          {"broken_error", broken.error},
+          {"extra", extra.value},
+          {"extra_error", extra.error}};
+}
+
+/// Groups whose elements are zero independently.
+Json placed_at_random(Shape shape, double zeros, std::int64_t groups, std::uint64_t seed) {
+  const RandomSource random{.seed = seed,
+                            .stream = Stream::probe,
+                            .tensor = tensor_word("transposable/placement"),
+                            .draw = 0};
+  Counts counts;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    int nonzero = 0;
+    for (int i = 0; i < shape.group; ++i)
+      nonzero += random.uniform(static_cast<std::uint64_t>(g * shape.group + i)) >= zeros;
+    counts.add(shape, nonzero);
+  }
+  return to_json(counts);
+}
+
+/// 0 .. n - 1 in an order drawn by Fisher and Yates.
+std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed) {
+  const RandomSource random{.seed = seed,
+                            .stream = Stream::probe,
+                            .tensor = tensor_word("transposable/channels"),
+                            .draw = 0};
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::int64_t i = n - 1; i > 0; --i) {
+    const auto j = static_cast<std::int64_t>(random.uniform(static_cast<std::uint64_t>(i)) *
+                                             static_cast<double>(i + 1));
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(j)]);
+  }
+  return order;
+}
+
+/// A weight [out, taps, in] pruned to a share of zeros, its groups along channels in this order.
+/// All groups of the same channels stand or fall together, so these are the independent parts.
+Json converted(const net::Tensor& weight, Shape shape, double zeros,
+               const std::vector<std::int64_t>& order) {
+  const std::int64_t n = weight.size(), in = weight.dim(-1), lines = n / in;
+  std::vector<std::uint8_t> keep(static_cast<std::size_t>(n));
+  policies::keep_share(1 - zeros, {.x = weight.data.data(), .keep = keep.data(), .count = n});
+  Counts parts;
+  for (std::int64_t first = 0; first < in; first += shape.group) {
+    Counts of_channels;
+    for (std::int64_t line = 0; line < lines; ++line) {
+      int nonzero = 0;
+      for (std::int64_t i = first; i < first + shape.group; ++i)
+        nonzero += keep[static_cast<std::size_t>(line * in + order[static_cast<std::size_t>(i)])];
+      of_channels.add(shape, nonzero);
+    }
+    parts.broken.push_back(mean_of(of_channels.broken).value);
+    parts.extra.push_back(mean_of(of_channels.extra).value);
+  }
+  return to_json(parts);
+}
+
+struct Series {
+  std::string name;
+  std::vector<Json> results;  ///< by shape, then by share of zeros
+};
+
+void report(const std::vector<Series>& all, Conclusion& conclusion) {
+  ResultTable table{
+      "Unstructured sparse to N:M: share of groups with more than N, and of all "
+      "elements that go besides",
+      {"pattern", "zeros", "where", "groups broken", "predicted", "extra pruned", "predicted"},
+      {}};
+  Judged placed, trained;
+  for (const Series& series : all) {
+    std::size_t at = 0;
+    const bool random = &series == all.data();
+    for (const Shape shape : kShapes)
+      for (const double zeros : kZeros) {
+        const Json& row = series.results[at++];
+        const double broken = violation_share(shape.kept, shape.group, zeros),
+                     extra = extra_share(shape.kept, shape.group, zeros);
+        table.rows.push_back({fmt::format("{}:{}", shape.kept, shape.group),
+                              fmt::format("{}", zeros), series.name,
+                              fmt::format("{:.5f} ± {:.5f}", row["broken"].get<double>(),
+                                          row["broken_error"].get<double>()),
+                              fmt::format("{:.5f}", broken),
+                              fmt::format("{:.5f} ± {:.5f}", row["extra"].get<double>(),
+                                          row["extra_error"].get<double>()),
+                              fmt::format("{:.5f}", extra)});
+        Judged& judged = random ? placed : trained;
+        const std::string what =
+            fmt::format("{} at {}:{} and {} zeros", series.name, shape.kept, shape.group, zeros);
+        judged.add("groups broken, " + what, broken, row["broken"], row["broken_error"],
+                   kShareHolds);
+        judged.add("elements pruned besides, " + what, extra, row["extra"], row["extra_error"],
+                   kShareHolds);
+      }
+  }
+  conclusion.tables.push_back(table);
+  for (const Judged* judged : {&placed, &trained})
+    for (const Finding& finding : judged->findings()) conclusion.findings.push_back(finding);
+}
+
+void draw(const std::vector<Series>& all, Conclusion& conclusion) {
+  std::size_t first = 0;
+  for (const Shape shape : kShapes) {
+    Chart chart{.kind = Chart::Kind::line,
+                .title = fmt::format("Unstructured sparse weights that break {}:{}", shape.kept,
+                                     shape.group),
+                .caption =
+                    "Share of groups with more than N non-zero elements; predicted: "
+                    "binomial, zeros placed independently.",
+                .x = "share of zeros",
+                .y = "share of groups"};
+    ChartSeries predicted{.name = "predicted", .predicted = true};
+    for (const double zeros : kZeros)
+      predicted.points.push_back(
+          {.x = zeros, .y = violation_share(shape.kept, shape.group, zeros)});
+    chart.series.push_back(predicted);
+    for (const Series& series : all) {
+      ChartSeries drawn{.name = series.name};
+      for (std::size_t i = 0; i < std::size(kZeros); ++i) {
+        const Json& row = series.results[first + i];
+        const double y = row["broken"], half = 1.959964 * row["broken_error"].get<double>();
+        drawn.points.push_back({.x = kZeros[i], .y = y, .low = y - half, .high = y + half});
+      }
+      chart.series.push_back(drawn);
+    }
+    conclusion.charts.push_back(chart);
+    first += std::size(kZeros);
+  }
+}
+
+/// One trial per pattern and share of zeros.
+template <class Run>
+void add_trials(const std::string& name, const Json& point, Run&& run, std::vector<Series>& all,
+                std::vector<Trial>& trials) {
+  all.push_back({name, {}});
+  for (const Shape shape : kShapes)
+    for (const double zeros : kZeros) {
+      Json full = point;
+      full["pattern"] = fmt::format("{}:{}", shape.kept, shape.group);
+      full["zeros"] = zeros;
+      trials.push_back({full, "conversion to N:M: " + name, [=] { return run(shape, zeros); }});
+    }
+}
+
+}  // namespace
+
+void add_conversion(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const std::int64_t groups = run.settings.integer("placed", 2, 1'000'000'000);
+  const std::uint64_t seed = run.seed;
+  std::vector<Series> all;
+  std::vector<Trial> trials;
+  add_trials(
+      "random placement", {{"part", "placement"}, {"groups", groups}, {"seed", seed}},
+      [=](Shape shape, double zeros) { return placed_at_random(shape, zeros, groups, seed); }, all,
+      trials);
+  for (const std::string& name : run.settings.list("nets")) {
+    const TrainedNet trained = load_trained_net(name, data, run.folders);
+    for (const std::string& layer : even_layers(trained.graph)) {
+      const net::Tensor weight = net::weight_of(trained.graph, layer);
+      const std::vector<std::int64_t> drawn = permutation(weight.dim(-1), seed);
+      std::vector<std::int64_t> natural = drawn;
+      std::sort(natural.begin(), natural.end());
+      for (const bool permuted : {false, true}) {
+        const std::vector<std::int64_t>& order = permuted ? drawn : natural;
+        Json point = {{"part", "conversion"},
+                      {"net", trained.graph.name},
+                      {"weights", trained.digest},
+                      {"layer", layer},
+                      {"permuted", permuted}};
+        if (permuted) point["seed"] = seed;
+        add_trials(
+            fmt::format("{} {}{}", trained.graph.name, layer, permuted ? ", permuted" : ""), point,
+            [=](Shape shape, double zeros) { return converted(weight, shape, zeros, order); }, all,
+            trials);
+      }
+    }
+  }
+  const std::vector<Json> results = run_trials(run, trials);
+  const std::size_t each = std::size(kShapes) * std::size(kZeros);
+  for (std::size_t s = 0; s < all.size(); ++s)
+    all[s].results.assign(results.begin() + static_cast<std::ptrdiff_t>(s * each),
+                          results.begin() + static_cast<std::ptrdiff_t>((s + 1) * each));
+  report(all, conclusion);
+  draw(all, conclusion);
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,267 @@
+// Trained networks pruned once under each pattern, with and without repair, image by image.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/interval.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/transposable/judge.hpp"
+#include "experiments/transposable/parts.hpp"
+#include "experiments/transposable/pruned.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What the method is expected to reach (specs/sparsity.md 2e).
+constexpr double kLeastGain = 2;    // of the squared error of a layer's outputs, by AdaPrune
+constexpr double kMostLost = 0.01;  // of top-1, after AdaPrune
+
+struct Network {
+  std::string label;
+  Json results;  ///< the unpruned network, then every variant
+};
+
+struct Difference {
+  double value = 0;
+  stats::Interval interval = {0, 0};
+};
+
+/// Of top-1, paired by image.
+Difference difference(const Json& a, const Json& b) {
+  const std::string &x = a["right"].get_ref<const std::string&>(),
+                    &y = b["right"].get_ref<const std::string&>();
+  std::int64_t only_a = 0, only_b = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    only_a += x[i] > y[i];
+    only_b += y[i] > x[i];
+  }
+  const auto n = static_cast<std::int64_t>(x.size());
+  return {static_cast<double>(only_a - only_b) / static_cast<double>(n),
+          stats::paired_difference(only_a, only_b, n)};
+}
+
+double top1(const Json& result) {
+  const std::string& right = result["right"].get_ref<const std::string&>();
+  return static_cast<double>(std::count(right.begin(), right.end(), '1')) /
+         static_cast<double>(right.size());
+}
+
+double mean_output_error(const Json& result) {
+  double sum = 0;
+  for (const auto& [layer, error] : result["outputs"].items()) sum += error.get<double>();
+  return sum / static_cast<double>(result["outputs"].size());
+}
+
+std::string points(double share) { return fmt::format("{:+.2f}", 100 * share); }
+std::string points(const Difference& d) {
+  return fmt::format("{} [{}, {}]", points(d.value), points(d.interval.low),
+                     points(d.interval.high));
+}
+
+const char* name_of(const std::string& repair) {
+  return repair == "none" ? "no repair" : repair == "absorb" ? "absorb mean" : "AdaPrune";
+}
+
+ResultTable accuracy_table(const Network& network, const std::vector<Variant>& all) {
+  const Json& dense = network.results[0];
+  ResultTable table{fmt::format("{}: one-shot pruning to 50 %, {:.2f} % top-1 unpruned (95 % "
+                                "intervals paired by image)",
+                                network.label, 100 * top1(dense)),
+                    {"pattern", "repair", "kept", "magnitude pruned", "error of layer outputs",
+                     "top-1, %", "to unpruned, points", "to no repair, points"},
+                    {}};
+  std::size_t bare = 0;
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    const Json& result = network.results[v + 1];
+    if (all[v].repair == "none") bare = v + 1;
+    table.rows.push_back(
+        {all[v].pattern->name, name_of(all[v].repair),
+         fmt::format("{:.4f}", result["kept"].get<double>()),
+         fmt::format("{:.4f}", result["pruned"].get<double>()),
+         fmt::format("{:.5f}", mean_output_error(result)),
+         fmt::format("{:.2f}", 100 * top1(result)), points(difference(result, dense)),
+         all[v].repair == "none" ? "" : points(difference(result, network.results[bare]))});
+  }
+  return table;
+}
+
+ResultTable layer_table(const Network& network, const std::vector<Variant>& all) {
+  ResultTable table{network.label +
+                        ": squared error of each layer's outputs on test images over "
+                        "their squares, inputs of the unpruned network",
+                    {"pattern", "repair"},
+                    {}};
+  for (const auto& [layer, error] : network.results[0]["outputs"].items())
+    table.header.push_back(layer);
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    table.rows.push_back({all[v].pattern->name, name_of(all[v].repair)});
+    for (const auto& [layer, error] : network.results[v + 1]["outputs"].items())
+      table.rows.back().push_back(fmt::format("{:.5f}", error.get<double>()));
+  }
+  return table;
+}
+
+Chart accuracy_chart(const Network& network, const std::vector<Variant>& all) {
+  Chart chart{.kind = Chart::Kind::bars,
+              .title = network.label + ": accuracy lost by one-shot pruning to 50 %",
+              .caption =
+                  "Layers whose channels are a multiple of 8, weights in float32, no "
+                  "training; T: transposable. 95 % intervals paired by image.",
+              .x = "pattern",
+              .y = "top-1 to the unpruned network, points"};
+  for (const char* repair : {"none", "absorb", "adaprune"}) {
+    ChartSeries series{.name = name_of(repair)};
+    for (std::size_t v = 0; v < all.size(); ++v) {
+      if (all[v].repair != repair) continue;
+      const Difference d = difference(network.results[v + 1], network.results[0]);
+      series.points.push_back({.name = all[v].pattern->name,
+                               .y = 100 * d.value,
+                               .low = 100 * d.interval.low,
+                               .high = 100 * d.interval.high});
+    }
+    chart.series.push_back(series);
+  }
+  return chart;
+}
+
+/// AdaPrune against what it is expected to reach.
+void judge_repair(const Network& network, const std::vector<Variant>& all, Conclusion& conclusion) {
+  double bare = 0;
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    const Json& result = network.results[v + 1];
+    const std::string of = fmt::format("{} at {}", network.label, all[v].pattern->name);
+    if (all[v].repair == "none") bare = mean_output_error(result);
+    if (all[v].repair != "adaprune") continue;
+    const double gain = bare / mean_output_error(result);
+    conclusion.findings.push_back(
+        exact_finding("AdaPrune divides the squared error of layer outputs by 2 or more, " + of,
+                      kLeastGain, gain, gain >= kLeastGain));
+    const Difference d = difference(result, network.results[0]);
+    const char* verdict = d.interval.low > -kMostLost    ? "holds"
+                          : d.interval.high < -kMostLost ? "fails"
+                                                         : "undecided";
+    conclusion.findings.push_back({"top-1 within 1 point of unpruned after AdaPrune, " + of,
+                                   -kMostLost, d.value, d.interval.low, d.interval.high, verdict});
+  }
+}
+
+/// Mean differences over networks of one kind, paired by network.
+ResultTable seeds_table(const std::string& net, const std::vector<const Network*>& members,
+                        const std::vector<Variant>& all) {
+  const auto interval = [&](std::size_t a, std::size_t b) {
+    std::vector<double> differences;
+    for (const Network* member : members)
+      differences.push_back(100 * (top1(member->results[a]) - top1(member->results[b])));
+    const stats::PairedInterval d = stats::paired_interval(differences);
+    return fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", d.mean, d.low, d.high);
+  };
+  ResultTable table{fmt::format("{}: mean over {} networks, points of top-1 (95 % intervals of "
+                                "Student's t, paired by network)",
+                                net, members.size()),
+                    {"pattern", "repair", "to unpruned", "to no repair"},
+                    {}};
+  std::size_t bare = 0;
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    if (all[v].repair == "none") bare = v + 1;
+    table.rows.push_back({all[v].pattern->name, name_of(all[v].repair), interval(v + 1, 0),
+                          all[v].repair == "none" ? "" : interval(v + 1, bare)});
+  }
+  return table;
+}
+
+Json masks_of(const std::vector<Variant>& all) {
+  Json masks = Json::array();
+  for (const Variant& variant : all) masks.push_back(variant.mask());
+  return masks;
+}
+
+Trial shipped(const ExperimentRun& run, const std::string& name, const net::Dataset& data,
+              const std::vector<Variant>& all, std::int64_t images) {
+  const auto trained = std::make_shared<TrainedNet>(load_trained_net(name, data, run.folders));
+  return {
+      {{"part", "one-shot"},
+       {"net", trained->graph.name},
+       {"weights", trained->digest},
+       {"images", data.digest()},
+       {"eval_images", images},
+       {"masks", masks_of(all)}},
+      name + " under every pattern",
+      [trained, &data, all, images] { return prune_network(trained->graph, data, all, images); }};
+}
+
+Trial fresh(const ExperimentRun& run, const std::string& name, std::uint64_t seed,
+            const net::Dataset& data, const std::vector<Variant>& all, std::int64_t images) {
+  TrainTrial plan;
+  plan.net = name;
+  plan.seed = seed;
+  plan.options.optimizer = net::recommended_optimizer(name);
+  net::use_recommended_rates(plan.options, name);
+  plan.options.epochs = run.settings.integer("epochs", 1, 10'000);
+  plan.eval_samples = images;
+  Json point = point_of(plan, data);
+  point["part"] = "one-shot, trained afresh";
+  point["masks"] = masks_of(all);
+  return {point, fmt::format("{} of seed {}, then every pattern", name, seed),
+          [plan, &data, all, images] {
+            net::Graph graph = net::build_net(plan.net, data);
+            net::initialize(graph, plan.seed);
+            net::TrainOptions options = plan.options;
+            options.seed = plan.seed;
+            net::Numerics float32;
+            net::train(graph, data, options, float32);
+            return prune_network(graph, data, all, images);
+          }};
+}
+
+}  // namespace
+
+void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
+  const std::int64_t extra = run.settings.integer("trained", 0, 1000);
+  const std::vector<Variant> all = variants(run.settings.list("patterns"));
+  const std::vector<std::string> names = run.settings.list("nets");
+  std::vector<Trial> trials;
+  std::vector<Network> networks;
+  for (const std::string& name : names) {
+    trials.push_back(shipped(run, name, data, all, images));
+    networks.push_back({name, {}});
+    for (std::int64_t i = 0; i < extra; ++i) {
+      const std::uint64_t seed = run.seed + static_cast<std::uint64_t>(i);
+      trials.push_back(fresh(run, name, seed, data, all, images));
+      networks.push_back({fmt::format("{} of seed {}", name, seed), {}});
+    }
+  }
+  const std::vector<Json> results = run_trials(run, trials);
+  for (std::size_t i = 0; i < networks.size(); ++i) networks[i].results = results[i];
+
+  const auto each = static_cast<std::size_t>(1 + extra);
+  for (std::size_t first = 0; first < networks.size(); first += each) {
+    const Network& network = networks[first];
+    conclusion.tables.push_back(accuracy_table(network, all));
+    conclusion.tables.push_back(layer_table(network, all));
+    conclusion.charts.push_back(accuracy_chart(network, all));
+    judge_repair(network, all, conclusion);
+    std::size_t worst = 0;
+    for (std::size_t v = 0; v < all.size(); ++v)
+      if (all[v].repair == "none" &&
+          top1(network.results[v + 1]) < top1(network.results[worst + 1]))
+        worst = v;
+    conclusion.sentences.push_back(fmt::format(
+        "{}: of one-shot pruning to 50 % without repair {} costs most, {} points of top-1.",
+        network.label, all[worst].pattern->name,
+        points(difference(network.results[worst + 1], network.results[0]))));
+    if (extra < 2) continue;
+    std::vector<const Network*> members;
+    for (std::size_t i = 1; i < each; ++i) members.push_back(&networks[first + i]);
+    conclusion.tables.push_back(seeds_table(network.label, members, all));
+  }
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,31 @@
+// The patterns of density one half that are compared.
+#include "experiments/transposable/patterns.hpp"
+
+#include "experiments/transposable/closed_forms.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+
+const std::vector<HalfPattern>& half_patterns() {
+  // 4:8-T and 2:4-T: measured elsewhere to four digits (specs/sparsity.md 2b).
+  static const std::vector<HalfPattern> patterns = {
+      {"unstructured", "unstructured(0.5)", false, group_loss(32, 64)},
+      {"4:8", "greedy(4:8,remainder=pad)", true, group_loss(4, 8)},
+      {"2:4", "greedy(2:4,remainder=pad)", true, group_loss(2, 4)},
+      {"4:8-T", "transposable(4:8,remainder=pad)", true, 0.2595, false},
+      {"1:2", "greedy(1:2,remainder=pad)", true, group_loss(1, 2)},
+      {"2:4-T", "transposable(2:4,remainder=pad)", true, 0.2976, false},
+      {"1:2-T", "transposable(1:2,remainder=pad)", true, diagonal_loss()}};
+  return patterns;
+}
+
+const HalfPattern& half_pattern(const std::string& name) {
+  std::string known;
+  for (const HalfPattern& pattern : half_patterns()) {
+    if (pattern.name == name) return pattern;
+    known += (known.empty() ? "" : ", ") + pattern.name;
+  }
+  throw Error("--set: patterns: expected one of " + known + ", not '" + name + "'");
+}
+
+}  // namespace numemu::experiments

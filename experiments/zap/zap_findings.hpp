@@ -1,0 +1,34 @@
+// Predictions about zero activation prediction beside what was measured.
+#pragma once
+#include <vector>
+
+#include "experiments/engine/experiment.hpp"
+#include "experiments/zap/zap_summary.hpp"
+
+namespace numemu::experiments {
+
+/// A share is predicted well where it is this near.
+inline constexpr double kZapShareHolds = 0.01;
+/// Root of the mean squared residual of a logistic fit to an error curve (specification of
+/// sparsity, 5c).
+inline constexpr double kZapFitHolds = 0.02;
+/// What the method is to reach: so many multiply-adds saved for less than so many points.
+inline constexpr double kZapSaving = 0.25, kZapLoss = 0.005;
+
+/// A point of a sweep, or a budget's.
+struct ZapBest {
+  const ZapResults* of = nullptr;
+  ZapSummary at;
+  AccuracyChange change;
+};
+/// The largest saving for a mean loss below kZapLoss, with the network as it is or fine-tuned with
+/// its predictors; `of` is null where there is none.
+ZapBest best_of(const std::vector<ZapResults>&, bool finetuned);
+
+/// Per layer and mask, of the first seed: the bound on savings, the error of a random predictor,
+/// the fits, errors at optimised thresholds; over everything the identities; last the aim. Shares
+/// hold within kZapShareHolds, fail where Holm's procedure over all of them rejects that they are
+/// so near, and are undecided else.
+std::vector<Finding> zap_findings(const std::vector<ZapResults>&);
+
+}  // namespace numemu::experiments

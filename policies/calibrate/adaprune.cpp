@@ -1,0 +1,48 @@
+// AdaPrune: the kept weights of each layer solved anew, so that its outputs on calibration inputs
+// come nearest to the dense layer's.
+#include "policies/calibrate/adaprune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/error.hpp"
+
+namespace numemu::policies {
+
+void AdaPrune::product(const net::Product& p) {
+  net::Numerics::product(p);
+  if (p.b.role != net::Role::weight || !layers_.contains(p.layer)) return;
+  auto [found, fresh] = squares_.try_emplace(std::string(p.layer));
+  const std::int64_t weights = p.b.stack.count(), inner = p.d_stack.inner;
+  if (fresh) found->second.assign(static_cast<std::size_t>(weights), LeastSquares(p.k, p.n));
+  std::vector<float> y(static_cast<std::size_t>(p.m * p.n));
+  for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
+    const float* const d = p.d + (i / inner * p.m * inner + i % inner) * p.n;
+    for (std::int64_t r = 0; r < p.m; ++r)
+      std::copy_n(d + r * inner * p.n, p.n, y.data() + r * p.n);
+    found->second[static_cast<std::size_t>(weights == 1 ? 0 : i)].add(p, i, y.data());
+  }
+}
+
+std::int64_t AdaPrune::matrices(std::string_view layer) const {
+  const auto found = squares_.find(layer);
+  if (found == squares_.end())
+    throw Error(fmt::format("adaprune: the network asked for no product of layer {}", layer));
+  return static_cast<std::int64_t>(found->second.size());
+}
+
+net::Tensor AdaPrune::solve(std::string_view layer, const net::Tensor& masked,
+                            const std::vector<std::uint8_t>& keep) const {
+  const std::int64_t count = matrices(layer), each = masked.size() / count;
+  net::Tensor out(masked.shape);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const LeastSquares& squares = squares_.find(layer)->second[static_cast<std::size_t>(i)];
+    const std::vector<float> solved =
+        squares.solve({.prior = masked.data.data() + i * each, .mask = keep.data() + i * each});
+    std::copy(solved.begin(), solved.end(), out.data.begin() + i * each);
+  }
+  return out;
+}
+
+}  // namespace numemu::policies

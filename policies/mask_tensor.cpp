@@ -1,0 +1,260 @@
+// A mask rule applied to a tensor: its groups or tiles cut out, tails by the explicit rule, over
+// threads.
+#include "policies/mask_tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/error.hpp"
+#include "policies/prune/absorb.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::int64_t kStrip = 4096;  // elements handed to a rule at once: x and y in a L1 cache
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// How a layout is cut. Each decision has `deep` rows of `wide` elements.
+struct Cut {
+  bool lines = false;  ///< decisions lie one after the other along contiguous lines
+  std::int64_t deep = 1, wide = 1;
+  std::int64_t line_count = 0, line_length = 0;  ///< of lines
+  const char* axis = "";
+  std::int64_t tail_wide = 0, tail_deep = 0;  ///< elements left over along each axis
+
+  Cut(const MaskPolicy& policy, const MaskLayout& layout) {
+    const std::int64_t m = policy.pattern.group;
+    const bool tiles = policy.rule->span == MaskSpan::tile && policy.layout == TileLayout::tile;
+    lines = !tiles && (!layout.along_rows || policy.rule->span == MaskSpan::tile);
+    if (lines) {
+      const bool channel = policy.rule->span == MaskSpan::tile;
+      wide = channel ? m * m : m;
+      line_length = channel ? layout.inner * layout.width : layout.width;
+      line_count = line_length == 0 ? 0 : layout.size() / line_length;
+      axis = channel ? "an output channel" : "the channels";
+      tail_wide = line_length % wide;
+    } else if (tiles) {
+      deep = wide = m;
+      axis = "the channels";
+      tail_wide = layout.width % m;
+      tail_deep = layout.rows % m;
+    } else {
+      wide = m;
+      axis = "the rows";
+      tail_wide = layout.rows % m;
+    }
+  }
+};
+
+/// Decisions that lie in strides: element (r, c) of decision d is at base + d * next + r * down +
+/// c * across. Elements beyond `rows` or beyond `extent - d * advance` do not exist.
+struct Strip {
+  std::int64_t base = 0, decisions = 0, next = 0, down = 0, across = 0;
+  std::int64_t rows = 1, extent = 0, advance = 0;
+  std::uint64_t first = 0;
+};
+
+struct Arrays {
+  const float* x;
+  float* y;
+  std::uint8_t* keep;
+};
+
+template <class Visit>
+void for_each_place(const Cut& cut, const Strip& s, const Visit& visit) {
+  for (std::int64_t r = 0; r < s.rows; ++r) {
+    for (std::int64_t c = 0; c < cut.wide; ++c) {
+      const std::int64_t place = r * cut.wide + c, from = s.base + r * s.down + c * s.across;
+      for (std::int64_t d = 0; d < s.decisions; ++d) {
+        if (c < s.extent - d * s.advance) visit(d * cut.deep * cut.wide + place, from + d * s.next);
+      }
+    }
+  }
+}
+
+/// Copies a strip together, hands it to `body`, and copies the results back.
+template <class Body>
+void run_strip(const Cut& cut, const Strip& s, const Arrays& arrays, bool reads_keep,
+               const Body& body) {
+  thread_local std::vector<float> x, y;
+  thread_local std::vector<std::uint8_t> keep;
+  const auto size = static_cast<std::size_t>(s.decisions * cut.deep * cut.wide);
+  x.assign(size, 0.0f);
+  y.resize(size);
+  keep.assign(size, 0);
+  for_each_place(cut, s, [&](std::int64_t at, std::int64_t from) { x[at] = arrays.x[from]; });
+  if (reads_keep)
+    for_each_place(cut, s,
+                   [&](std::int64_t at, std::int64_t from) { keep[at] = arrays.keep[from]; });
+  body(MaskRun{
+      .x = x.data(), .y = y.data(), .keep = keep.data(), .count = s.decisions, .first = s.first});
+  if (arrays.y != nullptr)
+    for_each_place(cut, s, [&](std::int64_t at, std::int64_t from) { arrays.y[from] = y[at]; });
+  if (arrays.keep != nullptr && !reads_keep)
+    for_each_place(cut, s,
+                   [&](std::int64_t at, std::int64_t from) { arrays.keep[from] = keep[at]; });
+}
+
+/// Every decision of a layout, in runs that body() gets, each once.
+template <class Body>
+void for_each_run(const MaskPolicy& policy, const MaskLayout& layout, std::uint64_t first,
+                  const Arrays& arrays, bool reads_keep, const Body& body) {
+  require_layout(policy, layout);
+  if (layout.size() == 0) return;
+  const Cut cut(policy, layout);
+  const bool tail = cut.tail_wide != 0 || cut.tail_deep != 0;
+  if (tail && policy.remainder == Remainder::dense) {
+    if (arrays.y != nullptr) std::copy_n(arrays.x, layout.size(), arrays.y);
+    if (arrays.keep != nullptr && !reads_keep)
+      std::fill_n(arrays.keep, layout.size(), std::uint8_t{1});
+  }
+  const auto pieces = [&](std::int64_t length, std::int64_t by) {
+    return policy.remainder == Remainder::pad ? ceil_div(length, by) : length / by;
+  };
+  const std::int64_t each = cut.deep * cut.wide;
+  if (cut.lines && !tail) {
+    const std::int64_t total = layout.size() / each,
+                       at_once = std::max<std::int64_t>(1, kStrip / each);
+    net::for_each_row(ceil_div(total, at_once), kStrip, [&](std::int64_t task) {
+      const std::int64_t begin = task * at_once, from = begin * each;
+      body(MaskRun{.x = arrays.x + from,
+                   .y = arrays.y == nullptr ? nullptr : arrays.y + from,
+                   .keep = arrays.keep == nullptr ? nullptr : arrays.keep + from,
+                   .count = std::min(at_once, total - begin),
+                   .first = first + static_cast<std::uint64_t>(begin)});
+    });
+    return;
+  }
+  const auto strip = [&](const Strip& s) { run_strip(cut, s, arrays, reads_keep, body); };
+  if (cut.lines) {
+    const std::int64_t count = pieces(cut.line_length, cut.wide);
+    net::for_each_row(cut.line_count, cut.line_length, [&](std::int64_t line) {
+      strip({.base = line * cut.line_length,
+             .decisions = count,
+             .next = cut.wide,
+             .across = 1,
+             .extent = cut.line_length,
+             .advance = cut.wide,
+             .first = first + static_cast<std::uint64_t>(line * count)});
+    });
+    return;
+  }
+  const std::int64_t across = layout.inner * layout.width;
+  if (cut.deep == 1) {
+    const std::int64_t count = pieces(layout.rows, cut.wide);
+    const std::int64_t at_once = std::max<std::int64_t>(1, kStrip / each);
+    const std::int64_t chunks = ceil_div(across, at_once);
+    net::for_each_row(layout.outer * count * chunks, kStrip, [&](std::int64_t task) {
+      const std::int64_t group = task / chunks, column = task % chunks * at_once;
+      const std::int64_t row = group % count * cut.wide;
+      strip({.base = (group / count * layout.rows + row) * across + column,
+             .decisions = std::min(at_once, across - column),
+             .next = 1,
+             .across = across,
+             .extent = layout.rows - row,
+             .first = first + static_cast<std::uint64_t>(group * across + column)});
+    });
+    return;
+  }
+  const std::int64_t down = pieces(layout.rows, cut.deep), right = pieces(layout.width, cut.wide);
+  net::for_each_row(
+      layout.outer * down * layout.inner, layout.width * cut.deep, [&](std::int64_t task) {
+        const std::int64_t matrix = task % layout.inner, band = task / layout.inner;
+        const std::int64_t row = band % down * cut.deep;
+        strip({.base = (band / down * layout.rows + row) * across + matrix * layout.width,
+               .decisions = right,
+               .next = cut.wide,
+               .down = across,
+               .across = 1,
+               .rows = std::min(cut.deep, layout.rows - row),
+               .extent = layout.width,
+               .advance = cut.wide,
+               .first = first + static_cast<std::uint64_t>(task * right)});
+      });
+}
+
+void repair(const MaskPolicy& policy, const MaskRun& run) {
+  if (policy.repair != Repair::absorb || run.y == nullptr) return;
+  const std::int64_t m = policy.pattern.group;
+  absorb_pruned(run.count * decision_size(policy) / m, m, run.x, run.keep, run.y);
+}
+
+}  // namespace
+
+void require_layout(const MaskPolicy& policy, const MaskLayout& layout) {
+  if (policy.rule->span == MaskSpan::tensor || policy.remainder != Remainder::error) return;
+  const Cut cut(policy, layout);
+  const auto refuse = [&](const char* axis, std::int64_t by, std::int64_t length) {
+    throw Error(
+        fmt::format("mask {}: expected a multiple of {} along {}, found {} (remainder=pad "
+                    "prunes the tail as if zeros followed, remainder=dense keeps it)",
+                    to_string(policy), by, axis, length));
+  };
+  if (cut.tail_deep != 0) refuse("the outputs", cut.deep, layout.rows);
+  if (cut.tail_wide != 0)
+    refuse(cut.axis, cut.wide,
+           cut.lines       ? cut.line_length
+           : cut.deep == 1 ? layout.rows
+                           : layout.width);
+}
+
+std::uint64_t decision_count(const MaskPolicy& policy, const MaskLayout& layout) {
+  if (policy.rule->span == MaskSpan::tensor) return static_cast<std::uint64_t>(layout.size());
+  const Cut cut(policy, layout);
+  const auto pieces = [&](std::int64_t length, std::int64_t by) {
+    return policy.remainder == Remainder::pad ? ceil_div(length, by) : length / by;
+  };
+  const std::int64_t count =
+      cut.lines       ? cut.line_count * pieces(cut.line_length, cut.wide)
+      : cut.deep == 1 ? layout.outer * pieces(layout.rows, cut.wide) * layout.inner * layout.width
+                      : layout.outer * pieces(layout.rows, cut.deep) * layout.inner *
+                            pieces(layout.width, cut.wide);
+  return static_cast<std::uint64_t>(count);
+}
+
+void mask_tensor(const MaskPolicy& policy, const RandomSource& random, const MaskLayout& layout,
+                 std::uint64_t first, double threshold, const float* x, float* y,
+                 std::uint8_t* keep) {
+  const MaskRule& rule = *policy.rule;
+  if (rule.span == MaskSpan::tensor) {
+    const std::int64_t n = layout.size();
+    const std::int64_t at_once = rule.threshold == nullptr ? std::max<std::int64_t>(n, 1) : kStrip;
+    net::for_each_row(ceil_div(n, at_once), at_once, [&](std::int64_t task) {
+      const std::int64_t from = task * at_once;
+      rule.prune(policy, random,
+                 {.x = x + from,
+                  .y = y == nullptr ? nullptr : y + from,
+                  .keep = keep == nullptr ? nullptr : keep + from,
+                  .count = std::min(at_once, n - from),
+                  .first = first + static_cast<std::uint64_t>(from),
+                  .threshold = threshold});
+    });
+    return;
+  }
+  for_each_run(policy, layout, first, {x, y, keep}, false, [&](MaskRun run) {
+    thread_local std::vector<std::uint8_t> kept;
+    if (policy.repair == Repair::absorb && run.keep == nullptr) {
+      kept.resize(static_cast<std::size_t>(run.count * decision_size(policy)));
+      run.keep = kept.data();
+    }
+    rule.prune(policy, random, run);
+    repair(policy, run);
+  });
+}
+
+void apply_mask(const MaskPolicy& policy, const MaskLayout& layout, const float* x,
+                const std::uint8_t* keep, float* y) {
+  if (policy.repair != Repair::absorb) {
+    net::for_each_element(layout.size(),
+                          [=](std::int64_t i) { y[i] = keep[i] != 0 ? x[i] : 0.0f; });
+    return;
+  }
+  for_each_run(policy, layout, 0, {x, y, const_cast<std::uint8_t*>(keep)}, true,
+               [&](const MaskRun& run) { repair(policy, run); });
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,117 @@
+// Laws of gradient magnitudes: their fit, and what pruning does under them in closed form.
+#include "policies/prune/threshold_law.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "formats/analysis/portable_math.hpp"
+#include "formats/error.hpp"
+#include "formats/float_guard.hpp"
+#include "policies/prune/normal_law.hpp"
+
+namespace numemu::policies {
+namespace {
+
+// portable::exp with its range as bounds: what multiplies the result is 0 long before.
+double bounded_exp(double x) { return portable::exp(std::clamp(x, -700.0, 700.0)); }
+
+// x / s, infinite without spread.
+double standardised(double x, double s) { return s > 0 ? x / s : x > 0 ? HUGE_VAL : -HUGE_VAL; }
+
+// Of the non-zero elements, in units of the law's scale at t = tau / scale: their share below t,
+// E[|g|; |g| < t] / t, and t E[|g|; |g| < t] and E[g^2; |g| < t] over E[g^2].
+struct Below {
+  double share, kept, raised, squares;
+};
+
+Below normal_below(double t) {
+  const double first = normal::first_moment_within(t);
+  return {normal::within(t), first / t, first * t, normal::second_moment_within(t)};
+}
+
+// The share of a lognormal law's E[g^2] that its cut leaves.
+double counted(const MagnitudeLaw& law) { return normal::probability(law.cut - 2 * law.spread); }
+
+Below lognormal_below(double ln_t, const MagnitudeLaw& law) {
+  const double s = law.spread, v = s * s, all = counted(law);
+  const double first = normal::probability(standardised(ln_t - v, s));
+  return {normal::probability(standardised(ln_t, s)), bounded_exp(v / 2 - ln_t) * first,
+          bounded_exp(ln_t - 1.5 * v) * first / all,
+          normal::probability(standardised(ln_t - 2 * v, s)) / all};
+}
+
+Below below_of(const MagnitudeLaw& law, double ln_t) {
+  return law.law == Law::normal ? normal_below(bounded_exp(ln_t)) : lognormal_below(ln_t, law);
+}
+
+PruningEffect effect_at(Pruning pruning, const MagnitudeLaw& law, double ln_t) {
+  const Below below = below_of(law, ln_t);
+  const bool hard = pruning == Pruning::hard;
+  const double zeroed = std::clamp(hard ? below.share : below.share - below.kept, 0.0, 1.0);
+  const double error = std::max(hard ? below.squares : below.raised - below.squares, 0.0);
+  return {below.share, (1 - law.nonzero) + law.nonzero * zeroed, law.nonzero * (1 - zeroed), error,
+          hard ? std::sqrt(std::max(1 - error, 0.0)) : 1 / std::sqrt(1 + error)};
+}
+
+// The end of the range of ln(tau / scale) where `enough`, which rises from false to true, first
+// holds, to the last bit.
+template <class Enough>
+double threshold_where(const MagnitudeLaw& law, Enough&& enough) {
+  double low = -690, high = 690;
+  for (;;) {
+    const double middle = (low + high) / 2;
+    if (middle <= low || middle >= high) return law.scale * bounded_exp(low);
+    (enough(middle) ? high : low) = middle;
+  }
+}
+
+}  // namespace
+
+double threshold_below(const MagnitudeLaw& law, double p) {
+  const FloatGuard guard;
+  if (!law.usable() || !(p > 0)) return 0;
+  if (law.law == Law::normal) return law.scale * portable::normal_quantile((1 + p) / 2);
+  return law.scale * bounded_exp(law.spread * portable::normal_quantile(p));
+}
+
+double share_of_nonzeros(const MagnitudeLaw& law, double share) {
+  return law.nonzero > 0 ? std::max(0.0, (share - (1 - law.nonzero)) / law.nonzero) : 0;
+}
+
+void require_share(const MaskPolicy& policy) {
+  if (policy.share > 0 && policy.share < 1) return;
+  throw Error(std::string(policy.rule != nullptr ? policy.rule->name : "mask") +
+              ": expected the share of elements below the threshold between 0 and 1, not " +
+              std::to_string(policy.share));
+}
+
+PruningEffect effect(Pruning pruning, const MagnitudeLaw& law, double threshold) {
+  const FloatGuard guard;
+  if (!law.usable() || !(threshold > 0)) return {0, 1 - law.nonzero, law.nonzero, 0, 1};
+  return effect_at(pruning, law, portable::log(threshold / law.scale));
+}
+
+double second_moment(const MagnitudeLaw& law) {
+  const FloatGuard guard;
+  if (!law.usable()) return 0;
+  const double of_unit =
+      law.law == Law::normal ? 1 : bounded_exp(2 * law.spread * law.spread) * counted(law);
+  return law.nonzero * law.scale * law.scale * of_unit;
+}
+
+double threshold_for_cosine(Pruning pruning, const MagnitudeLaw& law, double cosine) {
+  const FloatGuard guard;
+  if (!law.usable()) return 0;
+  return threshold_where(
+      law, [&](double ln_t) { return effect_at(pruning, law, ln_t).cosine < cosine; });
+}
+
+double threshold_for_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros) {
+  const FloatGuard guard;
+  if (!law.usable() || zeros <= 1 - law.nonzero) return 0;
+  return threshold_where(law,
+                         [&](double ln_t) { return effect_at(pruning, law, ln_t).zeros > zeros; });
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,108 @@
+// The operands of a product under the masks of its layer, before anything is quantized.
+#include "policies/recipe/masked_operands.hpp"
+
+#include <fmt/format.h>
+
+#include "emu/net/profile.hpp"
+#include "formats/digest.hpp"
+
+namespace numemu::policies {
+namespace {
+
+using net::GemmKind;
+using net::Phase;
+using net::Role;
+
+std::string_view axis_name(const MaskPolicy& mask, bool along_rows) {
+  if (mask.propagated) return "mask-input";
+  if (mask.rule->span == MaskSpan::tensor) return "mask-element";
+  return along_rows ? "mask-batch" : "mask-channel";
+}
+
+}  // namespace
+
+MaskedOperands::MaskedOperands(RecipeLayer& layer, const net::Product& product,
+                               const ProductRun& run)
+    : layer_(layer), run_(run), product_(product) {
+  if (!layer.masked) return;
+  mask_side(product_.a, a_);
+  mask_side(product_.b, b_);
+}
+
+RandomSource MaskedOperands::random(Role role, std::string_view axis) const {
+  RandomSource source;
+  source.seed = run_.seed;
+  source.stream = Stream::mask;
+  const std::string times = run_.repetition == 0 ? "" : fmt::format(".{}", run_.repetition);
+  source.tensor = tensor_word(
+      fmt::format("{}/{}/{}{}/{}", product_.layer, net::to_string(role), run_.step, times, axis));
+  return source;
+}
+
+double MaskedOperands::threshold(const MaskPolicy& mask, const float* x, std::int64_t n,
+                                 bool input) {
+  if (mask.rule->threshold == nullptr) return 0;
+  if (run_.phase == Phase::inference) return mask.rule->threshold(mask, x, n);
+  return layer_.thresholds[input ? 1 : 0].of(run_.repetition, n, mask.history,
+                                             [&] { return mask.rule->threshold(mask, x, n); });
+}
+
+void MaskedOperands::prune(const MaskPolicy& mask, const RandomSource& random,
+                           const MaskLayout& layout, bool input, std::int64_t samples,
+                           const float* x, float* y) {
+  std::uint64_t first = 0;
+  if (run_.phase == Phase::inference && samples > 0)
+    first =
+        static_cast<std::uint64_t>(run_.first_sample) * (decision_count(mask, layout) / samples);
+  if (mask.rule->span != MaskSpan::tensor || run_.phase == Phase::training) {
+    mask_tensor(mask, random, layout, first, threshold(mask, x, layout.size(), input), x, y,
+                nullptr);
+    return;
+  }
+  // In inference a sample's result does not depend on its neighbours.
+  const std::int64_t each = layout.size() / std::max<std::int64_t>(1, samples);
+  for (std::int64_t s = 0; s < samples; ++s) {
+    const float* const from = x + s * each;
+    mask_tensor(mask, random, {.width = each}, first + static_cast<std::uint64_t>(s * each),
+                threshold(mask, from, each, input), from, y + s * each, nullptr);
+  }
+}
+
+void MaskedOperands::mask_side(net::ProductSide& side, net::Tensor& copy) {
+  const std::optional<MaskPolicy>& mask = layer_.recipe.mask(side.role, product_.kind);
+  if (!mask || mask->propagated) return;
+  const net::Section section(net::SectionKind::mask, product_.layer, net::to_string(product_.kind));
+  const net::Tensor& x = *side.source;
+  if (side.role == Role::weight) {
+    WeightMask& weight = *layer_.weight_mask;
+    const std::int64_t matrices = side.stack.count();
+    weight_ = run_.phase == Phase::training ? weight.in_step(x, matrices, run_.step)
+              : run_.frozen                 ? weight.fixed(x, matrices)
+                                            : weight.passing(x, matrices);
+    side.source = weight_.get();
+    return;
+  }
+  const bool along_rows = side.role == Role::gradient &&
+                          (product_.kind == GemmKind::wgrad || mask->axis == MaskAxis::batch);
+  const MaskLayout layout{side.stack.outer, side.stack.rows(x.size()), side.stack.inner,
+                          side.stack.width, along_rows};
+  copy.shape = x.shape;
+  copy.data.resize(x.data.size());
+  prune(*mask, random(side.role, axis_name(*mask, along_rows)), layout, false,
+        separable_samples(product_, side), x.data.data(), copy.data.data());
+  side.source = &copy;
+}
+
+void MaskedOperands::prune_result() {
+  if (!layer_.masked || product_.kind != GemmKind::dgrad) return;
+  const std::optional<MaskPolicy>& mask = layer_.recipe.gradient_dgrad_mask;
+  if (!mask || !mask->propagated) return;
+  const net::Section section(net::SectionKind::mask, product_.layer, "dgrad");
+  const net::Stack& stack = product_.d_stack;
+  const MaskLayout layout{stack.outer, product_.m, stack.inner, product_.n,
+                          mask->axis == MaskAxis::batch};
+  a_.data.assign(product_.d, product_.d + layout.size());
+  prune(*mask, random(Role::gradient, "mask-input"), layout, true, 1, a_.data.data(), product_.d);
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,16 @@
+// The mask of a role: what each role may ask of a rule.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "formats/storage/json_reader.hpp"
+#include "policies/mask_rule.hpp"
+
+namespace numemu::policies {
+
+/// The role's key "mask"; nothing where it is null or absent. Weights take rules of groups, tiles
+/// and tensors whose draws do not change from step to step; activations and gradients take rules
+/// of groups and single elements. Throws Error naming the key.
+std::optional<MaskPolicy> read_mask(const JsonReader& role, std::string_view role_name);
+
+}  // namespace numemu::policies

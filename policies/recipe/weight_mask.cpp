@@ -1,0 +1,123 @@
+// The mask of one layer's weight: made when it is due, kept between, part of a run's state.
+#include "policies/recipe/weight_mask.hpp"
+
+#include <fmt/format.h>
+
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/state_bytes.hpp"
+
+namespace numemu::policies {
+
+MaskLayout weight_layout(const MaskPolicy& policy, const net::Shape& shape, std::int64_t matrices) {
+  const std::int64_t size = net::element_count(shape), outputs = shape.empty() ? 1 : shape[0];
+  const std::int64_t width =
+      policy.axis == MaskAxis::reduction ? size / std::max<std::int64_t>(1, outputs) : shape.back();
+  const std::int64_t parts = matrices > 0 && outputs % matrices == 0 ? matrices : 1;
+  const std::int64_t rows = outputs / parts;
+  return {parts, rows, size == 0 ? 1 : size / (outputs * width), width, false};
+}
+
+RandomSource weight_mask_random(std::uint64_t seed, std::string_view layer,
+                                const MaskPolicy& policy) {
+  const char* axis = policy.rule->span == MaskSpan::tensor ? "element"
+                     : policy.axis == MaskAxis::reduction  ? "reduction"
+                                                           : "channel";
+  RandomSource source;
+  source.seed = seed;
+  source.stream = Stream::mask;
+  source.tensor = tensor_word(fmt::format("{}/weight/0/mask-{}", layer, axis));
+  return source;
+}
+
+net::Tensor WeightMask::made(const net::Tensor& weight, std::int64_t matrices) const {
+  const MaskLayout layout = weight_layout(policy_, weight.shape, matrices);
+  net::Tensor out(weight.shape);
+  if (keep_.size() == weight.data.size() && !keep_.empty()) {
+    apply_mask(policy_, layout, weight.data.data(), keep_.data(), out.data.data());
+  } else {
+    mask_tensor(policy_, random_, layout, 0, 0, weight.data.data(), out.data.data(), nullptr);
+  }
+  return out;
+}
+
+std::vector<std::uint8_t> WeightMask::mask_of(const net::Tensor& weight,
+                                              std::int64_t matrices) const {
+  std::vector<std::uint8_t> keep(weight.data.size());
+  mask_tensor(policy_, random_, weight_layout(policy_, weight.shape, matrices), 0, 0,
+              weight.data.data(), nullptr, keep.data());
+  return keep;
+}
+
+std::shared_ptr<const net::Tensor> WeightMask::in_step(const net::Tensor& weight,
+                                                       std::int64_t matrices, std::int64_t step) {
+  if (cached_ && cached_step_ == step) return cached_;
+  const std::int64_t every = policy_.refresh;
+  const bool due = keep_.empty() || (every > 0 && step % every == 0);
+  if (every != 1 && due) keep_ = mask_of(weight, matrices);
+  cached_ = std::make_shared<const net::Tensor>(made(weight, matrices));
+  cached_step_ = step;
+  return cached_;
+}
+
+std::shared_ptr<const net::Tensor> WeightMask::fixed(const net::Tensor& weight,
+                                                     std::int64_t matrices) {
+  const std::lock_guard lock(mutex_);
+  if (!cached_ || cached_step_) {
+    cached_ = std::make_shared<const net::Tensor>(made(weight, matrices));
+    cached_step_.reset();
+  }
+  return cached_;
+}
+
+std::shared_ptr<const net::Tensor> WeightMask::passing(const net::Tensor& weight,
+                                                       std::int64_t matrices) const {
+  return std::make_shared<const net::Tensor>(made(weight, matrices));
+}
+
+void WeightMask::fix(net::Tensor masked) {
+  const std::lock_guard lock(mutex_);
+  cached_ = std::make_shared<const net::Tensor>(std::move(masked));
+  cached_step_.reset();
+}
+
+void WeightMask::forget() {
+  const std::lock_guard lock(mutex_);
+  cached_.reset();
+  cached_step_.reset();
+}
+
+void WeightMask::settle(net::Tensor& weight) const {
+  if (policy_.refresh != 0 || keep_.size() != weight.data.size()) return;
+  for (std::size_t i = 0; i < keep_.size(); ++i) {
+    if (keep_[i] == 0) weight.data[i] = 0;
+  }
+}
+
+std::string WeightMask::state() const {
+  if (keep_.empty()) return "";
+  std::vector<std::uint64_t> words(1 + (keep_.size() + 63) / 64);
+  words[0] = keep_.size();
+  for (std::size_t i = 0; i < keep_.size(); ++i)
+    words[1 + i / 64] |= std::uint64_t{keep_[i]} << (i % 64);
+  return to_bytes(words);
+}
+
+void WeightMask::load(const std::string& name, const std::string& state) {
+  keep_.clear();
+  cached_.reset();
+  cached_step_.reset();
+  if (state.empty()) return;
+  const std::vector<std::uint64_t> words = from_bytes(name, state);
+  // The count is checked against the words there are before anything is allocated.
+  if (words.empty() || words[0] == 0 || words[0] > 64 * (words.size() - 1) ||
+      words[0] + 63 < 64 * (words.size() - 1)) {
+    throw Error(fmt::format("state {}: expected a mask and its length, found {} bytes", name,
+                            state.size()));
+  }
+  keep_.resize(words[0]);
+  for (std::size_t i = 0; i < keep_.size(); ++i)
+    keep_[i] = static_cast<std::uint8_t>(words[1 + i / 64] >> (i % 64) & 1);
+}
+
+}  // namespace numemu::policies

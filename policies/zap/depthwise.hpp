@@ -1,0 +1,33 @@
+// The predictors' convolution: 3 x 3, every channel by itself, border of zeros.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "emu/net/op.hpp"
+
+namespace numemu::policies {
+
+/// y [n, h, w, c] = bias [c] + x * weight [c, 3, 3, 1] in float32, products and sums rounded one by
+/// one, taps row by row: the same bits on every CPU and for any number of threads. It asks no
+/// Numerics for a product: predictors are no part of the network whose numerics are studied.
+/// Gradients of the weights are float32 sums down each column of an image, then float64.
+class Depthwise3x3 final : public net::Op {
+ public:
+  /// Throws Error unless channels are positive.
+  explicit Depthwise3x3(std::int64_t channels);
+  std::string_view kind() const override { return "depthwise3x3"; }
+  using Op::parameters;
+  std::span<net::Parameter> parameters() override { return parameters_; }
+  net::Shape output_shape(std::span<const net::Shape> inputs) const override;
+  void forward(const net::OpCall&, std::span<const net::Tensor* const> inputs,
+               net::Tensor& output) const override;
+  void backward(const net::OpCall&, std::span<const net::Tensor* const> inputs, const net::Tensor*,
+                const net::Tensor& grad_output, std::span<net::Tensor> grad_inputs,
+                std::span<net::Tensor> grad_parameters, bool want_inputs) const override;
+
+ private:
+  std::int64_t channels_;
+  std::vector<net::Parameter> parameters_;  // weight, bias
+};
+
+}  // namespace numemu::policies

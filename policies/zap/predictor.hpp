@@ -1,0 +1,56 @@
+// The predictor of one layer: a light depthwise network that guesses which uncomputed activations
+// are zero.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "emu/net/graph.hpp"
+#include "policies/zap/position_mask.hpp"
+
+namespace numemu::policies {
+
+/// Zero activation prediction (Shomron et al., ECCV 2020) for maps x [batch, height, width,
+/// channels] that come out of a ReLU. y = x on computed positions and +0 elsewhere goes through a
+/// depthwise 3 x 3 convolution with bias, batch normalisation, ReLU, the same convolution and
+/// normalisation again; the result z counts on predicted positions alone.
+class ZapPredictor {
+ public:
+  /// Multiply-adds per predicted activation: two depthwise 3 x 3 kernels.
+  static constexpr std::int64_t kMacs = 18;
+
+  /// With initial weights that are a function of seed and layer. `map` is height, width, channels.
+  /// Throws Error for another shape and for what position_mask() refuses.
+  ZapPredictor(const std::string& layer, const net::Shape& map, int mask_type,
+               std::uint64_t seed = 0);
+
+  const PositionMask& mask() const { return mask_; }
+  const net::Shape& map() const { return graph_.inputs[0].shape; }
+  /// From y to z; parameters LAYER.zap.conv1.weight [channels, 3, 3, 1] and so on.
+  net::Graph& graph() { return graph_; }
+  const net::Graph& graph() const { return graph_; }
+
+  /// y: what lies on predicted positions is not read, whatever it is. Throws Error for maps of
+  /// another shape.
+  net::Tensor visible(const net::Tensor& x) const;
+  /// z, by running statistics, in float32 (see Depthwise3x3).
+  net::Tensor predict(const net::Tensor& x) const;
+
+ private:
+  PositionMask mask_;
+  net::Graph graph_;
+};
+
+/// Whether element i of maps [.., channels] under that mask is computed: on computed positions
+/// always, elsewhere where z > threshold. So a prediction of exactly the threshold, a -0 against 0,
+/// and NaN say "zero".
+inline bool keeps(const PositionMask& mask, std::int64_t channels, std::int64_t i, float z,
+                  float threshold) {
+  return mask.computed[static_cast<std::size_t>(i / channels % mask.positions())] != 0 ||
+         z > threshold;
+}
+
+/// x where keeps(), +0 elsewhere, also in the place of NaN and infinity: what is skipped is never
+/// known. x and z [batch, height, width, channels] have one shape.
+void skip_zeros(const PositionMask&, const net::Tensor& z, float threshold, net::Tensor& x);
+
+}  // namespace numemu::policies

@@ -1,0 +1,145 @@
+// Predictors of a network, and their file.
+#include "policies/zap/zap_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "emu/net/model/safetensors.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::string_view kKey = "zap.";
+
+// "mask 5, threshold 0.1" of the metadata; false where it is anything else.
+bool parse_layer(std::string_view text, int& mask, float& threshold) {
+  const auto take = [&](std::string_view word) {
+    if (!text.starts_with(word)) return false;
+    text.remove_prefix(word.size());
+    return true;
+  };
+  const auto number = [&](auto& value) {
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure != std::errc()) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
+  };
+  return take("mask ") && number(mask) && take(", threshold ") && number(threshold) && text.empty();
+}
+
+/// The tensors of one predictor, out of those of all.
+net::Checkpoint part_of(const net::Checkpoint& checkpoint, const std::string& prefix) {
+  net::Checkpoint part;
+  for (const net::NamedTensor& tensor : checkpoint.tensors)
+    if (tensor.name.starts_with(prefix)) part.tensors.push_back(tensor);
+  return part;
+}
+
+}  // namespace
+
+const ZapLayer* ZapNetwork::find(std::string_view layer) const {
+  for (const ZapLayer& candidate : layers)
+    if (candidate.site.layer == layer) return &candidate;
+  return nullptr;
+}
+
+void ZapNetwork::set_threshold(float threshold) {
+  for (ZapLayer& layer : layers) layer.threshold = threshold;
+}
+
+ZapNetwork make_zap_network(const std::vector<ZapSite>& sites, int mask_type, std::uint64_t seed) {
+  if (sites.empty())
+    throw Error("zero prediction: expected a network with a ReLU behind a convolution");
+  ZapNetwork network;
+  for (const ZapSite& site : sites)
+    network.layers.push_back({site, ZapPredictor(site.layer, site.map, mask_type, seed), 0});
+  return network;
+}
+
+net::Tensor record_maps(const net::Graph& graph, std::string_view layer, std::int64_t samples,
+                        const ZapSamples& data) {
+  constexpr std::int64_t kBatch = 32;
+  net::Tensor maps;
+  std::int64_t first = 0;
+  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+    if (node.name != layer) return;
+    if (maps.empty()) {
+      net::Shape shape = output.shape;
+      shape[0] = samples;
+      maps = net::Tensor(shape);
+    }
+    std::copy(output.data.begin(), output.data.end(),
+              maps.data.begin() + first * (output.size() / output.dim(0)));
+  };
+  net::Numerics float32;
+  for (; first < samples; first += kBatch)
+    net::forward(graph, data(first, std::min(kBatch, samples - first)), float32, &observe);
+  if (maps.empty()) {
+    throw Error(fmt::format("network {}: expected a layer '{}' and at least one sample to record",
+                            graph.name, layer));
+  }
+  return maps;
+}
+
+std::vector<std::vector<double>> train_zap_network(ZapNetwork& network, const net::Graph& graph,
+                                                   std::int64_t samples, const ZapSamples& data,
+                                                   const ZapTraining& training) {
+  std::vector<std::vector<double>> losses;
+  for (ZapLayer& layer : network.layers) {
+    losses.push_back(train_predictor(
+        layer.predictor, record_maps(graph, layer.site.layer, samples, data), training));
+  }
+  return losses;
+}
+
+void save_zap_network(const std::string& path, const ZapNetwork& network) {
+  net::Checkpoint all;
+  for (const ZapLayer& layer : network.layers) {
+    net::Checkpoint part = net::parameters_of(layer.predictor.graph());
+    std::move(part.tensors.begin(), part.tensors.end(), std::back_inserter(all.tensors));
+    all.metadata.emplace_back(
+        std::string(kKey) + layer.site.layer,
+        fmt::format("mask {}, threshold {}", layer.predictor.mask().type, layer.threshold));
+  }
+  std::sort(all.metadata.begin(), all.metadata.end());
+  net::write_safetensors(path, all);
+}
+
+ZapNetwork load_zap_network(const std::string& path, const net::Graph& graph) {
+  const net::Checkpoint all = net::read_safetensors(path);
+  std::map<std::string, std::string, std::less<>> said;
+  for (const auto& [key, value] : all.metadata)
+    if (key.starts_with(kKey)) said[key.substr(kKey.size())] = value;
+  if (said.empty()) throw Error(path + ": expected metadata '" + std::string(kKey) + "LAYER'");
+  ZapNetwork network;
+  std::size_t read = 0;
+  for (const ZapSite& site : zap_sites(graph, true)) {
+    const auto found = said.find(site.layer);
+    if (found == said.end()) continue;
+    int mask = 0;
+    float threshold = 0;
+    if (!parse_layer(found->second, mask, threshold)) {
+      throw Error(fmt::format("{}: layer {}: expected 'mask TYPE, threshold NUMBER', got '{}'",
+                              path, site.layer, found->second));
+    }
+    network.layers.push_back({site, ZapPredictor(site.layer, site.map, mask), threshold});
+    net::Graph& predictor = network.layers.back().predictor.graph();
+    const net::Checkpoint part = part_of(all, predictor.name + ".");
+    net::load_parameters(predictor, part, path);
+    read += part.tensors.size();
+    said.erase(found);
+  }
+  if (!said.empty()) {
+    throw Error(fmt::format("{}: layer '{}' is no ReLU behind a convolution of network {}", path,
+                            said.begin()->first, graph.name));
+  }
+  if (read != all.tensors.size())
+    throw Error(path + ": expected tensors of its predictors alone, got others too");
+  return network;
+}
+
+}  // namespace numemu::policies

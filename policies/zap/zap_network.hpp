@@ -1,0 +1,52 @@
+// The predictors of a trained network: made, trained on what its ReLUs give, stored, loaded.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/zap/predictor.hpp"
+#include "policies/zap/sites.hpp"
+#include "policies/zap/train_predictor.hpp"
+
+namespace numemu::policies {
+
+/// The predictor of one layer and the threshold that it is used with.
+struct ZapLayer {
+  ZapSite site;
+  ZapPredictor predictor;
+  float threshold = 0;
+};
+
+/// Layers in the order of forward.
+struct ZapNetwork {
+  std::vector<ZapLayer> layers;
+
+  /// The layer of that name, or null.
+  const ZapLayer* find(std::string_view layer) const;
+  void set_threshold(float threshold);
+};
+
+/// Untrained predictors for these sites, all with one mask type. Throws Error for none.
+ZapNetwork make_zap_network(const std::vector<ZapSite>&, int mask_type, std::uint64_t seed);
+
+/// Samples [first, first + count) of the data to train on, [count, ...].
+using ZapSamples = std::function<net::Tensor(std::int64_t first, std::int64_t count)>;
+
+/// What one node of the graph gives in float32 for samples [0, samples): [samples, map...].
+net::Tensor record_maps(const net::Graph&, std::string_view layer, std::int64_t samples,
+                        const ZapSamples&);
+
+/// Trains each predictor by itself on the maps of the float32 network without predictors. Returns
+/// the losses of the epochs by layer.
+std::vector<std::vector<double>> train_zap_network(ZapNetwork&, const net::Graph&,
+                                                   std::int64_t samples, const ZapSamples&,
+                                                   const ZapTraining&);
+
+/// Parameters as safetensors; layers, mask types and thresholds are metadata.
+void save_zap_network(const std::string& path, const ZapNetwork&);
+/// Throws Error naming the file where it holds no predictors, or some that do not fit the graph.
+ZapNetwork load_zap_network(const std::string& path, const net::Graph&);
+
+}  // namespace numemu::policies

@@ -1,0 +1,66 @@
+// Paired intervals against a published example and the closed quantiles of Student's law.
+#include "emu/stats/paired.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+#include "tests/emu/stats/samples.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::stats;
+
+TEST_CASE("hours of sleep gained by ten patients: Student 1908", "[fast]") {
+  const PairedInterval i = paired_interval({1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4});
+  constexpr double kPrinted = 5e-8;
+  CHECK(i.n == 10);
+  CHECK(i.mean == Approx(1.58).epsilon(1e-14));
+  CHECK(std::fabs(i.low - 0.7001142) <= kPrinted);
+  CHECK(std::fabs(i.high - 2.4598858) <= kPrinted);
+}
+
+TEST_CASE("Student's quantiles in closed form for one and two degrees", "[fast]") {
+  for (const double tail : {0.4, 0.1, 0.025, 0.001}) {
+    CHECK(student_quantile(1, tail) == Approx(1 / std::tan(M_PI * tail)).epsilon(1e-12));
+    CHECK(student_quantile(2, tail) ==
+          Approx((1 - 2 * tail) * std::sqrt(2 / (4 * tail * (1 - tail)))).epsilon(1e-12));
+  }
+  CHECK(student_quantile(1e6, 0.025) == Approx(1.959964).epsilon(1e-5));
+}
+
+TEST_CASE("one difference says nothing of its spread", "[fast]") {
+  const PairedInterval i = paired_interval({0.25});
+  CHECK(i.n == 1);
+  CHECK(i.mean == 0.25);
+  CHECK(i.low == -HUGE_VAL);
+  CHECK(i.high == HUGE_VAL);
+}
+
+TEST_CASE("differences of two treatments", "[fast]") {
+  const std::vector<double> a = {3, 5, 9}, b = {1, 4, 4};
+  const PairedInterval i = paired_interval(a, b), mirrored = paired_interval(b, a);
+  CHECK(i.mean == Approx(8 / 3.0));
+  CHECK(i.low == -mirrored.high);
+  CHECK(i.high == -mirrored.low);
+  const PairedInterval equal = paired_interval({2, 2, 2, 2});
+  CHECK(equal.low == 2);
+  CHECK(equal.high == 2);
+  CHECK(test::message_of([&] { paired_interval(a, {1}); }) ==
+        "paired interval: expected as many values on both sides, found 3 and 1");
+  CHECK(test::message_of([] { paired_interval(std::vector<double>{}); }) ==
+        "paired interval: expected at least one difference");
+}
+
+TEST_CASE("the interval covers the mean of a normal law at 95 % for few seeds", "[fast]") {
+  constexpr int kRounds = 4000, kSeeds = 3;
+  testing::Draws draws(31);
+  int covered = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> x(kSeeds);
+    for (double& value : x) value = 1 + draws.normal();
+    const PairedInterval i = paired_interval(x);
+    covered += i.low <= 1 && 1 <= i.high;
+  }
+  CHECK(std::fabs(covered / static_cast<double>(kRounds) - 0.95) <
+        4 * std::sqrt(0.95 * 0.05 / kRounds));
+}

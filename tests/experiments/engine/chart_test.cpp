@@ -1,0 +1,38 @@
+// Charts as JSON: every field, and null or absence where a number is not finite.
+#include "experiments/engine/chart.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("a chart as JSON", "[fast]") {
+  Chart chart;
+  chart.kind = Chart::Kind::points;
+  chart.title = "Error over share";
+  chart.caption = "rne";
+  chart.x = "share kept";
+  chart.y = "NSR";
+  chart.log_y = true;
+  chart.series = {
+      {"measured", {{.x = 0.5, .name = "2:4", .y = 0.1, .low = 0.09, .high = 0.11}}},
+      {"predicted", {{.x = 0.5, .y = 0.1}, {.x = 1, .y = NAN, .low = 0, .high = NAN}}, true}};
+  CHECK(to_json(chart) == Json::parse(R"({
+    "kind": "points", "title": "Error over share", "caption": "rne",
+    "x": "share kept", "y": "NSR", "log_x": false, "log_y": true,
+    "series": [
+      {"name": "measured", "predicted": false,
+       "points": [{"name": "2:4", "x": 0.5, "y": 0.1, "ci95": [0.09, 0.11]}]},
+      {"name": "predicted", "predicted": true,
+       "points": [{"x": 0.5, "y": 0.1}, {"x": 1.0, "y": null}]}]})"));
+}
+
+TEST_CASE("kinds of charts have names", "[fast]") {
+  Chart chart;
+  CHECK(to_json(chart)["kind"] == "line");
+  chart.kind = Chart::Kind::bars;
+  CHECK(to_json(chart)["kind"] == "bars");
+  CHECK(to_json(chart)["series"] == Json::array());
+}

@@ -1,0 +1,269 @@
+// Training trials: the same bits as a training by hand, on the first samples, seen by observers;
+// gradients of layers as the products read them.
+#include "experiments/engine/train_trial.hpp"
+
+#include <cmath>
+
+#include "emu/net/data/text.hpp"
+#include "emu/net/train/train.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+using numemu::test::message_of;
+
+namespace {
+
+constexpr std::int64_t kTrain = 192, kBatch = 64;
+
+TrainTrial small_trial() {
+  TrainTrial trial;
+  trial.net = "mlp";
+  trial.seed = 5;
+  trial.options.epochs = 2;
+  trial.options.batch = kBatch;
+  trial.options.seed = 99;  // replaced
+  trial.train_samples = kTrain;
+  trial.eval_samples = 100;
+  return trial;
+}
+
+const net::Dataset& data() {
+  static const net::Dataset set = experiments::testing::small_dataset();
+  return set;
+}
+
+/// The training of small_trial() without its help, in float32.
+net::Graph trained_by_hand(std::vector<net::EpochMetrics>& epochs) {
+  net::Graph graph = net::build_net("mlp", data());
+  net::initialize(graph, 5);
+  net::TrainOptions options = small_trial().options;
+  options.seed = 5;
+  net::Numerics float32;
+  epochs = net::train(graph, restricted(data(), kTrain, false), options, float32);
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("a trial without a recipe is float32 training by hand", "[fast]") {
+  std::vector<net::EpochMetrics> epochs;
+  const net::Graph graph = trained_by_hand(epochs);
+  net::Numerics float32;
+  const net::Evaluation expected = net::evaluate(graph, data(), net::Split::test, 100, float32);
+  const TrainOutcome outcome = run_train_trial(small_trial(), data());
+  CHECK(outcome.accuracy);
+  CHECK(outcome.n == 100);
+  CHECK(outcome.correct == expected.correct);
+  CHECK(outcome.metric == static_cast<double>(expected.correct) / 100);
+  CHECK(outcome.train_loss == epochs.back().train_loss);
+  CHECK(outcome.metric > 0.3);  // it learns: chance is 0.1
+}
+
+TEST_CASE("seed and recipe decide a trial", "[fast]") {
+  TrainTrial trial = small_trial();
+  const TrainOutcome base = run_train_trial(trial, data());
+  trial.recipe = {{"roles", {{"weight", {{"format", "int4"}}}, {"gradient", nullptr}}}};
+  const TrainOutcome coarse = run_train_trial(trial, data());
+  CHECK(coarse.train_loss != base.train_loss);
+  CHECK(run_train_trial(trial, data()).train_loss == coarse.train_loss);
+  trial.seed = 6;
+  CHECK(run_train_trial(trial, data()).train_loss != coarse.train_loss);
+}
+
+TEST_CASE("a restricted set is the first samples of the whole", "[fast]") {
+  const net::Dataset part = restricted(data(), 10, false);
+  CHECK(part.name() == data().name());
+  CHECK(part.digest() != data().digest());
+  CHECK(part.train_count() == 10);
+  CHECK(part.calibration_count() == 10);
+  CHECK(part.validation_count() == 0);
+  CHECK(part.test_count() == data().test_count());
+  std::vector<std::uint8_t> labels, expected_labels;
+  const net::Augmentation augment{.shift = 2, .flip = true};
+  for (const net::Augmentation* how : {static_cast<const net::Augmentation*>(nullptr), &augment}) {
+    CHECK(part.train_batch({9, 0}, labels, how, 3, 1).data ==
+          data().train_batch({9, 0}, expected_labels, how, 3, 1).data);
+    CHECK(labels == expected_labels);
+  }
+  CHECK(part.test_batch(7, 2, labels).data == data().test_batch(7, 2, expected_labels).data);
+  CHECK(labels == expected_labels);
+  CHECK_THROWS(part.train_batch({10}, labels));
+  const net::Dataset all = restricted(data(), 0, true);
+  CHECK(all.train_count() == data().train_count());
+  CHECK(all.calibration_count() == data().calibration_count());
+  CHECK(all.validation_count() == data().validation_count());
+  CHECK(all.validation_batch(1, 1, labels).data == data().validation_batch(1, 1, labels).data);
+  CHECK_THAT(message_of([] { restricted(data(), 601, false); }),
+             Contains("expected at most its 600 training samples, not 601"));
+}
+
+TEST_CASE("validation is read where patience asks for it", "[fast]") {
+  TrainTrial trial = small_trial();
+  trial.options.epochs = 1;
+  const double loss = run_train_trial(trial, data()).train_loss;
+  trial.options.patience = 1;
+  CHECK(run_train_trial(trial, data()).train_loss == loss);
+}
+
+TEST_CASE("observers see every product of training and no other", "[fast]") {
+  TrainTrial trial = small_trial();
+  trial.recipe = {{"roles", {{"weight", {{"format", "int4"}}}}}};
+  std::int64_t before = 0, after = 0, last_step = -1;
+  bool float_weights = true, results = true;
+  trial.before = [&](const net::Product& p, std::int64_t step) {
+    ++before;
+    CHECK(step >= last_step);
+    last_step = step;
+    if (step != 0 || p.layer != "fc1" || p.kind != net::GemmKind::fprop) return;
+    net::Graph graph = net::build_net("mlp", data());
+    net::initialize(graph, 5);
+    float_weights = float_weights && p.b.source->data == graph.parameters()[0]->value.data;
+  };
+  trial.after = [&](const net::Product& p, std::int64_t) {
+    ++after;
+    CHECK(before == after);
+    results = results && std::isfinite(p.d[0]);
+  };
+  const TrainOutcome seen = run_train_trial(trial, data());
+  const std::int64_t steps = 2 * kTrain / kBatch;
+  CHECK(last_step == steps - 1);
+  CHECK(before == after);
+  CHECK(before % steps == 0);  // no product of the evaluation
+  CHECK(before / steps >= 5);
+  CHECK(float_weights);
+  CHECK(results);
+  trial.before = trial.after = nullptr;
+  CHECK(run_train_trial(trial, data()).train_loss == seen.train_loss);
+}
+
+TEST_CASE("what a trial cannot do is refused", "[fast]") {
+  const auto refusal = [](const auto& change) {
+    TrainTrial trial = small_trial();
+    change(trial);
+    return message_of([&] { run_train_trial(trial, data()); });
+  };
+  CHECK_THAT(refusal([](TrainTrial& t) { t.net = "mlq"; }), Contains("did you mean 'mlp'"));
+  CHECK_THAT(refusal([](TrainTrial& t) { t.train_samples = 5000; }), Contains("at most its 600"));
+  CHECK_THAT(refusal([](TrainTrial& t) { t.eval_samples = 401; }), Contains("401 samples asked"));
+  CHECK_THAT(refusal([](TrainTrial& t) { t.options.batch = 0; }), Contains("batch"));
+  CHECK_THAT(refusal([](TrainTrial& t) { t.recipe = Json::array(); }),
+             Contains("expected an object"));
+  CHECK_THAT(refusal([](TrainTrial& t) { t.recipe = {{"role", 1}}; }), Contains("roles"));
+  CHECK_THAT(refusal([](TrainTrial& t) {
+               t.recipe = {{"update", {{"optimizer", "sgd"}}}};
+             }),
+             Contains("\"sgd\" contradicts the trial's 'adam'"));
+  CHECK_THAT(
+      refusal([](TrainTrial& t) {
+        t.recipe = {{"roles", {{"weight", {{"format", "int8"}, {"granularity", "channel"}}}}}};
+      }),
+      Contains("in training"));
+}
+
+TEST_CASE("a point tells trials apart, observers aside", "[fast]") {
+  const TrainTrial trial = small_trial();
+  const Json point = point_of(trial, data());
+  CHECK(point["seed"] == 5);
+  CHECK(point["recipe"]["seed"] == 5);
+  CHECK(point["options"]["seed"] == "5");
+  CHECK(point["samples"] == data().digest());
+  const auto changed = [&](const auto& change) {
+    TrainTrial other = trial;
+    change(other);
+    return point_of(other, data());
+  };
+  CHECK(changed([](TrainTrial& t) { t.options.seed = 1; }) == point);
+  CHECK(changed([](TrainTrial& t) { t.recipe = {{"numemu_recipe", 1}, {"seed", 3}}; }) == point);
+  CHECK(changed([](TrainTrial& t) { t.before = [](const net::Product&, std::int64_t) {}; }) ==
+        point);
+  CHECK(changed([](TrainTrial& t) { t.net = "lenet"; }) != point);
+  CHECK(changed([](TrainTrial& t) { t.seed = 1; }) != point);
+  CHECK(changed([](TrainTrial& t) { t.train_samples = 1; }) != point);
+  CHECK(changed([](TrainTrial& t) { t.eval_samples = 1; }) != point);
+  CHECK(changed([](TrainTrial& t) { t.options.learning_rate = 0.1; }) != point);
+  CHECK(changed([](TrainTrial& t) {
+          t.recipe = {{"roles", {{"weight", {{"format", "int8"}}}}}};
+        }) != point);
+}
+
+TEST_CASE("outcomes survive JSON, diverged ones too", "[fast]") {
+  const TrainOutcome good{0.25, true, 1, 4, 1.5};
+  const TrainOutcome again = train_outcome(to_json(good));
+  CHECK(again.metric == 0.25);
+  CHECK(again.accuracy);
+  CHECK(again.correct == 1);
+  CHECK(again.n == 4);
+  CHECK(again.train_loss == 1.5);
+  const TrainOutcome bad = train_outcome(to_json({NAN, false, 0, 4, HUGE_VAL}));
+  CHECK(std::isnan(bad.metric));
+  CHECK_FALSE(bad.accuracy);
+  CHECK(std::isnan(bad.train_loss));
+}
+
+TEST_CASE("a text gives bits per character", "[fast]") {
+  std::vector<std::uint8_t> text;
+  for (int i = 0; i < 4000; ++i) text.push_back("abcd"[i % 4]);
+  const net::Dataset set("letters", std::make_shared<net::TextSamples>("letters", text, 8));
+  TrainTrial trial;
+  trial.net = "char-transformer";
+  trial.options.epochs = 1;
+  trial.options.batch = 8;
+  trial.train_samples = 32;
+  trial.eval_samples = 4;
+  const TrainOutcome outcome = run_train_trial(trial, set);
+  CHECK_FALSE(outcome.accuracy);
+  CHECK(outcome.n == 32);
+  CHECK(outcome.metric > 0);
+  CHECK(outcome.metric < 4);  // guessing among four takes 2 bits
+}
+
+TEST_CASE("gradients of layers are those of the loss", "[fast]") {
+  net::Graph graph = net::build_net("mlp", data());
+  net::initialize(graph, 1);
+  const std::vector<LayerGradient> gradients = layer_gradients(graph, data(), 32, 3, 7);
+  REQUIRE(gradients.size() >= 2);
+  for (const LayerGradient& layer : gradients) {
+    CHECK(layer.rows == 3 * 32);
+    CHECK(static_cast<std::int64_t>(layer.g.size()) == layer.rows * layer.channels);
+  }
+  // Of the last layer: (softmax - one-hot) / batch, so each row sums to zero.
+  const LayerGradient& last = gradients.back();
+  CHECK(last.channels == 10);
+  constexpr float kRowError = 10 * 0x1p-24F;  // of ten terms below 1
+  for (std::int64_t row = 0; row < last.rows; ++row) {
+    float sum = 0, largest = 0;
+    for (std::int64_t c = 0; c < 10; ++c) {
+      sum += last.g[row * 10 + c];
+      largest = std::max(largest, std::fabs(last.g[row * 10 + c]));
+    }
+    CHECK(std::fabs(sum) <= kRowError);
+    CHECK(largest > 0);
+    CHECK(largest <= 1.0F / 32);
+  }
+  CHECK(layer_gradients(graph, data(), 32, 3, 7).back().g == last.g);
+  CHECK(layer_gradients(graph, data(), 32, 3, 8).back().g != last.g);
+  CHECK_THAT(message_of([&] { layer_gradients(graph, data(), 601, 1, 0); }),
+             Contains("a batch of 1 to 600"));
+  CHECK_FALSE(message_of([&] { layer_gradients(graph, data(), 1, 0, 0); }).empty());
+}
+
+TEST_CASE("rows of a convolution's gradient run over batch and space", "[fast]") {
+  net::Graph graph = net::build_net("lenet", {28, 28, 1}, 10);
+  net::initialize(graph, 1);
+  net::Images train{5520, 28, 28, 1, {}, {}}, test{8, 28, 28, 1, {}, {}};
+  for (net::Images* images : {&train, &test}) {
+    images->pixels.resize(images->count * 784, 40);
+    images->labels.resize(images->count, 3);
+  }
+  const net::Dataset images("flat", 10, std::move(train), std::move(test), {0.4}, {0.2});
+  const std::vector<LayerGradient> gradients = layer_gradients(graph, images, 4, 1, 0);
+  REQUIRE(gradients[0].layer == "conv1");
+  const net::Shape y = graph.nodes[0].op->output_shape(std::vector<net::Shape>{{4, 28, 28, 1}});
+  CHECK(gradients[0].rows == y[0] * y[1] * y[2]);
+  CHECK(gradients[0].channels == y[3]);
+}

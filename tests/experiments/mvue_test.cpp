@@ -1,0 +1,162 @@
+// Unbiased pruning measured against its closed forms, on laws, on gradients and in training.
+#include <cmath>
+#include <map>
+
+#include "experiments/engine/trials.hpp"
+#include "experiments/mvue/parts.hpp"
+#include "experiments/mvue/pruned_sample.hpp"
+#include "experiments/mvue/recipes.hpp"
+#include "policies/recipe/recipe.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+  const Experiment& experiment = find_experiment("mvue");
+  return {.settings = Settings(experiment.settings, Size::smoke, settings),
+          .seed = 0,
+          .out = folder / "out",
+          .folders = {folder.path(), folder.path()},
+          .hooks = {}};
+}
+
+std::map<std::string, int> verdicts(const Conclusion& conclusion) {
+  std::map<std::string, int> counts;
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what);
+    CHECK(std::isfinite(finding.measured));
+    ++counts[finding.verdict];
+  }
+  return counts;
+}
+
+/// x, every second element of it lost.
+std::vector<float> numbers(std::int64_t n) {
+  RandomSource random;
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < n; ++i)
+    x.push_back(static_cast<float>(random.uniform(static_cast<std::uint64_t>(i)) - 0.5));
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is some", "[fast]") {
+  const std::vector<float> x = numbers(8000);
+  RandomSource random;
+  random.stream = Stream::mask;
+  const auto measured = [&](const char* rule) {
+    return mvue::prune_and_measure(policies::parse_mask(rule), x, 32, random);
+  };
+  for (const char* rule : {"mvue(1:2)", "mvue(2:4)", "mvue-approx(2:4)", "random-unbiased(2:4)"}) {
+    INFO(rule);
+    const mvue::PrunedSample s = measured(rule);
+    CHECK(mvue::judged("", 1, s.projection, s.effective).verdict == "holds");
+    CHECK(mvue::judged("", 1, s.variance, s.effective_error).verdict == "holds");
+    CHECK(mvue::judged("", 1, s.mean, s.effective_error).verdict == "holds");
+    CHECK(std::fabs(s.nsr.value - s.closed_nsr) <= 0.05 * s.closed_nsr);
+  }
+  // A rule that keeps the larger one of a pair has no chance in it: |mean e|^2 is |e|^2, and what
+  // is projected is what is not lost.
+  const mvue::PrunedSample greedy = measured("greedy(1:2)");
+  CHECK(greedy.variance.value == Approx(1).epsilon(1e-12));
+  CHECK(greedy.projection.value == Approx(1 - greedy.nsr.value).epsilon(1e-12));
+  CHECK(mvue::judged("", 1, greedy.projection, greedy.effective).verdict == "fails");
+  CHECK(mvue::judged("", 1, greedy.projection, 10).verdict == "undecided");
+}
+
+TEST_CASE("laws and averages keep to their closed forms", "[fast]") {
+  const TemporaryFolder folder;
+  Conclusion laws, averages;
+  const ExperimentRun run = run_of(folder, {"samples=4000", "draws=8", "batches=2", "repeats=12"});
+  mvue::add_laws(run, laws);
+  REQUIRE(laws.tables.size() == 1);
+  CHECK(laws.tables[0].rows.size() == 5 * 7);
+  REQUIRE(laws.charts.size() == 1);
+  CHECK(laws.charts[0].series.size() == 2 * 5);
+  std::map<std::string, int> counts = verdicts(laws);
+  CHECK(counts["fails"] == 0);
+  CHECK(counts["holds"] >= 40);
+
+  mvue::add_averaging(run, averages);
+  CHECK(averages.tables.size() == 3);
+  CHECK(averages.charts.size() == 3);
+  CHECK(averages.sentences.size() == 3);
+  for (const Chart& chart : averages.charts) {
+    CHECK(chart.series.size() == 2 * 4);
+    for (const ChartSeries& series : chart.series) CHECK(series.points.size() == 2);
+  }
+  counts = verdicts(averages);
+  CHECK(counts["fails"] == 0);
+  CHECK(counts["holds"] >= 12);
+}
+
+TEST_CASE("gradients of a network, and on their way down", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run =
+      run_of(folder, {"gradient_nets=mlp", "propagation_net=mlp", "gradient_train=64",
+                      "gradient_batch=32", "draws=8", "passes=12"});
+  const net::Dataset data = experiments::testing::small_dataset();
+  Conclusion gradients, propagation;
+  mvue::add_gradients(run, data, gradients);
+  REQUIRE(gradients.tables.size() == 1);
+  CHECK(gradients.tables[0].rows.size() == 3 * 6);
+  std::map<std::string, int> counts = verdicts(gradients);
+  CHECK(counts["fails"] == 0);
+  CHECK(counts["holds"] >= 6);
+
+  mvue::add_propagation(run, data, propagation);
+  REQUIRE(propagation.charts.size() == 1);
+  for (const ChartSeries& series : propagation.charts[0].series) {
+    INFO(series.name);
+    REQUIRE(series.points.size() == 3);
+    // The output layer, and the one that its dense dgrad feeds.
+    CHECK(series.points[0].y == 1);
+    CHECK(series.points[1].y == 1);
+    if (series.name.starts_with("greedy")) CHECK(series.points[2].y < 0.97);
+  }
+  counts = verdicts(propagation);
+  CHECK(counts["fails"] == 0);
+  CHECK(counts["holds"] == 4);
+}
+
+TEST_CASE("recipes prune everything but the output layer", "[fast]") {
+  nlohmann::ordered_json json =
+      mvue::recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, "fc3");
+  json["numemu_recipe"] = 1;
+  const policies::Recipe recipe = policies::Recipe::parse(json, "test");
+  const policies::LayerRecipe hidden = recipe.layer("fc1"), output = recipe.layer("fc3");
+  REQUIRE(hidden.gradient_dgrad_mask);
+  CHECK(policies::to_string(*hidden.gradient_dgrad_mask) == "greedy(1:2,remainder=pad,axis=batch)");
+  REQUIRE(hidden.gradient_wgrad_mask);
+  CHECK(hidden.gradient_wgrad_mask->rule->name == std::string("mvue"));
+  CHECK(hidden.gradient_wgrad_mask->axis == policies::MaskAxis::batch);
+  REQUIRE(hidden.weight_mask);
+  CHECK(hidden.weight_mask->refresh == 40);
+  CHECK_FALSE(output.gradient_dgrad_mask);
+  CHECK_FALSE(output.gradient_wgrad_mask);
+  CHECK_FALSE(output.weight_mask);
+}
+
+TEST_CASE("every method is trained, and compared with dense", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
+                                            "train_samples=64", "eval_samples=100", "seeds=2"});
+  Conclusion conclusion;
+  mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
+  REQUIRE(conclusion.tables.size() == 1);
+  const ResultTable& table = conclusion.tables[0];
+  REQUIRE(table.rows.size() == 1 + 6 + 6 + 2);
+  CHECK(table.rows[0][0] == "dense");
+  REQUIRE(conclusion.charts.size() == 1);
+  CHECK(conclusion.charts[0].series[0].points.size() == table.rows.size() - 1);
+  CHECK(conclusion.findings.size() == 6);
+  verdicts(conclusion);
+  CHECK(conclusion.sentences.size() == 3);
+}

@@ -1,0 +1,157 @@
+// Stochastic pruning of gradients: known laws, gradients of a small network, accuracy over methods.
+#include <cmath>
+#include <set>
+
+#include "experiments/engine/experiment.hpp"
+#include "experiments/stochastic_pruning/parts.hpp"
+#include "experiments/stochastic_pruning/pruned.hpp"
+#include "tests/catch.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using namespace numemu::experiments::stochastic_pruning;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> overrides = {"nets=dlrm-small", "data=clicks",       "samples=40000",
+                                        "observations=3",  "train_samples=512", "eval_samples=64",
+                                        "batch=32",        "history=2"};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  const Experiment& experiment = find_experiment("stochastic-pruning");
+  return {.settings = Settings(experiment.settings, Size::smoke, overrides),
+          .seed = 5,
+          .out = folder / "out",
+          .folders = {folder.path(), folder.path()},
+          .hooks = {}};
+}
+
+Conclusion answer(const ExperimentRun& run) {
+  return find_experiment("stochastic-pruning").run(run);
+}
+
+bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
+
+}  // namespace
+
+TEST_CASE("closed forms hold on their own laws, and the normal law fails on others", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"shares=0.7,0.9"});
+  Conclusion conclusion;
+  add_synthetic(run, conclusion);
+  int own = 0, misfits = 0;
+  for (const Finding& finding : conclusion.findings) {
+    CAPTURE(finding.what);
+    CHECK(finding.low <= finding.measured);
+    CHECK(finding.measured <= finding.high);
+    if (finding.what.find("threshold of a normal law") == std::string::npos) {
+      CHECK(finding.verdict == "holds");
+      ++own;
+    } else {
+      misfits += finding.verdict == "fails";
+    }
+  }
+  // Five laws, two shares, two rules; three figures each, two where s = 2.
+  CHECK(own == 2 * 2 * (4 * 3 + 2));
+  CHECK(misfits > 10);
+  REQUIRE(conclusion.tables.size() == 1);
+  for (const auto& row : conclusion.tables[0].rows)
+    CHECK(row.size() == conclusion.tables[0].header.size());
+  REQUIRE(conclusion.sentences.size() == 1);
+  CHECK_THAT(conclusion.sentences[0], Catch::Contains("56 of 56 closed forms"));
+
+  // What is remembered gives the same conclusion.
+  Conclusion again;
+  add_synthetic(run, again);
+  CHECK(again.tables[0].rows == conclusion.tables[0].rows);
+}
+
+TEST_CASE("a whole run on a small network", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"seeds=2", "shares=0.7,0.99"});
+  const Conclusion conclusion = answer(run);
+
+  std::set<std::string> verdicts;
+  int by_elements = 0, by_laws = 0, gains = 0;
+  for (const Finding& finding : conclusion.findings) {
+    CAPTURE(finding.what);
+    verdicts.insert(finding.verdict);
+    if (finding.what.find("given the elements") != std::string::npos) {
+      CHECK(finding.verdict == "holds");
+      ++by_elements;
+    }
+    by_laws += begins(finding.what, "zeros by the ");
+    gains += finding.what.find(" gains on ") != std::string::npos;
+  }
+  for (const std::string& verdict : verdicts)
+    CHECK((verdict == "holds" || verdict == "fails" || verdict == "undecided"));
+  CHECK(by_laws >= 2 * 3);
+  CHECK(by_elements == 2 * by_laws);
+  CHECK(gains == 2 + 3);  // on hard pruning at both p, of three plans on equal p
+
+  // Known laws; gradients; accuracy; plans.
+  REQUIRE(conclusion.tables.size() == 4);
+  for (const ResultTable& table : conclusion.tables) {
+    CHECK_FALSE(table.rows.empty());
+    for (const auto& row : table.rows) CHECK(row.size() == table.header.size());
+  }
+  const ResultTable& accuracy = conclusion.tables[2];
+  REQUIRE(accuracy.rows.size() == 1 + 2 + 2 + 1 + 4);
+  CHECK(accuracy.rows[0][0] == "dense");
+  CHECK(accuracy.rows[0][4] == "+0.00");
+  const auto zeros = [&](std::size_t row) { return std::stod(accuracy.rows[row][1]); };
+  CHECK(zeros(0) < zeros(1));  // dense, stochastic at both p
+  CHECK(zeros(1) < zeros(2));
+  CHECK(zeros(3) < zeros(4));  // hard
+  CHECK(zeros(1) < zeros(3));
+  CHECK(zeros(2) < zeros(4));
+
+  REQUIRE(conclusion.charts.size() == 3);
+  for (const Chart& chart : conclusion.charts) {
+    CHECK_FALSE(chart.title.empty());
+    CHECK_FALSE(chart.caption.empty());
+    for (const ChartSeries& series : chart.series) CHECK_FALSE(series.points.empty());
+  }
+  CHECK(conclusion.charts[0].kind == Chart::Kind::points);
+  CHECK(conclusion.sentences.size() >= 5);
+}
+
+TEST_CASE("wrong settings are refused", "[fast]") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& setting) {
+    return message_of([&] { answer(run_of(folder, {setting})); });
+  };
+  CHECK_THAT(message("shares=0.5,1.5"),
+             Catch::Contains("shares: expected numbers between 0 and 1"));
+  CHECK_THAT(message("shares=a"), Catch::Contains("'a'"));
+  CHECK_THAT(message("plan_law=cauchy"), Catch::Contains("normal or lognormal"));
+}
+
+TEST_CASE("what pruning did beside its expectation", "[fast]") {
+  const std::vector<float> x = {0, 0.25F, -0.5F, 2, 0, 1};
+  const PrunedTensor hard =
+      prune_and_measure(policies::Pruning::hard, x.data(), 6, 1, {1, Stream::mask, 0, 0});
+  CHECK(hard.below == 2);
+  CHECK(hard.zeros == 4);
+  CHECK(hard.error == 0.3125);
+  CHECK(hard.squares == 5.3125);
+  CHECK(hard.expected_zeros.value == 4);
+  CHECK(hard.expected_zeros.error == 0);
+  CHECK(hard.expected_error.value == 0.3125);
+  CHECK(hard.cosine() == Approx(5 / std::sqrt(5.3125 * 5)));
+  const PrunedTensor by_chance =
+      prune_and_measure(policies::Pruning::stochastic, x.data(), 6, 1, {1, Stream::mask, 0, 0});
+  CHECK(by_chance.expected_zeros.value == 2 + 0.75 + 0.5);
+  CHECK(by_chance.expected_zeros.error == Approx(std::sqrt(0.75 * 0.25 + 0.25)));
+  CHECK(by_chance.expected_error.value == 0.25 * 0.75 + 0.25);
+  CHECK(by_chance.expected_error.error == Approx(std::sqrt(0.75 * 0.25) * 0.5));
+
+  CHECK(exact_finding("x", 1, {1.3, 0.1}).verdict == "holds");
+  CHECK(exact_finding("x", 1, {1.5, 0.1}).verdict == "fails");
+  CHECK(model_finding("x", 1, {1.05, 0.001}, 0.1).verdict == "holds");
+  CHECK(model_finding("x", 1, {1.2, 0.05}, 0.1).verdict == "undecided");
+  CHECK(model_finding("x", 1, {1.2, 0.01}, 0.1).verdict == "fails");
+}

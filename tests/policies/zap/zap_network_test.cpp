@@ -1,0 +1,103 @@
+// The predictors of a network: recorded maps, training layer by layer, files and what they refuse.
+#include "policies/zap/zap_network.hpp"
+
+#include "emu/net/model/safetensors.hpp"
+#include "tests/catch.hpp"
+#include "tests/files.hpp"
+#include "tests/policies/zap/small_zap.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+using testing::small_graph;
+using testing::small_samples;
+
+TEST_CASE("recorded maps are what the layer gives, batch by batch", "[fast]") {
+  const net::Graph graph = small_graph();
+  const net::Tensor maps = record_maps(graph, "relu1", 40, small_samples);
+  CHECK(maps.shape == net::Shape{40, 8, 8, 4});
+  net::Numerics float32;
+  net::Tensor expected;
+  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+    if (node.name == "relu1") expected = output;
+  };
+  net::forward(graph, small_samples(32, 8), float32, &observe);
+  CHECK(std::equal(expected.data.begin(), expected.data.end(), maps.data.begin() + 32 * 256));
+  CHECK_THAT(message_of([&] { record_maps(graph, "nobody", 4, small_samples); }),
+             Catch::Contains("expected a layer 'nobody'"));
+}
+
+TEST_CASE("layers are trained each by itself", "[fast]") {
+  const net::Graph graph = small_graph();
+  const ZapTraining training{.epochs = 1, .batch = 16, .seed = 3};
+  ZapNetwork all = make_zap_network(zap_sites(graph, false), 5, 4);
+  REQUIRE(all.layers.size() == 2);
+  const auto losses = train_zap_network(all, graph, 32, small_samples, training);
+  REQUIRE(losses.size() == 2);
+  CHECK(losses[1].size() == 1);
+  ZapNetwork second = make_zap_network({all.layers[1].site}, 5, 4);
+  CHECK(train_zap_network(second, graph, 32, small_samples, training)[0] == losses[1]);
+  CHECK(all.find("relu2") == &all.layers[1]);
+  CHECK(all.find("relu0") == nullptr);
+  // Two layers of one shape begin with weights of their own.
+  CHECK(all.layers[0].predictor.graph().parameters()[0]->value.data !=
+        all.layers[1].predictor.graph().parameters()[0]->value.data);
+  CHECK_THAT(message_of([] { make_zap_network({}, 5, 0); }),
+             Catch::Contains("a ReLU behind a convolution"));
+}
+
+TEST_CASE("a file gives the same predictors back", "[fast]") {
+  const TemporaryFolder folder;
+  const net::Graph graph = small_graph();
+  ZapNetwork network = make_zap_network(zap_sites(graph, false), 6, 4);
+  train_zap_network(network, graph, 16, small_samples, {.epochs = 1, .batch = 8});
+  network.layers[0].threshold = 0.1f;
+  network.layers[1].threshold = -0.3f;
+  const std::string path = folder / "zap.safetensors";
+  save_zap_network(path, network);
+  const ZapNetwork loaded = load_zap_network(path, graph);
+  REQUIRE(loaded.layers.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ZapLayer &was = network.layers[i], &is = loaded.layers[i];
+    CHECK(is.site.layer == was.site.layer);
+    CHECK(is.threshold == was.threshold);
+    CHECK(is.predictor.mask().computed == was.predictor.mask().computed);
+    const net::Tensor x = testing::correlated_maps(2, 8, 8, 4, 9);
+    CHECK(is.predictor.predict(x).data == was.predictor.predict(x).data);
+  }
+}
+
+TEST_CASE("files that do not fit are refused by name", "[fast]") {
+  const TemporaryFolder folder;
+  const net::Graph graph = small_graph();
+  const std::string path = folder / "zap.safetensors";
+  const auto refused = [&](const net::Checkpoint& checkpoint) {
+    net::write_safetensors(path, checkpoint);
+    const std::string message = message_of([&] { load_zap_network(path, graph); });
+    CHECK_THAT(message, Catch::StartsWith(path));
+    return message;
+  };
+  save_zap_network(path, make_zap_network(zap_sites(graph, false), 6, 4));
+  const net::Checkpoint good = net::read_safetensors(path);
+  REQUIRE(good.metadata.size() == 2);
+  REQUIRE(good.metadata[0].second == "mask 6, threshold 0");
+
+  net::Checkpoint bad = good;
+  bad.metadata.clear();
+  CHECK_THAT(refused(bad), Catch::Contains("zap.LAYER"));
+  bad = good;
+  bad.metadata[0].first = "zap.relu9";
+  CHECK_THAT(refused(bad), Catch::Contains("'relu9' is no ReLU"));
+  for (const char* text : {"", "mask 6", "mask 6, threshold x", "mask 6, threshold 0 ", "mask x"}) {
+    bad = good;
+    bad.metadata[1].second = text;
+    CHECK_THAT(refused(bad), Catch::Contains("expected 'mask TYPE, threshold NUMBER'"));
+  }
+  bad = good;
+  bad.tensors.pop_back();
+  refused(bad);
+  bad = good;
+  bad.tensors.push_back({"stray", net::Tensor(net::Shape{1})});
+  CHECK_THAT(refused(bad), Catch::Contains("others too"));
+}
