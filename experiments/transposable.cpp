@@ -1,13 +1,23 @@
 // Transposable N:M masks: what they cost beside other patterns of the same density, in magnitude,
 // layer outputs and accuracy, and what repairs them (Hubara et al., NeurIPS 2021,
 // arXiv 2102.08124).
+#include "experiments/transposable/layers.hpp"
 #include "experiments/transposable/parts.hpp"
+#include "experiments/transposable/pruned.hpp"
 
 namespace numemu::experiments {
 namespace {
 
+/// Throws Error for names that are none, before any long work.
+void require_names(const ExperimentRun& run, const net::Dataset& data) {
+  variants(run.settings.list("patterns"));
+  for (const std::string& name : run.settings.list("nets"))
+    even_layers(load_trained_net(name, data, run.folders).graph);
+}
+
 Conclusion run(const ExperimentRun& run) {
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  require_names(run, data);
   Conclusion conclusion;
   add_losses(run, conclusion);
   add_networks(run, data, conclusion);
@@ -27,7 +37,7 @@ const Experiment experiment_transposable = {
      {"placed", "100000", "1000000", "10000000", "groups with zeros placed at random"},
      {"patterns", "unstructured,4:8,2:4,4:8-T,2:4-T", "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T",
       "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T", "patterns that networks are pruned to"},
-     {"images", "500", "5000", "10000", "test samples"},
+     {"images", "500", "10000", "10000", "test samples"},
      {"trained", "0", "0", "5", "networks of each kind trained afresh, besides the shipped one"},
      {"epochs", "1", "4", "12", "of training those"}},
     run};

@@ -79,9 +79,11 @@ std::size_t nearest_to_zero(const std::vector<double>& thresholds) {
   return nearest;
 }
 
-std::string best_sentence(const std::vector<ZapResults>& results, bool finetuned) {
-  const ZapBest best = best_of(results, finetuned);
-  const char* const how = finetuned ? "With fine-tuning" : "Without fine-tuning";
+std::string best_sentence(const std::vector<ZapResults>& results, ZapCare care) {
+  const ZapBest best = best_of(results, care);
+  const char* const how = care == ZapCare::finetuned      ? "With fine-tuning"
+                          : care == ZapCare::recalibrated ? "With statistics recalibrated"
+                                                          : "Without fine-tuning";
   if (best.of == nullptr) {
     return fmt::format("{} no threshold of any mask loses less than {} points of top-1.", how,
                        100 * kZapLoss);
@@ -142,6 +144,8 @@ Conclusion run(const ExperimentRun& run) {
         trial.first = which == "all";
         trial.mask = mask;
         trial.seed = run.seed + static_cast<std::uint64_t>(s);
+        trial.predictors =
+            fmt::format("{}/zap-{}-mask{}-seed{}.safetensors", run.out, which, mask, trial.seed);
         trials.push_back({point_of(trial, trained, data),
                           fmt::format("{} layers, mask {}, seed {}", which, mask, trial.seed),
                           [&, trial] { return run_zap_trial(trial, trained, data, baseline); }});
@@ -154,8 +158,11 @@ Conclusion run(const ExperimentRun& run) {
 
   const std::size_t zero = nearest_to_zero(plan.thresholds);
   Conclusion conclusion;
-  conclusion.sentences.push_back(best_sentence(results, false));
-  if (plan.finetune_epochs > 0) conclusion.sentences.push_back(best_sentence(results, true));
+  conclusion.sentences.push_back(best_sentence(results, ZapCare::none));
+  if (!rows.front()["points"][0]["recalibrated"].is_null())
+    conclusion.sentences.push_back(best_sentence(results, ZapCare::recalibrated));
+  if (plan.finetune_epochs > 0)
+    conclusion.sentences.push_back(best_sentence(results, ZapCare::finetuned));
   for (const ZapResults& of_mask : results)
     conclusion.sentences.push_back(random_sentence(of_mask));
   conclusion.tables = {sweep_table(results), miss_table(results, zero), budget_table(results)};

@@ -73,9 +73,10 @@ struct Mean {
     squares += e.error * e.error;
     ++layers;
   }
-  Finding judged_as(const std::string& what) const {
-    return judged(what, 1, {sum / layers, std::sqrt(squares) / layers},
-                  layers > 0 ? kFewestGroups : 0);
+  void judge_as(const std::string& what, std::vector<Finding>& findings) const {
+    if (layers > 0)
+      findings.push_back(
+          judged(what, 1, {sum / layers, std::sqrt(squares) / layers}, kFewestGroups));
   }
 };
 
@@ -99,7 +100,8 @@ void add_network(const std::string& name, const net::Dataset& data, const Experi
     Mean variance, mean, projection;
   };
   std::map<std::string, Means> means;
-  double least = 1, most = 0;  // projection under greedy(1:2)
+  double least = 1, most = 0;     // projection under greedy(1:2)
+  std::vector<std::string> free;  // layers that mvue(2:4) prunes without error
   for (const LayerGradient& layer : layer_gradients(graph, data, batch, 1, run.seed)) {
     if (layer.g.empty()) continue;
     const std::vector<float> x = along_rows(layer);
@@ -117,6 +119,7 @@ void add_network(const std::string& name, const net::Dataset& data, const Experi
         least = std::min(least, s.projection.value);
         most = std::max(most, s.projection.value);
       }
+      if (std::string_view(rule) == "mvue(2:4)" && s.closed_nsr == 0) free.push_back(layer.layer);
       if (!unbiased) continue;
       Means& of_rule = means[rule];
       of_rule.variance.add(s.variance, s.effective_error);
@@ -126,17 +129,20 @@ void add_network(const std::string& name, const net::Dataset& data, const Experi
   }
   for (const auto& [rule, of_rule] : means) {
     const std::string where = fmt::format("{}, mean over layers of {}", rule, name);
-    conclusion.findings.push_back(
-        of_rule.variance.judged_as("squared error over its closed form, " + where));
-    conclusion.findings.push_back(
-        of_rule.mean.judged_as("squared error of the mean times draws, " + where));
-    conclusion.findings.push_back(
-        of_rule.projection.judged_as("projection on the unpruned, " + where));
+    std::vector<Finding>& findings = conclusion.findings;
+    of_rule.variance.judge_as("squared error over its closed form, " + where, findings);
+    of_rule.mean.judge_as("squared error of the mean times draws, " + where, findings);
+    of_rule.projection.judge_as("projection on the unpruned, " + where, findings);
   }
   conclusion.sentences.push_back(fmt::format(
       "Gradients of {}: greedy 1:2 keeps between {:.1f} % and {:.1f} % of a layer's gradient "
       "(projection); the unbiased rules all of it on average.",
       name, 100 * least, 100 * most));
+  if (!free.empty())
+    conclusion.sentences.push_back(fmt::format(
+        "In {} of {} no four neighbours along space have more than two non-zeros: 2:4 pruning "
+        "costs nothing there (max-pooling passes a gradient to one of its inputs).",
+        fmt::join(free, ", "), name));
   conclusion.tables.push_back(std::move(table));
 }
 

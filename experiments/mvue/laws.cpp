@@ -1,7 +1,7 @@
 // Numbers of known laws, pruned: are means and variances what the closed forms say?
 #include <fmt/format.h>
 
-#include <cmath>
+#include <optional>
 
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
@@ -40,9 +40,8 @@ RandomSource source(std::uint64_t seed, Stream stream, std::uint32_t tensor) {
 }
 
 void judge(const std::string& where, const Rule& rule, const Distribution& law,
-           const PrunedSample& s, Conclusion& conclusion) {
-  std::vector<Finding>& findings = conclusion.findings;
-  const std::optional<double> nsr = policies::predicted_nsr(rule.method, rule.pattern, law);
+           const std::optional<double>& nsr, const PrunedSample& s,
+           std::vector<Finding>& findings) {
   if (nsr) findings.push_back(judged("noise-to-signal of " + where, *nsr, s.nsr, s.effective));
   if (rule.method == PruneMethod::greedy) {
     findings.push_back(judged("shrink factor of " + where,
@@ -91,8 +90,8 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
       const PrunedSample s =
           prune_and_measure(policy, x, draws, source(run.seed, Stream::mask, tensor));
       const std::string where = fmt::format("{}, {}", name_of(rule), kLaws[l]);
-      judge(where, rule, law, s, conclusion);
       const std::optional<double> nsr = policies::predicted_nsr(rule.method, rule.pattern, law);
+      judge(where, rule, law, nsr, s, conclusion.findings);
       const bool biased = rule.method == PruneMethod::greedy;
       table.rows.push_back({kLaws[l], name_of(rule), nsr ? fmt::format("{:.4f}", *nsr) : "-",
                             shown(s.nsr), biased ? "-" : shown(s.variance),

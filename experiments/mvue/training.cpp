@@ -111,7 +111,8 @@ std::string sentence_on(const std::string& where, const std::vector<Method>& com
   std::sort(order.begin(), order.end());
   return fmt::format(
       "Gradients pruned in {}: {} does best ({:+.2f} {} against dense), {} worst ({:+.2f}).", where,
-      order.front().second, -order.front().first, unit, order.back().second, -order.back().first);
+      order.front().second, 0 - order.front().first, unit, order.back().second,
+      0 - order.back().first);
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
       fmt::format("With transposable 2:4 weights, MVUE 2:4 gradients in the update make all three "
                   "products of a layer sparse: {:+.2f} {} against dense, {:+.2f} for the weights "
                   "alone.",
-                  -loss.back().mean, unit, -loss[loss.size() - 2].mean));
+                  0 - loss.back().mean, unit, 0 - loss[loss.size() - 2].mean));
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }

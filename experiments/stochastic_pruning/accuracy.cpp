@@ -7,6 +7,8 @@
 
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/stochastic_pruning/claims.hpp"
+#include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
 #include "policies/prune/threshold_history.hpp"
@@ -18,38 +20,11 @@ using Json = nlohmann::ordered_json;
 using policies::MaskPolicy;
 using policies::Pruning;
 
-const char* const kShared = "shared by layers";
 /// Distance of the zeros reached from those planned under laws of one moment in training.
 constexpr double kPlanHolds = 0.05;
 
-/// One way to train; masks are those of the role gradient.
-struct Method {
-  std::string name, series;
-  std::string mask;                           ///< of every layer; "" none
-  std::map<std::string, std::string> layers;  ///< instead of it
-  double share = 0;                           ///< 0: not one of the sweep over p
-
-  const std::string& mask_of(const std::string& layer) const {
-    const auto found = layers.find(layer);
-    return found == layers.end() ? mask : found->second;
-  }
-};
-
-Json role(const std::string& mask) {
-  const Json text = mask.empty() ? Json(nullptr) : Json(mask);
-  return {{"gradient", {{"format", nullptr}, {"mask", text}}}};
-}
-
-Json recipe_of(const Method& method) {
-  Json recipe = Json::object();
-  if (!method.mask.empty()) recipe["roles"] = role(method.mask);
-  for (const auto& [layer, mask] : method.layers)
-    recipe["layers"].push_back({{"match", layer}, {"roles", role(mask)}});
-  return recipe;
-}
-
-/// Share of zeros in what weight gradients read, by elements and by their products' MACs.
-/// Thresholds are those of the run; the draws are others.
+/// Share of zeros in what weight gradients read, by elements and by their products' MACs, once the
+/// history is full. Thresholds are those of the run; the draws are others.
 class Reached {
  public:
   Reached(const Method& method, std::uint64_t seed) : method_(method), seed_(seed) {}
@@ -112,72 +87,6 @@ Json train(TrainTrial trial, const net::Dataset& data, const Method& method) {
   return result;
 }
 
-/// The masks of a plan: each layer's share of non-zeros below its threshold.
-std::map<std::string, std::string> masks_of(const std::vector<ObservedLayer>& layers,
-                                            const std::vector<double>& thresholds,
-                                            std::int64_t history) {
-  std::map<std::string, std::string> masks;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const policies::MagnitudeLaw& law = layers[l].magnitudes.law;
-    const double share = effect(Pruning::stochastic, law, thresholds[l]).below;
-    constexpr double kLeast = 1e-4;
-    masks[layers[l].layer] =
-        share < kLeast
-            ? ""
-            : fmt::format("stochastic({:.4f},law={},history={})", std::min(share, 1 - kLeast),
-                          law.law == policies::Law::normal ? "normal" : "lognormal", history);
-  }
-  return masks;
-}
-
-std::vector<policies::LayerMagnitudes> magnitudes_of(const std::vector<ObservedLayer>& layers) {
-  std::vector<policies::LayerMagnitudes> magnitudes;
-  for (const ObservedLayer& layer : layers) magnitudes.push_back(layer.magnitudes);
-  return magnitudes;
-}
-
-std::vector<double> equal_shares(const std::vector<policies::LayerMagnitudes>& layers,
-                                 double share) {
-  std::vector<double> thresholds;
-  for (const policies::LayerMagnitudes& layer : layers)
-    thresholds.push_back(threshold_below(layer.law, share));
-  return thresholds;
-}
-
-/// What every plan shares between the layers: the zeros that the same p in each of them leaves.
-double planned_zeros(const std::vector<ObservedLayer>& layers, double share) {
-  const std::vector<policies::LayerMagnitudes> magnitudes = magnitudes_of(layers);
-  return total_effect(Pruning::stochastic, magnitudes, equal_shares(magnitudes, share)).zeros;
-}
-
-std::vector<Method> methods_of(const ExperimentRun& run, const std::vector<ObservedLayer>& layers) {
-  const std::int64_t history = run.settings.integer("history", 1, 1000);
-  std::vector<Method> methods = {{"dense", "dense", "", {}, 0}};
-  const std::vector<double> shares = shares_of(run.settings, "shares");
-  for (const char* const rule : {"stochastic", "hard"}) {
-    for (const double share : shares) {
-      const std::string mask = fmt::format("{}({},history={})", rule, share, history);
-      methods.push_back({mask, rule, mask, {}, share});
-    }
-  }
-  const double share = run.settings.number("share", 0.01, 0.999);
-  const std::string input = fmt::format("stochastic({},history={},at=input)", share, history);
-  methods.push_back({input, "stochastic, of what dgrad gives", input, {}, 0});
-
-  std::vector<policies::LayerMagnitudes> magnitudes = magnitudes_of(layers), relative = magnitudes;
-  for (policies::LayerMagnitudes& layer : relative) layer.weight = 1 / second_moment(layer.law);
-  const double zeros = planned_zeros(layers, share);
-  const auto plan = [&](const std::string& name, const std::vector<double>& thresholds) {
-    methods.push_back({fmt::format("{}, {:.0f} % zeros", name, 100 * zeros), kShared, "",
-                       masks_of(layers, thresholds, history), 0});
-  };
-  plan("equal p", equal_shares(magnitudes, share));
-  plan("equal cosine", thresholds_of_equal_cosine(Pruning::stochastic, magnitudes, zeros));
-  plan("least relative error", thresholds_of_least_error(Pruning::stochastic, relative, zeros));
-  plan("one threshold", thresholds_of_least_error(Pruning::stochastic, magnitudes, zeros));
-  return methods;
-}
-
 /// One method over the seeds.
 struct Row {
   const Method* method = nullptr;
@@ -187,52 +96,48 @@ struct Row {
   stats::PairedInterval difference;  ///< to dense
 };
 
-Finding paired_finding(std::string what, const stats::PairedInterval& d, double holds_above,
-                       double fails_below) {
-  const char* const verdict = d.low > holds_above    ? "holds"
-                              : d.high < fails_below ? "fails"
-                                                     : "undecided";
-  return {std::move(what), 0, d.mean, d.low, d.high, verdict};
-}
-
-/// Without bias little is lost (specs/sparsity.md (e)); with bias more is.
-void judge(const std::string& net, const std::vector<Row>& rows, Conclusion& conclusion) {
+/// Without bias little is lost (specs/sparsity.md (e)); with bias more is; sharing zeros between
+/// layers may gain on equal p.
+std::vector<Finding> judge(const std::string& net, const std::vector<Row>& rows) {
   constexpr double kSmallLoss = 0.5;  // points
-  for (const Row& row : rows) {
-    if (row.method->series != "stochastic" || row.difference.n < 2) continue;
-    conclusion.findings.push_back(paired_finding(
-        fmt::format("{}: {} loses less than {} points to dense", net, row.method->name, kSmallLoss),
-        row.difference, -kSmallLoss, -kSmallLoss));
-    for (const Row& hard : rows) {
-      if (hard.method->series != "hard" || hard.method->share != row.method->share) continue;
-      conclusion.findings.push_back(paired_finding(
-          fmt::format("{}: {} gains on {}", net, row.method->name, hard.method->name),
-          stats::paired_interval(row.top1, hard.top1), 0, 0));
-    }
-  }
-}
-
-/// Plans reach the zeros they were made for; whether they gain on equal p is the question.
-void judge_plans(const std::string& net, double planned, const std::vector<Row>& rows,
-                 Conclusion& conclusion) {
+  Claims claims;
+  const auto gains = [&](const Row& row, const Row& on) {
+    claims.add(fmt::format("{}: {} gains on {}", net, row.method->name, on.method->name),
+               stats::paired_interval(row.top1, on.top1), 0);
+  };
   const Row* equal = nullptr;
   for (const Row& row : rows) {
-    if (row.method->series != kShared) continue;
-    if (equal == nullptr) equal = &row;
-    const stats::PairedInterval reached = stats::paired_interval(row.zeros_of);
-    const std::string what = fmt::format("{}: zeros reached with {}", net, row.method->name);
-    const double away = std::fabs(reached.mean - planned);
-    conclusion.findings.push_back(
-        {what, planned, reached.mean, reached.low, reached.high,
-         away <= kPlanHolds ? "holds"
-         : reached.low > planned + kPlanHolds || reached.high < planned - kPlanHolds
-             ? "fails"
-             : "undecided"});
-    if (&row == equal || row.difference.n < 2) continue;
-    conclusion.findings.push_back(paired_finding(
-        fmt::format("{}: {} gains on {}", net, row.method->name, equal->method->name),
-        stats::paired_interval(row.top1, equal->top1), 0, 0));
+    if (row.method->series == kShared) {
+      if (equal != nullptr) gains(row, *equal);
+      if (equal == nullptr) equal = &row;
+    }
+    if (row.method->series != kStochastic) continue;
+    claims.add(
+        fmt::format("{}: {} loses less than {} points to dense", net, row.method->name, kSmallLoss),
+        row.difference, -kSmallLoss);
+    for (const Row& hard : rows) {
+      if (hard.method->series == kHard && hard.method->share == row.method->share) gains(row, hard);
+    }
   }
+  return claims.judged();
+}
+
+/// Whether plans reach the zeros that they were made for.
+std::vector<Finding> judge_plans(const std::string& net, double planned,
+                                 const std::vector<Row>& rows) {
+  std::vector<Finding> findings;
+  for (const Row& row : rows) {
+    if (row.method->series != kShared) continue;
+    const stats::PairedInterval reached = stats::paired_interval(row.zeros_of);
+    const bool close = std::fabs(reached.mean - planned) <= kPlanHolds;
+    const bool away = reached.low > planned + kPlanHolds || reached.high < planned - kPlanHolds;
+    findings.push_back({fmt::format("{}: zeros reached with {}", net, row.method->name), planned,
+                        reached.mean, reached.low, reached.high,
+                        close  ? "holds"
+                        : away ? "fails"
+                               : "undecided"});
+  }
+  return findings;
 }
 
 std::string interval_text(const stats::PairedInterval& d) {
@@ -281,17 +186,17 @@ Chart chart_of(const std::string& net, const std::string& data, const std::vecto
   chart.title = fmt::format("Accuracy of {} on {} against gradient sparsity", net, data);
   chart.caption = fmt::format(
       "Difference of top-1 to dense training over {} seeds, with its 95 % interval by Student's t "
-      "law paired by seed, against the share of zeros in what weight gradients read. Thresholds by "
-      "the normal law, predicted from earlier steps; everything else float32.",
+      "law paired by seed, against the share of zeros in what weight gradients read. Thresholds "
+      "are means of those of the last steps, by the normal law (plans: by the law that they are "
+      "made under); everything else float32.",
       rows[0].top1.size());
   chart.x = "zeros, %";
   chart.y = "top-1 difference to dense, points";
-  for (const char* const series :
-       {"dense", "stochastic", "hard", "stochastic, of what dgrad gives", "shared by layers"}) {
+  for (const char* const series : {kDense, kStochastic, kHard, kInput, kShared}) {
     ChartSeries drawn{series, {}, false};
     for (const Row& row : rows) {
       if (row.method->series != series) continue;
-      const bool apart = row.difference.n > 1 && row.method->series != "dense";
+      const bool apart = row.difference.n > 1 && row.method->series != kDense;
       drawn.points.push_back({.x = 100 * row.zeros,
                               .name = row.method->name,
                               .y = row.difference.mean,
@@ -306,7 +211,7 @@ Chart chart_of(const std::string& net, const std::string& data, const std::vecto
 }
 
 void describe(const std::string& net, const std::vector<Row>& rows, Conclusion& conclusion) {
-  for (const char* const series : {"stochastic", "hard"}) {
+  for (const char* const series : {kStochastic, kHard}) {
     const Row* sparsest = nullptr;
     for (const Row& row : rows) {
       if (row.method->series == series && (sparsest == nullptr || row.zeros > sparsest->zeros))
@@ -319,6 +224,19 @@ void describe(const std::string& net, const std::vector<Row>& rows, Conclusion& 
         net, sparsest->method->name, 100 * sparsest->zeros, 100 * rows[0].zeros,
         sparsest->difference.mean, interval_text(sparsest->difference)));
   }
+  const Row *equal = nullptr, *best = nullptr;
+  for (const Row& row : rows) {
+    if (row.method->series != kShared) continue;
+    if (equal == nullptr) equal = &row;
+    if (best == nullptr || row.difference.mean > best->difference.mean) best = &row;
+  }
+  if (equal == nullptr) return;
+  const stats::PairedInterval gain = stats::paired_interval(best->top1, equal->top1);
+  conclusion.sentences.push_back(
+      best == equal
+          ? fmt::format("{}: no other plan does better than {}.", net, equal->method->name)
+          : fmt::format("{}: of the plans, {} does best: {:+.2f} points against {} {}.", net,
+                        best->method->name, gain.mean, equal->method->name, interval_text(gain)));
 }
 
 }  // namespace
@@ -353,9 +271,9 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
     row.difference = stats::paired_interval(row.top1, rows.empty() ? row.top1 : rows.front().top1);
     rows.push_back(std::move(row));
   }
-  judge(net, rows, conclusion);
-  judge_plans(net, planned_zeros(layers, run.settings.number("share", 0.01, 0.999)), rows,
-              conclusion);
+  for (const std::vector<Finding>& findings :
+       {judge(net, rows), judge_plans(net, planned_zeros(run, layers), rows)})
+    conclusion.findings.insert(conclusion.findings.end(), findings.begin(), findings.end());
   conclusion.tables.push_back(
       table_of(training_of(run, net, run.seed), run.settings.text("data"), rows));
   conclusion.tables.push_back(plan_table(net, methods, layers));

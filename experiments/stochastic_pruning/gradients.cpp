@@ -10,9 +10,8 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
-#include "formats/digest.hpp"
+#include "experiments/stochastic_pruning/watcher.hpp"
 #include "formats/error.hpp"
-#include "policies/prune/threshold_history.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {
@@ -22,90 +21,10 @@ using policies::Law;
 using policies::MagnitudeLaw;
 using policies::Pruning;
 
-/// A law, and whether its second moments leave out the largest elements: which changes what it says
-/// about errors and cosines, not about zeros.
-struct Model {
-  const char* name;
-  Law law;
-  bool cut;
-};
-constexpr std::array<Model, 3> kModels = {{{"normal", Law::normal, false},
-                                           {"lognormal", Law::lognormal, false},
-                                           {"lognormal, cut", Law::lognormal, true}}};
 /// Distance of cosines that a law is trusted with.
 constexpr double kCosineHolds = 0.02;
 
-struct Plan {
-  double share = 0;
-  std::int64_t history = 0, observations = 0, steps = 0;
-  std::uint64_t seed = 0;
-
-  bool observes(std::int64_t step) const {
-    return step * observations / steps != (step - 1) * observations / steps || step == 0;
-  }
-};
-
-/// Watches what weight gradients read in the training of one network.
-class Watcher {
- public:
-  explicit Watcher(const Plan& plan) : plan_(plan) {}
-
-  void see(const net::Product& product, std::int64_t step) {
-    if (product.kind != net::GemmKind::wgrad) return;
-    const std::string layer(product.layer);
-    const std::vector<float>& g = product.a.source->data;
-    const auto n = static_cast<std::int64_t>(g.size());
-    policies::ThresholdHistory& history = histories_[layer];
-    const MagnitudeLaw normal = policies::fit_law(Law::normal, g.data(), n);
-    const double own = policies::threshold_below(normal, plan_.share);
-    if (plan_.observes(step) && normal.usable()) {
-      Json record = {{"step", step}, {"layer", layer}, {"n", n}, {"nonzero", normal.nonzero}};
-      const RandomSource random{plan_.seed, Stream::mask,
-                                tensor_word(fmt::format("{}/observed/{}", layer, step)), 0};
-      for (const Model& model : kModels) record[model.name] = of_model(model, g, random);
-      if (const auto predicted = history.prediction(plan_.history)) {
-        const PrunedTensor t =
-            prune_and_measure(Pruning::stochastic, g.data(), n, *predicted, random);
-        record["history"] = {{"threshold", *predicted}, {"own", own}, {"zeros", t.zero_share()}};
-      }
-      records_.push_back(std::move(record));
-    }
-    history.push(own, plan_.history);
-  }
-
-  const Json& records() const { return records_; }
-
- private:
-  Json of_model(const Model& model, const std::vector<float>& g, const RandomSource& random) const {
-    const auto n = static_cast<std::int64_t>(g.size());
-    MagnitudeLaw fitted = policies::fit_law(model.law, g.data(), n);
-    if (model.cut) fitted = policies::with_cut(fitted, g.data(), n);
-    const double threshold = policies::threshold_below(fitted, plan_.share);
-    const policies::PruningEffect effect = policies::effect(Pruning::stochastic, fitted, threshold);
-    const PrunedTensor t = prune_and_measure(Pruning::stochastic, g.data(), n, threshold, random);
-    const double count = static_cast<double>(n), squares = t.squares;
-    return {{"scale", fitted.scale},
-            {"spread", fitted.spread},
-            {"cut", std::isfinite(fitted.cut) ? Json(fitted.cut) : Json(nullptr)},
-            {"threshold", threshold},
-            {"below", static_cast<double>(t.below) / (count * fitted.nonzero)},
-            {"predicted",
-             {{"zeros", effect.zeros}, {"error", effect.error}, {"cosine", effect.cosine}}},
-            {"expected",
-             {{"zeros", t.expected_zeros.value / count},
-              {"zeros_error", t.expected_zeros.error / count},
-              {"error", t.expected_error.value / squares},
-              {"error_error", t.expected_error.error / squares}}},
-            {"measured",
-             {{"zeros", t.zero_share()}, {"error", t.relative_error()}, {"cosine", t.cosine()}}}};
-  }
-
-  Plan plan_;
-  std::map<std::string, policies::ThresholdHistory> histories_;
-  Json records_ = Json::array();
-};
-
-Json observe(TrainTrial trial, const net::Dataset& data, const Plan& plan) {
+Json observe(TrainTrial trial, const net::Dataset& data, const WatchPlan& plan) {
   Watcher watcher(plan);
   trial.before = [&](const net::Product& product, std::int64_t step) {
     watcher.see(product, step);
@@ -277,7 +196,7 @@ void describe(const Json& records, const std::string& net, double share, std::in
 
 std::vector<ObservedLayer> add_gradients(const ExperimentRun& run, const std::string& net,
                                          const net::Dataset& data, Conclusion& conclusion) {
-  Plan plan;
+  WatchPlan plan;
   plan.share = run.settings.number("share", 0.01, 0.999);
   plan.history = run.settings.integer("history", 1, 1000);
   plan.observations = run.settings.integer("observations", 1, 1000);

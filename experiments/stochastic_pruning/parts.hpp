@@ -27,7 +27,7 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun&, const std::string
                                          const net::Dataset&, Conclusion&);
 
 /// Accuracy against the sparsity reached: without bias, with bias, and shared between layers in
-/// several ways (settings shares, share, seeds).
+/// several ways (settings shares, share, plan_share, seeds).
 void add_accuracy(const ExperimentRun&, const std::string& net, const net::Dataset&,
                   const std::vector<ObservedLayer>&, Conclusion&);
 

@@ -94,18 +94,38 @@ ResultTable accuracy_table(const Network& network, const std::vector<Variant>& a
 
 ResultTable layer_table(const Network& network, const std::vector<Variant>& all) {
   ResultTable table{network.label +
-                        ": squared error of each layer's outputs on test images over "
-                        "their squares, inputs of the unpruned network",
+                        ": squared error of each layer's outputs over their squares, "
+                        "inputs of the unpruned network: test (calibration) images",
                     {"pattern", "repair"},
                     {}};
   for (const auto& [layer, error] : network.results[0]["outputs"].items())
     table.header.push_back(layer);
   for (std::size_t v = 0; v < all.size(); ++v) {
+    const Json& result = network.results[v + 1];
     table.rows.push_back({all[v].pattern->name, name_of(all[v].repair)});
-    for (const auto& [layer, error] : network.results[v + 1]["outputs"].items())
-      table.rows.back().push_back(fmt::format("{:.5f}", error.get<double>()));
+    for (const auto& [layer, error] : result["outputs"].items())
+      table.rows.back().push_back(fmt::format("{:.5f} ({:.5f})", error.get<double>(),
+                                              result["fitted"][layer].get<double>()));
   }
   return table;
+}
+
+/// Layers whose solved weights fit the calibration images much better than others.
+std::string overfitted(const Network& network, const std::vector<Variant>& all) {
+  constexpr double kMuch = 2;
+  std::string names;
+  for (const auto& [layer, dense] : network.results[0]["outputs"].items()) {
+    std::int64_t worse = 0, solved = 0;
+    for (std::size_t v = 0; v < all.size(); ++v) {
+      if (all[v].repair != "adaprune") continue;
+      const Json& result = network.results[v + 1];
+      ++solved;
+      worse +=
+          result["outputs"][layer].get<double>() > kMuch * result["fitted"][layer].get<double>();
+    }
+    if (solved > 0 && worse == solved) names += (names.empty() ? "" : ", ") + layer;
+  }
+  return names.empty() ? "none" : names;
 }
 
 Chart accuracy_chart(const Network& network, const std::vector<Variant>& all) {
@@ -257,6 +277,10 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
         "{}: of one-shot pruning to 50 % without repair {} costs most, {} points of top-1.",
         network.label, all[worst].pattern->name,
         points(difference(network.results[worst + 1], network.results[0]))));
+    conclusion.sentences.push_back(fmt::format(
+        "{}: layers where AdaPrune leaves more than twice the error on test images that it leaves "
+        "on its calibration images, under every pattern: {}.",
+        network.label, overfitted(network, all)));
     if (extra < 2) continue;
     std::vector<const Network*> members;
     for (std::size_t i = 1; i < each; ++i) members.push_back(&networks[first + i]);

@@ -13,7 +13,7 @@ struct HalfPattern {
   /// Expected share of the sum of magnitudes of 8 x 8 normal elements that is pruned: a closed
   /// form, or the figure of an earlier independent run where there is none.
   double loss = NAN;
-  bool closed_form = true;
+  double loss_error = 0;  ///< about the standard error of such a figure; 0: a closed form
 };
 
 /// From the least loss on.

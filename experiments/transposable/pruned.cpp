@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 struct Seen {
   std::vector<std::string> layers;
   LayerErrors outputs;          ///< on test images
+  LayerErrors fitted;           ///< on calibration images
   policies::AdaPrune adaprune;  ///< on calibration images
 };
 
@@ -36,16 +37,19 @@ constexpr std::int64_t kAtOnce = 64;  // images in memory
 Seen see(const net::Graph& graph, const net::Dataset& data, std::int64_t images,
          std::int64_t calibration) {
   const std::vector<std::string> layers = even_layers(graph);
-  Seen seen{layers, LayerErrors(layers),
+  Seen seen{layers, LayerErrors(layers), LayerErrors(layers),
             policies::AdaPrune(std::set<std::string, std::less<>>(layers.begin(), layers.end()))};
   for (std::int64_t first = 0; first < images; first += kAtOnce) {
     std::vector<std::uint8_t> labels;
     net::forward(graph, data.test_batch(first, std::min(kAtOnce, images - first), labels),
                  seen.outputs);
   }
-  for (std::int64_t first = 0; first < calibration; first += kAtOnce)
-    net::forward(graph, calibration_batch(data, first, std::min(kAtOnce, calibration - first)),
-                 seen.adaprune);
+  for (std::int64_t first = 0; first < calibration; first += kAtOnce) {
+    const std::vector<net::Tensor> batch =
+        calibration_batch(data, first, std::min(kAtOnce, calibration - first));
+    net::forward(graph, batch, seen.fitted);
+    net::forward(graph, batch, seen.adaprune);
+  }
   return seen;
 }
 
@@ -69,7 +73,7 @@ Masked masked(const std::string& layer, const net::Tensor& weight, const std::st
 Json shares(const net::Graph& graph, const Seen& seen, const std::string& mask,
             std::uint64_t seed) {
   double elements = 0, kept = 0, magnitude = 0, pruned = 0;
-  Json outputs = Json::object();
+  Json outputs = Json::object(), fitted = Json::object();
   for (const std::string& layer : seen.layers) {
     const net::Tensor& weight = net::weight_of(graph, layer);
     const Masked under = mask.empty()
@@ -85,9 +89,13 @@ Json shares(const net::Graph& graph, const Seen& seen, const std::string& mask,
     kept += static_cast<double>(std::count(under.keep.begin(), under.keep.end(), 1));
     magnitude += sum(true);
     pruned += sum(false);
-    outputs[layer] = mask.empty() ? 0.0 : seen.outputs.relative(layer, under.weight);
+    outputs[layer] = seen.outputs.relative(layer, under.weight);
+    fitted[layer] = seen.fitted.relative(layer, under.weight);
   }
-  return {{"kept", kept / elements}, {"pruned", pruned / magnitude}, {"outputs", outputs}};
+  return {{"kept", kept / elements},
+          {"pruned", pruned / magnitude},
+          {"outputs", outputs},
+          {"fitted", fitted}};
 }
 
 }  // namespace

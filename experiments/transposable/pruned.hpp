@@ -26,8 +26,8 @@ nlohmann::ordered_json recipe_of(const std::vector<std::string>& layers, const s
 
 /// One object per variant, the unpruned network first: {"right": one character per test target,
 /// "loss", "pruned": share of the layers' sum of magnitudes, "kept": of their elements, "outputs":
-/// {layer: squared error of its outputs on test images, over their squares}}. Layers:
-/// even_layers().
+/// {layer: squared error of its outputs on test images, over their squares}, "fitted": the same on
+/// the calibration images that AdaPrune solves for}. Layers: even_layers().
 nlohmann::ordered_json prune_network(const net::Graph&, const net::Dataset&,
                                      const std::vector<Variant>&, std::int64_t images);
 

@@ -1,5 +1,6 @@
 // Predictions about zero activation prediction beside what was measured.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
@@ -21,9 +22,11 @@ struct ZapBest {
   ZapSummary at;
   AccuracyChange change;
 };
-/// The largest saving for a mean loss below kZapLoss, with the network as it is or fine-tuned with
-/// its predictors; `of` is null where there is none.
-ZapBest best_of(const std::vector<ZapResults>&, bool finetuned);
+/// What is done to the network once predictors are at work.
+enum class ZapCare : std::uint8_t { none, recalibrated, finetuned };
+/// The largest saving for a mean loss below kZapLoss among the points where that was done; `of` is
+/// null where there is none.
+ZapBest best_of(const std::vector<ZapResults>&, ZapCare);
 
 /// Per layer and mask, of the first seed: the bound on savings, the error of a random predictor,
 /// the fits, errors at optimised thresholds; over everything the identities; last the aim. Shares

@@ -68,15 +68,18 @@ class Bench {
   Json run() {
     const auto losses = train();
     Json result = {{"conv_macs", policies::convolution_macs(graph_)}, {"layers", Json::array()}};
-    std::vector<Json> seen;
-    for (const policies::ZapLayer& layer : zap_.layers) seen.push_back(measure_curve(layer));
+    std::vector<Json> layers = measure_curves();
     std::vector<policies::ThresholdChoice> choices;
     for (const double budget : trial_.budgets)
       choices.push_back(policies::choose_thresholds(curves_, budget));
-    for (std::size_t l = 0; l < zap_.layers.size(); ++l) {
-      seen[l]["losses"] = losses[l];
-      seen[l].update(measure_on_test(l, choices));
-      result["layers"].push_back(std::move(seen[l]));
+    if (!trial_.predictors.empty()) {
+      if (!choices.empty()) set(choices.front().thresholds);
+      policies::save_zap_network(trial_.predictors, zap_);
+    }
+    measure_on_test(choices, layers);
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      layers[l]["losses"] = losses[l];
+      result["layers"].push_back(std::move(layers[l]));
     }
     result["points"] = Json::array();
     for (const double threshold : trial_.thresholds)
@@ -106,19 +109,24 @@ class Bench {
                                        {.epochs = trial_.epochs, .seed = trial_.seed});
   }
 
-  PredictedMaps maps_of(const policies::ZapLayer& layer, std::int64_t images,
-                        const policies::ZapSamples& samples) const {
-    return {layer.predictor,
-            policies::record_maps(graph_, layer.site.layer, at_most(images), samples)};
+  /// What may be known of each layer beforehand, on validation images.
+  std::vector<Json> measure_curves() {
+    std::vector<Json> layers;
+    std::vector<std::uint8_t> labels;
+    policies::for_each_map(
+        zap_, graph_, at_most(std::min(kValidationImages, data_.validation_count())),
+        [&](std::int64_t first, std::int64_t count) {
+          return data_.validation_batch(first, count, labels);
+        },
+        [&](std::size_t l, net::Tensor maps) {
+          layers.push_back(
+              measure_curve(zap_.layers[l].site, {zap_.layers[l].predictor, std::move(maps)}));
+        });
+    return layers;
   }
 
-  /// What may be known beforehand: curves and the bound, on validation images.
-  Json measure_curve(const policies::ZapLayer& layer) {
-    std::vector<std::uint8_t> labels;
-    const PredictedMaps maps = maps_of(layer, std::min(kValidationImages, data_.validation_count()),
-                                       [&](std::int64_t first, std::int64_t count) {
-                                         return data_.validation_batch(first, count, labels);
-                                       });
+  /// Curves and the bound.
+  Json measure_curve(const policies::ZapSite& site, const PredictedMaps& maps) {
     std::vector<ZapTally> tallies;
     Json curve = Json::array();
     for (const float threshold : policies::measured_thresholds()) {
@@ -127,23 +135,32 @@ class Bench {
                        {"saving", tallies.back().saving()},
                        {"error", tallies.back().error()}});
     }
-    curves_.push_back(policies::threshold_curves(tallies, static_cast<double>(layer.site.macs())));
-    return {{"layer", layer.site.layer},
-            {"macs", layer.site.macs()},
-            {"activations", layer.site.activations()},
+    curves_.push_back(policies::threshold_curves(tallies, static_cast<double>(site.macs())));
+    return {{"layer", site.layer},
+            {"macs", site.macs()},
+            {"activations", site.activations()},
             {"curve", curve},
             {"error_fit", to_json(curves_.back().error)},
             {"saving_fit", to_json(curves_.back().saving)},
             {"bound_seen", to_json(maps.bound())}};
   }
 
-  /// The same layer on the float32 maps of test images.
-  Json measure_on_test(std::size_t l, const std::vector<policies::ThresholdChoice>& choices) {
+  /// Adds what the float32 maps of test images say.
+  void measure_on_test(const std::vector<policies::ThresholdChoice>& choices,
+                       std::vector<Json>& layers) {
     std::vector<std::uint8_t> labels;
-    const PredictedMaps maps =
-        maps_of(zap_.layers[l], trial_.images, [&](std::int64_t first, std::int64_t count) {
+    policies::for_each_map(
+        zap_, graph_, at_most(trial_.images),
+        [&](std::int64_t first, std::int64_t count) {
           return data_.test_batch(first, count, labels);
+        },
+        [&](std::size_t l, net::Tensor maps) {
+          layers[l].update(test_results(l, {zap_.layers[l].predictor, std::move(maps)}, choices));
         });
+  }
+
+  Json test_results(std::size_t l, const PredictedMaps& maps,
+                    const std::vector<policies::ThresholdChoice>& choices) const {
     const ZapTally at_zero = maps.tally(0), none = maps.tally(-HUGE_VALF),
                    all = maps.tally(HUGE_VALF);
     const double rate =

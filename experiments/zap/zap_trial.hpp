@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
@@ -20,9 +21,10 @@ struct ZapTrial {
   std::vector<double> thresholds;    ///< swept, the same in every layer
   std::vector<double> budgets;       ///< of error, summed over the layers: thresholds are optimised
   std::int64_t finetune_epochs = 0;  ///< of the network, predictors at work, at each budget
+  std::string predictors = {};  ///< file for them, thresholds as for the first budget; "": none
 };
 
-/// Point of the trial: its settings and the identity of network and data.
+/// Point of the trial: its settings but for the file, and the identity of network and data.
 nlohmann::ordered_json point_of(const ZapTrial&, const TrainedNet&, const net::Dataset&);
 
 /// {"conv_macs", "layers": [...], "points": [...], "chosen": [...]}. A layer has its multiply-adds,

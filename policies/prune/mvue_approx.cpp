@@ -25,6 +25,9 @@ std::int64_t prune_approximately(const float*, const std::uint32_t*, const std::
 
 #else
 
+/// Sums from here on may be of groups that the reference scales.
+constexpr float kScaledFrom = 0x1p124F;
+
 /// A draw times `total`, from the upper 24 bits of its word, and how far from a limit it must be to
 /// decide (as for pairs, mvue_pairs.cpp).
 struct Draw {
@@ -52,10 +55,7 @@ HWY_INLINE bool prune_some(const float* from, WordVector r1, WordVector r2, floa
 
   const FloatVector s01 = hn::Add(a0, a1), s23 = hn::Add(a2, a3), s012 = hn::Add(s01, a2);
   const FloatVector sum = hn::Add(s01, s23);
-  // The range of the largest, as far as the sum tells it: from here on to 2^124 it surely lies
-  // inside. Zeros are fine; NaN is not.
-  FloatMask sure =
-      hn::Or(hn::And(hn::Ge(sum, set(0x1p-58F)), hn::Lt(sum, set(0x1p124F))), hn::Eq(sum, zero));
+  FloatMask sure = hn::Lt(sum, set(kScaledFrom));  // false for NaN
 
   const Draw d1 = draw(r1, sum);
   const FloatVector near1 =
@@ -139,11 +139,8 @@ namespace {
 
 constexpr int kGroup = 4;
 
-/// What a group is multiplied with, so that sums neither overflow nor get near the subnormals.
-float scale_of(float amax) {
-  if (amax >= 0x1p124F) return 0x1p-64F;
-  return amax < 0x1p-60F ? 0x1p64F : 1.0F;
-}
+/// What a group is multiplied with, so that its sums do not overflow.
+float scale_of(float amax) { return amax >= 0x1p124F ? 0x1p-64F : 1.0F; }
 
 }  // namespace
 

@@ -11,10 +11,10 @@ namespace numemu::policies {
 ///
 /// All in float32, the order of operations fixed (mvue_approx.cpp), without cancellation: S - a_i
 /// is summed from the other three. Draws are compared exactly with the cumulative sums (u = r
-/// 2^-32). Where the largest magnitude is outside [2^-60, 2^124), the group is scaled by 2^64 or
-/// 2^-64 first. The expectation of y is x within 2^-20 |x| + 2^-22 S (rounding of p_k, and of the
-/// sums that are compared) while no element is 2^128 times the sum of the others. Chmiel et al.,
-/// ICLR 2023, section 4.3.
+/// 2^-32), which are exact where subnormal. Where the largest magnitude is 2^124 or more, the group
+/// is scaled by 2^-64 first. The expectation of y is x within 2^-20 |x| + 2^-22 S (rounding of p_k,
+/// and of the sums that are compared) while no element is 2^128 times the sum of the others. Chmiel
+/// et al., ICLR 2023, section 4.3.
 void mvue_approx(const RandomSource&, const MaskRun&);
 /// The same, group by group.
 void mvue_approx_reference(const RandomSource&, const MaskRun&);

@@ -49,9 +49,9 @@ HWY_INLINE Halves prune_half(const Halves& a, hn::Vec<hn::Rebind<std::uint32_t, 
                    large3 = is_large(a3);
   const DoubleVector d0 = hn::IfThenZeroElse(large0, a0), d1 = hn::IfThenZeroElse(large1, a1),
                      d2 = hn::IfThenZeroElse(large2, a2), d3 = hn::IfThenZeroElse(large3, a3);
-  // Two large ones beside a third that is not zero: only in rounding; left to the integers.
   const DoubleVector c1 = hn::Add(d0, d1), c2 = hn::Add(c1, d2), drawn = hn::Add(c2, d3);
   const DoubleMask any = hn::Or(hn::Or(large0, large1), hn::Or(large2, large3));
+  // Two large ones beside a third that is not zero: only in rounding; left to the integers.
   const DoubleMask many = hn::Or(hn::Or(hn::And(large0, hn::Or(large1, hn::Or(large2, large3))),
                                         hn::And(large1, hn::Or(large2, large3))),
                                  hn::And(large2, large3));

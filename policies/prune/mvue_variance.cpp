@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace numemu::policies {
 namespace {
@@ -20,11 +21,11 @@ Group magnitudes(const unit::Sparsity& pattern, const float* x) {
   return a;
 }
 
-/// N' times how far a falls short of S' / N', for the descending d[first..): each of the N' largest
-/// against a, then all the rest. So what nearly cancels is subtracted before it is rounded.
-double shortage(const std::vector<double>& d, std::size_t first, std::size_t kept, double a) {
+/// N' times how far a falls short of S' / N', for the descending d[first..group): each of the N'
+/// largest against a, then all the rest. So what nearly cancels is subtracted before it is rounded.
+double shortage(const Group& d, std::size_t group, std::size_t first, std::size_t kept, double a) {
   double sum = 0;
-  for (std::size_t j = d.size(); j-- > first + kept;) sum += d[j];
+  for (std::size_t j = group; j-- > first + kept;) sum += d[j];
   for (std::size_t j = first + kept; j-- > first;) sum += d[j] - a;
   return sum;
 }
@@ -33,11 +34,11 @@ double shortage(const std::vector<double>& d, std::size_t first, std::size_t kep
 /// a_i).
 Terms exact_terms(const unit::Sparsity& pattern, const Group& a) {
   const auto group = static_cast<std::size_t>(pattern.group);
-  std::vector<double> d(a.begin(), a.begin() + pattern.group);
-  std::sort(d.begin(), d.end(), std::greater<>());
+  Group d = a;
+  std::sort(d.begin(), d.begin() + pattern.group, std::greater<>());
   const auto most = static_cast<std::size_t>(pattern.kept);
   std::size_t certain = 0;
-  while (certain < most && shortage(d, certain, most - certain, d[certain]) <= 0) ++certain;
+  while (certain < most && shortage(d, group, certain, most - certain, d[certain]) <= 0) ++certain;
   Terms terms;
   if (certain == most) {
     // Equal to the last certain one is certain, too; what else is left is zero.
@@ -52,7 +53,7 @@ Terms exact_terms(const unit::Sparsity& pattern, const Group& a) {
     if (a[i] == 0) continue;
     terms.p[i] = is_certain ? 1 : static_cast<double>(kept) * a[i] / sum;
     terms.variance[i] =
-        is_certain ? 0 : a[i] * shortage(d, certain, kept, a[i]) / static_cast<double>(kept);
+        is_certain ? 0 : a[i] * shortage(d, group, certain, kept, a[i]) / static_cast<double>(kept);
   }
   return terms;
 }

@@ -48,7 +48,7 @@ float threshold_value(double threshold) {
   return tau > 0 && std::isfinite(tau) ? tau : 0.0F;
 }
 
-bool keeps(std::uint32_t random, std::uint32_t magnitude, std::uint32_t tau) {
+bool is_raised(std::uint32_t random, std::uint32_t magnitude, std::uint32_t tau) {
   const Parts g = parts_of(magnitude), t = parts_of(tau);
   const std::uint64_t product = random * t.significand;  // below 2^56
   const int up = g.exponent + 32 - t.exponent;           // at most 32, as |g| < tau
@@ -66,7 +66,7 @@ void prune_stochastic_reference(const RandomSource& random, const MaskRun& run) 
       store(run, i, word, true);
     } else {
       const bool kept =
-          keeps(random.bits(run.first + static_cast<std::uint64_t>(i), 32), magnitude, tau);
+          is_raised(random.bits(run.first + static_cast<std::uint64_t>(i), 32), magnitude, tau);
       store(run, i, kept ? (word & kSign) | tau : 0, kept);
     }
   }

@@ -14,7 +14,7 @@ namespace numemu::policies {
 // tau is `run.threshold` rounded to float32 once (threshold_value()). u = r 2^-32 with the
 // element's 32 random bits r, and the comparison is the exact one of integers,
 //   r * (significand of tau) * 2^(exponent of tau) < (significand of g) * 2^(exponent of g + 32),
-// so that P(kept) = ceil(2^32 |g| / tau) 2^-32: the expectation exceeds g by less than 2^-32 tau.
+// so that P(kept) = ceil(2^32 |g| / tau) 2^-32: the mean exceeds g in size by less than 2^-32 tau.
 // A zero is never kept. Without a threshold (tau not finite or not positive) everything is.
 //
 // `run.y` may be `run.x`; `run.y` or `run.keep` may be null.
@@ -23,8 +23,8 @@ namespace numemu::policies {
 /// positive or not finite, or leaves the range of float32.
 float threshold_value(double threshold);
 
-/// Whether the element of that magnitude (bits of a finite float32 below tau) is kept.
-bool keeps(std::uint32_t random, std::uint32_t magnitude, std::uint32_t tau);
+/// Whether u tau < |g|, for the bits of magnitudes of float32, |g| < tau.
+bool is_raised(std::uint32_t random, std::uint32_t magnitude, std::uint32_t tau);
 
 void prune_stochastic(const RandomSource& random, const MaskRun& run);
 /// The specification: one element after the other.

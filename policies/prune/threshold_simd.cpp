@@ -25,7 +25,7 @@ HWY_INLINE float pruned(float x, std::uint32_t random, float tau) {
   const auto word = std::bit_cast<std::uint32_t>(x), bound = std::bit_cast<std::uint32_t>(tau);
   const std::uint32_t sign = word & 0x80000000U, magnitude = word ^ sign;
   if (magnitude >= bound) return x;
-  return std::bit_cast<float>(keeps(random, magnitude, bound) ? sign | bound : 0);
+  return std::bit_cast<float>(is_raised(random, magnitude, bound) ? sign | bound : 0);
 }
 
 #if HWY_TARGET == HWY_SCALAR

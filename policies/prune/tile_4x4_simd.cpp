@@ -30,6 +30,15 @@ namespace {
 
 using namespace tile_4x4;
 
+// The two columns that are neither.
+constexpr std::array<int, 2> others(int a, int b) {
+  std::array<int, 2> columns{};
+  int count = 0;
+  for (int column = 0; column < kRows; ++column)
+    if (column != a && column != b) columns[static_cast<std::size_t>(count++)] = column;
+  return columns;
+}
+
 constexpr int kPlaceBits = 8;
 static_assert(kPlaces <= 1 << kPlaceBits && place(0) < 1 << kPlaceBits);
 
@@ -174,13 +183,12 @@ HWY_INLINE Top once_each(const Rows& row) {
   return sums(above, below);
 }
 
-// Rows 0 and 1 keep column `twice` twice and `never` not at all, rows 2 and 3 the other way round.
-HWY_INLINE Top one_twice(const Rows& row, int twice, int never) {
-  int others[2] = {}, count = 0;
-  for (int column = 0; column < 4; ++column)
-    if (column != twice && column != never) others[count++ & 1] = column;
-  const int p = pair_of(twice, others[0]), q = pair_of(twice, others[1]);
-  const int r = pair_of(never, others[0]), s = pair_of(never, others[1]);
+// Rows 0 and 1 keep column kTwice twice and kNever not at all, rows 2 and 3 the other way round.
+template <int kTwice, int kNever>
+HWY_INLINE Top one_twice(const Rows& row) {
+  constexpr auto kOthers = others(kTwice, kNever);
+  constexpr int p = pair_of(kTwice, kOthers[0]), q = pair_of(kTwice, kOthers[1]);
+  constexpr int r = pair_of(kNever, kOthers[0]), s = pair_of(kNever, kOthers[1]);
   return sums(top_of(upper(row, p, q), upper(row, q, p)),
               top_of(lower(row, r, s), lower(row, s, r)));
 }
@@ -189,23 +197,25 @@ HWY_INLINE Top best_masks(const Rows& row) {
   // Three chains, so that none waits for itself.
   Top a = once_each(row), b = top_of(same(row, 0), same(row, 1)),
       c = top_of(same(row, 2), same(row, 3));
-  a = either(a, one_twice(row, 0, 1));
-  b = either(b, one_twice(row, 0, 2));
-  c = either(c, one_twice(row, 0, 3));
-  a = either(a, one_twice(row, 1, 0));
-  b = either(b, one_twice(row, 1, 2));
-  c = either(c, one_twice(row, 1, 3));
-  a = either(a, one_twice(row, 2, 0));
-  b = either(b, one_twice(row, 2, 1));
-  c = either(c, one_twice(row, 2, 3));
-  a = either(a, one_twice(row, 3, 0));
-  b = either(b, one_twice(row, 3, 1));
-  c = either(c, one_twice(row, 3, 2));
+  a = either(a, one_twice<0, 1>(row));
+  b = either(b, one_twice<0, 2>(row));
+  c = either(c, one_twice<0, 3>(row));
+  a = either(a, one_twice<1, 0>(row));
+  b = either(b, one_twice<1, 2>(row));
+  c = either(c, one_twice<1, 3>(row));
+  a = either(a, one_twice<2, 0>(row));
+  b = either(b, one_twice<2, 1>(row));
+  c = either(c, one_twice<2, 3>(row));
+  a = either(a, one_twice<3, 0>(row));
+  b = either(b, one_twice<3, 1>(row));
+  c = either(c, one_twice<3, 2>(row));
   b = either(b, top_of(same(row, 4), same(row, 5)));
   return either(a, either(b, c));
 }
 
-constexpr int kLeast = 4;  // binades of the anchor above the largest magnitude: 2^20 units
+// Binades of the anchor above the largest magnitude, which is then below 2^20 units: sums of eight
+// and the numbers below them have room in 32 bits.
+constexpr int kAbove = 4;
 
 // Places of the best masks of as many tiles as there are lanes.
 HWY_INLINE void best_places(const float* tiles, std::uint32_t* places) {
@@ -217,9 +227,9 @@ HWY_INLINE void best_places(const float* tiles, std::uint32_t* places) {
   Word largest = x[0];
 #pragma GCC unroll 16
   for (int e = 1; e < kTile; ++e) largest = hn::Max(largest, x[e]);
-  // The sum with 2^kLeast times the largest binade ends in the multiple of its ulp. The anchor's
-  // own bits leave at the top when places come in, the last one when two elements are added.
-  const Word anchor = hn::Add(hn::And(largest, set(0x7f800000U)), set(std::uint32_t{kLeast} << 23));
+  // Added to the anchor, a magnitude is rounded to a multiple of the anchor's ulp, its last bits.
+  // Of the anchor's own bits one is left when places come in below, and none when two are added.
+  const Word anchor = hn::Add(hn::And(largest, set(0x7f800000U)), set(std::uint32_t{kAbove} << 23));
   Word unit[kTile];
 #pragma GCC unroll 16
   for (int e = 0; e < kTile; ++e) {
@@ -237,8 +247,8 @@ HWY_INLINE void best_places(const float* tiles, std::uint32_t* places) {
       hn::And(hn::Sub(top.first, set(std::uint32_t{kFirstPlace})), set((1U << kPlaceBits) - 1));
   hn::StoreU(found, kWords, places);
 
-  // 255 - kLeast: the anchor would be no number.
-  const Word limit = set((std::uint32_t{255 - kLeast} << 23) - 1);
+  // 255 - kAbove: the anchor would be no number.
+  const Word limit = set((std::uint32_t{255 - kAbove} << 23) - 1);
   const auto close = hn::Lt(hn::Sub(top.first, top.second), set(kProof));
   const auto beyond = hn::Gt(largest, limit);
   if (HWY_LIKELY(hn::AllFalse(kWords, hn::Or(close, beyond)))) return;
@@ -274,15 +284,11 @@ HWY_INLINE void write_tiles(const float* x, const std::uint32_t* places, std::in
 void keep_tiles(const float* x, std::int64_t count, float* y, std::uint8_t* keep) {
   constexpr std::size_t kMost = hn::MaxLanes(Words());
   alignas(64) std::uint32_t places[kMost];
+  alignas(64) float last[kTile * kMost] = {};  // tiles that fill no vector, and zeros
   for (std::int64_t t = 0; t < count; t += lanes()) {
     const std::int64_t now = std::min(lanes(), count - t);
-    if (now == lanes()) {
-      best_places(x + kTile * t, places);
-    } else {
-      alignas(64) float last[kTile * kMost] = {};
-      std::copy_n(x + kTile * t, kTile * now, last);
-      best_places(last, places);
-    }
+    if (now < lanes()) std::copy_n(x + kTile * t, kTile * now, last);
+    best_places(now < lanes() ? last : x + kTile * t, places);
     write_tiles(x + kTile * t, places, now, y == nullptr ? nullptr : y + kTile * t,
                 keep == nullptr ? nullptr : keep + kTile * t);
   }

@@ -34,9 +34,11 @@ class Order {
   std::uint64_t keys_[kMostElements];
 };
 
+// One more for `row` and for `column`: (row, to) and (of, column) in place of (of, to), or where
+// these are (row, column) itself just that.
 struct Exchange {
-  int row = 0, column = 0;  // that get one more
-  int to = 0, of = 0;       // (of, to) makes room; equal to (row, column): nothing has to
+  int row = 0, column = 0;
+  int to = 0, of = 0;
 };
 
 // Offers every way to give row i and column j one more.

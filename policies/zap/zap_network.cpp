@@ -31,6 +31,36 @@ bool parse_layer(std::string_view text, int& mask, float& threshold) {
   return take("mask ") && number(mask) && take(", threshold ") && number(threshold) && text.empty();
 }
 
+/// What these nodes give in one pass over the samples.
+std::vector<net::Tensor> record(const net::Graph& graph,
+                                const std::vector<std::string_view>& layers, std::int64_t samples,
+                                const ZapSamples& data) {
+  constexpr std::int64_t kBatch = 32;
+  std::vector<net::Tensor> maps(layers.size());
+  std::int64_t first = 0;
+  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+    const auto found = std::find(layers.begin(), layers.end(), node.name);
+    if (found == layers.end()) return;
+    net::Tensor& map = maps[static_cast<std::size_t>(found - layers.begin())];
+    if (map.empty()) {
+      net::Shape shape = output.shape;
+      shape[0] = samples;
+      map = net::Tensor(shape);
+    }
+    std::copy(output.data.begin(), output.data.end(),
+              map.data.begin() + first * (output.size() / output.dim(0)));
+  };
+  net::Numerics float32;
+  for (; first < samples; first += kBatch)
+    net::forward(graph, data(first, std::min(kBatch, samples - first)), float32, &observe);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (!maps[l].empty()) continue;
+    throw Error(fmt::format("network {}: expected a layer '{}' and at least one sample to record",
+                            graph.name, layers[l]));
+  }
+  return maps;
+}
+
 /// The tensors of one predictor, out of those of all.
 net::Checkpoint part_of(const net::Checkpoint& checkpoint, const std::string& prefix) {
   net::Checkpoint part;
@@ -51,6 +81,13 @@ void ZapNetwork::set_threshold(float threshold) {
   for (ZapLayer& layer : layers) layer.threshold = threshold;
 }
 
+void ZapNetwork::skip(std::string_view layer, net::Tensor& result) const {
+  const ZapLayer* const found = find(layer);
+  if (found == nullptr) return;
+  const net::Tensor z = found->predictor.predict(result);
+  skip_zeros(found->predictor.mask(), z, found->threshold, result);
+}
+
 ZapNetwork make_zap_network(const std::vector<ZapSite>& sites, int mask_type, std::uint64_t seed) {
   if (sites.empty())
     throw Error("zero prediction: expected a network with a ReLU behind a convolution");
@@ -62,37 +99,35 @@ ZapNetwork make_zap_network(const std::vector<ZapSite>& sites, int mask_type, st
 
 net::Tensor record_maps(const net::Graph& graph, std::string_view layer, std::int64_t samples,
                         const ZapSamples& data) {
-  constexpr std::int64_t kBatch = 32;
-  net::Tensor maps;
-  std::int64_t first = 0;
-  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-    if (node.name != layer) return;
-    if (maps.empty()) {
-      net::Shape shape = output.shape;
-      shape[0] = samples;
-      maps = net::Tensor(shape);
-    }
-    std::copy(output.data.begin(), output.data.end(),
-              maps.data.begin() + first * (output.size() / output.dim(0)));
+  return std::move(record(graph, {layer}, samples, data).front());
+}
+
+void for_each_map(const ZapNetwork& network, const net::Graph& graph, std::int64_t samples,
+                  const ZapSamples& data,
+                  const std::function<void(std::size_t layer, net::Tensor maps)>& use,
+                  std::int64_t most) {
+  const auto elements = [&](std::size_t l) {
+    return samples * network.layers[l].site.activations();
   };
-  net::Numerics float32;
-  for (; first < samples; first += kBatch)
-    net::forward(graph, data(first, std::min(kBatch, samples - first)), float32, &observe);
-  if (maps.empty()) {
-    throw Error(fmt::format("network {}: expected a layer '{}' and at least one sample to record",
-                            graph.name, layer));
+  for (std::size_t first = 0, next = 0; first < network.layers.size(); first = next) {
+    std::vector<std::string_view> layers;
+    std::int64_t sum = 0;
+    do {
+      layers.emplace_back(network.layers[next].site.layer);
+      sum += elements(next++);
+    } while (next < network.layers.size() && sum + elements(next) <= most);
+    std::vector<net::Tensor> maps = record(graph, layers, samples, data);
+    for (std::size_t l = first; l < next; ++l) use(l, std::move(maps[l - first]));
   }
-  return maps;
 }
 
 std::vector<std::vector<double>> train_zap_network(ZapNetwork& network, const net::Graph& graph,
                                                    std::int64_t samples, const ZapSamples& data,
                                                    const ZapTraining& training) {
   std::vector<std::vector<double>> losses;
-  for (ZapLayer& layer : network.layers) {
-    losses.push_back(train_predictor(
-        layer.predictor, record_maps(graph, layer.site.layer, samples, data), training));
-  }
+  for_each_map(network, graph, samples, data, [&](std::size_t l, const net::Tensor& maps) {
+    losses.push_back(train_predictor(network.layers[l].predictor, maps, training));
+  });
   return losses;
 }
 

@@ -26,6 +26,9 @@ struct ZapNetwork {
   /// The layer of that name, or null.
   const ZapLayer* find(std::string_view layer) const;
   void set_threshold(float threshold);
+  /// Sets what the layer's predictor says is zero to zero; leaves results of other layers alone.
+  /// Reentrant.
+  void skip(std::string_view layer, net::Tensor& result) const;
 };
 
 /// Untrained predictors for these sites, all with one mask type. Throws Error for none.
@@ -37,6 +40,14 @@ using ZapSamples = std::function<net::Tensor(std::int64_t first, std::int64_t co
 /// What one node of the graph gives in float32 for samples [0, samples): [samples, map...].
 net::Tensor record_maps(const net::Graph&, std::string_view layer, std::int64_t samples,
                         const ZapSamples&);
+
+/// Calls `use` with the maps of every layer of the ZapNetwork in turn, recorded as above: of as
+/// many layers in one pass as together have at most kRecordedElements elements (512 MiB), but of
+/// one at least.
+inline constexpr std::int64_t kRecordedElements = std::int64_t{1} << 27;  ///< 512 MiB
+void for_each_map(const ZapNetwork&, const net::Graph&, std::int64_t samples, const ZapSamples&,
+                  const std::function<void(std::size_t layer, net::Tensor maps)>& use,
+                  std::int64_t most = kRecordedElements);
 
 /// Trains each predictor by itself on the maps of the float32 network without predictors. Returns
 /// the losses of the epochs by layer.

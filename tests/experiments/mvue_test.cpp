@@ -126,6 +126,18 @@ TEST_CASE("gradients of a network, and on their way down", "[fast]") {
   CHECK(counts["holds"] == 4);
 }
 
+TEST_CASE("gradients of lenet and resnet20 on glyphs keep to their closed forms", "[slow]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"gradient_nets=lenet,resnet20", "gradient_train=256",
+                                            "gradient_batch=64", "draws=32"});
+  Conclusion conclusion;
+  mvue::add_gradients(run, net::load_dataset("glyphs", folder.path()), conclusion);
+  CHECK(conclusion.tables.size() == 2);
+  // Four unbiased rules, three figures, two networks.
+  CHECK(conclusion.findings.size() == 4 * 3 * 2);
+  CHECK(verdicts(conclusion)["holds"] == 4 * 3 * 2);
+}
+
 TEST_CASE("recipes prune everything but the output layer", "[fast]") {
   nlohmann::ordered_json json =
       mvue::recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, "fc3");

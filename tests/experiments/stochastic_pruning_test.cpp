@@ -3,6 +3,8 @@
 #include <set>
 
 #include "experiments/engine/experiment.hpp"
+#include "experiments/stochastic_pruning/claims.hpp"
+#include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
 #include "tests/catch.hpp"
@@ -117,6 +119,66 @@ TEST_CASE("a whole run on a small network", "[fast]") {
   }
   CHECK(conclusion.charts[0].kind == Chart::Kind::points);
   CHECK(conclusion.sentences.size() >= 5);
+}
+
+TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"plan_share=0.7", "shares=0.9"});
+  const std::vector<ObservedLayer> layers = {
+      {"a", {{policies::Law::lognormal, 1e-3, 1, 0.5}, 1000}},
+      {"b", {{policies::Law::lognormal, 1e-5, 2, 1}, 3000}}};
+  const std::vector<Method> methods = methods_of(run, layers);
+  REQUIRE(methods.size() == 8);
+  CHECK(recipe_of(methods[0]).empty());
+  CHECK(recipe_of(methods[1]).dump() ==
+        R"json({"roles":{"gradient":{"format":null,"mask":"stochastic(0.9,history=2)"}}})json");
+  CHECK(methods[2].mask == "hard(0.9,history=2)");
+  CHECK(methods[3].mask == "stochastic(0.9,history=2,at=input)");
+  CHECK(methods[4].mask_of("a") == "stochastic(0.7000,law=lognormal,history=2)");
+  CHECK(methods[4].mask_of("b") == methods[4].mask_of("a"));
+  CHECK(recipe_of(methods[4])["layers"].size() == 2);
+  // The same zeros in all, to the digits that shares are written with.
+  const double zeros = planned_zeros(run, layers);
+  for (std::size_t m = 4; m < 8; ++m) {
+    double reached = 0;
+    for (const ObservedLayer& layer : layers) {
+      const policies::MagnitudeLaw& law = layer.magnitudes.law;
+      const std::string& mask = methods[m].mask_of(layer.layer);
+      const double share = mask.empty() ? 0 : policies::parse_mask(mask).share;
+      reached += layer.magnitudes.elements *
+                 effect(policies::Pruning::stochastic, law, threshold_below(law, share)).zeros;
+    }
+    CHECK(std::fabs(reached / 4000 - zeros) < 2e-4);
+  }
+}
+
+TEST_CASE("claims are judged together", "[fast]") {
+  const stats::PairedInterval d = stats::paired_interval({1.0, 2.0, 3.0});
+  // Two degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2); t = 2 sqrt(3).
+  const double t = 2 * std::sqrt(3.0);
+  CHECK(p_value(d, 0) == Approx(1 - t / std::sqrt(2 + t * t)).epsilon(1e-6));
+  CHECK(p_value(d, 2) == Approx(1));
+  CHECK(p_value(d, d.low) == Approx(0.05).epsilon(1e-6));
+  CHECK(p_value(stats::paired_interval({3.0}), 0) == 1);
+  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 0) == 0);
+  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 3) == 1);
+
+  const stats::PairedInterval clear = stats::paired_interval({10.0, 10.1, 9.9, 10.05}),
+                              weak = stats::paired_interval({1.0, 2.0, 2.5, 0.6});
+  Claims alone;
+  alone.add("weak", weak, 0);
+  CHECK(alone.judged()[0].verdict == "holds");
+  Claims claims;
+  claims.add("above", clear, 5);
+  claims.add("below", clear, 15);
+  claims.add("weak", weak, 0);
+  claims.add("none", weak, 1.5);
+  const std::vector<Finding> findings = claims.judged();
+  CHECK(findings[0].verdict == "holds");
+  CHECK(findings[1].verdict == "fails");
+  CHECK(findings[1].predicted == 15);
+  CHECK(findings[2].verdict == "undecided");
+  CHECK(findings[3].verdict == "undecided");
 }
 
 TEST_CASE("wrong settings are refused", "[fast]") {

@@ -1,6 +1,7 @@
 // Approximate 2:4: published probabilities, vectors against groups one by one, unbiasedness.
 #include "policies/prune/mvue_approx.hpp"
 
+#include <array>
 #include <cstring>
 
 #include "policies/prune/mvue_variance.hpp"
@@ -65,6 +66,17 @@ TEST_CASE("at most two elements that are not zero stay as they are", "[fast]") {
   CHECK((std::isnan(y[0]) && std::isnan(y[1]) && y[2] == 0 && y[3] == 0));
 }
 
+TEST_CASE("sums beyond float32 change nothing but the scale", "[fast]") {
+  for (const std::uint32_t r : {0U, 0x40000000U, 0x80000000U, 0xfffffff0U}) {
+    const float x[4] = {1, -1.25F, 1.5F, 1.75F};
+    float small[4], large[4], y[4];
+    for (int i = 0; i < 4; ++i) large[i] = x[i] * 0x1p126F;
+    mvue_approx_group(x, r, ~r, small);
+    mvue_approx_group(large, r, ~r, y);
+    for (int i = 0; i < 4; ++i) CHECK(y[i] == small[i] * 0x1p126F);
+  }
+}
+
 TEST_CASE("vectors give the bits of single groups", "[fast]") {
   constexpr std::int64_t kCount = 1 << 19;
   const std::vector<float> x = mixed(kCount, true);
@@ -89,26 +101,27 @@ TEST_CASE("vectors give the bits of single groups", "[fast]") {
 }
 
 TEST_CASE("vectors give the bits of single groups where draws are next to their limits", "[fast]") {
-  constexpr std::int64_t kGroups = 1 << 14;
+  // One such group in the widest vector, so that no other one sends it to the reference.
+  constexpr std::int64_t kGroups = 1 << 17, kEvery = 16;
   const RandomSource random = mask_source(10);
   RandomSource second = random;
   second.draw = 1;
   std::vector<float> x, fast(4 * kGroups), slow(4 * kGroups);
   for (std::int64_t g = 0; g < kGroups; ++g) {
     const auto i = static_cast<std::uint64_t>(g);
-    const double near = static_cast<double>(g % 9 - 4) * 0x1p-25;
-    // Of sum 1; the first element or the first two end where the draw is, or the second draw does
-    // among the rest.
+    const std::int64_t number = g / kEvery, kind = g % kEvery == 0 ? 1 + number % 5 : 0;
+    const double near = static_cast<double>(number / 5 % 9 - 4) * 0x1p-25;
+    // Of sum 1; the first limit is where the draw is, or the second, or the third; or one of the
+    // two limits of the second draw.
     const double u = random.uniform(i), v = second.uniform(i);
-    double a[4] = {u + near, (1 - u) / 4, (1 - u) / 4, (1 - u) / 2};
-    if (g % 3 == 1) a[0] = a[1] = (u + near) / 2;
-    if (g % 3 == 2) {
-      a[0] = 0.25 * (v + near);
-      a[1] = 0.25 - a[0];
-      a[2] = u > 0.25 ? 0.75 : 0.25;
-      a[3] = 0x1p-30;
-    }
-    for (const double e : a) x.push_back(static_cast<float>(std::fabs(e)));
+    const double d = u + near, e = 0.25 * (v + near), rest = 1 - u, others = 0.25 * (1 - v);
+    const std::array<double, 4> kinds[] = {{1, 2, 3, 4},
+                                           {d, rest / 4, rest / 4, rest / 2},
+                                           {d / 2, d / 2, rest / 4, rest * 0.75},
+                                           {d / 4, d / 4, d / 2, rest},
+                                           {e, others / 2, others / 2, 0.75},
+                                           {e / 2, e / 2, others, 0.75}};
+    for (const double m : kinds[kind]) x.push_back(static_cast<float>(std::fabs(m)));
   }
   mvue_approx_reference(random, MaskRun{x.data(), slow.data(), nullptr, kGroups, 0});
   on_every_target([&] {

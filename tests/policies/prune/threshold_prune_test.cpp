@@ -81,13 +81,13 @@ bool keeps_exactly(std::uint32_t random, float g, float tau) {
 TEST_CASE("an element below the threshold is raised where u tau < |g|", "[fast]") {
   const auto tau = word(1.0F), quarter = word(0.25F);
   const auto draw = [](double u) { return static_cast<std::uint32_t>(u * 0x1p32); };
-  CHECK(keeps(draw(0.2), quarter, tau));
-  CHECK_FALSE(keeps(draw(0.3), quarter, tau));
-  CHECK(keeps(draw(0.25) - 1, quarter, tau));
-  CHECK_FALSE(keeps(draw(0.25), quarter, tau));
-  CHECK(keeps(0, word(kSubnormal), tau));
-  CHECK_FALSE(keeps(1, word(kSubnormal), tau));
-  CHECK_FALSE(keeps(0, 0, tau));
+  CHECK(is_raised(draw(0.2), quarter, tau));
+  CHECK_FALSE(is_raised(draw(0.3), quarter, tau));
+  CHECK(is_raised(draw(0.25) - 1, quarter, tau));
+  CHECK_FALSE(is_raised(draw(0.25), quarter, tau));
+  CHECK(is_raised(0, word(kSubnormal), tau));
+  CHECK_FALSE(is_raised(1, word(kSubnormal), tau));
+  CHECK_FALSE(is_raised(0, 0, tau));
 }
 
 TEST_CASE("signs follow, the threshold itself and what is above stay", "[fast]") {
@@ -126,7 +126,7 @@ TEST_CASE("integers decide as exact arithmetic does", "[fast]") {
     }
     if (!(g < tau)) continue;
     const bool expected = keeps_exactly(draw, g, tau);
-    if (keeps(draw, word(g), word(tau)) != expected) FAIL(draw << " " << g << " " << tau);
+    if (is_raised(draw, word(g), word(tau)) != expected) FAIL(draw << " " << g << " " << tau);
     kept += expected;
     ++tested;
   }

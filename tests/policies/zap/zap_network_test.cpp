@@ -28,6 +28,27 @@ TEST_CASE("recorded maps are what the layer gives, batch by batch", "[fast]") {
              Catch::Contains("expected a layer 'nobody'"));
 }
 
+TEST_CASE("layers are recorded together as each by itself, in their order", "[fast]") {
+  const net::Graph graph = small_graph();
+  const ZapNetwork network = make_zap_network(zap_sites(graph, true), 5, 4);
+  // All at once, two (of 3 and 4 channels) and one, one at a time.
+  for (const std::int64_t most : {kRecordedElements, std::int64_t{40 * 64 * 7}, std::int64_t{1}}) {
+    std::vector<std::size_t> order;
+    std::int64_t batches = 0;
+    const auto samples = [&](std::int64_t first, std::int64_t count) {
+      ++batches;
+      return small_samples(first, count);
+    };
+    const auto check = [&](std::size_t l, const net::Tensor& maps) {
+      order.push_back(l);
+      CHECK(maps.data == record_maps(graph, network.layers[l].site.layer, 40, small_samples).data);
+    };
+    for_each_map(network, graph, 40, samples, check, most);
+    CHECK(order == std::vector<std::size_t>{0, 1, 2});
+    CHECK(batches == 2 * (most == 1 ? 3 : most == kRecordedElements ? 1 : 2));
+  }
+}
+
 TEST_CASE("layers are trained each by itself", "[fast]") {
   const net::Graph graph = small_graph();
   const ZapTraining training{.epochs = 1, .batch = 16, .seed = 3};
@@ -66,6 +87,20 @@ TEST_CASE("a file gives the same predictors back", "[fast]") {
     const net::Tensor x = testing::correlated_maps(2, 8, 8, 4, 9);
     CHECK(is.predictor.predict(x).data == was.predictor.predict(x).data);
   }
+}
+
+TEST_CASE("a layer's result without what is predicted zero; others stay", "[fast]") {
+  ZapNetwork network = make_zap_network(zap_sites(small_graph(), false), 5, 4);
+  network.layers[1].threshold = 0.2f;
+  const net::Tensor x = testing::correlated_maps(3, 8, 8, 4, 9);
+  net::Tensor skipped = x, expected = x, other = x;
+  network.skip("relu2", skipped);
+  const ZapPredictor& predictor = network.layers[1].predictor;
+  skip_zeros(predictor.mask(), predictor.predict(x), 0.2f, expected);
+  CHECK(skipped.data == expected.data);
+  CHECK(skipped.data != x.data);
+  network.skip("relu0", other);
+  CHECK(other.data == x.data);
 }
 
 TEST_CASE("files that do not fit are refused by name", "[fast]") {

@@ -1,0 +1,43 @@
+// Claims about paired differences of accuracy, judged together.
+#include "experiments/stochastic_pruning/claims.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "emu/stats/holm.hpp"
+
+namespace numemu::experiments::stochastic_pruning {
+
+double p_value(const stats::PairedInterval& d, double bound) {
+  if (d.n < 2) return 1;
+  const auto degrees = static_cast<double>(d.n - 1);
+  const double error = (d.high - d.low) / 2 / stats::student_quantile(degrees, 0.025);
+  const double distance = std::fabs(d.mean - bound);
+  if (!(error > 0)) return distance > 0 ? 0 : 1;
+  // The tail whose quantile is the statistic, by bisection of its logarithm.
+  constexpr double kLeast = 1e-15;
+  const double t = distance / error;
+  double low = std::log(kLeast), high = std::log(0.5);
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (stats::student_quantile(degrees, std::exp(middle)) > t ? low : high) = middle;
+  }
+  return 2 * std::exp(high);
+}
+
+void Claims::add(std::string what, const stats::PairedInterval& d, double bound) {
+  findings_.push_back({std::move(what), bound, d.mean, d.low, d.high, ""});
+  p_values_.push_back(p_value(d, bound));
+}
+
+std::vector<Finding> Claims::judged() const {
+  const std::vector<bool> rejected = stats::holm(p_values_);
+  std::vector<Finding> findings = findings_;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    Finding& f = findings[i];
+    f.verdict = !rejected[i] ? "undecided" : f.measured > f.predicted ? "holds" : "fails";
+  }
+  return findings;
+}
+
+}  // namespace numemu::experiments::stochastic_pruning

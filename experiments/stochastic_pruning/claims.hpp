@@ -1,0 +1,28 @@
+// Claims about paired differences of accuracy, judged together.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emu/stats/paired.hpp"
+#include "experiments/engine/experiment.hpp"
+
+namespace numemu::experiments::stochastic_pruning {
+
+/// The probability of a mean at least as far from `bound`, either side, where `bound` is the true
+/// one: Student's t test. 1 for a single difference.
+double p_value(const stats::PairedInterval&, double bound);
+
+/// Collects claims that a mean difference lies above a bound.
+class Claims {
+ public:
+  void add(std::string what, const stats::PairedInterval&, double bound);
+  /// A claim holds or fails where Holm's procedure over all of them rejects that the difference is
+  /// the bound, by its side of it; else it is undecided.
+  std::vector<Finding> judged() const;
+
+ private:
+  std::vector<Finding> findings_;
+  std::vector<double> p_values_;
+};
+
+}  // namespace numemu::experiments::stochastic_pruning

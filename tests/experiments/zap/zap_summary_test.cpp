@@ -1,0 +1,68 @@
+// Means over seeds of results written by hand.
+#include "experiments/zap/zap_summary.hpp"
+
+#include "experiments/zap/zap_findings.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json tally(int skipped) {
+  return {{"computed", 50},
+          {"predicted", 50},
+          {"zeros_skipped", skipped},
+          {"losses", 0},
+          {"values_kept", 20},
+          {"zeros_kept", 30 - skipped},
+          {"saving", skipped / 100.0},
+          {"error", 0.01}};
+}
+
+Json point(double threshold, int skipped, int only_float, int only_zap) {
+  return {{"thresholds", {threshold}},
+          {"layers", {tally(skipped)}},
+          {"zap", {{"correct", 90}, {"only_float", only_float}, {"only_zap", only_zap}}},
+          {"recalibrated", nullptr}};
+}
+
+Json trial(const std::vector<Json>& points) {
+  Json layer = {{"layer", "relu"}, {"macs", 3000}, {"activations", 100}};
+  return {{"conv_macs", 6000}, {"layers", {layer}}, {"points", points}, {"chosen", Json::array()}};
+}
+
+}  // namespace
+
+TEST_CASE("savings are shares of all convolutions, means over seeds", "[fast]") {
+  const ZapResults results{
+      5, "inner", 1000, {trial({point(0.1, 10, 6, 2)}), trial({point(0.3, 20, 2, 2)})}};
+  const ZapSummary at = summarize(results, "points", 0);
+  CHECK(at.thresholds[0] == Approx(0.2));
+  CHECK(at.saving == Approx(0.075));  // of 3000 of 6000
+  CHECK(at.least_saving == Approx(0.05));
+  CHECK(at.largest_saving == Approx(0.1));
+  CHECK(at.net_saving == Approx(0.075 - 18.0 * 50 / 6000));
+  CHECK(at.error == Approx(0.01));
+  CHECK(at.zap.value == Approx(-0.002));
+  CHECK(at.zap.low < -0.002);
+  CHECK(at.zap.high > -0.002);
+  CHECK_FALSE(at.has_recalibrated);
+  CHECK_FALSE(at.has_finetuned);
+  CHECK(share_of(results, 0, 0, "zeros_skipped") == Approx(0.15));
+  CHECK(name_of(results) == "mask 5 (50 % computed), inner layers");
+}
+
+TEST_CASE("the best point saves most of those that lose little", "[fast]") {
+  // Losses of 0.1, 0.4 and 0.6 points.
+  const std::vector<ZapResults> results{
+      {5, "inner", 1000, {trial({point(0, 5, 1, 0), point(0.1, 10, 5, 1), point(0.2, 20, 7, 1)})}}};
+  const ZapBest best = best_of(results, ZapCare::none);
+  REQUIRE(best.of == &results[0]);
+  CHECK(best.at.thresholds[0] == 0.1);
+  CHECK(best.change.value == Approx(-0.004));
+  CHECK(best_of(results, ZapCare::recalibrated).of == nullptr);
+  const std::vector<ZapResults> bad{{5, "inner", 1000, {trial({point(0, 5, 20, 0)})}}};
+  CHECK(best_of(bad, ZapCare::none).of == nullptr);
+}
