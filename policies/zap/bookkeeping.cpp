@@ -73,7 +73,8 @@ ZapTally tally_of(const PositionMask& mask, const net::Tensor& x, const net::Ten
   tally.sum_computed =
       net::line_sum(n, [=](std::int64_t i) { return computed[i] != 0 ? double{value[i]} : 0.0; });
   tally.sum_lost = net::line_sum(n, [=](std::int64_t i) {
-    return (computed[i] != 0) | (guess[i] > threshold) ? 0.0 : double{value[i]};
+    const bool kept = (computed[i] != 0) | (guess[i] > threshold);
+    return kept ? 0.0 : double{value[i]};
   });
   return tally;
 }

@@ -41,10 +41,11 @@ using ZapSamples = std::function<net::Tensor(std::int64_t first, std::int64_t co
 net::Tensor record_maps(const net::Graph&, std::string_view layer, std::int64_t samples,
                         const ZapSamples&);
 
+/// Elements of maps that are held at a time where nothing else is said: 512 MiB.
+inline constexpr std::int64_t kRecordedElements = std::int64_t{1} << 27;
+
 /// Calls `use` with the maps of every layer of the ZapNetwork in turn, recorded as above: of as
-/// many layers in one pass as together have at most kRecordedElements elements (512 MiB), but of
-/// one at least.
-inline constexpr std::int64_t kRecordedElements = std::int64_t{1} << 27;  ///< 512 MiB
+/// many layers in one pass as together have at most `most` elements, but of one at least.
 void for_each_map(const ZapNetwork&, const net::Graph&, std::int64_t samples, const ZapSamples&,
                   const std::function<void(std::size_t layer, net::Tensor maps)>& use,
                   std::int64_t most = kRecordedElements);
