@@ -81,21 +81,19 @@ std::size_t nearest_to_zero(const std::vector<double>& thresholds) {
 
 std::string best_sentence(const std::vector<ZapResults>& results, ZapCare care) {
   const ZapBest best = best_of(results, care);
-  const char* const how = care == ZapCare::finetuned      ? "With fine-tuning"
-                          : care == ZapCare::recalibrated ? "With statistics recalibrated"
-                                                          : "Without fine-tuning";
   if (best.of == nullptr) {
-    return fmt::format("{} no threshold of any mask loses less than {} points of top-1.", how,
-                       100 * kZapLoss);
+    return fmt::format("With {} no threshold of any mask loses less than {} points of top-1.",
+                       to_string(care), 100 * kZapLoss);
   }
   std::string thresholds;
   for (const double threshold : best.at.thresholds)
     thresholds += fmt::format("{}{:.2f}", thresholds.empty() ? "" : ", ", threshold);
   return fmt::format(
-      "{} the largest saving for less than {} points of top-1 is {:.1f} % of the convolutions' "
+      "With {} the largest saving for less than {} points of top-1 is {:.1f} % of the "
+      "convolutions' "
       "multiply-adds ({:.1f} to {:.1f} % over seeds; {:.1f} % less the predictors' own): {}, "
       "threshold {}; {} points.",
-      how, 100 * kZapLoss, 100 * best.at.saving, 100 * best.at.least_saving,
+      to_string(care), 100 * kZapLoss, 100 * best.at.saving, 100 * best.at.least_saving,
       100 * best.at.largest_saving, 100 * best.at.net_saving, name_of(*best.of), thresholds,
       change_text(best.change));
 }
@@ -158,11 +156,8 @@ Conclusion run(const ExperimentRun& run) {
 
   const std::size_t zero = nearest_to_zero(plan.thresholds);
   Conclusion conclusion;
-  conclusion.sentences.push_back(best_sentence(results, ZapCare::none));
-  if (!rows.front()["points"][0]["recalibrated"].is_null())
-    conclusion.sentences.push_back(best_sentence(results, ZapCare::recalibrated));
-  if (plan.finetune_epochs > 0)
-    conclusion.sentences.push_back(best_sentence(results, ZapCare::finetuned));
+  for (const ZapCare care : cares_of(results))
+    conclusion.sentences.push_back(best_sentence(results, care));
   for (const ZapResults& of_mask : results)
     conclusion.sentences.push_back(random_sentence(of_mask));
   conclusion.tables = {sweep_table(results), miss_table(results, zero), budget_table(results)};

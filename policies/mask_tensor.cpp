@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "emu/net/ops/elementwise.hpp"
@@ -99,6 +100,65 @@ void run_strip(const Cut& cut, const Strip& s, const Arrays& arrays, bool reads_
                    [&](std::int64_t at, std::int64_t from) { arrays.keep[from] = keep[at]; });
 }
 
+/// Lines with a tail: `padded` elements of each are decided, zeros beyond its own `length`.
+template <class Body>
+void run_lines(std::int64_t lines, std::int64_t length, std::int64_t padded, std::int64_t decision,
+               std::uint64_t first, const Arrays& arrays, bool reads_keep, const Body& body) {
+  thread_local std::vector<float> x, y;
+  thread_local std::vector<std::uint8_t> keep;
+  const std::int64_t own = std::min(length, padded);
+  x.assign(static_cast<std::size_t>(lines * padded), 0.0f);
+  y.resize(x.size());
+  keep.assign(x.size(), 0);
+  const auto copy = [&](const auto* from, std::int64_t from_line, auto* to, std::int64_t to_line) {
+    for (std::int64_t line = 0; line < lines; ++line)
+      std::copy_n(from + line * from_line, own, to + line * to_line);
+  };
+  copy(arrays.x, length, x.data(), padded);
+  if (reads_keep) copy(arrays.keep, length, keep.data(), padded);
+  body(MaskRun{.x = x.data(),
+               .y = y.data(),
+               .keep = keep.data(),
+               .count = lines * padded / decision,
+               .first = first});
+  if (arrays.y != nullptr) copy(y.data(), padded, arrays.y, length);
+  if (arrays.keep != nullptr && !reads_keep) copy(keep.data(), padded, arrays.keep, length);
+}
+
+/// Groups along rows, whole ones: `groups` of M rows of `across` elements each, turned so that each
+/// column's M elements are neighbours. `wants_keep`: the body writes or reads them.
+template <int M, class Body>
+void run_turned(std::int64_t m, std::int64_t groups, std::int64_t across, std::uint64_t first,
+                const Arrays& arrays, bool reads_keep, bool wants_keep, const Body& body) {
+  thread_local std::vector<float> x, y;
+  thread_local std::vector<std::uint8_t> keep;
+  const std::int64_t group = M != 0 ? M : m, size = groups * across * group;
+  x.resize(static_cast<std::size_t>(size));
+  y.resize(static_cast<std::size_t>(size));
+  keep.resize(static_cast<std::size_t>(wants_keep ? size : 0));
+  const auto turn = [&](const auto* from, auto* to) {
+    for (std::int64_t g = 0; g < groups; ++g, from += group * across, to += group * across) {
+      for (std::int64_t d = 0; d < across; ++d)
+        for (std::int64_t c = 0; c < group; ++c) to[d * group + c] = from[c * across + d];
+    }
+  };
+  const auto turn_back = [&](const auto* from, auto* to) {
+    for (std::int64_t g = 0; g < groups; ++g, from += group * across, to += group * across) {
+      for (std::int64_t c = 0; c < group; ++c)
+        for (std::int64_t d = 0; d < across; ++d) to[c * across + d] = from[d * group + c];
+    }
+  };
+  turn(arrays.x, x.data());
+  if (reads_keep) turn(arrays.keep, keep.data());
+  body(MaskRun{.x = x.data(),
+               .y = y.data(),
+               .keep = wants_keep ? keep.data() : nullptr,
+               .count = groups * across,
+               .first = first});
+  if (arrays.y != nullptr) turn_back(y.data(), arrays.y);
+  if (arrays.keep != nullptr && !reads_keep) turn_back(keep.data(), arrays.keep);
+}
+
 /// Every decision of a layout, in runs that body() gets, each once.
 template <class Body>
 void for_each_run(const MaskPolicy& policy, const MaskLayout& layout, std::uint64_t first,
@@ -131,21 +191,39 @@ void for_each_run(const MaskPolicy& policy, const MaskLayout& layout, std::uint6
   }
   const auto strip = [&](const Strip& s) { run_strip(cut, s, arrays, reads_keep, body); };
   if (cut.lines) {
-    const std::int64_t count = pieces(cut.line_length, cut.wide);
-    net::for_each_row(cut.line_count, cut.line_length, [&](std::int64_t line) {
-      strip({.base = line * cut.line_length,
-             .decisions = count,
-             .next = cut.wide,
-             .across = 1,
-             .extent = cut.line_length,
-             .advance = cut.wide,
-             .first = first + static_cast<std::uint64_t>(line * count)});
+    const std::int64_t count = pieces(cut.line_length, cut.wide), padded = count * cut.wide;
+    if (count == 0) return;
+    const std::int64_t together = std::max<std::int64_t>(1, kStrip / padded);
+    net::for_each_row(ceil_div(cut.line_count, together), kStrip, [&](std::int64_t task) {
+      const std::int64_t begin = task * together, from = begin * cut.line_length;
+      const Arrays here{arrays.x + from, arrays.y == nullptr ? nullptr : arrays.y + from,
+                        arrays.keep == nullptr ? nullptr : arrays.keep + from};
+      run_lines(std::min(together, cut.line_count - begin), cut.line_length, padded, cut.wide,
+                first + static_cast<std::uint64_t>(begin * count), here, reads_keep, body);
     });
     return;
   }
   const std::int64_t across = layout.inner * layout.width;
   if (cut.deep == 1) {
     const std::int64_t count = pieces(layout.rows, cut.wide);
+    if (cut.tail_wide == 0 && across * cut.wide <= kStrip) {
+      // The decisions of neighbouring groups follow each other, whichever matrix they are of.
+      const std::int64_t together = kStrip / (across * cut.wide), groups = layout.outer * count;
+      net::for_each_row(ceil_div(groups, together), kStrip, [&](std::int64_t task) {
+        const std::int64_t begin = task * together, from = begin * cut.wide * across;
+        const Arrays here{arrays.x + from, arrays.y == nullptr ? nullptr : arrays.y + from,
+                          arrays.keep == nullptr ? nullptr : arrays.keep + from};
+        const auto turned = [&](auto m) {
+          run_turned<decltype(m)::value>(cut.wide, std::min(together, groups - begin), across,
+                                         first + static_cast<std::uint64_t>(begin * across), here,
+                                         reads_keep, arrays.keep != nullptr, body);
+        };
+        if (cut.wide == 2) return turned(std::integral_constant<int, 2>{});
+        if (cut.wide == 4) return turned(std::integral_constant<int, 4>{});
+        turned(std::integral_constant<int, 0>{});
+      });
+      return;
+    }
     const std::int64_t at_once = std::max<std::int64_t>(1, kStrip / each);
     const std::int64_t chunks = ceil_div(across, at_once);
     net::for_each_row(layout.outer * count * chunks, kStrip, [&](std::int64_t task) {

@@ -1,6 +1,7 @@
 // Predictions about zero activation prediction beside what was measured.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
@@ -24,12 +25,18 @@ struct ZapBest {
 };
 /// What is done to the network once predictors are at work.
 enum class ZapCare : std::uint8_t { none, recalibrated, finetuned };
+/// "the network as it is", "statistics estimated anew", "fine-tuning".
+std::string to_string(ZapCare);
+/// Those that some point has.
+std::vector<ZapCare> cares_of(const std::vector<ZapResults>&);
+
 /// The largest saving for a mean loss below kZapLoss among the points where that was done; `of` is
 /// null where there is none.
 ZapBest best_of(const std::vector<ZapResults>&, ZapCare);
 
 /// Per layer and mask, of the first seed: the bound on savings, the error of a random predictor,
-/// the fits, errors at optimised thresholds; over everything the identities; last the aim. Shares
+/// the fits, errors at optimised thresholds; over everything the identities; last
+/// the aim, for whatever was done. Shares
 /// hold within kZapShareHolds, fail where Holm's procedure over all of them rejects that they are
 /// so near, and are undecided else.
 std::vector<Finding> zap_findings(const std::vector<ZapResults>&);

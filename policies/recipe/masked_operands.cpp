@@ -78,7 +78,7 @@ void MaskedOperands::mask_side(net::ProductSide& side, net::Tensor& copy) {
     const std::int64_t matrices = side.stack.count();
     weight_ = run_.phase == Phase::training ? weight.in_step(x, matrices, run_.step)
               : run_.frozen                 ? weight.fixed(x, matrices)
-                                            : weight.passing(x, matrices);
+                                            : weight.passing(x, matrices, run_.generation);
     side.source = weight_.get();
     return;
   }

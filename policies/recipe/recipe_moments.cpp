@@ -61,6 +61,7 @@ void RecipeNumerics::product(const net::Product& product) {
     run.repetition = found.products_in_step[static_cast<std::size_t>(product.kind)]++;
   } else {
     run.first_sample = here.first_sample;
+    run.generation = steps_ended_;
   }
   run_product(found, product, run);
 }

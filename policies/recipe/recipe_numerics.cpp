@@ -253,6 +253,7 @@ void RecipeNumerics::begin_step(const net::Step& step) {
 
 void RecipeNumerics::end_step(const net::Step& step) {
   if (step.phase != net::Phase::training) return;
+  ++steps_ended_;
   for (auto& [name, layer] : layers_) {
     for (auto& [key, history] : layer->histories)
       history.end_step(layer->quantizer(key.first, key.second)->policy().history);

@@ -71,8 +71,14 @@ std::shared_ptr<const net::Tensor> WeightMask::fixed(const net::Tensor& weight,
 }
 
 std::shared_ptr<const net::Tensor> WeightMask::passing(const net::Tensor& weight,
-                                                       std::int64_t matrices) const {
-  return std::make_shared<const net::Tensor>(made(weight, matrices));
+                                                       std::int64_t matrices,
+                                                       std::int64_t generation) const {
+  const std::lock_guard lock(mutex_);
+  if (generation == 0 || !passing_ || generation_ != generation) {
+    passing_ = std::make_shared<const net::Tensor>(made(weight, matrices));
+    generation_ = generation;
+  }
+  return passing_;
 }
 
 void WeightMask::fix(net::Tensor masked) {
@@ -84,6 +90,7 @@ void WeightMask::fix(net::Tensor masked) {
 void WeightMask::forget() {
   const std::lock_guard lock(mutex_);
   cached_.reset();
+  passing_.reset();
   cached_step_.reset();
 }
 
@@ -105,8 +112,7 @@ std::string WeightMask::state() const {
 
 void WeightMask::load(const std::string& name, const std::string& state) {
   keep_.clear();
-  cached_.reset();
-  cached_step_.reset();
+  forget();
   if (state.empty()) return;
   const std::vector<std::uint64_t> words = from_bytes(name, state);
   // The count is checked against the words there are before anything is allocated.

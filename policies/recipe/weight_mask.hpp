@@ -27,9 +27,10 @@ class WeightMask {
                                              std::int64_t step);
   /// Of a weight that does not change until forget(). Any number of threads.
   std::shared_ptr<const net::Tensor> fixed(const net::Tensor& weight, std::int64_t matrices);
-  /// Of a weight in the middle of training, in inference: the step's mask where there is one.
-  std::shared_ptr<const net::Tensor> passing(const net::Tensor& weight,
-                                             std::int64_t matrices) const;
+  /// Of a weight in the middle of training, in inference: under the mask in force where there is
+  /// one. The same `generation` (above 0) stands for the same weight. Any number of threads.
+  std::shared_ptr<const net::Tensor> passing(const net::Tensor& weight, std::int64_t matrices,
+                                             std::int64_t generation = 0) const;
   /// Replaces what fixed() gives: weights repaired elsewhere.
   void fix(net::Tensor masked);
   void forget();
@@ -56,7 +57,9 @@ class WeightMask {
   std::vector<std::uint8_t> keep_;
   std::shared_ptr<const net::Tensor> cached_;
   std::optional<std::int64_t> cached_step_;
-  std::mutex mutex_;
+  mutable std::shared_ptr<const net::Tensor> passing_;
+  mutable std::int64_t generation_ = 0;  ///< of passing_
+  mutable std::mutex mutex_;
 };
 
 /// Where the draws of a layer's weight mask come from: LAYER/weight/0/mask-channel (or -reduction,

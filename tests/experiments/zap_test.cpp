@@ -83,7 +83,7 @@ TEST_CASE("zap: tables, charts and findings for every mask and choice of layers"
       folder, {"masks=4,5", "layers=inner,all", "seeds=1", "thresholds=-0.5,0,0.5", "finetune=1"});
   const Conclusion conclusion = answer(run);
   REQUIRE(conclusion.sentences.size() == 2 + 4);
-  CHECK_THAT(conclusion.sentences[0], Catch::StartsWith("Without fine-tuning"));
+  CHECK_THAT(conclusion.sentences[0], Catch::StartsWith("With the network as it is"));
   CHECK_THAT(conclusion.sentences[1], Catch::StartsWith("With fine-tuning"));
   REQUIRE(conclusion.tables.size() == 3);
   CHECK(conclusion.tables[0].rows.size() == 2 * 2 * 3);

@@ -66,3 +66,36 @@ TEST_CASE("the best point saves most of those that lose little", "[fast]") {
   const std::vector<ZapResults> bad{{5, "inner", 1000, {trial({point(0, 5, 20, 0)})}}};
   CHECK(best_of(bad, ZapCare::none).of == nullptr);
 }
+
+TEST_CASE("the aim holds where an interval says so, is undecided where only the mean does",
+          "[fast]") {
+  const auto verdict = [](const std::vector<Json>& points) {
+    Json result = trial(points);
+    result["conv_macs"] = 3000;  // the layer is all there is
+    result["layers"] = Json::array();
+    for (Json& point : result["points"]) CHECK(point["layers"].size() == 1);
+    Json layer = {{"layer", "relu"},
+                  {"macs", 3000},
+                  {"activations", 100},
+                  {"bound_seen", {{"value", 0.3}, {"error", 0.01}}},
+                  {"bound", {{"value", 0.3}, {"error", 0.01}}},
+                  {"random",
+                   {{"rate", 0.4},
+                    {"measured", {{"value", 0.2}, {"error", 0.01}}},
+                    {"trained", {{"value", 0.01}, {"error", 0.01}}}}},
+                  {"limits", {{"none", 0}, {"all", 0.5}, {"expected", 0.5}}},
+                  {"error_fit", {{"rms", 0.001}}},
+                  {"chosen_errors", Json::array()}};
+    result["layers"].push_back(layer);
+    const std::vector<Finding> findings = zap_findings({{5, "inner", 10000, {result}}});
+    CHECK_THAT(findings.back().what, Catch::Contains("the network as it is"));
+    for (const Finding& finding : findings)
+      if (&finding != &findings.back()) CHECK(finding.verdict == "holds");
+    return findings.back().verdict;
+  };
+  // Of 10000 images 10, 45 and 60 more are wrong.
+  CHECK(verdict({point(0, 28, 10, 0)}) == "holds");
+  CHECK(verdict({point(0, 28, 10, 0), point(0.1, 30, 50, 5)}) == "holds");
+  CHECK(verdict({point(0, 20, 10, 0), point(0.1, 30, 50, 5)}) == "undecided");
+  CHECK(verdict({point(0, 20, 10, 0), point(0.1, 30, 60, 0)}) == "fails");
+}
