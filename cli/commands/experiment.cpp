@@ -55,9 +55,9 @@ void print(const experiments::Conclusion& conclusion) {
     fmt::print("{}\n{}\n", table.title, text_table(table.header, table.rows));
   std::vector<std::vector<std::string>> findings;
   for (const experiments::Finding& finding : conclusion.findings) {
-    findings.push_back({finding.what, fmt::format("{:.2f}", finding.predicted),
-                        fmt::format("{:.2f}", finding.measured),
-                        fmt::format("[{:.2f}, {:.2f}]", finding.low, finding.high),
+    findings.push_back({finding.what, fmt::format("{:.4g}", finding.predicted),
+                        fmt::format("{:.4g}", finding.measured),
+                        fmt::format("[{:.4g}, {:.4g}]", finding.low, finding.high),
                         finding.verdict});
   }
   if (!findings.empty()) {

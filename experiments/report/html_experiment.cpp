@@ -2,6 +2,7 @@
 // with their verdicts, tables, settings.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -29,15 +30,21 @@ std::string table_start(const std::string& label) {
 
 constexpr const char* kTableEnd = "</tbody></table></div>";
 
+/// Findings may be decibels or shares of a thousandth: four significant digits show both.
+std::string finding_text(double x) {
+  const std::string digits = fmt::format("{:.4g}", std::fabs(x));
+  return x < 0 ? "−" + digits : digits;
+}
+
 std::string number_cell(const std::optional<double>& x) {
-  return html_number_cell(x, html_number(x, 2));
+  return html_number_cell(x, x ? finding_text(*x) : kNone);
 }
 
 std::string interval(const Json& finding) {
   const Json& ends = list_at(finding, "ci95");
   if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number()) return kNone;
-  return fmt::format("[{}, {}]", html_number(ends[0].get<double>(), 2),
-                     html_number(ends[1].get<double>(), 2));
+  return fmt::format("[{}, {}]", finding_text(ends[0].get<double>()),
+                     finding_text(ends[1].get<double>()));
 }
 
 std::string finding_row(const Json& finding) {
