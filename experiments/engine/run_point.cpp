@@ -100,7 +100,8 @@ void forget_unfollowed(LayerPrediction& predicted, const policies::Recipe& recip
               (product.weight < 0 && layer.activation);
       if (other) predicted.db[node.name + product.suffix] = kUnknown;
     }
-    other = other || recipe.layer(node.name).vector.has_value();
+    const policies::LayerRecipe own = recipe.layer(node.name);
+    other = other || own.vector || own.zap;
   }
   if (other) predicted.output_db = kUnknown;
 }

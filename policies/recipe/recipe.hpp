@@ -12,6 +12,7 @@
 #include "emu/unit/unit.hpp"
 #include "policies/mask_rule.hpp"
 #include "policies/recipe/role_policy.hpp"
+#include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {
 
@@ -27,6 +28,7 @@ struct LayerRecipe {
   std::optional<RolePolicy> vector, output, saved, state, exchange;
   /// Which elements of the operands are kept before they are quantized.
   std::optional<MaskPolicy> weight_mask, activation_mask, gradient_dgrad_mask, gradient_wgrad_mask;
+  std::optional<ZapMask> zap;  ///< role vector: predicted zeros
   std::shared_ptr<const unit::Unit> fprop, dgrad, wgrad;
 
   const std::optional<RolePolicy>& role(net::Role, net::GemmKind) const;

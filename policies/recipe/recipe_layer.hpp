@@ -16,6 +16,7 @@
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/step_thresholds.hpp"
 #include "policies/recipe/weight_mask.hpp"
+#include "policies/zap/zap_network.hpp"
 
 namespace numemu::policies {
 
@@ -59,6 +60,9 @@ struct RecipeLayer {
   std::array<StepThresholds, 2> thresholds;
 
   using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
+  /// Predictors of a node's zeros; null without any.
+  std::shared_ptr<const ZapNetwork> zap;
+
   PerOperand counts;  ///< [kind][role]
   SharedCounts& count(net::GemmKind kind, net::Role role) {
     return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];

@@ -92,11 +92,18 @@ void RecipeNumerics::store(const RoleQuantizer& quantizer, const net::Shape& sha
 
 void RecipeNumerics::vector_result(std::string_view name, std::string_view, net::Tensor& x) {
   const RecipeLayer* const node = node_of(name);
-  if (node == nullptr || !node->vector) return;
+  if (node == nullptr) return;
+  round_vector(*node, name, x);
+  if (node->zap) node->zap->skip(name, x);
+}
+
+void RecipeNumerics::round_vector(const RecipeLayer& node, std::string_view name,
+                                  net::Tensor& x) const {
+  if (!node.vector) return;
   const bool apart = frozen_ && thread_step().phase == net::Phase::inference && !x.shape.empty();
   // The -infinity of a mask is no number to round: it would saturate, or make its block NaN.
   const std::vector<Special> specials = take_specials(x);
-  store(*node->vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
+  store(*node.vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
   for (const Special& special : specials) x.data[special.at] = special.value;
 }
 

@@ -1,48 +1,16 @@
-// A recipe bound to a graph: its layers, calibration, steps, counts and state.
+// A recipe bound to a graph: its layers, steps and counts.
 #include "policies/recipe/recipe_numerics.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-
 #include "emu/net/gemm_layers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/calibrate/adaprune.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/recipe/state_bytes.hpp"
 #include "policies/recipe/thread_step.hpp"
 
 namespace numemu::policies {
 namespace {
-
-constexpr const char* kLossScaleState = "recipe/loss_scale";
-constexpr std::array<const char*, 2> kThresholdPlaces = {"operand", "input"};
-
-std::string mask_name(std::string_view layer) { return fmt::format("recipe/mask/{}", layer); }
-
-std::string threshold_name(std::string_view layer, std::size_t place) {
-  return fmt::format("recipe/threshold/{}/{}", layer, kThresholdPlaces[place]);
-}
-
-std::string history_name(std::string_view layer, net::Role role, net::GemmKind kind) {
-  return fmt::format("recipe/history/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
-}
-
-std::string counts_name(std::string_view layer, net::Role role, net::GemmKind kind) {
-  return fmt::format("recipe/counts/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
-}
-
-void load_counts(const std::string& name, const std::string& bytes, SharedCounts& counts) {
-  const std::vector<std::uint64_t> n = from_bytes(name, bytes);
-  if (n.size() != 4)
-    throw Error("state " + name + ": expected 4 numbers, found " + std::to_string(n.size()));
-  const auto at = [&](int i) { return static_cast<std::int64_t>(n[i]); };
-  counts.set({at(0), at(1), at(2), at(3)});
-}
-
-constexpr std::int64_t kCalibratedAtOnce = 32;  // samples whose activations are held together
 
 /// The parameter that is a layer's weight.
 std::string parameter_name(const net::GemmLayer& layer) {
@@ -121,7 +89,8 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
   for (const net::Node& node : graph.nodes) {
     auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
     const LayerRecipe& r = stored->recipe;
-    stores_ = stores_ || r.vector || r.saved || r.state || r.exchange;
+    if (r.zap) stored->zap = predictors(*r.zap, graph, where);
+    stores_ = stores_ || r.zap || r.vector || r.saved || r.state || r.exchange;
     require_no_history(r.vector, node.name, "vector", where);
     require_no_history(r.output, node.name, "output", where);
     require_no_history(r.saved, node.name, "saved", where);
@@ -133,81 +102,20 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
   for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
 }
 
-void RecipeNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t samples,
-                                        const CalibrationBatch& batch) {
-  std::set<std::string, std::less<>> repaired;
-  for (auto& [name, layer] : layers_) {
-    if (!layer->weight_mask) continue;
-    layer->weight_mask->forget();
-    if (layer->weight_mask->policy().repair == Repair::adaprune) repaired.insert(name);
-  }
-  if (repaired.empty()) return;
-  AdaPrune adaprune(repaired);
-  for (std::int64_t first = 0; first < samples; first += kCalibratedAtOnce)
-    net::forward(graph, batch(first, std::min(kCalibratedAtOnce, samples - first)), adaprune);
-  for (const std::string& name : repaired) {
-    WeightMask& mask = *layers_.find(name)->second->weight_mask;
-    const net::Tensor& weight = net::weight_of(graph, name);
-    const std::int64_t matrices = adaprune.matrices(name);
-    const std::vector<std::uint8_t> keep = mask.mask_of(weight, matrices);
-    mask.fix(adaprune.solve(name, *mask.passing(weight, matrices), keep));
-  }
-}
-
-void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
-                            const CalibrationBatch& batch) {
-  std::map<std::string, std::pair<StaticScale, StaticScale>, std::less<>> scales;
-  for (auto& [name, layer] : layers_) {
-    layer->frozen = true;
-    layer->weight_ready = false;
-    layer->activation_scale.reset();
-    layer->second_scale.reset();
-    if (!layer->activation) continue;
-    const RolePolicy& policy = layer->activation->policy();
-    if (!has_static_scale(recipe_.calibration(), policy)) continue;
-    const auto fresh = [&] { return StaticScale(recipe_.calibration(), policy); };
-    scales.emplace(name, std::pair(fresh(), fresh()));
-  }
-  frozen_ = true;
-  const std::int64_t samples = std::min(available, recipe_.calibration().samples);
-  solve_kept_weights(graph, samples, batch);
-  if (scales.empty()) return;
-  std::set<std::string, std::less<>> two_activations;
-  for (std::int64_t first = 0; first < samples; first += kCalibratedAtOnce) {
-    const FloatReference seen =
-        float_reference(graph, batch(first, std::min(kCalibratedAtOnce, samples - first)));
-    for (auto& [name, pair] : scales) {
-      const auto input = seen.inputs.find(name);
-      if (input == seen.inputs.end())
-        throw Error("calibration: the network asked for no product of layer " + name);
-      pair.first.see(input->second.data.data(), input->second.size());
-      const auto second = seen.seconds.find(name);
-      if (second == seen.seconds.end()) continue;
-      pair.second.see(second->second.data.data(), second->second.size());
-      two_activations.insert(name);
+std::shared_ptr<const ZapNetwork> RecipeNumerics::predictors(const ZapMask& mask,
+                                                             const net::Graph& graph,
+                                                             const std::string& where) {
+  std::shared_ptr<const ZapNetwork>& slot = predictors_[to_string(mask)];
+  if (!slot) {
+    try {
+      ZapNetwork network = load_zap_network(with_digest(mask).file, graph);
+      if (mask.threshold) network.set_threshold(*mask.threshold);
+      slot = std::make_shared<const ZapNetwork>(std::move(network));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: roles.vector.mask: {}", where, error.what()));
     }
   }
-  for (auto& [name, pair] : scales) {
-    RecipeLayer& layer = *layers_.find(name)->second;
-    layer.activation_scale = pair.first.scale();
-    if (two_activations.contains(name)) layer.second_scale = pair.second.scale();
-  }
-}
-
-void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
-  freeze(graph, reference.samples(), [&](std::int64_t first, std::int64_t count) {
-    std::vector<net::Tensor> batch;
-    for (const net::Tensor& x : reference.batch) batch.push_back(samples_of(x, first, count));
-    return batch;
-  });
-}
-
-std::map<std::string, float, std::less<>> RecipeNumerics::static_scales() const {
-  std::map<std::string, float, std::less<>> scales;
-  for (const auto& [name, layer] : layers_) {
-    if (layer->activation_scale) scales[name] = *layer->activation_scale;
-  }
-  return scales;
+  return slot;
 }
 
 void RecipeNumerics::require_trainable(const std::string& where) const {
@@ -299,57 +207,6 @@ float RecipeNumerics::loss_scale() { return loss_scaler_.value(); }
 
 bool RecipeNumerics::accept_gradients(const std::vector<net::Tensor>& gradients) {
   return loss_scaler_.accept(gradients);
-}
-
-void RecipeNumerics::save_state(std::vector<std::pair<std::string, std::string>>& state) const {
-  state.emplace_back(kLossScaleState, loss_scaler_.state());
-  for (const auto& [name, layer] : layers_) {
-    if (layer->weight_mask) state.emplace_back(mask_name(name), layer->weight_mask->state());
-    for (std::size_t place = 0; layer->masked && place < layer->thresholds.size(); ++place)
-      state.emplace_back(threshold_name(name, place), layer->thresholds[place].state());
-    for (const auto& [key, history] : layer->histories)
-      state.emplace_back(history_name(name, key.first, key.second), history.state());
-    for (const net::Role role : kRoles) {
-      for (const net::GemmKind kind : kGemmKinds) {
-        const OperandCounts c = layer->count(kind, role).get();
-        if (c == OperandCounts{}) continue;
-        const auto unsigned_of = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-        state.emplace_back(counts_name(name, role, kind),
-                           to_bytes({unsigned_of(c.elements), unsigned_of(c.overflow),
-                                     unsigned_of(c.underflow), unsigned_of(c.invalid)}));
-      }
-    }
-  }
-}
-
-void RecipeNumerics::load_state(const std::vector<std::pair<std::string, std::string>>& state) {
-  const std::map<std::string, std::string> by_name(state.begin(), state.end());
-  const auto loss = by_name.find(kLossScaleState);
-  if (loss != by_name.end()) loss_scaler_.load(loss->first, loss->second);
-  for (auto& [name, layer] : layers_) {
-    layer->histories.clear();
-    if (layer->weight_mask) {
-      const auto mask = by_name.find(mask_name(name));
-      layer->weight_mask->load(mask_name(name), mask == by_name.end() ? "" : mask->second);
-    }
-    for (std::size_t place = 0; place < layer->thresholds.size(); ++place) {
-      const auto thresholds = by_name.find(threshold_name(name, place));
-      layer->thresholds[place].load(threshold_name(name, place),
-                                    thresholds == by_name.end() ? "" : thresholds->second);
-    }
-    for (const net::Role role : kRoles) {
-      for (const net::GemmKind kind : kGemmKinds) {
-        const auto history = by_name.find(history_name(name, role, kind));
-        const RoleQuantizer* const quantizer = layer->quantizer(role, kind);
-        if (history != by_name.end() && quantizer != nullptr && quantizer->policy().history > 0)
-          layer->histories[{role, kind}].load(history->first, history->second);
-        layer->count(kind, role).set({});
-        const auto counts = by_name.find(counts_name(name, role, kind));
-        if (counts != by_name.end())
-          load_counts(counts->first, counts->second, layer->count(kind, role));
-      }
-    }
-  }
 }
 
 }  // namespace numemu::policies

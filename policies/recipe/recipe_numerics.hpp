@@ -80,13 +80,19 @@ class RecipeNumerics : public net::Numerics {
   /// Rewrites a stored tensor as its role says.
   void store(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
              std::string_view layer, std::string_view role, std::string_view use) const;
+  /// The result of an operator that is no product, as the role vector says.
+  void round_vector(const RecipeLayer&, std::string_view name, net::Tensor&) const;
+  /// Loaded once for every file and threshold.
+  std::shared_ptr<const ZapNetwork> predictors(const ZapMask&, const net::Graph&,
+                                               const std::string& where);
   /// Of a parameter or a node; null where the recipe knows none of that name.
   RecipeLayer* node_of(std::string_view name) const;
 
   Recipe recipe_;
   Layers layers_;  ///< that multiply
   Layers nodes_;   ///< every node and input, for the other roles
-  std::map<std::string, RecipeLayer*, std::less<>> masked_parameters_;  ///< weights with a mask
+  std::map<std::string, RecipeLayer*, std::less<>> masked_parameters_;   ///< weights with a mask
+  std::map<std::string, std::shared_ptr<const ZapNetwork>> predictors_;  ///< by mask text
   std::vector<std::string> parameters_;
   bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
   bool frozen_ = false;

@@ -10,6 +10,7 @@
 #include "policies/recipe/call_text.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/scale_rule.hpp"
+#include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -161,6 +162,11 @@ bool names_block_format(const Json& role) {
          !block_format_meant(format->get<std::string>()).empty();
 }
 
+std::string canonical_mask(const std::string& text) {
+  return is_zap_mask(text) ? to_string(with_digest(parse_zap_mask(text)))
+                           : to_string(parse_mask(text));
+}
+
 }  // namespace
 
 std::string RolePolicy::describe() const {
@@ -247,7 +253,7 @@ Json role_json(const RolePolicy& policy) {
 
 Json with_canonical_names(Json patch) {
   if (patch.is_object() && patch.contains("mask") && patch["mask"].is_string())
-    patch["mask"] = to_string(parse_mask(patch["mask"].get<std::string>()));
+    patch["mask"] = canonical_mask(patch["mask"].get<std::string>());
   // The other values of a role that stays float32 were not looked at.
   if (stays_float32(JsonReader(patch, "recipe"))) return patch;
   for (auto& item : patch.items()) {

@@ -53,9 +53,18 @@ std::optional<MaskPolicy> read_mask(const JsonReader& role, std::string_view rol
   } else if (role_name == "activation" || role_name == "gradient") {
     require_moving(key, role_name, mask);
   } else {
-    key.fail("null: masks are those of weight, activation and gradient");
+    key.fail(role_name == "vector"
+                 ? "zap(FILE) or null: other masks are those of weight, activation and gradient"
+                 : "null: masks are those of weight, activation and gradient");
   }
   return mask;
+}
+
+std::optional<ZapMask> read_zap(const JsonReader& role, std::string_view role_name) {
+  if (role_name != "vector" || role.is_null()) return std::nullopt;
+  const JsonReader key = role.member("mask");
+  if (!key.value().is_string() || !is_zap_mask(key.text(""))) return std::nullopt;
+  return at(key, [&] { return parse_zap_mask(key.text("")); });
 }
 
 }  // namespace numemu::policies

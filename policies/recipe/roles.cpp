@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "policies/recipe/error_at.hpp"
 #include "policies/recipe/role_json.hpp"
 #include "policies/recipe/role_mask.hpp"
 
@@ -18,6 +19,11 @@ bool is_split(const Json& role) {
 
 Json canonical_role(const JsonReader& role, const RoleSchema& schema) {
   const bool float32 = stays_float32(role);
+  if (const std::optional<ZapMask> zap = read_zap(role, schema.name)) {
+    Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, schema));
+    out["mask"] = to_string(at(role.member("mask"), [&] { return with_digest(*zap); }));
+    return out;
+  }
   const std::optional<MaskPolicy> mask = read_mask(role, schema.name);
   if (float32 && !mask) return Json();
   Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, schema));
@@ -71,6 +77,7 @@ void read_roles(const Json& roles, LayerRecipe& layer) {
   layer.activation_mask = mask(roles["activation"], "activation");
   layer.gradient_dgrad_mask = mask(is_split(gradient) ? gradient[kSplit[0]] : gradient, kGradient);
   layer.gradient_wgrad_mask = mask(is_split(gradient) ? gradient[kSplit[1]] : gradient, kGradient);
+  layer.zap = read_zap(JsonReader(roles["vector"], "recipe"), "vector");
   layer.vector = role("vector");
   layer.output = role("output");
   layer.saved = role("saved");

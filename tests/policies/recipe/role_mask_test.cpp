@@ -47,7 +47,8 @@ TEST_CASE("role mask: what roles refuse", "[fast]") {
       {"activation", "stochastic(0.9,history=4)", "those of gradients"},
       {"gradient", "greedy(2:4,refresh=2)", "those of weights"},
       {"gradient", "greedy(2:4,axis=reduction)", "or axis=batch"},
-      {"vector", "greedy(2:4)", "masks are those of weight, activation and gradient"},
+      {"vector", "greedy(2:4)", "zap(FILE) or null"},
+      {"saved", "greedy(2:4)", "masks are those of weight, activation and gradient"},
       {"weight", "gredy(2:4)", "r.json: mask: unknown mask 'gredy'"}};
   for (const auto& [role, text, words] : cases) {
     INFO(role << " " << text);
