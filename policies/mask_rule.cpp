@@ -8,7 +8,7 @@
 
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
-#include "policies/recipe/call_text.hpp"
+#include "policies/call_text.hpp"
 
 namespace numemu::policies {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "policies/recipe/state_bytes.hpp"
+#include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
 

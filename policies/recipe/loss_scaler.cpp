@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "policies/recipe/state_bytes.hpp"
+#include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
 namespace {

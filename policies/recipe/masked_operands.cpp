@@ -5,6 +5,7 @@
 
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -39,23 +40,24 @@ RandomSource MaskedOperands::random(Role role, std::string_view axis) const {
   return source;
 }
 
-double MaskedOperands::threshold(const MaskPolicy& mask, const float* x, std::int64_t n,
-                                 bool input) {
+double MaskedOperands::threshold(const MaskPolicy& mask, Role role, const float* x,
+                                 std::int64_t n) {
   if (mask.rule->threshold == nullptr) return 0;
-  if (run_.phase == Phase::inference) return mask.rule->threshold(mask, x, n);
-  return layer_.thresholds[input ? 1 : 0].of(run_.repetition, n, mask.history,
-                                             [&] { return mask.rule->threshold(mask, x, n); });
+  const auto own = [&] { return mask.rule->threshold(mask, x, n); };
+  if (run_.phase == Phase::inference || role != Role::gradient) return own();
+  return layer_.gradient_thresholds(product_.kind, mask.propagated)
+      .of(run_.repetition, n, mask.history, own);
 }
 
-void MaskedOperands::prune(const MaskPolicy& mask, const RandomSource& random,
-                           const MaskLayout& layout, bool input, std::int64_t samples,
-                           const float* x, float* y) {
+void MaskedOperands::prune(const MaskPolicy& mask, Role role, const RandomSource& random,
+                           const MaskLayout& layout, std::int64_t samples, const float* x,
+                           float* y) {
   std::uint64_t first = 0;
   if (run_.phase == Phase::inference && samples > 0)
     first =
         static_cast<std::uint64_t>(run_.first_sample) * (decision_count(mask, layout) / samples);
   if (mask.rule->span != MaskSpan::tensor || run_.phase == Phase::training) {
-    mask_tensor(mask, random, layout, first, threshold(mask, x, layout.size(), input), x, y,
+    mask_tensor(mask, random, layout, first, threshold(mask, role, x, layout.size()), x, y,
                 nullptr);
     return;
   }
@@ -64,7 +66,29 @@ void MaskedOperands::prune(const MaskPolicy& mask, const RandomSource& random,
   for (std::int64_t s = 0; s < samples; ++s) {
     const float* const from = x + s * each;
     mask_tensor(mask, random, {.width = each}, first + static_cast<std::uint64_t>(s * each),
-                threshold(mask, from, each, input), from, y + s * each, nullptr);
+                threshold(mask, role, from, each), from, y + s * each, nullptr);
+  }
+}
+
+void MaskedOperands::require_maskable(const MaskPolicy& mask, const net::ProductSide& side,
+                                      bool along_rows) const {
+  const auto refuse = [&](const char* why) {
+    throw Error(fmt::format("layer {}, {}: roles.{}.mask {}: {}", product_.layer,
+                            net::to_string(product_.kind), net::to_string(side.role),
+                            to_string(mask), why));
+  };
+  if (run_.repetition > 0 && side.role == Role::activation && mask.rule->random)
+    refuse(
+        "expected a rule without draws for an activation that is multiplied time step by time "
+        "step, which wgrad reads at once");
+  if (run_.repetition > 0 && mask.history > 0)
+    refuse("expected history=0 for a layer that multiplies several times in a step");
+  if (!along_rows || product_.kind != GemmKind::wgrad || mask.rule->span == MaskSpan::tensor)
+    return;
+  const std::vector<std::int32_t>& depth = side.gather->depth;
+  for (std::size_t k = 0; k < depth.size(); ++k) {
+    if (depth[k] != static_cast<std::int64_t>(k) * side.stack.width)
+      refuse("expected no groups over the batch of a recurrence, whose wgrad leaves out rows");
   }
 }
 
@@ -78,17 +102,18 @@ void MaskedOperands::mask_side(net::ProductSide& side, net::Tensor& copy) {
     const std::int64_t matrices = side.stack.count();
     weight_ = run_.phase == Phase::training ? weight.in_step(x, matrices, run_.step)
               : run_.frozen                 ? weight.fixed(x, matrices)
-                                            : weight.passing(x, matrices, run_.generation);
+                                            : weight.passing(x, matrices);
     side.source = weight_.get();
     return;
   }
   const bool along_rows = side.role == Role::gradient &&
                           (product_.kind == GemmKind::wgrad || mask->axis == MaskAxis::batch);
+  require_maskable(*mask, side, along_rows);
   const MaskLayout layout{side.stack.outer, side.stack.rows(x.size()), side.stack.inner,
                           side.stack.width, along_rows};
   copy.shape = x.shape;
   copy.data.resize(x.data.size());
-  prune(*mask, random(side.role, axis_name(*mask, along_rows)), layout, false,
+  prune(*mask, side.role, random(side.role, axis_name(*mask, along_rows)), layout,
         separable_samples(product_, side), x.data.data(), copy.data.data());
   side.source = &copy;
 }
@@ -102,7 +127,8 @@ void MaskedOperands::prune_result() {
   const MaskLayout layout{stack.outer, product_.m, stack.inner, product_.n,
                           mask->axis == MaskAxis::batch};
   a_.data.assign(product_.d, product_.d + layout.size());
-  prune(*mask, random(Role::gradient, "mask-input"), layout, true, 1, a_.data.data(), product_.d);
+  prune(*mask, Role::gradient, random(Role::gradient, "mask-input"), layout, 1, a_.data.data(),
+        product_.d);
 }
 
 }  // namespace numemu::policies

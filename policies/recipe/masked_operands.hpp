@@ -25,9 +25,10 @@ class MaskedOperands {
  private:
   void mask_side(net::ProductSide&, net::Tensor& copy);
   RandomSource random(net::Role, std::string_view axis) const;
-  double threshold(const MaskPolicy&, const float* x, std::int64_t n, bool input);
-  void prune(const MaskPolicy&, const RandomSource&, const MaskLayout&, bool input,
+  double threshold(const MaskPolicy&, net::Role, const float* x, std::int64_t n);
+  void prune(const MaskPolicy&, net::Role, const RandomSource&, const MaskLayout&,
              std::int64_t samples, const float* x, float* y);
+  void require_maskable(const MaskPolicy&, const net::ProductSide&, bool along_rows) const;
 
   RecipeLayer& layer_;
   ProductRun run_;

@@ -31,7 +31,7 @@ void RecipeNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t sa
     WeightMask& mask = *layers_.find(name)->second->weight_mask;
     const net::Tensor& weight = net::weight_of(graph, name);
     const std::int64_t matrices = adaprune.matrices(name);
-    const std::vector<std::uint8_t> keep = mask.mask_of(weight, matrices);
+    const std::vector<std::uint8_t> keep = mask.keep_of(weight, matrices);
     mask.fix(adaprune.solve(name, *mask.passing(weight, matrices), keep));
   }
 }

@@ -35,6 +35,14 @@ const RoleQuantizer* RecipeLayer::quantizer(net::Role role, net::GemmKind kind) 
   return pointer(kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad);
 }
 
+StepThresholds& RecipeLayer::gradient_thresholds(net::GemmKind kind, bool given) {
+  if (given) return thresholds[2];
+  const std::optional<MaskPolicy>& dgrad = recipe.gradient_dgrad_mask;
+  const std::optional<MaskPolicy>& wgrad = recipe.gradient_wgrad_mask;
+  const bool one = dgrad && wgrad && to_string(*dgrad) == to_string(*wgrad);
+  return thresholds[kind == net::GemmKind::dgrad || one ? 0 : 1];
+}
+
 bool RecipeLayer::stochastic_unit(net::GemmKind kind) const {
   const unit::UnitDescription* u = recipe.unit(kind).description();
   return u != nullptr && (u->accumulator.rounding.stochastic() || u->c_rounding.stochastic() ||

@@ -56,8 +56,10 @@ struct RecipeLayer {
 
   bool masked = false;                      ///< some operand has a mask
   std::unique_ptr<WeightMask> weight_mask;  ///< null without one
-  /// Training: thresholds of gradients that are pruned, as read and as given by dgrad.
-  std::array<StepThresholds, 2> thresholds;
+  /// Training: thresholds of the gradients that dgrad reads (and wgrad where its mask is the same),
+  /// that wgrad reads, and that dgrad gives.
+  std::array<StepThresholds, 3> thresholds;
+  StepThresholds& gradient_thresholds(net::GemmKind, bool given);
 
   using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
   /// Predictors of a node's zeros; null without any.

@@ -10,7 +10,7 @@
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/recipe_product.hpp"
 #include "policies/recipe/stored_tensor.hpp"
-#include "policies/recipe/thread_step.hpp"
+#include "policies/thread_step.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -61,7 +61,6 @@ void RecipeNumerics::product(const net::Product& product) {
     run.repetition = found.products_in_step[static_cast<std::size_t>(product.kind)]++;
   } else {
     run.first_sample = here.first_sample;
-    run.generation = steps_ended_;
   }
   run_product(found, product, run);
 }

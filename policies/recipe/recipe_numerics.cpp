@@ -7,7 +7,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/recipe/thread_step.hpp"
+#include "policies/thread_step.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -77,8 +77,9 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
     RecipeLayer& found = *layers_[gemm.name];
     if (gemm.weight == nullptr && found.recipe.activation_mask) {
       throw Error(fmt::format(
-          "{}: roles.activation.mask: layer {} multiplies two activations: expected null", where,
-          gemm.name));
+          "{}: roles.activation.mask: layer {} multiplies two activations: expected null there (a "
+          "layers entry of its own)",
+          where, gemm.name));
     }
     if (gemm.weight == nullptr || !found.recipe.weight_mask) continue;
     found.weight_mask = std::make_unique<WeightMask>(
@@ -161,7 +162,6 @@ void RecipeNumerics::begin_step(const net::Step& step) {
 
 void RecipeNumerics::end_step(const net::Step& step) {
   if (step.phase != net::Phase::training) return;
-  ++steps_ended_;
   for (auto& [name, layer] : layers_) {
     for (auto& [key, history] : layer->histories)
       history.end_step(layer->quantizer(key.first, key.second)->policy().history);

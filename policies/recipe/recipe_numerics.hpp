@@ -96,7 +96,7 @@ class RecipeNumerics : public net::Numerics {
   std::vector<std::string> parameters_;
   bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
   bool frozen_ = false;
-  std::atomic<std::int64_t> training_step_{0}, steps_ended_{0};
+  std::atomic<std::int64_t> training_step_{0};
   LossScaler loss_scaler_;
 };
 

@@ -14,7 +14,6 @@ struct ProductRun {
   std::int64_t step = 0;          ///< of training, 0 in inference
   std::int64_t repetition = 0;    ///< of this kind of product of the layer in the step
   std::int64_t first_sample = 0;  ///< inference: of the batch
-  std::int64_t generation = 0;    ///< inference: training steps that have ended
 };
 
 /// D, with every scale applied; counts, histories and masks of the layer are kept. How operands

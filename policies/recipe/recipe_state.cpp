@@ -6,13 +6,13 @@
 
 #include "formats/error.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
-#include "policies/recipe/state_bytes.hpp"
+#include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr const char* kLossScaleState = "recipe/loss_scale";
-constexpr std::array<const char*, 2> kThresholdPlaces = {"operand", "input"};
+constexpr std::array<const char*, 3> kThresholdPlaces = {"dgrad", "wgrad", "input"};
 
 std::string mask_name(std::string_view layer) { return fmt::format("recipe/mask/{}", layer); }
 

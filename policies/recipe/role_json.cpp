@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/suggest.hpp"
+#include "policies/call_text.hpp"
 #include "policies/mask_rule.hpp"
-#include "policies/recipe/call_text.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/scale_rule.hpp"
 #include "policies/zap/zap_mask.hpp"

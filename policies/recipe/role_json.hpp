@@ -24,8 +24,8 @@ const std::vector<RoleSchema>& role_schemas();
 /// The role of that name; throws Error with the nearest known one.
 const RoleSchema& role_schema(std::string_view name);
 
-/// null, {"format": null}, {"format": "float32"} and {"mask": ...} alone all say: not quantized. Unknown keys are
-/// refused.
+/// null, {"format": null}, {"format": "float32"} and {"mask": ...} alone all say: not quantized.
+/// Unknown keys are refused.
 bool stays_float32(const JsonReader& role);
 /// A quantized role. Throws Error naming the key and what was expected.
 RolePolicy read_role(const JsonReader& role, const RoleSchema&);

@@ -10,8 +10,8 @@
 
 namespace numemu::policies {
 
-/// Products that read the same tensor in one step share its threshold: it is known by the product's
-/// repetition in the step and the tensor's size.
+/// Of one mask of a layer's gradients. Products that read the same tensor in one step share its
+/// threshold: it is known by the product's repetition in the step and the tensor's size.
 class StepThresholds {
  public:
   /// history 0: own(). Else the mean of the last `history` thresholds, 0 (nothing is pruned) until

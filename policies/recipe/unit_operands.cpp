@@ -73,8 +73,9 @@ bool serves_sparsity(const unit::Unit& unit, const MaskPolicy& mask, net::Role r
                      net::GemmKind kind) {
   const unit::Sparsity& s = unit.description()->sparsity;
   const int n = mask.pattern.kept, m = mask.pattern.group;
-  if (mask.propagated || mask.rule->span == MaskSpan::tensor || s.group % m != 0 ||
-      n * (s.group / m) > s.kept)
+  // Where M divides the axis no rule for tails is needed, and elsewhere none makes whole groups.
+  if (mask.propagated || mask.remainder != Remainder::error ||
+      mask.rule->span == MaskSpan::tensor || s.group % m != 0 || n * (s.group / m) > s.kept)
     return false;
   const bool tiles = mask.rule->span == MaskSpan::tile;
   switch (role) {

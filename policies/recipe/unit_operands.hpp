@@ -22,7 +22,8 @@ enum class Side : std::uint8_t { a, b };
 /// format; on a block-scaled unit blocks of its size with its scale format; on another one a block
 /// format only where it takes float32.
 void require_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
-/// Whether the mask leaves at most the unit's N of every M along the depth of that product.
+/// Whether the mask leaves at most the unit's N of every M along the depth of that product; a mask
+/// with another rule for tails than `error` does not.
 bool serves_sparsity(const unit::Unit&, const MaskPolicy&, net::Role, net::GemmKind);
 /// The operand of the product that a sparse unit takes compressed: A where both serve. Nothing for
 /// a dense unit. Throws Error naming unit and roles where no mask serves it.

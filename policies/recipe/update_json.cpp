@@ -8,7 +8,7 @@
 
 #include "emu/net/train/optimizer.hpp"
 #include "formats/suggest.hpp"
-#include "policies/recipe/call_text.hpp"
+#include "policies/call_text.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/error_at.hpp"
 

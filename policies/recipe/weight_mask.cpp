@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/state_bytes.hpp"
+#include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
 
@@ -33,7 +35,8 @@ RandomSource weight_mask_random(std::uint64_t seed, std::string_view layer,
 net::Tensor WeightMask::made(const net::Tensor& weight, std::int64_t matrices) const {
   const MaskLayout layout = weight_layout(policy_, weight.shape, matrices);
   net::Tensor out(weight.shape);
-  if (keep_.size() == weight.data.size() && !keep_.empty()) {
+  if (!keep_.empty()) {
+    require_size(weight);
     apply_mask(policy_, layout, weight.data.data(), keep_.data(), out.data.data());
   } else {
     mask_tensor(policy_, random_, layout, 0, 0, weight.data.data(), out.data.data(), nullptr);
@@ -49,12 +52,29 @@ std::vector<std::uint8_t> WeightMask::mask_of(const net::Tensor& weight,
   return keep;
 }
 
+std::vector<std::uint8_t> WeightMask::keep_of(const net::Tensor& weight,
+                                              std::int64_t matrices) const {
+  if (keep_.empty()) return mask_of(weight, matrices);
+  require_size(weight);
+  return keep_;
+}
+
+void WeightMask::require_size(const net::Tensor& weight) const {
+  if (keep_.size() == weight.data.size()) return;
+  throw Error(fmt::format("state {}: expected a mask of {} elements, as the weight has, found {}",
+                          loaded_, weight.data.size(), keep_.size()));
+}
+
 std::shared_ptr<const net::Tensor> WeightMask::in_step(const net::Tensor& weight,
                                                        std::int64_t matrices, std::int64_t step) {
   if (cached_ && cached_step_ == step) return cached_;
   const std::int64_t every = policy_.refresh;
   const bool due = keep_.empty() || (every > 0 && step % every == 0);
-  if (every != 1 && due) keep_ = mask_of(weight, matrices);
+  if (every != 1 && due) {
+    keep_ = mask_of(weight, matrices);
+    const std::lock_guard lock(mutex_);
+    passing_.reset();  // of the mask before
+  }
   cached_ = std::make_shared<const net::Tensor>(made(weight, matrices));
   cached_step_ = step;
   return cached_;
@@ -71,12 +91,14 @@ std::shared_ptr<const net::Tensor> WeightMask::fixed(const net::Tensor& weight,
 }
 
 std::shared_ptr<const net::Tensor> WeightMask::passing(const net::Tensor& weight,
-                                                       std::int64_t matrices,
-                                                       std::int64_t generation) const {
+                                                       std::int64_t matrices) const {
   const std::lock_guard lock(mutex_);
-  if (generation == 0 || !passing_ || generation_ != generation) {
+  const std::size_t bytes = weight.data.size() * sizeof(float);
+  // By content: a weight may be put back without a step (the best epoch's).
+  if (!passing_ || passing_of_.size() != weight.data.size() ||
+      std::memcmp(passing_of_.data(), weight.data.data(), bytes) != 0) {
     passing_ = std::make_shared<const net::Tensor>(made(weight, matrices));
-    generation_ = generation;
+    passing_of_ = weight.data;
   }
   return passing_;
 }
@@ -95,7 +117,8 @@ void WeightMask::forget() {
 }
 
 void WeightMask::settle(net::Tensor& weight) const {
-  if (policy_.refresh != 0 || keep_.size() != weight.data.size()) return;
+  if (policy_.refresh != 0 || keep_.empty()) return;
+  require_size(weight);
   for (std::size_t i = 0; i < keep_.size(); ++i) {
     if (keep_[i] == 0) weight.data[i] = 0;
   }
@@ -112,6 +135,7 @@ std::string WeightMask::state() const {
 
 void WeightMask::load(const std::string& name, const std::string& state) {
   keep_.clear();
+  loaded_ = name;
   forget();
   if (state.empty()) return;
   const std::vector<std::uint64_t> words = from_bytes(name, state);

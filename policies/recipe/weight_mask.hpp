@@ -28,9 +28,9 @@ class WeightMask {
   /// Of a weight that does not change until forget(). Any number of threads.
   std::shared_ptr<const net::Tensor> fixed(const net::Tensor& weight, std::int64_t matrices);
   /// Of a weight in the middle of training, in inference: under the mask in force where there is
-  /// one. The same `generation` (above 0) stands for the same weight. Any number of threads.
-  std::shared_ptr<const net::Tensor> passing(const net::Tensor& weight, std::int64_t matrices,
-                                             std::int64_t generation = 0) const;
+  /// one. Made once for equal weights. Any number of threads.
+  std::shared_ptr<const net::Tensor> passing(const net::Tensor& weight,
+                                             std::int64_t matrices) const;
   /// Replaces what fixed() gives: weights repaired elsewhere.
   void fix(net::Tensor masked);
   void forget();
@@ -43,6 +43,8 @@ class WeightMask {
   const std::vector<std::uint8_t>& keep() const { return keep_; }
   /// The mask of a weight now, 1 where kept.
   std::vector<std::uint8_t> mask_of(const net::Tensor& weight, std::int64_t matrices) const;
+  /// The mask in force, or that of the weight where there is none.
+  std::vector<std::uint8_t> keep_of(const net::Tensor& weight, std::int64_t matrices) const;
 
   /// The mask in force, 8 elements in a byte; "" for none.
   std::string state() const;
@@ -51,14 +53,17 @@ class WeightMask {
 
  private:
   net::Tensor made(const net::Tensor& weight, std::int64_t matrices) const;
+  /// Throws Error where the mask in force is of another weight.
+  void require_size(const net::Tensor& weight) const;
 
   MaskPolicy policy_;
   RandomSource random_;
   std::vector<std::uint8_t> keep_;
+  std::string loaded_;  ///< the name of the state that keep_ comes from
   std::shared_ptr<const net::Tensor> cached_;
   std::optional<std::int64_t> cached_step_;
   mutable std::shared_ptr<const net::Tensor> passing_;
-  mutable std::int64_t generation_ = 0;  ///< of passing_
+  mutable std::vector<float> passing_of_;  ///< the dense weight that passing_ is of
   mutable std::mutex mutex_;
 };
 

@@ -6,7 +6,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/recipe/call_text.hpp"
+#include "policies/call_text.hpp"
 
 namespace numemu::policies {
 namespace {

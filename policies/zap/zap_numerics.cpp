@@ -1,7 +1,7 @@
 // The edge behind each ReLU that has a predictor.
 #include "policies/zap/zap_numerics.hpp"
 
-#include "policies/recipe/thread_step.hpp"
+#include "policies/thread_step.hpp"
 
 namespace numemu::policies {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "policies/recipe/state_bytes.hpp"
+#include "policies/state_bytes.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

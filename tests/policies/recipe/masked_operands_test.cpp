@@ -1,10 +1,12 @@
 // Which elements the products of a layer read under masks.
 #include "policies/recipe/masked_operands.hpp"
 
+#include <array>
 #include <map>
 
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/lstm.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
@@ -163,6 +165,49 @@ TEST_CASE("masked operands: a gradient is masked for the product that reads it",
     CHECK(r.most.at(kBack) >= 3);
     CHECK(r.most.at(kLeft) == 2);
   });
+}
+
+TEST_CASE("masked operands: each mask has its own threshold", "[fast]") {
+  const auto zeros = [](const std::vector<float>& x) {
+    return std::count(x.begin(), x.end(), 0.0f);
+  };
+  const auto counted = [&](const char* activation, const char* dgrad, const char* wgrad) {
+    Reader reader(masked_layer("", activation, dgrad, wgrad));
+    net::Linear linear(16, 16, false);
+    run_op(linear, {16, 16}, reader);
+    return std::array{zeros(reader.sources.at(kForward)), zeros(reader.sources.at(kBack)),
+                      zeros(reader.sources.at(kLeft))};
+  };
+  const std::int64_t few = counted("", "hard(0.2)", "")[1], many = counted("", "hard(0.9)", "")[1];
+  REQUIRE(few < many);
+  CHECK(counted("", "hard(0.2)", "hard(0.9)") == std::array<std::int64_t, 3>{0, few, many});
+  CHECK(counted("", "hard(0.9)", "hard(0.2)") == std::array<std::int64_t, 3>{0, many, few});
+  const auto three = counted("hard(0.2)", "hard(0.9)", "hard(0.9)");
+  CHECK((three[1] == many && three[2] == many && three[0] > 0));
+}
+
+TEST_CASE("masked operands: a recurrence refuses what its products do not share", "[fast]") {
+  const auto run = [](const char* activation, const char* dgrad, const char* wgrad) {
+    Reader reader(masked_layer("", activation, dgrad, wgrad));
+    net::Lstm lstm(8, 8);
+    for (net::Parameter& parameter : lstm.parameters())
+      parameter.value = noise(parameter.value.shape, 1);
+    const net::Tensor x = noise({4, 5, 8}, 2);
+    const std::vector<const net::Tensor*> inputs = {&x};
+    const std::vector<net::Shape> shapes = {x.shape};
+    net::Tensor y(lstm.output_shape(shapes)), context;
+    const net::OpCall call{
+        .layer = "layer", .numerics = reader, .phase = net::Phase::training, .context = &context};
+    lstm.forward(call, inputs, y);
+    const net::Tensor g = noise(y.shape, 3);
+    std::vector<net::Tensor> grad_inputs{net::Tensor(x.shape)}, grad_parameters;
+    for (const net::Parameter& parameter : lstm.parameters())
+      grad_parameters.emplace_back(parameter.value.shape);
+    lstm.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
+  };
+  CHECK_THROWS_WITH(run("", "", "greedy(2:4)"), Contains("leaves out rows"));
+  CHECK_NOTHROW(run("", "greedy(2:4)", ""));
+  CHECK_NOTHROW(run("greedy(2:4)", "", ""));
 }
 
 TEST_CASE("masked operands: draws change with the step, the weights' do not", "[fast]") {

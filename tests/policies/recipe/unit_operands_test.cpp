@@ -82,9 +82,9 @@ TEST_CASE("unit operands: a sparse unit compresses the operand that a mask makes
     return std::shared_ptr<const unit::Unit>(std::shared_ptr<void>(), &unit::find_unit(name));
   };
   layer.fprop = layer.dgrad = layer.wgrad = unit_of("nvidia.h100.wgmma.e4m3.f32.sp24");
-  CHECK_THROWS_WITH(sparse_side(layer, GemmKind::fprop),
-                    Contains("at most 2 of 4 along the depth of fprop") &&
-                        Contains("activation or weight"));
+  CHECK_THROWS_WITH(
+      sparse_side(layer, GemmKind::fprop),
+      Contains("at most 2 of 4 along the depth of fprop") && Contains("activation or weight"));
   const auto side = [&](const char* weight, const char* activation, const char* dgrad,
                         const char* wgrad, GemmKind kind) {
     const auto mask = [](const char* text) -> std::optional<MaskPolicy> {
@@ -103,11 +103,13 @@ TEST_CASE("unit operands: a sparse unit compresses the operand that a mask makes
   CHECK(side("transposable(2:4)", "", "", "", GemmKind::dgrad) == Side::b);
   CHECK(side("", "", "greedy(2:4)", "", GemmKind::dgrad) == Side::a);
   CHECK(side("", "", "", "mvue(2:4)", GemmKind::wgrad) == Side::a);
-  for (const auto& [weight, kind] : {std::pair("greedy(4:8)", GemmKind::fprop),
-                                     std::pair("greedy(3:4)", GemmKind::fprop),
-                                     std::pair("greedy(2:4)", GemmKind::dgrad),
-                                     std::pair("transposable(2:4,layout=channel)", GemmKind::dgrad),
-                                     std::pair("unstructured(0.5)", GemmKind::fprop)}) {
+  for (const auto& [weight, kind] :
+       {std::pair("greedy(4:8)", GemmKind::fprop), std::pair("greedy(3:4)", GemmKind::fprop),
+        std::pair("greedy(2:4)", GemmKind::dgrad),
+        std::pair("transposable(2:4,layout=channel)", GemmKind::dgrad),
+        std::pair("greedy(2:4,remainder=pad)", GemmKind::fprop),
+        std::pair("greedy(2:4,remainder=dense)", GemmKind::fprop),
+        std::pair("unstructured(0.5)", GemmKind::fprop)}) {
     INFO(weight);
     CHECK_THROWS_WITH(side(weight, "", "", "", kind), Contains("expected a mask"));
   }

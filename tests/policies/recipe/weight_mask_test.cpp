@@ -67,6 +67,14 @@ TEST_CASE("weight mask: fixed weights are made once, until they are forgotten", 
   CHECK(mask.fixed(other, 1)->data == w.data);
 }
 
+TEST_CASE("weight mask: a weight that is put back is masked again", "[fast]") {
+  const net::Tensor first = test::noise({4, 8}, 1), last = test::noise({4, 8}, 2);
+  WeightMask mask = made("greedy(2:4)");
+  CHECK(mask.passing(last, 1)->data == masked(last, mask.mask_of(last, 1)));
+  CHECK(mask.passing(last, 1) == mask.passing(last, 1));
+  CHECK(mask.passing(first, 1)->data == masked(first, mask.mask_of(first, 1)));
+}
+
 TEST_CASE("weight mask: groups of a convolution and taps are cut apart", "[fast]") {
   const MaskPolicy channel = parse_mask("greedy(2:4)"),
                    flat = parse_mask("greedy(2:4,axis=reduction)");
@@ -94,4 +102,8 @@ TEST_CASE("weight mask: the state round trips and damaged ones are refused", "[f
         std::string(8, '\xff') + state.substr(8), std::string(16, '\0')}) {
     CHECK_THROWS_WITH(resumed.load("m", bad), Contains("state m"));
   }
+  // A mask of another weight is found when it is used.
+  resumed.load("m", state);
+  CHECK_THROWS_WITH(resumed.in_step(test::noise({4, 8}, 1), 1, 1),
+                    Contains("state m: expected a mask of 32 elements") && Contains("found 140"));
 }

@@ -29,7 +29,7 @@ TEST_CASE("zap mask: the text", "[fast]") {
 TEST_CASE("zap mask: a recipe computes what the decorator does", "[fast]") {
   const test::TemporaryFolder folder;
   const net::Graph graph = testing::small_graph();
-  ZapNetwork network = make_zap_network(zap_sites(graph), 5, 3);
+  ZapNetwork network = make_zap_network(zap_sites(graph, false), 5, 3);
   network.set_threshold(0.05f);
   const std::string file = folder / "zap.safetensors";
   save_zap_network(file, network);

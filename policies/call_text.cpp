@@ -1,5 +1,5 @@
 // Texts such as "delayed(16,mse)": a name and its arguments.
-#include "policies/recipe/call_text.hpp"
+#include "policies/call_text.hpp"
 
 #include <charconv>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Names with arguments, and numbers read strictly.
-#include "policies/recipe/call_text.hpp"
+#include "policies/call_text.hpp"
 
 #include "tests/catch.hpp"
 

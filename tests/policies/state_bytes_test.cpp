@@ -1,5 +1,5 @@
 // Numbers as little-endian bytes.
-#include "policies/recipe/state_bytes.hpp"
+#include "policies/state_bytes.hpp"
 
 #include "tests/catch.hpp"
 
