@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/stats/holm.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "formats/error.hpp"
 
@@ -36,37 +36,23 @@ struct Cell {
 /// Standard error of a row's measured SQNR in dB, infinite where it is not known.
 double error_of(const Json& row) {
   const Json& value = row["metrics"].value("sqnr_error_db", Json(nullptr));
-  return value.is_number() ? value.get<double>() : HUGE_VAL;
+  return value.is_number() && value.get<double>() > 0 ? value.get<double>() : HUGE_VAL;
 }
 
 Json number_at(const Json& row, const char* part, const char* key) {
   return row[part].value(key, Json(nullptr));
 }
 
-/// Holds within kLayerHolds; fails where Holm's procedure over all points rejects that the distance
-/// is within it; else undecided.
 std::vector<Finding> judge(const std::vector<Cell>& cells) {
-  std::vector<Finding> findings;
-  std::vector<double> p_values;
+  Judged judged;
   for (const Cell& cell : cells) {
     const Json measured = number_at(*cell.row, "metrics", "sqnr_db"),
                predicted = number_at(*cell.row, "predicted", "sqnr_db");
     if (!measured.is_number() || !predicted.is_number()) continue;
-    const double error = error_of(*cell.row), m = measured, p = predicted;
-    constexpr double kNormal95 = 1.959964;
-    findings.push_back({fmt::format("output SQNR in dB with {} in {}", cell.format, cell.layer), p,
-                        m, m - kNormal95 * error, m + kNormal95 * error, ""});
-    p_values.push_back(error > 0 ? stats::normal_tail((std::fabs(p - m) - kLayerHolds) / error)
-                                 : 1);
+    judged.add(fmt::format("output SQNR in dB with {} in {}", cell.format, cell.layer), predicted,
+               measured, error_of(*cell.row), kLayerHolds);
   }
-  const std::vector<bool> rejected = stats::holm(p_values);
-  for (std::size_t i = 0; i < findings.size(); ++i) {
-    Finding& finding = findings[i];
-    finding.verdict = std::fabs(finding.predicted - finding.measured) <= kLayerHolds ? "holds"
-                      : rejected[i]                                                  ? "fails"
-                                                                                     : "undecided";
-  }
-  return findings;
+  return judged.findings();
 }
 
 std::string percent(const Json& value) {

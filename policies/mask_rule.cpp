@@ -29,6 +29,9 @@ const std::vector<std::string> kRepairs = {"none", "absorb", "adaprune"};
 const std::vector<std::string> kLaws = {"normal", "lognormal"};
 const std::vector<std::string> kPlaces = {"operand", "input"};
 
+/// Masks of tiles cost more than the products they serve: the publication renews them so often.
+std::int64_t default_refresh(const MaskRule& rule) { return rule.span == MaskSpan::tile ? 40 : 1; }
+
 [[noreturn]] void fail(std::string_view text, const std::string& expected) {
   throw Error(fmt::format("mask '{}': expected {}", text, expected));
 }
@@ -122,6 +125,7 @@ MaskPolicy parse_mask(std::string_view text) {
   const CallText call = parse_call(text);
   MaskPolicy policy;
   policy.rule = &find_mask_rule(call.name);
+  policy.refresh = default_refresh(*policy.rule);
   const bool of_tensor = policy.rule->span == MaskSpan::tensor;
   if (call.arguments.empty()) {
     fail(text, fmt::format("{}({}), {}", call.name, of_tensor ? "SHARE" : "N:M",
@@ -167,7 +171,7 @@ std::string to_string(const MaskPolicy& policy) {
   choice("axis", policy.axis, defaults.axis, kMaskAxes);
   choice("layout", policy.layout, defaults.layout, kLayouts);
   choice("repair", policy.repair, defaults.repair, kRepairs);
-  number("refresh", policy.refresh, defaults.refresh);
+  number("refresh", policy.refresh, default_refresh(*policy.rule));
   choice("law", policy.law, defaults.law, kLaws);
   number("history", policy.history, defaults.history);
   choice("at", policy.propagated, defaults.propagated, kPlaces);

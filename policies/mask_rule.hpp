@@ -59,7 +59,8 @@ struct MaskPolicy {
   MaskAxis axis = MaskAxis::channel;
   TileLayout layout = TileLayout::tile;
   Repair repair = Repair::none;
-  std::int64_t refresh = 1;  ///< weights in training: steps that a mask serves; 0: all of them
+  std::int64_t refresh = 1;  ///< weights in training: steps that a mask serves; 0: all of them;
+                             ///< 40 for tiles where the text does not say
   Law law = Law::normal;
   std::int64_t history = 0;  ///< thresholds averaged for the next one; 0: that of the tensor
   bool propagated = false;   ///< gradients: prunes what dgrad gives, not what it reads

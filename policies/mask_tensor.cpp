@@ -53,6 +53,39 @@ std::uint64_t decision_count(const MaskPolicy& policy, const MaskLayout& layout)
   return static_cast<std::uint64_t>(count);
 }
 
+KeptElements kept_elements(const MaskPolicy& policy, const MaskLayout& layout) {
+  const double size = static_cast<double>(layout.size());
+  if (policy.rule->span == MaskSpan::tensor) return {kept_share(policy) * size, 0};
+  if (policy.pattern.kept == policy.pattern.group) return {0, size};
+  const Cut cut(policy, layout);
+  const std::int64_t n = policy.pattern.kept, m = policy.pattern.group;
+  const bool pad = policy.remainder == Remainder::pad;
+  // Of `length` neighbours: those in whole groups, and those of the tail.
+  const auto along = [&](std::int64_t length, std::int64_t kept, std::int64_t group) {
+    const std::int64_t tail = length % group;
+    const double whole = static_cast<double>(length / group * kept);
+    return pad ? KeptElements{whole + static_cast<double>(std::min(kept, tail)), 0}
+               : KeptElements{whole, static_cast<double>(tail)};
+  };
+  const auto times = [](KeptElements k, double lines) {
+    return KeptElements{k.positions * lines, k.others * lines};
+  };
+  if (cut.lines) {
+    const std::int64_t kept = cut.wide == m ? n : n * m;
+    return times(along(cut.line_length, kept, cut.wide), static_cast<double>(cut.line_count));
+  }
+  const double matrices = static_cast<double>(layout.outer * layout.inner);
+  if (cut.deep == 1)
+    return times(along(layout.rows, n, m), matrices * static_cast<double>(layout.width));
+  const KeptElements row = along(layout.width, n, m);
+  if (pad) return times(row, matrices * static_cast<double>(layout.rows));
+  const std::int64_t whole_rows = layout.rows / m * m, whole_columns = layout.width / m * m;
+  const double inside = static_cast<double>(whole_rows * whole_columns);
+  return times({inside * static_cast<double>(n) / static_cast<double>(m),
+                static_cast<double>(layout.rows * layout.width) - inside},
+               matrices);
+}
+
 void mask_tensor(const MaskPolicy& policy, const RandomSource& random, const MaskLayout& layout,
                  std::uint64_t first, double threshold, const float* x, float* y,
                  std::uint8_t* keep) {

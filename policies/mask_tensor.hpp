@@ -25,6 +25,13 @@ void require_layout(const MaskPolicy&, const MaskLayout&);
 /// numbered row-major, those of tails counted where the remainder rule is `pad`.
 std::uint64_t decision_count(const MaskPolicy&, const MaskLayout&);
 
+/// Elements that such a mask keeps at most: `positions` of them among groups that drop some, whose
+/// places are stored; the others lie in tails.
+struct KeptElements {
+  double positions = 0, others = 0;
+};
+KeptElements kept_elements(const MaskPolicy&, const MaskLayout&);
+
 /// y of size() elements, may be null; keep likewise; the first decision is number `first`. The
 /// same bits for any number of threads. `repair=absorb` is applied to y. `threshold` serves rules
 /// that have one. Throws as require_layout().

@@ -13,6 +13,7 @@
 #include "cli/table.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -48,6 +49,19 @@ int list(const Options& options) {
     fmt::print("{}", text_table({"experiment", "question"}, rows));
   }
   return kFine;
+}
+
+/// A folder may hold the results of one experiment.
+void require_own_folder(const std::string& folder, const std::string& name, bool fresh) {
+  const std::string path = folder + "/experiment.json";
+  if (fresh || !std::filesystem::exists(path)) return;
+  const std::string found = Json::parse(read_text(path), nullptr, false).value("name", "");
+  if (found != name) {
+    throw Error(
+        fmt::format("{}: results of experiment '{}': expected those of '{}' or an empty "
+                    "folder (--fresh replaces them)",
+                    path, found, name));
+  }
 }
 
 void print(const experiments::Conclusion& conclusion) {
@@ -105,6 +119,7 @@ int run(const Options& options) {
   run.say = [&](const std::string& what) {
     if (!options.quiet) fmt::print(stderr, "{}\n", what);
   };
+  require_own_folder(run.out, experiment.name, options.fresh);
   const experiments::Conclusion conclusion = experiment.run(run);
   std::error_code error;  // an experiment without rows and trials made no folder
   std::filesystem::create_directories(run.out, error);

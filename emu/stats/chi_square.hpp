@@ -7,7 +7,7 @@ namespace numemu::stats {
 
 struct ChiSquare {
   double statistic = 0;
-  std::int64_t degrees = 0;  ///< of freedom: outcomes - 1
+  std::int64_t degrees = 0;  ///< of freedom: cells - 1
   double p = 1;              ///< probability of a statistic as large under the null hypothesis
 };
 
@@ -18,8 +18,13 @@ struct ChiSquare {
 ChiSquare uniform_chi_square(const std::vector<std::int64_t>& counts);
 
 /// That outcome i has probability[i]; what they leave of 1 is that of all other outcomes, which
-/// were seen `others` times. Outcomes expected fewer than 5 times are taken together with those.
-/// Throws Error for lengths that differ and without draws.
+/// were seen `others` times. Every cell is expected at least 5 times (Cochran 1954): outcomes
+/// expected fewer times are taken together with the others, and where these are still too few, with
+/// the least likely of the rest, the first of equal ones, until they are enough. Which ones depends
+/// on the number of draws alone, never on what was seen. No degree of freedom is left (and p = 1,
+/// which says nothing) where that takes all of them: then there is no test. An outcome of
+/// probability 0 that was seen gives p = 0. Throws Error for lengths that differ, for negative
+/// counts and probabilities and without draws.
 ChiSquare chi_square(const std::vector<std::int64_t>& counts,
                      const std::vector<double>& probabilities, std::int64_t others = 0);
 

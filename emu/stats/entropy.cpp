@@ -14,7 +14,6 @@ namespace numemu::stats {
 namespace {
 
 constexpr double kLn2 = 0.693147180559945309;
-constexpr double kNormal95 = 1.959963984540054;
 
 /// The 97.5 % (2.5 %) point of a chi-squared law where z is that of the normal law; for many
 /// degrees by Wilson and Hilferty (1931), then right to 1e-8 of itself.

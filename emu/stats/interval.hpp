@@ -4,6 +4,9 @@
 
 namespace numemu::stats {
 
+/// Standard errors from the middle to either end: the 97.5 % point of the standard normal law.
+inline constexpr double kNormal95 = 1.959963984540054;
+
 struct Interval {
   double low, high;
 };

@@ -1,4 +1,4 @@
-// Spearman's rank correlation with mid-ranks for ties, and its bootstrap interval.
+// Spearman's rank correlation with mid-ranks for ties, and two intervals of it.
 #include "emu/stats/spearman.hpp"
 
 #include <algorithm>
@@ -67,6 +67,18 @@ double spearman(const std::vector<double>& x, const std::vector<double>& y) {
   if (aa == bb) return static_cast<double>(ab) / static_cast<double>(aa);
   return static_cast<double>(ab) /
          (std::sqrt(static_cast<double>(aa)) * std::sqrt(static_cast<double>(bb)));
+}
+
+Interval spearman_interval(double rho, std::int64_t n) {
+  if (std::fabs(rho) > 1)
+    throw Error("rank correlation: expected one in [-1, 1], found " + std::to_string(rho));
+  constexpr std::int64_t kFewest = 4;
+  if (n < kFewest || std::isnan(rho)) return {-1, 1};
+  const auto pairs = static_cast<double>(n);
+  const double most = 1 - 6 / (pairs * (pairs * pairs - 1));
+  const double taken = std::clamp(rho, -most, most), z = std::atanh(taken);
+  const double half = kNormal95 * std::sqrt((1 + taken * taken / 2) / (pairs - 3));
+  return {std::min(rho, std::tanh(z - half)), std::max(rho, std::tanh(z + half))};
 }
 
 Interval spearman_interval(const std::vector<double>& x, const std::vector<double>& y,

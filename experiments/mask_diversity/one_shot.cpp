@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "emu/stats/bootstrap.hpp"
-#include "emu/stats/holm.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/spearman.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/mask_diversity/parts.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
 #include "experiments/mask_diversity/pruned_nets.hpp"
@@ -52,7 +52,10 @@ struct Correlation {
   double p_above = 1, p_below = 1;  ///< one-sided, over images, that it is not above (below) 0
 };
 
-/// The mean over networks of the rank correlations within each.
+/// The mean over networks of the rank correlations within each. Its interval over images is the
+/// bootstrap's. That over patterns is Fisher's of as many pairs as there are patterns, which a
+/// bootstrap of so few would make too narrow, and of no width where all agree; of a mean it is no
+/// narrower than that of one network, as all have the same patterns.
 Correlation correlate(const Ranking& ranking, const std::vector<const PrunedNet*>& nets,
                       std::uint64_t seed, std::int64_t resamples) {
   std::vector<std::vector<double>> values;
@@ -84,20 +87,8 @@ Correlation correlate(const Ranking& ranking, const std::vector<const PrunedNet*
   };
   found.p_above = chance(above);
   found.p_below = chance(below);
-  const auto over_patterns = [&](const std::vector<std::int64_t>& drawn) {
-    double sum = 0;
-    for (std::size_t k = 0; k < nets.size(); ++k) {
-      std::vector<double> x, y;
-      for (const std::int64_t i : drawn) {
-        x.push_back(nets[k]->patterns[i].top1());
-        y.push_back(values[k][i]);
-      }
-      sum += stats::spearman(x, y);
-    }
-    return sum / static_cast<double>(nets.size());
-  };
-  found.patterns = stats::bootstrap_interval(static_cast<std::int64_t>(values[0].size()), resamples,
-                                             seed, over_patterns);
+  found.patterns =
+      stats::spearman_interval(found.top1, static_cast<std::int64_t>(values[0].size()));
   return found;
 }
 
@@ -171,7 +162,8 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
   }
   ResultTable table{
       "Rank correlation of one-shot accuracy with what might order it (Spearman, mid-ranks)",
-      {"network", "with", "top-1", "95 %, over images", "95 %, over patterns", "minus the loss"},
+      {"network", "with", "top-1", "95 %, over images", "95 %, over patterns (Fisher's z)",
+       "minus the loss"},
       {}};
   std::vector<double> above, below;
   std::string sentence;
@@ -198,9 +190,9 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
     }
   }
   // The claim is a sign: it holds where "not above 0" is rejected and fails where "not below" is.
-  const std::vector<bool> holds = stats::holm(above), fails = stats::holm(below);
-  for (std::size_t i = 0; i < above.size(); ++i)
-    conclusion.findings[first + i].verdict = holds[i] ? "holds" : fails[i] ? "fails" : "undecided";
+  const std::vector<std::string> verdicts = sign_verdicts(above, below);
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    conclusion.findings[first + i].verdict = verdicts[i];
   conclusion.tables.push_back(table);
   conclusion.sentences.push_back(fmt::format(
       "Rank correlation of one-shot top-1 over {} patterns of density 50 % ({}) with {}.",

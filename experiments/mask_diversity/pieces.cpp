@@ -9,6 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/stats/chi_square.hpp"
+#include "emu/stats/interval.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -106,16 +107,17 @@ Json kinds_json(const policies::MaskCensus& census, const DiversityPattern& patt
     square += p * bits * bits;
   }
   const stats::Entropy of_kinds = stats::entropy(counts);
+  const stats::ChiSquare test = stats::chi_square(counts, equal);
   const double free = static_cast<double>(kinds.size() - 1), ln2 = std::log(2.0),
                entropy = mean + of_kinds.corrected - of_kinds.plug_in,
                variance = std::max(0.0, square - mean * mean) / n + free / (2 * n * n * ln2 * ln2),
-               half = 1.959963984540054 * std::sqrt(variance);
+               half = stats::kNormal95 * std::sqrt(variance);
   return {{"distinct", kinds.size()},
           {"coverage", of_kinds.coverage},
           {"entropy", entropy},
           {"low", entropy - half},
           {"high", entropy + half},
-          {"p", kinds.size() > 1 ? Json(stats::chi_square(counts, equal).p) : Json(nullptr)},
+          {"p", test.degrees > 0 ? Json(test.p) : Json(nullptr)},
           {"within_p", within_kinds(kinds)}};
 }
 

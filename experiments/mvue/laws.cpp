@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "emu/stats/interval.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "formats/analysis/distribution.hpp"
@@ -18,7 +19,6 @@ struct Rule {
   unit::Sparsity pattern;
 };
 
-constexpr double kNormal95 = 1.959964;
 constexpr Rule kRules[] = {{PruneMethod::exact, {1, 2}},  {PruneMethod::exact, {2, 4}},
                            {PruneMethod::exact, {4, 8}},  {PruneMethod::approx, {2, 4}},
                            {PruneMethod::random, {2, 4}}, {PruneMethod::greedy, {1, 2}},
@@ -98,8 +98,8 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
                             biased ? "-" : shown(s.mean), shown(s.projection)});
       chart.series[2 * l].points.push_back({.name = name_of(rule),
                                             .y = s.nsr.value,
-                                            .low = s.nsr.value - kNormal95 * s.nsr.error,
-                                            .high = s.nsr.value + kNormal95 * s.nsr.error});
+                                            .low = s.nsr.value - stats::kNormal95 * s.nsr.error,
+                                            .high = s.nsr.value + stats::kNormal95 * s.nsr.error});
       if (nsr) chart.series[2 * l + 1].points.push_back({.name = name_of(rule), .y = *nsr});
     }
   }

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <utility>
 
+#include "emu/stats/interval.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/judge.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
-
-constexpr double kNormal95 = 1.959964;
 
 /// What one group contributes.
 struct GroupSums {
@@ -107,19 +107,14 @@ Finding judged(std::string what, double predicted, const Estimate& measured, dou
   const bool near = std::fabs(measured.value - predicted) <=
                     kErrors * measured.error + kRounding * std::fabs(predicted);
   const bool known = effective >= kFewestGroups && std::isfinite(measured.error);
-  return {std::move(what),
-          predicted,
-          measured.value,
-          measured.value - kNormal95 * measured.error,
-          measured.value + kNormal95 * measured.error,
-          !known ? "undecided"
-          : near ? "holds"
-                 : "fails"};
+  Finding finding = unjudged(std::move(what), predicted, measured.value, measured.error);
+  finding.verdict = !known ? "undecided" : near ? "holds" : "fails";
+  return finding;
 }
 
 std::string shown(const Estimate& e) {
   if (!std::isfinite(e.value)) return "-";
-  return fmt::format("{:.4f} +- {:.4f}", e.value, kNormal95 * e.error);
+  return fmt::format("{:.4f} +- {:.4f}", e.value, stats::kNormal95 * e.error);
 }
 
 }  // namespace numemu::experiments::mvue

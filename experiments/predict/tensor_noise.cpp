@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "emu/stats/interval.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
@@ -90,9 +91,9 @@ std::string TensorNoise::fitted_verdict() const {
   const double distance =
       std::fabs(decibels(empirical.signal, fitted->moments.mse) - measured_db());
   if (distance <= kFittedTolerance) return "holds";
-  constexpr double kNormal95 = 1.959964;
   const double interval =
-      measured_mse > 0 ? 10 * kNormal95 * standard_error / (measured_mse * std::log(10.0)) : 0;
+      measured_mse > 0 ? 10 * stats::kNormal95 * standard_error / (measured_mse * std::log(10.0))
+                       : 0;
   return distance <= kFittedTolerance + interval ? "undecided" : "fails";
 }
 

@@ -19,6 +19,9 @@ std::string number(const std::optional<double>& x, int digits, double factor = 1
   return x ? fmt::format("{:.{}f}", *x * factor, digits) : "";
 }
 
+/// Of a finding, in decibels or in thousandths.
+std::string figure(const std::optional<double>& x) { return x ? fmt::format("{:.4g}", *x) : ""; }
+
 std::string interval(const std::optional<double>& x, const std::optional<double>& low,
                      const std::optional<double>& high) {
   if (!x || !low || !high) return number(x, 2, 100);
@@ -62,9 +65,9 @@ std::string experiment_part(const Json& experiment) {
   });
   out += "\n" + table_line({"finding", "predicted", "measured", "verdict"}) + rule(4);
   each(experiment, "findings", [&](const Json& finding) {
-    out += table_line({json_text(finding, {"what"}), number(json_number(finding, {"predicted"}), 2),
-                       number(json_number(finding, {"measured"}), 2),
-                       json_text(finding, {"verdict"})});
+    out +=
+        table_line({json_text(finding, {"what"}), figure(json_number(finding, {"predicted"})),
+                    figure(json_number(finding, {"measured"})), json_text(finding, {"verdict"})});
   });
   each(experiment, "tables", [&](const Json& table) {
     const std::vector<std::string> header = cells_of(table, "header");

@@ -67,6 +67,20 @@ std::string unit_words(const Json* unit) {
   return unit->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// "int8 greedy(2:4)", "float32 greedy(2:4)"; a gradient that is split part by part; "" where the
+/// role is patched otherwise.
+std::string role_words(const Json& role) {
+  std::string words = json_text(role, {"format"});
+  const std::string mask = json_text(role, {"mask"});
+  if (!mask.empty()) words = (words.empty() ? "float32 " : words + " ") + mask;
+  for (const char* part : {"dgrad", "wgrad"}) {
+    const Json* own = json_at(role, {part});
+    if (own && own->is_object())
+      words += fmt::format("{}{} {}", words.empty() ? "" : " ", part, role_words(*own));
+  }
+  return words;
+}
+
 /// "fc*: weight mxfp4, fprop exact"; what a rule patches besides formats and units in JSON.
 std::string layer_rule(const Json& rule) {
   std::string out;
@@ -74,8 +88,7 @@ std::string layer_rule(const Json& rule) {
     const Json* items = json_at(rule, {part});
     if (!items || !items->is_object()) continue;
     for (const auto& [name, item] : items->items()) {
-      std::string words =
-          part[0] == 'r' ? json_text(item, {"format"}) : unit_words(json_at(item, {"unit"}));
+      std::string words = part[0] == 'r' ? role_words(item) : unit_words(json_at(item, {"unit"}));
       if (words.empty())
         words =
             item.is_null() ? "float32" : item.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -93,12 +106,12 @@ std::string other_rules(const Json& row) {
       if (name == "weight" || name == "activation" || !role.is_object()) continue;
       std::string words;
       if (role.contains("format")) {
-        for (const char* key : {"format", "rounding", "overflow", "scale", "granularity"}) {
+        for (const char* key : {"format", "rounding", "overflow", "scale", "granularity", "mask"}) {
           if (const std::string text = json_text(role, {key}); !text.empty()) words += " " + text;
         }
       } else {
         for (const auto& [part, rule] : role.items()) {
-          if (rule.is_object()) words += " " + part + " " + json_text(rule, {"format"});
+          if (rule.is_object()) words += " " + part + " " + role_words(rule);
         }
       }
       add(name + words);

@@ -141,7 +141,7 @@ std::vector<Finding> judge_plans(const std::string& net, double planned,
 }
 
 std::string interval_text(const stats::PairedInterval& d) {
-  return d.n < 2 ? "-" : fmt::format("[{:+.2f}, {:+.2f}]", d.low, d.high);
+  return d.n < 2 ? "(one seed, no interval)" : fmt::format("[{:+.2f}, {:+.2f}]", d.low, d.high);
 }
 
 ResultTable table_of(const TrainTrial& trial, const std::string& data,

@@ -4,24 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/judge.hpp"
 #include "policies/prune/threshold_prune.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
-namespace {
-
-constexpr double kNormal95 = 1.959964;
-
-Finding finding(std::string what, double predicted, const Estimate& measured) {
-  return {std::move(what),
-          predicted,
-          measured.value,
-          measured.value - kNormal95 * measured.error,
-          measured.value + kNormal95 * measured.error,
-          ""};
-}
-
-}  // namespace
-
 PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::int64_t n,
                                double threshold, const RandomSource& random) {
   const bool hard = pruning == policies::Pruning::hard;
@@ -59,13 +45,13 @@ PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::i
 }
 
 Finding exact_finding(std::string what, double predicted, const Estimate& measured) {
-  Finding f = finding(std::move(what), predicted, measured);
+  Finding f = unjudged(std::move(what), predicted, measured.value, measured.error);
   f.verdict = std::fabs(predicted - measured.value) <= kErrors * measured.error ? "holds" : "fails";
   return f;
 }
 
 Finding model_finding(std::string what, double predicted, const Estimate& measured, double slack) {
-  Finding f = finding(std::move(what), predicted, measured);
+  Finding f = unjudged(std::move(what), predicted, measured.value, measured.error);
   const double distance = std::fabs(predicted - measured.value);
   f.verdict = distance <= slack                             ? "holds"
               : distance > slack + kErrors * measured.error ? "fails"

@@ -9,10 +9,11 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/stats/interval.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/transposable/closed_forms.hpp"
-#include "experiments/transposable/judge.hpp"
 #include "experiments/transposable/layers.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "formats/digest.hpp"
@@ -201,7 +202,7 @@ void draw(const std::vector<Series>& all, Conclusion& conclusion) {
       ChartSeries drawn{.name = series.name};
       for (std::size_t i = 0; i < std::size(kZeros); ++i) {
         const Json& row = series.results[first + i];
-        const double y = row["broken"], half = 1.959964 * row["broken_error"].get<double>();
+        const double y = row["broken"], half = stats::kNormal95 * row["broken_error"].get<double>();
         drawn.points.push_back({.x = kZeros[i], .y = y, .low = y - half, .high = y + half});
       }
       chart.series.push_back(drawn);

@@ -6,10 +6,11 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/stats/holm.hpp"
+#include "emu/stats/interval.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/transposable/closed_forms.hpp"
-#include "experiments/transposable/judge.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "experiments/transposable/patterns.hpp"
 #include "formats/analysis/portable_math.hpp"
@@ -27,7 +28,6 @@ using policies::TileMask;
 constexpr std::int64_t kBlock = 64;  // elements; every pattern has whole groups and tiles in them
 // Of a share of the sum of magnitudes: what the specification asks of 10^4 blocks.
 constexpr double kLossHolds = 0.01;
-constexpr double kNormal95 = 1.959964;
 
 std::vector<float> normal_block(const RandomSource& random, std::int64_t block) {
   std::vector<float> x(kBlock);
@@ -198,8 +198,8 @@ void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclu
     predicted.points.push_back({.name = pattern.name, .y = pattern.loss});
     seen.points.push_back({.name = pattern.name,
                            .y = loss.value,
-                           .low = loss.value - kNormal95 * loss.error,
-                           .high = loss.value + kNormal95 * loss.error});
+                           .low = loss.value - stats::kNormal95 * loss.error,
+                           .high = loss.value + stats::kNormal95 * loss.error});
     losses.add("share of normal magnitudes that " + pattern.name + " prunes", pattern.loss,
                loss.value, std::hypot(loss.error, pattern.loss_error), kLossHolds * pattern.loss);
   }
@@ -217,23 +217,21 @@ void report_order(const Json& measured, Conclusion& conclusion) {
   std::string names = patterns[0].name;
   for (std::size_t p = 1; p < patterns.size(); ++p) {
     const Share step = share_from(measured["steps"][p - 1]);
-    conclusion.findings.push_back({fmt::format("{} prunes more normal magnitude than {} (claimed "
-                                               "above 0)",
-                                               patterns[p].name, patterns[p - 1].name),
-                                   patterns[p].loss - patterns[p - 1].loss, step.value,
-                                   step.value - kNormal95 * step.error,
-                                   step.value + kNormal95 * step.error, ""});
+    conclusion.findings.push_back(
+        unjudged(fmt::format("{} prunes more normal magnitude than {} (claimed above 0)",
+                             patterns[p].name, patterns[p - 1].name),
+                 patterns[p].loss - patterns[p - 1].loss, step.value, step.error));
     above.push_back(stats::normal_tail(step.value / step.error));
     below.push_back(stats::normal_tail(-step.value / step.error));
     names += " < " + patterns[p].name;
   }
-  const std::vector<bool> holds = stats::holm(above), fails = stats::holm(below);
-  for (std::size_t i = 0; i < above.size(); ++i)
-    conclusion.findings[first + i].verdict = holds[i] ? "holds" : fails[i] ? "fails" : "undecided";
+  const std::vector<std::string> verdicts = sign_verdicts(above, below);
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    conclusion.findings[first + i].verdict = verdicts[i];
   conclusion.sentences.push_back(fmt::format(
       "Magnitude pruned of normal weights: {}, {} of {} steps confirmed; unstructured pruning of a "
       "whole tensor instead of 8 x 8 elements prunes {:.5f}.",
-      names, std::count(holds.begin(), holds.end(), true), holds.size(), half_loss()));
+      names, std::count(verdicts.begin(), verdicts.end(), "holds"), verdicts.size(), half_loss()));
 }
 
 }  // namespace

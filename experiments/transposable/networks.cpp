@@ -8,9 +8,9 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/transposable/judge.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "experiments/transposable/pruned.hpp"
 

@@ -14,7 +14,9 @@ inline constexpr double kZapShareHolds = 0.01;
 /// Root of the mean squared residual of a logistic fit to an error curve (specification of
 /// sparsity, 5c).
 inline constexpr double kZapFitHolds = 0.02;
-/// What the method is to reach: so many multiply-adds saved for less than so many points.
+/// What the method is to reach: so many multiply-adds saved for less than so many points of top-1.
+/// The saving is ZapSummary::saving: the mean over seeds of the share that predictors leave out of
+/// all convolutions' multiply-adds on the test images, their own multiply-adds not subtracted.
 inline constexpr double kZapSaving = 0.25, kZapLoss = 0.005;
 
 /// A point of a sweep, or a budget's.
@@ -35,10 +37,11 @@ std::vector<ZapCare> cares_of(const std::vector<ZapResults>&);
 ZapBest best_of(const std::vector<ZapResults>&, ZapCare);
 
 /// Per layer and mask, of the first seed: the bound on savings, the error of a random predictor,
-/// the fits, errors at optimised thresholds; over everything the identities; last
-/// the aim, for whatever was done. Shares
-/// hold within kZapShareHolds, fail where Holm's procedure over all of them rejects that they are
-/// so near, and are undecided else.
+/// the fits, errors at optimised thresholds; over everything the identities; last the aim, for
+/// whatever was done. Shares hold within kZapShareHolds, fail where Holm's procedure over all of
+/// them rejects that they are so near, and are undecided else. The aim holds where Holm's procedure
+/// over all points rejects that one that saves enough loses kZapLoss or more; its interval is the
+/// span of the saving over seeds.
 std::vector<Finding> zap_findings(const std::vector<ZapResults>&);
 
 }  // namespace numemu::experiments

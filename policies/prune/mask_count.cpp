@@ -8,6 +8,7 @@
 #include <map>
 
 #include "formats/error.hpp"
+#include "policies/prune/factorial.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -36,12 +37,6 @@ MaskCount power(const MaskCount& base, std::int64_t exponent) {
 cpp_int choose(std::int64_t n, std::int64_t k) {
   cpp_int result = 1;
   for (std::int64_t i = 1; i <= std::min(k, n - k); ++i) result = result * (n - i + 1) / i;
-  return result;
-}
-
-cpp_int factorial(int n) {
-  cpp_int result = 1;
-  for (int i = 2; i <= n; ++i) result *= i;
   return result;
 }
 
@@ -123,14 +118,14 @@ cpp_int count_transposable(int m, int n) {
     const Needs needs(bits);
     std::uint64_t filled = 0;
     int satisfied = m;
-    cpp_int assignments = factorial(m);
+    cpp_int assignments = factorial<cpp_int>(m);
     for (int need = 1; need <= n; ++need) {
       const int columns = needs.columns(need);
       satisfied -= columns;
-      assignments /= factorial(columns);
+      assignments /= factorial<cpp_int>(columns);
       if (need < n) filled += Needs::all(columns, n - need).bits();
     }
-    assignments /= factorial(satisfied);
+    assignments /= factorial<cpp_int>(satisfied);
     filled += Needs::all(satisfied, n).bits();
     const auto other = lower.find(filled);
     if (other != lower.end()) total += exact(ways) * exact(other->second) / assignments;
@@ -198,7 +193,7 @@ MaskCount transposable_count(const Pattern& p) {
 MaskCount transposable_bound(const Pattern& p) {
   require_singles(p);
   cpp_int product = 1;
-  for (int i = 0; i < p.kept; ++i) product *= factorial(p.group - i);
+  for (int i = 0; i < p.kept; ++i) product *= factorial<cpp_int>(p.group - i);
   return counted(product);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/error.hpp"
+#include "policies/prune/factorial.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -28,8 +29,6 @@ std::uint64_t word_of(Columns columns, int m) {
   for (int j = 0; j < m; ++j) word = word << 8 | columns[static_cast<std::size_t>(j)];
   return word;
 }
-
-std::int64_t factorial(int n) { return n <= 1 ? 1 : n * factorial(n - 1); }
 
 /// Column permutations that change nothing: of equal columns among themselves.
 std::int64_t equal_columns(Columns columns, int m) {
@@ -78,7 +77,8 @@ MaskKind kind_of(std::uint64_t mask, int m) {
   // permutations of its equal columns.
   const std::int64_t symmetries =
       static_cast<std::int64_t>(orders.size()) * equal_columns(orders[0].columns, m);
-  return {best, factorial(m) * factorial(m) / symmetries};
+  const auto orders_of_lines = factorial<std::int64_t>(m);
+  return {best, orders_of_lines * orders_of_lines / symmetries};
 }
 
 }  // namespace numemu::policies

@@ -6,6 +6,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "formats/block_layout.hpp"
+#include "policies/recipe/weight_mask.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
@@ -14,22 +15,30 @@ namespace {
 constexpr double kFloat32Bits = 32;
 constexpr double kScaleBits = 32;
 
-/// Of a tensor whose dense form has `dense` bits: the same scales and elements, as many as are
-/// kept.
-double masked_bits(const MaskPolicy& mask, double dense, double elements) {
-  const double kept = kept_share(mask);
-  if (mask.rule->span == MaskSpan::tensor) return kept < 1 ? dense * kept + elements : dense;
-  return kept * (dense + elements * unit::index_bits(mask.pattern));
+/// Of a tensor whose dense form has `dense` bits, and its mask: as many scales and elements as are
+/// kept, with the places of those in groups, or a bit for every element of a free mask.
+double masked_bits(const MaskPolicy& mask, const MaskLayout& layout, double dense) {
+  const double elements = static_cast<double>(layout.size());
+  if (elements == 0) return 0;
+  const KeptElements kept = kept_elements(mask, layout);
+  const double share = (kept.positions + kept.others) / elements;
+  if (mask.rule->span == MaskSpan::tensor) return share < 1 ? dense * share + elements : dense;
+  return dense * share + kept.positions * unit::index_bits(mask.pattern);
+}
+
+/// Activations and gradients, with groups along their channels.
+MaskLayout channel_layout(const net::Shape& shape) {
+  const std::int64_t width = shape.empty() ? 1 : shape.back();
+  return {1, width == 0 ? 0 : net::element_count(shape) / width, 1, width, false};
 }
 
 /// A mean over elements.
 class Mean {
  public:
   void add(const std::optional<RolePolicy>& policy, const net::Shape& shape,
-           const std::optional<MaskPolicy>& mask = std::nullopt) {
-    const double elements = static_cast<double>(net::element_count(shape));
-    bits_ += mask ? masked_bits(*mask, stored_bits(policy, shape), elements)
-                  : stored_bits(policy, shape);
+           const std::optional<MaskPolicy>& mask = std::nullopt, const MaskLayout& layout = {}) {
+    const double dense = stored_bits(policy, shape);
+    bits_ += mask ? masked_bits(*mask, layout, dense) : dense;
     elements_ += static_cast<double>(net::element_count(shape));
   }
   double value() const { return elements_ > 0 ? bits_ / elements_ : kFloat32Bits; }
@@ -88,13 +97,16 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
       const auto found = operands->find(layer.name);
       if (found != operands->end())
-        activation.add(r.activation, one_sample(found->second.shape), r.activation_mask);
+        activation.add(r.activation, one_sample(found->second.shape), r.activation_mask,
+                       channel_layout(one_sample(found->second.shape)));
     }
     const auto result = reference.outputs.find(layer.name);
     if (result == reference.outputs.end()) continue;
     const net::Shape shape = one_sample(result->second.shape);
-    gradient.add(r.gradient_dgrad, shape, r.gradient_dgrad_mask);
-    gradient.add(r.gradient_wgrad, shape, r.gradient_wgrad_mask);
+    gradient.add(r.gradient_dgrad, shape, r.gradient_dgrad_mask, channel_layout(shape));
+    MaskLayout over_rows = channel_layout(shape);
+    over_rows.along_rows = true;
+    gradient.add(r.gradient_wgrad, shape, r.gradient_wgrad_mask, over_rows);
     output.add(r.output, shape);
   }
   const std::vector<net::Shape> values = node_shapes(graph);
@@ -110,7 +122,9 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
       if (found == of_weight.end()) {
         weight.add(std::nullopt, parameter.value.shape);
       } else {
-        weight.add(found->second.weight, parameter.value.shape, found->second.weight_mask);
+        const std::optional<MaskPolicy>& mask = found->second.weight_mask;
+        weight.add(found->second.weight, parameter.value.shape, mask,
+                   mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
       }
       state.add(r.state, parameter.value.shape);
       exchange.add(r.exchange, parameter.value.shape);

@@ -22,12 +22,28 @@ std::string_view axis_name(const MaskPolicy& mask, bool along_rows) {
 
 }  // namespace
 
+RandomSource activation_mask_random(std::uint64_t seed, std::string_view layer,
+                                    const MaskPolicy& mask) {
+  RandomSource source;
+  source.seed = seed;
+  source.stream = Stream::mask;
+  source.tensor = tensor_word(fmt::format("{}/activation/0/{}", layer, axis_name(mask, false)));
+  return source;
+}
+
 MaskedOperands::MaskedOperands(RecipeLayer& layer, const net::Product& product,
                                const ProductRun& run)
     : layer_(layer), run_(run), product_(product) {
   if (!layer.masked) return;
-  mask_side(product_.a, a_);
-  mask_side(product_.b, b_);
+  for (net::ProductSide* side : {&product_.a, &product_.b}) {
+    try {
+      mask_side(*side, side == &product_.a ? a_ : b_);
+    } catch (const Error& error) {
+      throw Error(fmt::format("layer {}, {}: roles.{}: {}", product.layer,
+                              net::to_string(product.kind), net::to_string(side->role),
+                              error.what()));
+    }
+  }
 }
 
 RandomSource MaskedOperands::random(Role role, std::string_view axis) const {
@@ -73,9 +89,7 @@ void MaskedOperands::prune(const MaskPolicy& mask, Role role, const RandomSource
 void MaskedOperands::require_maskable(const MaskPolicy& mask, const net::ProductSide& side,
                                       bool along_rows) const {
   const auto refuse = [&](const char* why) {
-    throw Error(fmt::format("layer {}, {}: roles.{}.mask {}: {}", product_.layer,
-                            net::to_string(product_.kind), net::to_string(side.role),
-                            to_string(mask), why));
+    throw Error(fmt::format("mask {}: {}", to_string(mask), why));
   };
   if (run_.repetition > 0 && side.role == Role::activation && mask.rule->random)
     refuse(

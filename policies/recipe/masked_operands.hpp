@@ -37,4 +37,7 @@ class MaskedOperands {
   std::shared_ptr<const net::Tensor> weight_;
 };
 
+/// The draws of a layer's activation mask in inference.
+RandomSource activation_mask_random(std::uint64_t seed, std::string_view layer, const MaskPolicy&);
+
 }  // namespace numemu::policies

@@ -6,12 +6,36 @@
 #include "formats/error.hpp"
 #include "policies/calibrate/adaprune.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/masked_operands.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr std::int64_t kCalibratedAtOnce = 32;  // samples whose activations are held together
+
+/// The input of a layer as its products read it: under the mask of the activation.
+net::Tensor masked_activation(const RecipeLayer& layer, std::string_view name, const net::Tensor& x,
+                              std::int64_t first_sample, std::uint64_t seed) {
+  const std::optional<MaskPolicy>& mask = layer.recipe.activation_mask;
+  if (!mask || x.shape.empty() || x.size() == 0) return x;
+  const std::int64_t samples = x.dim(0), each = x.size() / samples;
+  net::Tensor out(x.shape);
+  const RandomSource random = activation_mask_random(seed, name, *mask);
+  const bool free = mask->rule->span == MaskSpan::tensor;
+  for (std::int64_t s = 0; s < samples; ++s) {
+    const float* const from = x.data.data() + s * each;
+    const MaskLayout layout =
+        free ? MaskLayout{.width = each}
+             : MaskLayout{.rows = each / x.shape.back(), .width = x.shape.back()};
+    const std::uint64_t first =
+        static_cast<std::uint64_t>(first_sample + s) * decision_count(*mask, layout);
+    const double threshold =
+        mask->rule->threshold == nullptr ? 0 : mask->rule->threshold(*mask, from, each);
+    mask_tensor(*mask, random, layout, first, threshold, from, out.data.data() + s * each, nullptr);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -62,7 +86,9 @@ void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
       const auto input = seen.inputs.find(name);
       if (input == seen.inputs.end())
         throw Error("calibration: the network asked for no product of layer " + name);
-      pair.first.see(input->second.data.data(), input->second.size());
+      const net::Tensor read = masked_activation(*layers_.find(name)->second, name, input->second,
+                                                 first, recipe_.seed());
+      pair.first.see(read.data.data(), read.size());
       const auto second = seen.seconds.find(name);
       if (second == seen.seconds.end()) continue;
       pair.second.see(second->second.data.data(), second->second.size());

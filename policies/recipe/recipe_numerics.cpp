@@ -82,6 +82,13 @@ RecipeNumerics::RecipeNumerics(const Recipe& recipe, const net::Graph& graph,
           where, gemm.name));
     }
     if (gemm.weight == nullptr || !found.recipe.weight_mask) continue;
+    try {
+      const MaskPolicy& mask = *found.recipe.weight_mask;
+      require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("{}: roles.weight.mask: layer {}: {}", where, gemm.name, error.what()));
+    }
     found.weight_mask = std::make_unique<WeightMask>(
         *found.recipe.weight_mask,
         weight_mask_random(recipe.seed(), gemm.name, *found.recipe.weight_mask));

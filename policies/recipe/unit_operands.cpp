@@ -117,8 +117,14 @@ void require_operands(const LayerRecipe& layer, net::GemmKind kind, bool float32
     if (policy || float32_too) require_operand(unit, policy, side);
   };
   const auto [a, b] = roles_of(kind);
-  check(a, turned ? Side::b : Side::a);
-  check(b, turned ? Side::a : Side::b);
+  try {
+    check(a, turned ? Side::b : Side::a);
+    check(b, turned ? Side::a : Side::b);
+  } catch (const Error& error) {
+    if (!turned) throw;
+    throw Error(fmt::format("{} (the masked {} is its A, the {} its B)", error.what(),
+                            net::to_string(b), net::to_string(a)));
+  }
 }
 
 }  // namespace numemu::policies

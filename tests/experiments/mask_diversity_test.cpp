@@ -1,6 +1,7 @@
 // Mask diversity: the counts, the laws that masks follow, the masks of training, and what ranks.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "experiments/engine/experiment.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
@@ -127,7 +128,7 @@ TEST_CASE("masks of normal weights: groups alike, tiles nearly", "[fast]") {
 
 TEST_CASE("mask-diversity on a small network", "[slow]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder);
+  const ExperimentRun run = run_of(folder, {"blocks=20000"});
   const Conclusion conclusion = answer(run);
   const std::size_t patterns = half_density_patterns().size();
 
@@ -158,7 +159,13 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
     CHECK(std::stod(row[4]) > 0.5);
     CHECK(std::stod(row[4]) <= std::stod(pruned.rows[0][4]));  // unstructured keeps most
   }
-  CHECK(table_named(conclusion, "Rank correlation").rows.size() == 3);
+  const ResultTable& correlations = table_named(conclusion, "Rank correlation");
+  CHECK(correlations.rows.size() == 3);
+  for (const std::vector<std::string>& row : correlations.rows) {
+    double low = 0, high = 0;
+    REQUIRE(std::sscanf(row[4].c_str(), "[%lf, %lf]", &low, &high) == 2);
+    CHECK(low < high);  // eleven patterns never say all, even in perfect order
+  }
 
   REQUIRE(conclusion.charts.size() == 3);
   for (const Chart& chart : conclusion.charts) CHECK_FALSE(chart.series.empty());
@@ -170,6 +177,20 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
     CHECK(finding.low <= finding.measured);
     CHECK(finding.measured <= finding.high);
   }
+  // 20,000 normal pieces tell their entropy well enough, the few groups of the network do not.
+  int held = 0, open = 0;
+  for (const Finding& finding : conclusion.findings) {
+    if (!finding.what.starts_with("entropy")) continue;
+    INFO(finding.what);
+    const double slack = 0.001 * finding.predicted;
+    const bool near =
+        finding.low >= finding.predicted - slack && finding.high <= finding.predicted + slack;
+    if (finding.verdict != "fails") CHECK((finding.verdict == "holds") == near);
+    held += finding.verdict == "holds";
+    open += finding.verdict == "undecided";
+  }
+  CHECK(held > 0);
+  CHECK(open > 0);
   // What is there is not computed again, and says the same.
   const Conclusion again = answer(run);
   const Experiment& experiment = find_experiment("mask-diversity");

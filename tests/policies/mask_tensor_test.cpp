@@ -94,8 +94,11 @@ TEST_CASE("mask tensor: every layout equals its decisions one by one", "[fast]")
                                 {1, 40, 1, 700, true}, {1, 9, 2, 2049, false}, {3, 8, 2, 16, false},
                                 {1, 10, 9, 6, false}};
   const int threads = omp_get_max_threads();
-  for (const char* text : {"greedy(2:4", "random(4:8", "greedy(1:2", "transposable(2:4",
-                           "transposable(2:4,layout=channel", "mvue(1:2", "mvue(2:4"}) {
+  for (const char* text :
+       {"greedy(2:4", "random(4:8", "greedy(1:2", "greedy(8:16", "greedy(3:5", "sequential(4:8",
+        "transposable(2:4", "transposable(2:4,layout=channel", "transposable(2:6",
+        "transposable-greedy(2:4", "transposable-2approx(2:4", "mvue(1:2", "mvue(2:4",
+        "mvue-approx(2:4", "random-unbiased(2:4"}) {
     for (const MaskLayout& layout : layouts) {
       for (const char* remainder : {"pad", "dense", "error"}) {
         const MaskPolicy policy = parse_mask(std::string(text) + ",remainder=" + remainder + ")");

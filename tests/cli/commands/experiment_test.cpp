@@ -50,6 +50,13 @@ TEST_CASE("unknown experiments and sizes and settings are refused with the neare
   check_refused(s.run("experiment sensitivity --quiet --seed=-1"), "--seed");
 }
 
+TEST_CASE("a folder holds one experiment", "[fast]") {
+  const Scratch s;
+  write_file(s.path + "/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
+  check_refused(s.run("experiment sensitivity --quiet --size smoke --out ."),
+                "results of experiment 'zap'");
+}
+
 TEST_CASE("an answer without rows has a report", "[fast]") {
   const Scratch s;
   check_refused(s.run("report ."), "expected rows.jsonl");

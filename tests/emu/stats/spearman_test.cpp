@@ -97,3 +97,65 @@ TEST_CASE("the interval narrows to the asymptotic one of independent pairs", "[f
   CHECK(i.high - i.low == Approx(width).epsilon(0.25));
   CHECK(std::fabs(spearman(x, y)) < 4 / std::sqrt(kPairs - 1.0));
 }
+
+TEST_CASE("Fisher's interval of a rank correlation: values worked by hand", "[fast]") {
+  // z = 0.549306, standard error sqrt(1.125 / 27) = 0.204124: 0.549306 -+ 0.400076.
+  Interval i = spearman_interval(0.5, 30);
+  CHECK(i.low == Approx(0.148133).margin(2e-6));
+  CHECK(i.high == Approx(0.739503).margin(2e-6));
+  // z = 0, standard error 1 / sqrt(97).
+  i = spearman_interval(0.0, 100);
+  CHECK(i.high == Approx(std::tanh(1.959964 / std::sqrt(97.0))).epsilon(1e-6));
+  CHECK(i.low == -i.high);
+  const Interval positive = spearman_interval(0.8, 11), negative = spearman_interval(-0.8, 11);
+  CHECK(positive.low == -negative.high);
+  CHECK(positive.high == -negative.low);
+}
+
+TEST_CASE("pairs that agree wholly are no proof that all would", "[fast]") {
+  // 11 pairs: rho is taken as 1 - 6 / 1320, z = 3.042250 less 1.959964 sqrt(1.495465 / 8).
+  const Interval i = spearman_interval(1.0, 11);
+  CHECK(i.low == Approx(std::tanh(3.042250 - 0.847405)).margin(1e-5));
+  CHECK(i.high == 1);
+  CHECK(spearman_interval(-1.0, 11).low == -1);
+  CHECK(spearman_interval(-1.0, 11).high == -i.low);
+  // Ties can put rho between the last two steps.
+  const Interval near = spearman_interval(0.998, 11);
+  CHECK(near.low == i.low);
+  CHECK(near.high >= 0.998);
+  // More pairs, narrower; less than any bound that the next order of them meets.
+  CHECK(spearman_interval(1.0, 20).low > i.low);
+  CHECK(i.low < 1 - 12 / 1320.0);
+  CHECK(spearman_interval(1.0, 4).low < 0.8);
+  for (const std::int64_t n : {0, 1, 3}) {
+    CHECK(spearman_interval(1.0, n).low == -1);
+    CHECK(spearman_interval(1.0, n).high == 1);
+  }
+  CHECK(spearman_interval(NAN, 20).low == -1);
+  CHECK(spearman_interval(NAN, 20).high == 1);
+  CHECK_THAT(test::message_of([] { spearman_interval(1.5, 20); }),
+             Catch::StartsWith("rank correlation: expected one in [-1, 1]"));
+}
+
+TEST_CASE("Fisher's interval holds the true rank correlation 95 times in 100", "[fast]") {
+  // Of normal pairs with correlation r the rank correlation is 6 / pi asin(r / 2) (Pearson 1907).
+  constexpr int kRounds = 1000, kPairs = 30;
+  for (const double r : {0.0, 0.5, 0.8}) {
+    const double rho = 6 / M_PI * std::asin(r / 2);
+    testing::Draws draws(41);
+    int held = 0;
+    std::vector<double> x(kPairs), y(kPairs);
+    for (int round = 0; round < kRounds; ++round) {
+      for (int i = 0; i < kPairs; ++i) {
+        x[i] = draws.normal();
+        y[i] = r * x[i] + std::sqrt(1 - r * r) * draws.normal();
+      }
+      const Interval interval = spearman_interval(spearman(x, y), kPairs);
+      held += interval.low <= rho && rho <= interval.high;
+    }
+    INFO("correlation " << r << " held " << held);
+    // 4 standard errors, and a point that the formula may be off at thirty pairs.
+    CHECK(std::fabs(held / static_cast<double>(kRounds) - 0.95) <
+          4 * std::sqrt(0.95 * 0.05 / kRounds) + 0.01);
+  }
+}

@@ -71,6 +71,15 @@ TEST_CASE("formats outside the table, described units and other rules keep their
   CHECK(r.other.find("vector float16 rne") != std::string::npos);
   CHECK(r.other.find("gradient dgrad int8") != std::string::npos);
   CHECK(r.other.find("fc*: fprop exact") != std::string::npos);
+  recipe["layers"] = {{{"match", "fc*"},
+                       {"roles",
+                        {{"weight", {{"format", "int8"}, {"mask", "greedy(1:4)"}}},
+                         {"activation", {{"mask", "greedy(2:4)"}}},
+                         {"gradient", {{"wgrad", {{"mask", "mvue(1:2)"}}}}}}}}};
+  const std::vector<Json> again = {row};
+  const Record masked = read_records(again)[0];
+  CHECK(masked.other.find("fc*: weight int8 greedy(1:4), activation float32 greedy(2:4), "
+                          "gradient wgrad float32 mvue(1:2)") != std::string::npos);
 }
 
 TEST_CASE("block formats have the bits of their elements and a family of their own", "[fast]") {

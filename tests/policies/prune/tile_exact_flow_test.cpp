@@ -63,6 +63,14 @@ TEST_CASE("exact tile: the sum of a min-cost flow", "[fast]") {
   }
 }
 
+TEST_CASE("exact tile: the sum of a min-cost flow on 10,000 tiles of 4 x 4", "[fast]") {
+  CHECK(wrong("normal", {4, 2}, 10'000, 63) == 0);
+}
+
+TEST_CASE("exact tile: the sum of a min-cost flow on 10,000 tiles of 8 x 8", "[fast]") {
+  CHECK(wrong("normal", {8, 4}, 10'000, 64) == 0);
+}
+
 TEST_CASE("exact tile: the sum of a min-cost flow on 100,000 tiles", "[slow]") {
   for (const Shape shape : kShapes) {
     const int tiles = shape.size == 32 ? 1000 : shape.size == 16 ? 6000 : 12'000;

@@ -127,7 +127,7 @@ TEST_CASE("greedy tile: guarantees and published means of 4 x 4", "[fast]") {
 }
 
 TEST_CASE("greedy tile: guarantees and published means of 8 x 8", "[fast]") {
-  const Means m = check_tiles("normal", 8, 4, 1500, 22);
+  const Means m = check_tiles("normal", 8, 4, 10'000, 22);
   CHECK(std::fabs(m.p_pruned - 1.22) < 0.005 + 4 * std::sqrt(m.p_variance));
   CHECK(std::fabs(m.k_kept - 0.987) < 0.0005 + 4 * std::sqrt(m.k_variance));
 }

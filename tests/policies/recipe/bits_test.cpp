@@ -34,3 +34,28 @@ TEST_CASE("effective bits count elements, scales and float32 biases", "[fast]") 
   const EffectiveBits unscaled = bits(R"({"format": "bfloat16", "scale": "none"})", "null");
   CHECK(unscaled.weight == Approx((16 * weights + 32 * biases) / (weights + biases)));
 }
+
+TEST_CASE("effective bits under masks count what is kept, tails too", "[fast]") {
+  net::Graph graph = net::build_net("mlp", {3, 2, 1}, 10);  // 6-256-128-10
+  net::initialize(graph, 0);
+  const FloatReference reference = float_reference(graph, net::Tensor({3, 3, 2, 1}, 0.5f));
+  const double first = 6 * 256, rest = 256 * 128 + 128 * 10, biases = 256 + 128 + 10;
+  const auto weight = [&](const std::string& mask) {
+    const std::string text =
+        R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "scale": "none", "mask": ")" +
+        mask + "\"}}}";
+    const double bits = effective_bits(Recipe::parse_text(text, "r"), graph, reference).weight;
+    return bits * (first + rest + biases) - 32 * biases;
+  };
+  // 2:4 of 6 inputs: a group and a tail of two.
+  CHECK(weight("greedy(2:4,remainder=pad)") == Approx(10 * (4 * 256 + rest / 2)));
+  CHECK(weight("greedy(2:4,remainder=dense)") == Approx(10 * (2 * 256 + rest / 2) + 8 * 2 * 256));
+  // One of 16: the tail of six keeps one, or all.
+  CHECK(weight("greedy(1:16,remainder=pad)") == Approx(12 * (256 + rest / 16)));
+  CHECK(weight("greedy(1:16,remainder=dense)") == Approx(8 * first + 12 * rest / 16));
+  CHECK(weight("greedy(4:4,remainder=pad)") == Approx(8 * (first + rest)));
+  // Tiles: 6 inputs and 10 outputs leave tails.
+  CHECK(weight("transposable(2:4,remainder=dense)") ==
+        Approx(10 * (2 * 256 + 256 * 64 + 8 * 64) + 8 * (2 * 256 + 2 * 128)));
+  CHECK(weight("unstructured(0.25)") == Approx((8 * 0.25 + 1) * (first + rest)));
+}

@@ -1,4 +1,6 @@
 // Masks of a whole network: in training, from a checkpoint on, and frozen.
+#include <numeric>
+
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
@@ -110,12 +112,36 @@ TEST_CASE("recipe masks: frozen weights are masked once, and repaired", "[fast]"
   CHECK(repaired < plain);
 }
 
+TEST_CASE("recipe masks: static scales are those of what products read", "[fast]") {
+  const net::Graph graph = small_net();
+  const net::Tensor x = noise({40, 16}, 9);
+  const auto numerics_of = [&](const char* mask) {
+    auto numerics = std::make_unique<RecipeNumerics>(
+        recipe_of(std::string(R"j("activation": {"format": "int8", "mask": ")j") + mask + "\"}"),
+        graph);
+    numerics->freeze(graph, float_reference(graph, x));
+    return numerics;
+  };
+  // Estimates are larger than what they estimate; on the samples of the calibration none clips.
+  const auto unbiased = numerics_of("random-unbiased(1:4)");
+  CHECK(unbiased->static_scales().at("first") >
+        2 * numerics_of("greedy(1:4)")->static_scales().at("first"));
+  std::vector<std::int64_t> samples(40);
+  std::iota(samples.begin(), samples.end(), 0);
+  unbiased->begin_step({net::Phase::inference, 0, &samples});
+  net::forward(graph, x, *unbiased);
+  CHECK(unbiased->counts("first", net::GemmKind::fprop, net::Role::activation).overflow == 0);
+}
+
 TEST_CASE("recipe masks: what cannot be is refused", "[fast]") {
   const net::Graph graph = small_net();
   RecipeNumerics adaprune(recipe_of(R"j("weight": {"mask": "greedy(2:4,repair=adaprune)"})j"),
                           graph);
   CHECK_THROWS_WITH(adaprune.require_trainable("r.json"),
                     Contains("r.json: roles.weight.mask: layer first"));
+  CHECK_THROWS_WITH(
+      RecipeNumerics(recipe_of(R"j("weight": {"mask": "greedy(3:5)"})j"), graph, "r.json"),
+      Contains("r.json: roles.weight.mask: layer first: mask greedy(3:5)"));
   net::Graph attention;
   attention.inputs = {{"q", {4, 8}}, {"k", {4, 8}}};
   attention.add("qk", std::make_unique<net::MatMul>(net::MatMulOptions{.transpose_b = true}),

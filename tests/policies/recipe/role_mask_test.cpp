@@ -20,7 +20,7 @@ std::optional<MaskPolicy> read(const char* role, const Json& mask) {
 
 TEST_CASE("role mask: what roles take", "[fast]") {
   for (const char* text : {"greedy(2:4)", "greedy(4:8,axis=reduction,repair=adaprune)",
-                           "transposable(4:8,refresh=40)", "random(2:4)", "unstructured(0.5)"}) {
+                           "transposable(4:8,refresh=5)", "random(2:4)", "unstructured(0.5)"}) {
     INFO(text);
     CHECK(to_string(*read("weight", text)) == text);
   }
@@ -39,6 +39,7 @@ TEST_CASE("role mask: what roles refuse", "[fast]") {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"weight", "greedy(2:4,axis=batch)", "axis=channel or axis=reduction"},
       {"weight", "stochastic(0.5)", "not a threshold"},
+      {"weight", "mvue(1:2)", "an estimate drawn once is no estimate"},
       {"weight", "transposable(2:4,axis=reduction)", "axis=channel for tiles"},
       {"activation", "transposable(2:4)", "tiles are those of weights"},
       {"activation", "greedy(2:4,axis=batch)", "those of gradients"},
