@@ -19,13 +19,9 @@ function(numemu_floor name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC numemu_flags ${ARGN})
-  # What nearly every file includes, compiled once for all floors; CMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows that files include it themselves.
-  if(name STREQUAL "numemu_formats")
-    target_precompile_headers(${name} PRIVATE <fmt/format.h> <algorithm> <array> <atomic> <cmath> <functional> <map> <memory> <mutex>
-                              <optional> <set> <string> <vector>)
-  elseif(NOT name STREQUAL "numemu_experiments")
-    target_precompile_headers(${name} REUSE_FROM numemu_formats)
-  endif()
+  # What nearly every file includes; CMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows that files include it themselves.
+  target_precompile_headers(${name} PRIVATE <fmt/format.h> <algorithm> <array> <atomic> <cmath> <functional> <map> <memory> <mutex>
+                            <optional> <set> <string> <vector>)
 endfunction()
 
 # numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER,
