@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emu/net/numerics.hpp"
+#include "emu/net/op.hpp"
 #include "emu/net/tensor.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/random.hpp"
@@ -88,6 +89,22 @@ inline std::int64_t differences(const std::vector<float>& a, const std::vector<f
   std::int64_t count = 0;
   for (std::size_t i = 0; i < a.size(); ++i) count += !(a[i] == b[i]);
   return count;
+}
+
+/// Forward and backward of an operator with one input, under fixed noise.
+inline void run_op(net::Op& op, const net::Shape& shape, net::Numerics& numerics) {
+  op.parameters()[0].value = noise(op.parameters()[0].value.shape, 1);
+  const net::Tensor x = noise(shape, 2);
+  const std::vector<const net::Tensor*> inputs = {&x};
+  const std::vector<net::Shape> shapes = {shape};
+  net::Tensor y(op.output_shape(shapes));
+  const net::OpCall call{"layer", numerics, net::Phase::training};
+  op.forward(call, inputs, y);
+  const net::Tensor g = noise(y.shape, 3);
+  std::vector<net::Tensor> grad_inputs{net::Tensor(shape)}, grad_parameters;
+  for (const net::Parameter& parameter : op.parameters())
+    grad_parameters.emplace_back(parameter.value.shape);
+  op.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
 }
 
 inline RolePolicy element_policy(const char* format, Granularity granularity = Granularity::tensor,

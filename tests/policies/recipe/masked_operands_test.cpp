@@ -80,21 +80,6 @@ class Reader : public net::Numerics {
   std::unique_ptr<RecipeLayer> layer_;
 };
 
-void run_op(net::Op& op, const net::Shape& shape, net::Numerics& numerics) {
-  op.parameters()[0].value = noise(op.parameters()[0].value.shape, 1);
-  const net::Tensor x = noise(shape, 2);
-  const std::vector<const net::Tensor*> inputs = {&x};
-  const std::vector<net::Shape> shapes = {shape};
-  net::Tensor y(op.output_shape(shapes));
-  const net::OpCall call{"layer", numerics, net::Phase::training};
-  op.forward(call, inputs, y);
-  const net::Tensor g = noise(y.shape, 3);
-  std::vector<net::Tensor> grad_inputs{net::Tensor(shape)}, grad_parameters;
-  for (const net::Parameter& parameter : op.parameters())
-    grad_parameters.emplace_back(parameter.value.shape);
-  op.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
-}
-
 /// Linear layers, convolutions and grouped ones: `check` sees what each read.
 template <class Check>
 void for_each_op(const char* weight, const char* activation, const char* dgrad, const char* wgrad,

@@ -104,22 +104,6 @@ class Checker : public net::Numerics {
   bool reduction_;
 };
 
-/// Forward and backward of an operator with two images.
-void run_op(net::Op& op, const net::Shape& shape, net::Numerics& numerics) {
-  op.parameters()[0].value = noise(op.parameters()[0].value.shape, 1);
-  const net::Tensor x = noise(shape, 2);
-  const std::vector<const net::Tensor*> inputs = {&x};
-  const std::vector<net::Shape> shapes = {shape};
-  net::Tensor y(op.output_shape(shapes));
-  const net::OpCall call{"layer", numerics, net::Phase::training};
-  op.forward(call, inputs, y);
-  const net::Tensor g = noise(y.shape, 3);
-  std::vector<net::Tensor> grad_inputs{net::Tensor(shape)}, grad_parameters;
-  for (const net::Parameter& parameter : op.parameters())
-    grad_parameters.emplace_back(parameter.value.shape);
-  op.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
-}
-
 void check_op(const RolePolicy& policy, const char* unit, std::int64_t channels) {
   Checker checker(layer_recipe(policy, unit), policy.axis == BlockAxis::reduction);
   net::Conv2dOptions options;

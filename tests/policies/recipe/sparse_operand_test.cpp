@@ -97,20 +97,6 @@ class Checker : public net::Numerics {
   ProductRun run_{.seed = 7, .phase = net::Phase::training};
 };
 
-void run_op(net::Op& op, const net::Shape& shape, net::Numerics& numerics) {
-  op.parameters()[0].value = noise(op.parameters()[0].value.shape, 1);
-  const net::Tensor x = noise(shape, 2);
-  const std::vector<const net::Tensor*> inputs = {&x};
-  const std::vector<net::Shape> shapes = {shape};
-  net::Tensor y(op.output_shape(shapes));
-  const net::OpCall call{"layer", numerics, net::Phase::training};
-  op.forward(call, inputs, y);
-  const net::Tensor g = noise(y.shape, 3);
-  std::vector<net::Tensor> grad_inputs{net::Tensor(shape)};
-  std::vector<net::Tensor> grad_parameters{net::Tensor(op.parameters()[0].value.shape)};
-  op.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
-}
-
 }  // namespace
 
 TEST_CASE("sparse operand: all three products of a layer run on the sparse unit", "[fast]") {
