@@ -99,9 +99,16 @@ Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedI
                               : "undecided"};
 }
 
+/// What a method loses to dense as the difference people read: points of top-1 fall, bits per
+/// character rise.
+std::string difference_text(double loss, bool accuracy) {
+  return accuracy ? fmt::format("{:+.2f} points", 0 - loss)
+                  : fmt::format("{:+.4f} bits per character", loss);
+}
+
 /// The best and the worst of the methods with that ending.
 std::string sentence_on(const std::string& where, const std::vector<Method>& compared,
-                        const std::vector<stats::PairedInterval>& loss, const char* unit) {
+                        const std::vector<stats::PairedInterval>& loss, bool accuracy) {
   std::vector<std::pair<double, std::string>> order;
   for (std::size_t m = 0; m < compared.size(); ++m) {
     if (compared[m].name.ends_with(", " + where))
@@ -109,10 +116,9 @@ std::string sentence_on(const std::string& where, const std::vector<Method>& com
                          compared[m].name.substr(0, compared[m].name.size() - where.size() - 2));
   }
   std::sort(order.begin(), order.end());
-  return fmt::format(
-      "Gradients pruned in {}: {} does best ({:+.2f} {} against dense), {} worst ({:+.2f}).", where,
-      order.front().second, 0 - order.front().first, unit, order.back().second,
-      0 - order.back().first);
+  return fmt::format("Gradients pruned in {}: {} does best ({} against dense), {} worst ({}).",
+                     where, order.front().second, difference_text(order.front().first, accuracy),
+                     order.back().second, difference_text(order.back().first, accuracy));
 }
 
 }  // namespace
@@ -127,14 +133,13 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
     if (compared[m].predicted)
       conclusion.findings.push_back(judged_loss(compared[m].name, accuracy, loss.back()));
   }
-  const char* const unit = accuracy ? "points" : "bits, less is better,";
   for (const char* where : {"update", "backward + update"})
-    conclusion.sentences.push_back(sentence_on(where, compared, loss, unit));
+    conclusion.sentences.push_back(sentence_on(where, compared, loss, accuracy));
   conclusion.sentences.push_back(
       fmt::format("With transposable 2:4 weights, MVUE 2:4 gradients in the update make all three "
-                  "products of a layer sparse: {:+.2f} {} against dense, {:+.2f} for the weights "
-                  "alone.",
-                  0 - loss.back().mean, unit, 0 - loss[loss.size() - 2].mean));
+                  "products of a layer sparse: {} against dense, {} for the weights alone.",
+                  difference_text(loss.back().mean, accuracy),
+                  difference_text(loss[loss.size() - 2].mean, accuracy)));
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }
