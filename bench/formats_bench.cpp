@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "bench/format_cases.hpp"
+#include "bench/run_main.hpp"
 #include "bench/timing.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
@@ -214,10 +215,5 @@ int run(int argc, char** argv) {
 }  // namespace numemu::bench
 
 int main(int argc, char** argv) {
-  try {
-    return numemu::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "formats_bench: %s\n", error.what());
-    return 1;
-  }
+  return numemu::bench::run_main("formats_bench", numemu::bench::run, argc, argv);
 }

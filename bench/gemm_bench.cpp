@@ -13,6 +13,7 @@
 
 #include "bench/gemm_cases.hpp"
 #include "bench/native_yardsticks.hpp"
+#include "bench/run_main.hpp"
 #include "bench/timing.hpp"
 #include "bench/unit_targets.hpp"
 #include "emu/unit/chain.hpp"
@@ -210,10 +211,5 @@ int run(int argc, char** argv) {
 }  // namespace numemu::bench
 
 int main(int argc, char** argv) {
-  try {
-    return numemu::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "gemm_bench: %s\n", error.what());
-    return 1;
-  }
+  return numemu::bench::run_main("gemm_bench", numemu::bench::run, argc, argv);
 }

@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "bench/prune_cases.hpp"
+#include "bench/run_main.hpp"
 #include "bench/timing.hpp"
 
 namespace numemu::bench {
@@ -139,10 +140,5 @@ int run(int argc, char** argv) {
 }  // namespace numemu::bench
 
 int main(int argc, char** argv) {
-  try {
-    return numemu::bench::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "prune_bench: %s\n", error.what());
-    return 1;
-  }
+  return numemu::bench::run_main("prune_bench", numemu::bench::run, argc, argv);
 }

@@ -9,6 +9,7 @@
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
+#include "policies/prune/tile_costs.hpp"
 
 namespace numemu::policies {
 
@@ -18,7 +19,6 @@ namespace numemu::policies {
 
 namespace {
 
-constexpr int kMostTile = 32;
 constexpr std::int64_t kLongestRefresh = 1'000'000'000;
 constexpr std::int64_t kLongestHistory = 65536;
 

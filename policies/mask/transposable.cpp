@@ -5,13 +5,6 @@
 #include "policies/prune/tile_run.hpp"
 
 namespace numemu::policies {
-namespace {
-
-TileMask choose(const MaskPolicy& policy, const float* x) {
-  return exact_tile(x, policy.pattern.group, policy.pattern.kept);
-}
-
-}  // namespace
 
 extern const MaskRule mask_transposable;
 const MaskRule mask_transposable{
@@ -23,13 +16,12 @@ const MaskRule mask_transposable{
     .unbiased = false,
     .options = {"layout", "repair", "refresh"},
     .prune =
-        [](const MaskPolicy& policy, const RandomSource&, const MaskRun& run) {
+        [](const MaskPolicy& policy, const RandomSource& random, const MaskRun& run) {
           if (policy.pattern.group == 4 && policy.pattern.kept == 2)
             return keep_4x4(run.x, run.count, run.y, run.keep);
-          write_tiles(policy, run, [&](const float* x) { return choose(policy, x); });
+          prune_tiles<exact_tile>(policy, random, run);
         },
-    .error = [](const MaskPolicy& policy, const float* x, std::int64_t,
-                double) { return pruned_squares(choose(policy, x), x); },
+    .error = tile_error<exact_tile>,
     .check = [](const MaskPolicy& policy) { require_tile("transposable", policy.pattern); }};
 
 }  // namespace numemu::policies

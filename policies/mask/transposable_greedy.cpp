@@ -4,13 +4,6 @@
 #include "policies/prune/tile_run.hpp"
 
 namespace numemu::policies {
-namespace {
-
-TileMask choose(const MaskPolicy& policy, const float* x) {
-  return keep_heaviest_filled(x, policy.pattern.group, policy.pattern.kept);
-}
-
-}  // namespace
 
 extern const MaskRule mask_transposable_greedy;
 const MaskRule mask_transposable_greedy{
@@ -23,12 +16,8 @@ const MaskRule mask_transposable_greedy{
     .random = false,
     .unbiased = false,
     .options = {"layout", "repair", "refresh"},
-    .prune =
-        [](const MaskPolicy& policy, const RandomSource&, const MaskRun& run) {
-          write_tiles(policy, run, [&](const float* x) { return choose(policy, x); });
-        },
-    .error = [](const MaskPolicy& policy, const float* x, std::int64_t,
-                double) { return pruned_squares(choose(policy, x), x); },
+    .prune = prune_tiles<keep_heaviest_filled>,
+    .error = tile_error<keep_heaviest_filled>,
     .check = [](const MaskPolicy& policy) { require_tile("transposable-greedy", policy.pattern); }};
 
 }  // namespace numemu::policies

@@ -4,13 +4,6 @@
 #include "policies/prune/tile_run.hpp"
 
 namespace numemu::policies {
-namespace {
-
-TileMask choose(const MaskPolicy& policy, const float* x) {
-  return prune_lightest(x, policy.pattern.group, policy.pattern.kept);
-}
-
-}  // namespace
 
 extern const MaskRule mask_transposable_two_approx;
 const MaskRule mask_transposable_two_approx{
@@ -21,13 +14,10 @@ const MaskRule mask_transposable_two_approx{
     .random = false,
     .unbiased = false,
     .options = {"layout", "repair", "refresh"},
-    .prune =
-        [](const MaskPolicy& policy, const RandomSource&, const MaskRun& run) {
-          write_tiles(policy, run, [&](const float* x) { return choose(policy, x); });
-        },
-    .error = [](const MaskPolicy& policy, const float* x, std::int64_t,
-                double) { return pruned_squares(choose(policy, x), x); },
-    .check =
-        [](const MaskPolicy& policy) { require_tile("transposable-2approx", policy.pattern); }};
+    .prune = prune_tiles<prune_lightest>,
+    .error = tile_error<prune_lightest>,
+    .check = [](const MaskPolicy& policy) {
+      require_tile("transposable-2approx", policy.pattern);
+    }};
 
 }  // namespace numemu::policies

@@ -21,6 +21,17 @@ void write_tiles(const MaskPolicy& policy, const MaskRun& run, Choose&& choose) 
 /// Sum of the squares of what a mask prunes of x [size, size], row-major in float64.
 double pruned_squares(const TileMask&, const float* x);
 
+/// MaskRule::prune and MaskRule::error of a rule that chooses a tile's mask from x, M and N.
+template <TileMask (*Choose)(const float*, int, int)>
+void prune_tiles(const MaskPolicy& policy, const RandomSource&, const MaskRun& run) {
+  write_tiles(policy, run,
+              [&](const float* x) { return Choose(x, policy.pattern.group, policy.pattern.kept); });
+}
+template <TileMask (*Choose)(const float*, int, int)>
+double tile_error(const MaskPolicy& policy, const float* x, std::int64_t, double) {
+  return pruned_squares(Choose(x, policy.pattern.group, policy.pattern.kept), x);
+}
+
 /// Throws Error unless single elements are kept, N >= 1 of every M <= 32.
 void require_tile(const char* rule, const unit::Pattern&);
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "emu/net/profile.hpp"
-#include "formats/digest.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::policies {
@@ -24,11 +23,7 @@ std::string_view axis_name(const MaskPolicy& mask, bool along_rows) {
 
 RandomSource activation_mask_random(std::uint64_t seed, std::string_view layer,
                                     const MaskPolicy& mask) {
-  RandomSource source;
-  source.seed = seed;
-  source.stream = Stream::mask;
-  source.tensor = tensor_word(fmt::format("{}/activation/0/{}", layer, axis_name(mask, false)));
-  return source;
+  return mask_random(seed, fmt::format("{}/activation/0/{}", layer, axis_name(mask, false)));
 }
 
 MaskedOperands::MaskedOperands(RecipeLayer& layer, const net::Product& product,
@@ -47,13 +42,9 @@ MaskedOperands::MaskedOperands(RecipeLayer& layer, const net::Product& product,
 }
 
 RandomSource MaskedOperands::random(Role role, std::string_view axis) const {
-  RandomSource source;
-  source.seed = run_.seed;
-  source.stream = Stream::mask;
   const std::string times = run_.repetition == 0 ? "" : fmt::format(".{}", run_.repetition);
-  source.tensor = tensor_word(
-      fmt::format("{}/{}/{}{}/{}", product_.layer, net::to_string(role), run_.step, times, axis));
-  return source;
+  return mask_random(run_.seed, fmt::format("{}/{}/{}{}/{}", product_.layer, net::to_string(role),
+                                            run_.step, times, axis));
 }
 
 double MaskedOperands::threshold(const MaskPolicy& mask, Role role, const float* x,

@@ -20,16 +20,20 @@ MaskLayout weight_layout(const MaskPolicy& policy, const net::Shape& shape, std:
   return {parts, rows, size == 0 ? 1 : size / (outputs * width), width, false};
 }
 
+RandomSource mask_random(std::uint64_t seed, const std::string& identity) {
+  RandomSource source;
+  source.seed = seed;
+  source.stream = Stream::mask;
+  source.tensor = tensor_word(identity);
+  return source;
+}
+
 RandomSource weight_mask_random(std::uint64_t seed, std::string_view layer,
                                 const MaskPolicy& policy) {
   const char* axis = policy.rule->span == MaskSpan::tensor ? "element"
                      : policy.axis == MaskAxis::reduction  ? "reduction"
                                                            : "channel";
-  RandomSource source;
-  source.seed = seed;
-  source.stream = Stream::mask;
-  source.tensor = tensor_word(fmt::format("{}/weight/0/mask-{}", layer, axis));
-  return source;
+  return mask_random(seed, fmt::format("{}/weight/0/mask-{}", layer, axis));
 }
 
 net::Tensor WeightMask::made(const net::Tensor& weight, std::int64_t matrices) const {

@@ -67,6 +67,9 @@ class WeightMask {
   mutable std::mutex mutex_;
 };
 
+/// Stream `mask` of the tensor with that identity (docs/masks.md).
+RandomSource mask_random(std::uint64_t seed, const std::string& identity);
+
 /// Where the draws of a layer's weight mask come from: LAYER/weight/0/mask-channel (or -reduction,
 /// or -element): the same in every step.
 RandomSource weight_mask_random(std::uint64_t seed, std::string_view layer, const MaskPolicy&);
