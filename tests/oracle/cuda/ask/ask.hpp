@@ -1,0 +1,32 @@
+// Asks a machine everything about one instruction and writes the answers to a folder of their own.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "tests/oracle/cuda/ask/machine.hpp"
+
+namespace numemu::gpu {
+
+struct AskOptions {
+  std::uint64_t seed = 1;
+  int threads = 1;     ///< that generate inputs; the answers do not depend on it
+  std::string unit;    ///< chip_of() the machine: "H100"
+  std::string source;  ///< who answered: GPU, driver and toolkit in words
+  int tiles = 0;       ///< of the large run; 0: large_run_tiles()
+};
+
+/// What was asked of one instruction.
+struct Asked {
+  std::string
+      layout_faults;  ///< not empty: nothing else was asked, for its answers would mean nothing
+  std::int64_t dots = 0;
+  int records = 0, probes = 0;
+};
+
+/// First the layout (check_layout), then the large run (hashes, and a sample as records), the
+/// probes and the step maps. Writes FOLDER/index.tsv, probes.tsv, records/, probes/, hashes.bin,
+/// hashes.tsv, steps.tsv, layout.txt. number: the place in instructions(). Throws what the machine
+/// throws, and where a file cannot be written.
+Asked ask(Machine&, int number, const AskOptions&, const std::string& folder);
+
+}  // namespace numemu::gpu

@@ -1,0 +1,87 @@
+// The answers of a run, instruction by instruction in folders of their own, and put together at the
+// end.
+#include "tests/oracle/cuda/ask/parts.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "tests/oracle/cuda/records/hashes.hpp"
+#include "tests/oracle/cuda/records/whole_file.hpp"
+
+namespace numemu::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Tables whose rows are those of all parts, below one header.
+constexpr const char* kTables[] = {"index.tsv", "probes.tsv", "steps.tsv", "conversions.tsv",
+                                   "layout.tsv"};
+/// Folders whose files are those of all parts.
+constexpr const char* kFolders[] = {"records", "probes", "conversions"};
+
+void append_rows(const std::string& file, std::string& all) {
+  if (!fs::exists(file)) return;
+  const std::string text = read_whole_file(file);
+  const std::size_t rows = text.find('\n') + 1;
+  all += all.empty() ? text : text.substr(rows);
+}
+
+void move_files(const std::string& from, const std::string& to) {
+  if (!fs::exists(from)) return;
+  fs::create_directories(to);
+  for (const fs::directory_entry& file : fs::directory_iterator(from))
+    fs::copy_file(file.path(), to / file.path().filename(), fs::copy_options::overwrite_existing);
+}
+
+}  // namespace
+
+Parts::Parts(std::string folder, const std::string& identity) : folder_(std::move(folder)) {
+  const std::string path = folder_ + "/parts/identity";
+  if (fs::exists(path)) {
+    const std::string there = read_whole_file(path);
+    if (there != identity + "\n")
+      throw std::runtime_error(folder_ + "/parts holds answers of " +
+                               there.substr(0, there.size() - 1) + "; expected " + identity +
+                               ", or an empty folder");
+  } else {
+    if (fs::exists(folder_ + "/index.tsv"))
+      throw std::runtime_error(folder_ +
+                               ": holds the answers of a finished run; expected an empty folder");
+    write_whole_file(path, identity + "\n");
+  }
+}
+
+std::string Parts::part(int task) const {
+  std::string digits = std::to_string(task);
+  digits.insert(0, digits.size() < 3 ? 3 - digits.size() : 0, '0');
+  return folder_ + "/parts/" + digits;
+}
+
+std::string Parts::open(int task) const {
+  if (!done(task)) fs::remove_all(part(task));
+  return part(task);
+}
+
+void Parts::mark_done(int task) const { write_whole_file(part(task) + "/done", ""); }
+
+bool Parts::done(int task) const { return fs::exists(part(task) + "/done"); }
+
+void Parts::gather(int tasks) const {
+  std::vector<HashedRun> runs;
+  for (const char* table : kTables) {
+    std::string all;
+    for (int task = 0; task < tasks; ++task)
+      if (done(task)) append_rows(part(task) + "/" + table, all);
+    if (!all.empty()) write_whole_file(folder_ + "/" + table, all);
+  }
+  for (int task = 0; task < tasks; ++task) {
+    if (!done(task)) continue;
+    for (const char* name : kFolders) move_files(part(task) + "/" + name, folder_ + "/" + name);
+    if (fs::exists(part(task) + "/hashes.tsv"))
+      for (HashedRun& run : read_hashes(part(task))) runs.push_back(std::move(run));
+  }
+  write_hashes(folder_, runs);
+  fs::remove_all(folder_ + "/parts");
+}
+
+}  // namespace numemu::gpu

@@ -1,0 +1,32 @@
+// The answers of a run, instruction by instruction in folders of their own, and put together at the
+// end: a run that is killed goes on where it was.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace numemu::gpu {
+
+/// FOLDER/parts/000, 001...: each holds what one task wrote, complete once mark_done() has been
+/// called.
+class Parts {
+ public:
+  /// identity: the machine, the toolkit and the seed in a line. Throws std::runtime_error when the
+  /// folder holds parts of another identity.
+  Parts(std::string folder, const std::string& identity);
+
+  /// Where a task writes. Emptied when what is there was not completed.
+  std::string open(int task) const;
+  void mark_done(int task) const;
+  bool done(int task) const;
+
+  /// Puts the tables of the parts that are done together in FOLDER (index.tsv, probes.tsv,
+  /// steps.tsv, hashes.*, conversions.tsv, layout.tsv), moves their records and removes the parts.
+  void gather(int tasks) const;
+
+ private:
+  std::string part(int task) const;
+
+  std::string folder_;
+};
+
+}  // namespace numemu::gpu

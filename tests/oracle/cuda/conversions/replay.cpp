@@ -1,0 +1,122 @@
+// Recorded conversions against the rules: mismatches per rule, and whether a rule gives the whole
+// run.
+#include "tests/oracle/cuda/conversions/replay.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "tests/oracle/cuda/records/hashes.hpp"
+#include "tests/oracle/cuda/records/whole_file.hpp"
+
+namespace numemu::gpu {
+namespace {
+
+constexpr const char* kHeader =
+    "file\tunit\tinstr\tfrom\tto\trecord_bytes\tcount\tinputs\tseed\thash\tlanes\tsource";
+enum Column { kFile, kUnit, kInstruction, kFrom, kTo, kRecordBytes, kCount, kInputs, kSeed, kHash };
+
+ConversionTally tally(const Conversion& c, const ConversionRule& rule, const std::string& records) {
+  ConversionTally result{&c, rule};
+  const auto* at = reinterpret_cast<const std::uint8_t*>(records.data());
+  const auto size = static_cast<std::size_t>(record_bytes(c));
+  result.records = static_cast<int>(records.size() / size);
+  for (int i = 0; i < result.records; ++i, at += size) {
+    const auto in = static_cast<std::uint32_t>(load_code(at, info(c.a).bytes));
+    const auto recorded =
+        static_cast<std::uint32_t>(load_code(at + info(c.a).bytes, info(c.d).bytes));
+    const std::uint32_t expected = convert(c, in, rule);
+    if (expected == recorded) continue;
+    if (result.mismatches++ == 0) {
+      result.in = in;
+      result.recorded = recorded;
+      result.expected = expected;
+    }
+  }
+  return result;
+}
+
+/// A whole cell of a table.
+std::uint64_t number_of(const std::string& table, const std::string& cell, int base) {
+  std::size_t used = 0;
+  std::uint64_t number = 0;
+  try {
+    number = std::stoull(cell, &used, base);
+  } catch (const std::logic_error&) {
+    used = 0;
+  }
+  if (used == 0 || used != cell.size() || cell[0] == '-')
+    throw std::runtime_error(table + ": expected a number, got '" + cell + "'");
+  return number;
+}
+
+/// The records of a row of the table, whose columns must agree with each other.
+std::string records_of(const std::string& folder, const std::vector<std::string>& row,
+                       const Conversion& c) {
+  const std::string path = folder + "/" + row[kFile];
+  std::string records = read_whole_file(path);
+  const std::size_t expected = number_of(folder + "/conversions.tsv", row[kCount], 10) *
+                               static_cast<std::size_t>(record_bytes(c));
+  if (records.size() != expected)
+    throw std::runtime_error(path + ": expected " + row[kCount] + " records of " +
+                             std::to_string(record_bytes(c)) + " bytes, has " +
+                             std::to_string(records.size()) + " bytes");
+  return records;
+}
+
+}  // namespace
+
+std::uint64_t run_hash(const Conversion& c, const std::vector<std::uint32_t>& in,
+                       const ConversionRule& rule) {
+  std::uint64_t hash = kFnvBasis;
+  for (const std::uint32_t x : in) {
+    const std::uint32_t code = convert(c, x, rule);
+    std::uint32_t answer = 0;
+    for (int lane = 0; lane < c.lanes(); ++lane) answer |= code << (answer_bits(c) * lane);
+    std::uint8_t bytes[4];
+    store_code(bytes, 4, answer);
+    hash = fnv1a(hash, bytes, sizeof bytes);
+  }
+  return hash;
+}
+
+std::vector<ConversionTally> replay_conversions(const std::string& folder) {
+  const std::string table = folder + "/conversions.tsv";
+  std::vector<ConversionTally> tallies;
+  if (!std::filesystem::exists(table)) return tallies;
+  for (const std::vector<std::string>& row : read_table(table, kHeader)) {
+    const int number = find_conversion(row[kInstruction]);
+    if (number < 0)
+      throw std::runtime_error(table + ": expected a conversion of conversions.def, got '" +
+                               row[kInstruction] + "'");
+    const Conversion& c = conversions()[static_cast<std::size_t>(number)];
+    const std::string records = records_of(folder, row, c);
+    const std::vector<std::uint32_t> in = conversion_inputs(c, number_of(table, row[kSeed], 10));
+    for (const ConversionRule& rule : conversion_rules(c)) {
+      ConversionTally result = tally(c, rule, records);
+      result.whole_run = result.mismatches == 0 && std::to_string(in.size()) == row[kInputs] &&
+                         run_hash(c, in, rule) == number_of(table, row[kHash], 16);
+      tallies.push_back(result);
+    }
+  }
+  return tallies;
+}
+
+int print_tallies(const std::vector<ConversionTally>& tallies, std::FILE* out) {
+  int wrong = 0;
+  for (const ConversionTally& t : tallies) {
+    const bool first = t.rule.question.empty();
+    if (first) std::fprintf(out, "cvt %s: %d records\n", t.conversion->name, t.records);
+    std::fprintf(out, "  %-48s %6d mismatches", t.rule.name.c_str(), t.mismatches);
+    if (t.mismatches != 0)
+      std::fprintf(out, ", the first: of 0x%x 0x%x, by the rule 0x%x", t.in, t.recorded,
+                   t.expected);
+    else
+      std::fprintf(out, t.whole_run ? ", nor in the whole run" : ", but the whole run differs");
+    std::fprintf(out, "\n");
+    wrong += first && t.mismatches != 0;
+  }
+  return wrong;
+}
+
+}  // namespace numemu::gpu

@@ -1,0 +1,13 @@
+// Which unit of the emulator an instruction of a chip is.
+#pragma once
+#include <string>
+
+#include "tests/oracle/cuda/instructions/instruction.hpp"
+
+namespace numemu::gpu {
+
+/// "nvidia.h100.mma.f16.f32" for mma m16n8k16.f32.f16.f16.f32 of the H100, as ./numemu units names
+/// it; "": the emulator has none.
+std::string unit_of(const std::string& chip, const Instruction&);
+
+}  // namespace numemu::gpu

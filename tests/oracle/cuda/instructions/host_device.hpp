@@ -1,0 +1,9 @@
+// What marks a function that runs on the host and on the GPU alike; headers here are C++17, for
+// older nvcc.
+#pragma once
+
+#ifdef __CUDACC__
+#define NUMEMU_HD __host__ __device__
+#else
+#define NUMEMU_HD
+#endif

@@ -1,0 +1,178 @@
+// The paper machine: what goes through its registers comes out as the rule says of the arrays.
+#include "tests/oracle/cuda/paper/paper_machine.hpp"
+
+#include <set>
+#include <stdexcept>
+
+#include "tests/catch.hpp"
+#include "tests/oracle/cuda/inputs/philox.hpp"
+#include "tests/oracle/cuda/instructions/chip.hpp"
+#include "tests/oracle/cuda/layout/layout_check.hpp"
+#include "tests/oracle/cuda/replay/tile_answers.hpp"
+
+namespace numemu::gpu {
+namespace {
+
+const char* const kChips[] = {"V100", "T4", "A100", "Ada", "H100", "B200", "RTXBlackwell"};
+
+const Instruction& instruction(const std::string& kind, const std::string& text) {
+  const int place = find_instruction(kind, text);
+  REQUIRE(place >= 0);
+  return instructions()[static_cast<std::size_t>(place)];
+}
+
+/// Random bits; a seed gives the same ones again.
+class Bits {
+ public:
+  explicit Bits(std::uint64_t seed) : seed_(seed) {}
+  std::uint64_t next() {
+    const PhiloxBlock block = philox(seed_, {{count_++, 0, 0, 0}});
+    return block.word[0] | static_cast<std::uint64_t>(block.word[1]) << 32;
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t count_ = 0;
+};
+
+void randomize(std::vector<std::uint8_t>& codes, Element e, Bits& bits) {
+  const ElementInfo element = info(e);
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - element.bits);
+  for (std::size_t at = 0; at < codes.size(); at += static_cast<std::size_t>(element.bytes))
+    store_code(&codes[at], element.bytes, bits.next() & mask);
+}
+
+/// Any codes, NaN and all; valid metadata.
+Batch random_batch(const Instruction& i, int count, std::uint64_t seed) {
+  Batch batch(i, count);
+  Bits bits(seed);
+  randomize(batch.a, i.a, bits);
+  randomize(batch.b, i.b, bits);
+  randomize(batch.c, i.c, bits);
+  if (i.block != 0) {
+    randomize(batch.scale_a, i.scale, bits);
+    randomize(batch.scale_b, i.scale, bits);
+  }
+  const std::uint8_t words[] = {0b0100, 0b1110, 0b1000, 0b1100, 0b1001, 0b1101};
+  const std::uint64_t choices = i.sparsity == Sparsity::one_of_two ? 2 : 6;
+  for (std::uint8_t& word : batch.metadata) word = words[bits.next() % choices];
+  return batch;
+}
+
+/// Instructions of a chip that the paper machine has.
+std::vector<const Instruction*> of_chip(const std::string& chip) {
+  std::vector<const Instruction*> found;
+  const PaperMachine machine(chip);
+  for (const Instruction& i : instructions())
+    if (machine.has(i)) found.push_back(&i);
+  return found;
+}
+
+void compare_with_arrays(const std::string& chip, const Instruction& i, std::uint64_t seed) {
+  PaperMachine machine(chip);
+  Batch batch = random_batch(i, 1, seed);
+  machine.run(batch);
+  CAPTURE(chip, name(i.kind), name(i));
+  CHECK(batch.d == tile_answers(rules(chip, i).front(), batch));
+}
+
+}  // namespace
+
+TEST_CASE("random tiles come out as the rule says of the arrays", "[fast]") {
+  std::set<const Instruction*> asked;
+  for (const char* chip : kChips)
+    for (const Instruction* i : of_chip(chip))
+      if (asked.insert(i).second) compare_with_arrays(chip, *i, asked.size());
+  CHECK(asked.size() > 250);
+}
+
+TEST_CASE("random tiles of every chip come out as its rules say", "[slow]") {
+  for (const char* chip : kChips) {
+    const std::vector<const Instruction*> found = of_chip(chip);
+    CHECK(!found.empty());
+    for (const Instruction* i : found)
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) compare_with_arrays(chip, *i, seed);
+  }
+}
+
+TEST_CASE("the layout check passes by the rules of every core", "[fast]") {
+  const struct {
+    const char *chip, *kind, *instruction;
+  } rows[] = {
+      {"V100", "mma", "m8n8k4.f32.f16.f16.f32"},
+      {"V100", "mma", "m8n8k4.f16.f16.f16.f16"},
+      {"T4", "mma", "m16n8k8.f32.f16.f16.f32"},
+      {"A100", "mma", "m16n8k8.f32.tf32.tf32.f32"},
+      {"A100", "mma", "m8n8k4.f64.f64.f64.f64"},
+      {"A100", "mma", "m8n8k16.s32.s8.u8.s32.satfinite"},
+      {"Ada", "mma", "m16n8k16.f16.e4m3.e5m2.f16"},
+      {"H100", "wgmma", "m64n8k8.f32.tf32.tf32"},
+      {"A100", "mmasp", "m16n8k8.f32.tf32.tf32.f32"},
+      {"A100", "mmasp", "m16n8k16.f16.f16.f16.f16"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.chip, row.kind, row.instruction);
+    PaperMachine machine(row.chip);
+    const Instruction& i = instruction(row.kind, row.instruction);
+    REQUIRE(machine.has(i));
+    std::string found;
+    for (const std::string& sentence : check_layout(machine, i)) found += sentence + "\n";
+    CHECK(found == "");
+  }
+}
+
+TEST_CASE("the layout check passes by the rules of larger instructions", "[slow]") {
+  const struct {
+    const char *chip, *kind, *instruction;
+  } rows[] = {
+      {"H100", "mma", "m16n8k32.f32.e4m3.e5m2.f32"},
+      {"H100", "wgmma", "m64n8k32.f16.e4m3.e4m3"},
+      {"H100", "wgmmasp", "m64n8k32.f32.f16.f16"},
+      {"RTXBlackwell", "mmabs", "m16n8k32.block32.f32.e2m1.e4m3.f32.ue8m0"},
+      {"RTXBlackwell", "mmabs", "m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"},
+      {"B200", "tc5", "m64n8k8.f32.tf32.tf32"},
+      {"B200", "tc5bs", "m128n8k32.block32.f32.e4m3.e4m3.ue8m0"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.chip, row.kind, row.instruction);
+    PaperMachine machine(row.chip);
+    const Instruction& i = instruction(row.kind, row.instruction);
+    REQUIRE(machine.has(i));
+    std::string found;
+    for (const std::string& sentence : check_layout(machine, i)) found += sentence + "\n";
+    CHECK(found == "");
+  }
+}
+
+TEST_CASE("a chip has its own instructions only", "[fast]") {
+  const Instruction& wgmma = instruction("wgmma", "m64n8k16.f32.f16.f16");
+  CHECK(PaperMachine("H100").has(wgmma));
+  CHECK_FALSE(PaperMachine("A100").has(wgmma));
+  CHECK_FALSE(PaperMachine("B200").has(wgmma));
+  CHECK_FALSE(PaperMachine("H100", 1000).has(wgmma));
+  CHECK_FALSE(PaperMachine("nothing").has(wgmma));
+  PaperMachine a100("A100");
+  Batch batch(wgmma, 1);
+  CHECK_THROWS_AS(a100.run(batch), std::runtime_error);
+  CHECK(a100.name() == "paper A100");
+}
+
+TEST_CASE("a machine by a rival's rule answers as the rival", "[fast]") {
+  const Instruction& i = instruction("mma", "m16n8k16.f32.f16.f16.f32");
+  const std::vector<Rule> known = rules("A100", i);
+  REQUIRE(known.size() > 1);
+  PaperMachine first("A100");
+  int differ = 0;
+  for (std::size_t rule = 0; rule < known.size(); ++rule) {
+    CAPTURE(known[rule].name);
+    PaperMachine machine("A100", rule);
+    Batch batch = random_batch(i, 1, 7), specified = batch;
+    machine.run(batch);
+    first.run(specified);
+    CHECK(batch.d == tile_answers(known[rule], batch));
+    differ += batch.d != specified.d ? 1 : 0;
+  }
+  CHECK(differ > 0);
+}
+
+}  // namespace numemu::gpu

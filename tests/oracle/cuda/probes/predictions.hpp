@@ -1,0 +1,13 @@
+// What the rules predict for the probes, as a document prints it before a GPU has answered.
+#pragma once
+#include <iosfwd>
+#include <string>
+
+namespace numemu::gpu {
+
+/// Markdown: each open question, its rivals, the probes that ask it, and for example instructions
+/// of the chip a probe that separates each rival rule from the specification's, with both answers.
+/// chip: as rules() takes it.
+void print_predictions(std::ostream&, const std::string& chip);
+
+}  // namespace numemu::gpu

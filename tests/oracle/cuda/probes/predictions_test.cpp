@@ -1,0 +1,46 @@
+// The printed predictions: every question stands there, and known answers stand in their rows.
+#include "tests/oracle/cuda/probes/predictions.hpp"
+
+#include <sstream>
+
+#include "tests/catch.hpp"
+#include "tests/oracle/cuda/probes/question.hpp"
+
+namespace numemu::gpu {
+namespace {
+
+std::string printed(const char* chip) {
+  std::ostringstream out;
+  print_predictions(out, chip);
+  return out.str();
+}
+
+/// The first row of a probe on an instruction.
+std::string row(const std::string& text, const std::string& where, const std::string& probe) {
+  const std::size_t at = text.find("| " + where + " | " + probe + " |");
+  return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+}
+
+TEST_CASE("predictions name every question and the published answers", "[fast]") {
+  const std::string text = printed("H100");
+  for (const Question& question : questions())
+    CHECK(text.find(std::string("### ") + question.id + "\n") != std::string::npos);
+  // The two predictions of the published probe file, specifications section 3.
+  const std::string zero = row(text, "mma m16n8k16.f32.bf16.bf16.f32", "Z1");
+  CHECK(zero.find("`0x32c00000`") != std::string::npos);
+  CHECK(zero.find("`0x32c30300`") != std::string::npos);
+  const std::string tie = row(text, "mma m16n8k16.f16.f16.f16.f16", "H0");
+  CHECK(tie.find("`0x0001`") < tie.find("`0x0000`"));
+  CHECK(text.find("wgmma m64n8k32.f32.e4m3.e4m3 |") != std::string::npos);
+  CHECK(text.find("mmabs") == std::string::npos);  // Hopper has none
+}
+
+TEST_CASE("predictions of other chips hold their instructions", "[fast]") {
+  const std::string text = printed("RTXBlackwell");
+  CHECK(text.find("mmabs m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3 |") != std::string::npos);
+  CHECK(text.find("wgmma") == std::string::npos);
+  CHECK(printed("B200").find("| tc5bs ") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace numemu::gpu

@@ -1,0 +1,81 @@
+// Files by the C++ library alone.
+#include "tests/oracle/cuda/records/whole_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+namespace numemu::gpu {
+namespace {
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == '\t') {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+}  // namespace
+
+void write_whole_file(const std::string& path, const std::string& bytes) {
+  const std::filesystem::path target(path);
+  const std::string temporary = path + ".part";
+  std::error_code error;
+  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
+  if (error) throw std::runtime_error(path + ": cannot make its folder: " + error.message());
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) throw std::runtime_error(temporary + ": cannot write");
+  }
+  std::filesystem::rename(temporary, target, error);
+  if (error) throw std::runtime_error(path + ": cannot rename from .part: " + error.message());
+}
+
+std::string read_whole_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path))
+    throw std::runtime_error(path + ": cannot read");
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::vector<std::vector<std::string>> read_table(const std::string& path,
+                                                 const std::string& header) {
+  std::istringstream lines(read_whole_file(path));
+  std::string line;
+  std::getline(lines, line);
+  if (line != header)
+    throw std::runtime_error(path + ":1: expected the columns '" + header + "', got '" + line +
+                             "'");
+  const std::size_t columns = cells_of(header).size();
+  std::vector<std::vector<std::string>> rows;
+  while (std::getline(lines, line)) {
+    rows.push_back(cells_of(line));
+    if (rows.back().size() != columns)
+      throw std::runtime_error(path + ":" + std::to_string(rows.size() + 1) + ": expected " +
+                               std::to_string(columns) + " cells, got " +
+                               std::to_string(rows.back().size()));
+  }
+  return rows;
+}
+
+std::string table_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) {
+    if (cell.find_first_of("\t\n\r") != std::string::npos)
+      throw std::runtime_error("a cell of a table holds a tab or a line end: '" + cell + "'");
+    if (&cell != &cells.front()) line += '\t';
+    line += cell;
+  }
+  return line + '\n';
+}
+
+}  // namespace numemu::gpu

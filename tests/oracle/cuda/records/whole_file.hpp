@@ -1,0 +1,20 @@
+// Files that are written whole or not at all, and read whole.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace numemu::gpu {
+
+/// Writes beside the path and renames; makes missing folders. Throws std::runtime_error that names
+/// the path.
+void write_whole_file(const std::string& path, const std::string& bytes);
+std::string read_whole_file(const std::string& path);
+
+/// The cells of a table whose columns are separated by tabs; the first line must be `header`.
+/// Throws std::runtime_error that names path and line where a row has another number of cells.
+std::vector<std::vector<std::string>> read_table(const std::string& path,
+                                                 const std::string& header);
+/// A line of such a table. Throws std::runtime_error where a cell holds a tab or a line end.
+std::string table_line(const std::vector<std::string>& cells);
+
+}  // namespace numemu::gpu

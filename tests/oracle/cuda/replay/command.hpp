@@ -1,0 +1,13 @@
+// The command line of the check, apart from main so that tests can give it words.
+#pragma once
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace numemu::gpu::replay {
+
+/// 0: the specification's rules answer as recorded; 1: they do not; 2: bad words or bad input, told
+/// on `errors`.
+int replay_command(const std::vector<std::string>& words, std::FILE* out, std::FILE* errors);
+
+}  // namespace numemu::gpu::replay
