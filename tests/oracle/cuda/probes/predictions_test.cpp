@@ -2,8 +2,10 @@
 #include "tests/oracle/cuda/probes/predictions.hpp"
 
 #include <sstream>
+#include <utility>
 
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/oracle/cuda/probes/question.hpp"
 
 namespace numemu::gpu {
@@ -40,6 +42,24 @@ TEST_CASE("predictions of other chips hold their instructions", "[fast]") {
   CHECK(text.find("mmabs m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3 |") != std::string::npos);
   CHECK(text.find("wgmma") == std::string::npos);
   CHECK(printed("B200").find("| tc5bs ") != std::string::npos);
+}
+
+TEST_CASE("the document of open questions lists all of them", "[fast]") {
+  const std::string text = test::read_file(NUMEMU_SOURCE "/docs/hardware.md");
+  for (const Question& question : questions())
+    CHECK(text.find(std::string("\n| ") + question.id + " | ") != std::string::npos);
+}
+
+TEST_CASE("the documents are what the rules say", "[fast]") {
+  for (const auto& [chip, file] :
+       {std::pair{"H100", "h100.md"}, {"RTXBlackwell", "rtxblackwell.md"}}) {
+    const std::string path = std::string(NUMEMU_SOURCE "/docs/hardware/") + file;
+    const std::string text = test::read_file(path);
+    INFO(path << ": ./build/release/tests/oracle/cuda/numemu_predictions " << chip << " prints it");
+    const std::size_t tables = text.find("\n### ") + 1;
+    REQUIRE(tables != 0);
+    CHECK(text.substr(tables) == printed(chip).substr(printed(chip).find("### ")));
+  }
 }
 
 }  // namespace

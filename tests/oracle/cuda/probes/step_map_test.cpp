@@ -168,7 +168,9 @@ TEST_CASE("the specification's width comes back from every instruction of Hopper
   for (const Instruction& i : instructions()) {
     if (i.chips.first > 90 || i.chips.last < 90) continue;
     const std::vector<Rule> known = rules("H100", i);
-    REQUIRE_FALSE(known.empty());
+    // Chips after Turing have no unit for quad pairs.
+    REQUIRE(known.empty() == (i.m == 8 && i.k == 4 && i.a == Element::f16));
+    if (known.empty()) continue;
     const Rule& rule = known[0];
     CAPTURE(name(i.kind), name(i), rule.name);
     const bool last = rule.c == CEnters::after_rounding;
