@@ -113,12 +113,25 @@ compile_one() {
   rm -r "$keep"
 }
 
-# compile_check [OUT]: the table as it grows, and in OUT/compile.tsv by architecture; ends with 1 when a file does not compile.
+# compile_check [OUT] [--arch A]: the table as it grows, and in OUT/compile.tsv by architecture; ends with 1 when a file does not compile.
 compile_check() {
-  local out=${1:-} architecture architectures source row number=0 table
+  local out='' only='' architecture architectures source row number=0 table
   local header=$'architecture\tfile\tseconds\trows\tresult'
+  while (( $# > 0 )); do
+    case $1 in
+      --arch) (( $# > 1 )) || fail 2 '--arch needs a value such as 90a'; only=${2#sm_}; shift ;;
+      -*) fail 2 "unknown option $1; see run --help" ;;
+      *) [[ -z $out ]] || fail 2 "one folder is asked for, got '$out' and '$1'"; out=$1 ;;
+    esac
+    shift
+  done
+  [[ -z $out ]] || check_folder "$out"
   nvcc=$(find_nvcc)
   architectures=$(known_architectures)
+  if [[ -n $only ]]; then
+    grep -qx -- "$only" <<<"$architectures" || fail 2 "$nvcc knows $(tr '\n' ' ' <<<"$architectures")and not '$only'"
+    architectures=$only
+  fi
   mkdir -p "$scratch/rows"
   printf 'nvcc %s: %s\n' "$(toolkit_version)" "$(tr '\n' ' ' <<<"$architectures")"
   printf '%s\n' "$header"

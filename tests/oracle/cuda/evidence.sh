@@ -48,11 +48,12 @@ find_cuobjdump() {
   if [[ -x $beside ]]; then printf '%s\n' "$beside"; else command -v cuobjdump; fi
 }
 
-# sass.txt: the instructions of each kernel; sass.tsv: which of them multiply or convert.
+# sass.txt: the instructions of each kernel; sass.tsv: which of them multiply or convert. cuobjdump calls nvdisasm, which it looks for
+# in PATH.
 write_sass() {
   local folder=$1 program=$2 cuobjdump
   printf 'reading the machine code of every kernel (a minute or two)\n'
-  if ! cuobjdump=$(find_cuobjdump) || ! "$cuobjdump" -sass "$program" >"$scratch/sass" 2>"$scratch/sass.log"; then
+  if ! cuobjdump=$(find_cuobjdump) || ! PATH=$(dirname -- "$cuobjdump"):$PATH "$cuobjdump" -sass "$program" >"$scratch/sass" 2>"$scratch/sass.log"; then
     { printf 'no machine code: cuobjdump %s\n' "${cuobjdump:+failed}${cuobjdump:-is not installed}"; cat "$scratch/sass.log" 2>/dev/null || true; } \
       | tee "$folder/sass.txt" >"$folder/sass.tsv"
     return

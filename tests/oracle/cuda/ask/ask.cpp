@@ -74,8 +74,10 @@ Asked ask(Machine& machine, int number, const AskOptions& options, const std::st
   Asked asked;
   for (const std::string& fault : check_layout(machine, i)) asked.layout_faults += fault + "\n";
   if (!asked.layout_faults.empty()) asked.layout_faults += metadata_map(machine, i);
-  write_whole_file(folder + "/layout.txt", asked.layout_faults);
-  if (!asked.layout_faults.empty()) return asked;
+  if (!asked.layout_faults.empty()) {
+    write_whole_file(folder + "/faults/" + file_stem(i) + ".txt", asked.layout_faults);
+    return asked;
+  }
 
   RecordWriter writer(folder, options.unit, options.source);
   std::string records;

@@ -25,8 +25,8 @@ struct Asked {
 
 /// First the layout (check_layout), then the large run (hashes, and a sample as records), the
 /// probes and the step maps. Writes FOLDER/index.tsv, probes.tsv, records/, probes/, hashes.bin,
-/// hashes.tsv, steps.tsv, layout.txt. number: the place in instructions(). Throws what the machine
-/// throws, and where a file cannot be written.
+/// hashes.tsv, steps.tsv; of a wrong layout faults/ alone. number: the place in instructions().
+/// Throws what the machine throws, and where a file cannot be written.
 Asked ask(Machine&, int number, const AskOptions&, const std::string& folder);
 
 }  // namespace numemu::gpu

@@ -49,6 +49,10 @@ std::string do_task(const Task& task, const Respondent& who, Machine& machine,
          std::to_string(asked.probes) + " probes";
 }
 
+std::string layout_table(const Task& task, const std::string& said) {
+  return std::string(kLayoutColumns) + "\n" + table_line({task.name, said});
+}
+
 /// Lines of progress: what was asked, how much of it, how long it took and what is left.
 class Progress {
  public:
@@ -77,7 +81,8 @@ int ask_all(const Respondent& who, const AskAllOptions& options,
   const std::vector<Task> tasks = tasks_of(who, options.only);
   const int count = static_cast<int>(tasks.size());
   const Parts parts(options.out, who.source + ", seed " + std::to_string(options.seed) +
-                                     ", only '" + options.only + "'");
+                                     ", only '" + options.only + "', " + std::to_string(count) +
+                                     " tasks");
   Progress progress(tasks.size());
   int failed = 0;
   std::unique_ptr<Machine> machine;  // lives in the child
@@ -87,16 +92,18 @@ int ask_all(const Respondent& who, const AskAllOptions& options,
     if (!machine) machine = who.machine();
     const Task& asked = tasks[static_cast<std::size_t>(t)];
     const std::string said = do_task(asked, who, *machine, each, folder);
-    write_whole_file(folder + "/layout.tsv",
-                     std::string(kLayoutColumns) + "\n" + table_line({asked.name, said}));
+    write_whole_file(folder + "/layout.tsv", layout_table(asked, said));
     parts.mark_done(t);
   };
   const auto report = [&](const Outcome& outcome) {
+    const Task& asked = tasks[static_cast<std::size_t>(outcome.task)];
     std::string said = "FAILED: " + outcome.message;
     if (outcome.done)
       said = read_table(parts.open(outcome.task) + "/layout.tsv", kLayoutColumns).front()[1];
+    else
+      parts.mark_failed(outcome.task, layout_table(asked, said));
     if (!outcome.done || said.rfind(kWrongLayout, 0) == 0) ++failed;
-    say(progress.line(tasks[static_cast<std::size_t>(outcome.task)].name, said));
+    say(progress.line(asked.name, said));
   };
   supervise(count, options.patience_s, task, report);
   parts.gather(count);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -100,7 +101,29 @@ TEST_CASE("a machine that fails costs its answer and is told", "[fast]") {
                 [&](const std::string& line) { said.push_back(line); }) == 1);
   REQUIRE(said.size() == 3);
   CHECK(said[1].find("FAILED: no such thing") != std::string::npos);
-  CHECK(files_of(folder.path()).count("records/mma__m16n8k8_f32_tf32_tf32_f32.bin") == 1);
+  const Files files = files_of(folder.path());
+  CHECK(files.count("records/mma__m16n8k8_f32_tf32_tf32_f32.bin") == 1);
+  CHECK(files.at("layout.tsv").find("tf32.tf32.f32\tFAILED: no such thing\n") != std::string::npos);
+}
+
+TEST_CASE("of a wrong layout everything found is kept", "[fast]") {
+  class Turned : public PaperMachine {
+   public:
+    Turned() : PaperMachine("H100") {}
+
+   protected:
+    void disturb(const Instruction& i, TileRegisters& held) const override {
+      if (i.sparsity != Sparsity::dense) std::swap(held.metadata[0], held.metadata[4]);
+    }
+  };
+  const test::TemporaryFolder folder;
+  Respondent who = on_paper();
+  who.machine = [] { return std::make_unique<Turned>(); };
+  CHECK(ask_all(who, options_for(folder.path()), silent) == 1);
+  const Files files = files_of(folder.path());
+  const std::string faults = files.at("faults/mmasp__m16n8k8_f32_tf32_tf32_f32.txt");
+  CHECK(faults.find("chooses the place of") != std::string::npos);
+  CHECK(files.count("records/mmasp__m16n8k8_f32_tf32_tf32_f32.bin") == 0);
 }
 
 }  // namespace numemu::gpu

@@ -53,6 +53,7 @@ AskAllOptions parse(int count, char** words) {
 /// must not fork.
 GpuIdentity identify(const AskAllOptions& options) {
   const std::string file = options.out + "/gpu.tsv";
+  write_whole_file(file, "");  // a folder that cannot be written is no missing GPU
   std::string fault;
   const auto ask_it = [&file](int) {
     const GpuIdentity gpu = gpu_identity();
@@ -64,6 +65,7 @@ GpuIdentity identify(const AskAllOptions& options) {
   supervise(1, options.patience_s, ask_it,
             [&fault](const Outcome& outcome) { fault = outcome.message; });
   if (!fault.empty()) {
+    std::remove(file.c_str());
     std::fprintf(stderr, "%s\n", fault.c_str());
     std::exit(kNoGpu);
   }

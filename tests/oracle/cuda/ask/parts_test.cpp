@@ -19,12 +19,23 @@ TEST_CASE("parts that are done are put together in the order of tasks", "[fast]"
     write_whole_file(part + "/records/" + digit + ".bin", digit);
     if (task != 1) parts.mark_done(task);
   }
+  parts.mark_failed(1, "instruction\tanswer\nb\tFAILED\n");
+  write_whole_file(parts.open(2) + "/layout.tsv", "instruction\tanswer\nc\tdone\n");
+  write_whole_file(parts.open(2) + "/faults/c.txt", "all");
   parts.gather(3);
   CHECK(read_whole_file(folder / "index.tsv") == "file\tcount\n0\t7\n2\t7\n");
   CHECK(read_whole_file(folder / "records/2.bin") == "2");
   CHECK_FALSE(std::filesystem::exists(folder / "records/1.bin"));
+  CHECK(read_whole_file(folder / "layout.tsv") == "instruction\tanswer\nb\tFAILED\nc\tdone\n");
+  CHECK(read_whole_file(folder / "faults/c.txt") == "all");
   CHECK_FALSE(std::filesystem::exists(folder / "parts"));
   CHECK_THROWS_AS(Parts(folder.path(), "a GPU, seed 1"), std::runtime_error);
+}
+
+TEST_CASE("two runs do not work in one folder at a time", "[fast]") {
+  const test::TemporaryFolder folder;
+  const Parts parts(folder.path(), "a GPU, seed 1");
+  CHECK_THROWS_WITH(Parts(folder.path(), "a GPU, seed 1"), Catch::Contains("another run"));
 }
 
 TEST_CASE("a run that was killed goes on, another run does not", "[fast]") {

@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
+#include <thread>
 
 namespace numemu::gpu {
 namespace {
@@ -21,7 +23,8 @@ namespace {
 /// One line per task from the child: "" when it is done, else what went wrong.
 void tell(int pipe, const std::string& words) {
   std::string line = words;
-  std::replace(line.begin(), line.end(), '\n', ' ');
+  for (const char control : {'\n', '\r', '\t'})  // lines of the pipe, cells of tables
+    std::replace(line.begin(), line.end(), control, ' ');
   line += '\n';
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t n = write(pipe, line.data() + sent, line.size() - sent);
@@ -84,23 +87,58 @@ std::string last_words(int status) {
   return "ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
+/// A child process and the pipe from it: nothing of them outlives this, whatever is thrown.
+class Child {
+ public:
+  Child(pid_t id, int pipe) : id_(id), pipe_(pipe) {}
+  ~Child() {
+    close(pipe_);
+    if (waited_) return;
+    kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill_it() const { kill(id_, SIGKILL); }
+  /// The status of one that ends or was killed; throws where a driver that hangs holds even that.
+  int status(int patience_s) {
+    waited_ = true;
+    const auto step = std::chrono::milliseconds(10);
+    for (std::chrono::milliseconds waited{0}; waited < std::chrono::seconds(patience_s);
+         waited += step) {
+      int status = 0;
+      if (waitpid(id_, &status, WNOHANG) == id_) return status;
+      std::this_thread::sleep_for(step);
+    }
+    throw std::runtime_error("process " + std::to_string(id_) + " does not end within " +
+                             std::to_string(patience_s) + " s: does the GPU still answer?");
+  }
+
+ private:
+  pid_t id_;
+  int pipe_;
+  bool waited_ = false;
+};
+
 /// One child from task `first`; returns the next task to begin with.
 int run_child(int first, int tasks, int patience_s, const std::function<void(int)>& task,
               const std::function<void(const Outcome&)>& report) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(std::string("making a pipe: ") + std::strerror(errno));
-  const pid_t child = fork();
-  if (child < 0) {
+  const pid_t id = fork();
+  if (id < 0) {
     close(ends[0]);
     close(ends[1]);
     throw std::runtime_error(std::string("making a process: ") + std::strerror(errno));
   }
-  if (child == 0) {
+  if (id == 0) {
     close(ends[0]);
     work(ends[1], first, tasks, task);
   }
   close(ends[1]);
+  Child child(id, ends[0]);
   Lines lines(ends[0]);
   int at = first;
   std::string failure;
@@ -114,7 +152,7 @@ int run_child(int first, int tasks, int patience_s, const std::function<void(int
           failure = line, running = false;
         break;
       case Lines::Got::nothing:
-        kill(child, SIGKILL);
+        child.kill_it();
         failure = "no answer within " + std::to_string(patience_s) + " s";
         running = false;
         break;
@@ -123,10 +161,7 @@ int run_child(int first, int tasks, int patience_s, const std::function<void(int
         break;
     }
   }
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = child.status(patience_s);
   if (at < tasks) report({at++, false, failure.empty() ? last_words(status) : failure});
   return at;
 }

@@ -38,4 +38,20 @@ TEST_CASE("a task that throws, dies or hangs fails alone", "[fast]") {
                                          "ended with status 7", "no answer within 1 s", "done"});
 }
 
+TEST_CASE("no child outlives a report that throws", "[fast]") {
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  const auto write_after_a_while = [&](int i) {
+    if (i == 0) return;
+    usleep(50000);
+    CHECK(write(pipe_ends[1], "x", 1) == 1);
+  };
+  const auto stop = [](const Outcome&) { throw std::runtime_error("stop"); };
+  CHECK_THROWS_WITH(supervise(2, 10, write_after_a_while, stop), "stop");
+  close(pipe_ends[1]);
+  char byte = 0;
+  CHECK(read(pipe_ends[0], &byte, 1) == 0);
+  close(pipe_ends[0]);
+}
+
 }  // namespace numemu::gpu

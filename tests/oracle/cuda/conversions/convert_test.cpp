@@ -8,6 +8,7 @@
 #include "tests/oracle/cuda/ask/ask_conversion.hpp"
 #include "tests/oracle/cuda/conversions/replay.hpp"
 #include "tests/oracle/cuda/inputs/philox.hpp"
+#include "tests/oracle/cuda/records/whole_file.hpp"
 
 namespace numemu::gpu {
 namespace {
@@ -220,6 +221,28 @@ TEST_CASE("replay of conversions: no table, no tallies; a short file is refused"
   const Conversion& c = named("rn.f16x2.e4m3x2");
   AskOptions options;
   ask_conversion(chip_of_rule(0), c, options, folder.string());
+  const std::string table = read_whole_file((folder / "conversions.tsv").string());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = table;
+    changed.replace(changed.find(from), from.size(), to);
+    write_whole_file((folder / "conversions.tsv").string(), changed);
+  };
+  const auto refused = [&](const std::string& from, const std::string& to,
+                           const std::string& words) {
+    with(from, to);
+    CHECK_THROWS_WITH(replay_conversions(folder.string()), Catch::Contains(words));
+  };
+  refused("\te4m3\t", "\te5m2\t", "conversions.tsv:2: rn.f16x2.e4m3x2 has 'e4m3' in column 4");
+  refused("\t3\t256\t", "\t3\t-256\t", "tsv:2: expected a number, got '-256'");
+  refused("\t3\t256\t", "\t3\t1000000000000000000\t", "tsv:2: expected 1 to 12000 records");
+  refused("\t256\t256\t", "\t256\t255\t", "tsv:2: expected 256 inputs of that seed, got '255'");
+  // No record differs: the whole run does.
+  const std::size_t hash = table.rfind("\t0\t") - 1;
+  with(table.substr(hash), (table[hash] == '0' ? "1" : "0") + table.substr(hash + 1));
+  std::FILE* nowhere = std::tmpfile();
+  CHECK(print_tallies(replay_conversions(folder.string()), nowhere) == 1);
+  std::fclose(nowhere);
+  with("", "");
   std::filesystem::resize_file(folder / "conversions" / "cvt__rn_f16x2_e4m3x2.bin", 100);
   CHECK_THROWS_WITH(replay_conversions(folder.string()),
                     Catch::Contains("expected 256 records of 3 bytes, has 100 bytes"));

@@ -17,13 +17,15 @@ struct ConversionTally {
   /// No record contradicts the rule, and its answers to all inputs of the run hash to what the
   /// table says.
   bool whole_run = false;
+  std::uint64_t lanes = 0;  ///< inputs for which the lanes of the instruction disagree
 };
 
 /// Reads FOLDER/conversions.tsv and its files (ask_conversion.hpp). Empty where there is no such
 /// table. Throws std::runtime_error that says what is wrong with it.
 std::vector<ConversionTally> replay_conversions(const std::string& folder);
 
-/// A line per rule; returns how many of the first rules (the documents') have mismatches.
+/// A line per rule; returns how many of the first rules (the documents') do not give the whole run,
+/// or whose lanes disagree.
 int print_tallies(const std::vector<ConversionTally>&, std::FILE*);
 
 /// FNV-1a over the answers to all inputs, with every lane giving the same code.

@@ -71,8 +71,9 @@ constexpr Reason kReasons[] = {
      },
      "the steps start from +0, and C is added as by IEEE 754"},
     {"zero-sign",
-     [](const Instruction& i, const Rule& first, const Rule&) {
-       return sums_floats(i) && first.core == Core::four_groups;
+     [](const Instruction& i, const Rule& first, const Rule& rival) {
+       return first.core == Core::four_groups &&
+              (sums_floats(i) || rival.zero_sign == ZeroSign::of_zeros);
      },
      "the exact sum of a group of zeros is +0"},
     {"int-saturation",

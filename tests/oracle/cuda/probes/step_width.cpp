@@ -7,6 +7,24 @@ namespace {
 
 constexpr const char* kQuestion = "step-width";
 
+/// FP4 with several scales: two halves of the last kept bit, at 0 and at k, are one bit where both
+/// are in a group whose sum is exact, and lost where each is cut alone.
+void ask_groups(Sheet& sheet) {
+  const Instruction& i = sheet.instruction();
+  const int top = top_exponent(i);
+  for (const int width : {34, 35, 36}) {
+    const Exact half = power(top - width - 1);
+    for (const int k : {1, 2, 4, 8, 15, 16})
+      sheet.add(sheet
+                    .draft("step-width.group." + std::to_string(width) + "." + std::to_string(k),
+                           kQuestion)
+                    .product(i.kept() - 1, power(top))
+                    .product(0, half)
+                    .product(k, half)
+                    .c(-power(top)));
+  }
+}
+
 }  // namespace
 
 void ask_step_width(Sheet& sheet) {
@@ -47,6 +65,7 @@ void ask_step_width(Sheet& sheet) {
                     .product(k, scaled(3, -1))
                     .c(scaled(3, 11)));
   }
+  if (i.scales() > 1) ask_groups(sheet);
 }
 
 }  // namespace numemu::gpu::probing

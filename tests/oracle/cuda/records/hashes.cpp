@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kHeader = "kind\tinstr\tseed\ttiles\tdots\tdots_per_hash\toffset\tcount";
 constexpr std::int64_t kLeastDots = 2500000;
+constexpr std::uint64_t kMostTiles = 1000000000;  // that a table may claim
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
 
@@ -129,20 +130,27 @@ std::vector<HashedRun> read_hashes(const std::string& folder) {
     const std::string where = path + ":" + std::to_string(runs.size() + 2);
     const int found = find_instruction(cell[0], cell[1]);
     if (found < 0) throw std::runtime_error(where + ": no instruction " + cell[0] + " " + cell[1]);
+    const std::uint64_t tiles = number(where, cell[3]), count = number(where, cell[7]);
+    if (tiles > kMostTiles)
+      throw std::runtime_error(where + ": expected at most " + text(kMostTiles) + " tiles, got " +
+                               cell[3]);
     HashedRun run{&instructions()[static_cast<std::size_t>(found)],
                   number(where, cell[2]),
-                  static_cast<int>(number(where, cell[3])),
+                  static_cast<int>(tiles),
                   {}};
-    const std::uint64_t count = number(where, cell[7]);
     if (count > bytes.size() / 8 - offset)
       throw std::runtime_error(data + ": expected " + text(count) + " hashes at " + text(offset) +
                                ", has " + text(bytes.size() / 8) + " in all");
     for (std::uint64_t h = 0; h < count; ++h)
       run.hashes.push_back(
           load_code(reinterpret_cast<const std::uint8_t*>(bytes.data()) + 8 * (offset + h), 8));
-    if (cells(run, offset) != cell)
-      throw std::runtime_error(where + ": expected '" + table_line(cells(run, offset)) +
-                               "', got '" + table_line(cell) + "'");
+    const std::vector<std::string> expected = cells(run, offset);
+    for (std::size_t column = 0; column < cell.size(); ++column)
+      if (cell[column] != expected[column])
+        throw std::runtime_error(where + ": expected '" + expected[column] + "' in column " +
+                                 std::to_string(column + 1) + ", got '" + cell[column] + "'");
+    if (find(runs, run) != nullptr)
+      throw std::runtime_error(where + ": " + full_name(*run.instruction) + " stands twice");
     offset += count;
     runs.push_back(run);
   }

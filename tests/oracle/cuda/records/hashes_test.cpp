@@ -156,8 +156,9 @@ TEST_CASE("what is wrong in a folder of hashes is said with its place", "[fast]"
   CHECK(holds(error_with("tiles", "tile"), "hashes.tsv:1: expected the columns 'kind"));
   CHECK(holds(error_with("wgmma\tm64", "wgmma\tm65"), "hashes.tsv:3: no instruction wgmma m65n8"));
   CHECK(holds(error_with("20480", "20481"),
-              "hashes.tsv:2: expected 'mma\tm16n8k16.f32.f16.f16.f32"
-              "\t7\t160\t20480"));
+              "hashes.tsv:2: expected '20480' in column 5, got '20481'"));
+  CHECK(holds(error_with("\t160\t20480", "\t18446744073709551615\t18446744073709551488"),
+              "hashes.tsv:2: expected at most 1000000000 tiles, got 18446744073709551615"));
   CHECK(holds(error_with("\t0\t5", "\t0\t"), "hashes.tsv:2: expected a number, got ''"));
   CHECK(holds(error_with("\t7\t", "\t77777777777777777777\t"),
               "hashes.tsv:2: expected a number, got '77777777777777777777'"));

@@ -2,6 +2,7 @@
 #include "tests/oracle/cuda/records/records.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -164,6 +165,7 @@ void RecordWriter::finish() const {
 std::vector<IndexRow> read_index(const std::string& folder) {
   const std::string path = folder + "/index.tsv";
   std::vector<IndexRow> rows;
+  std::set<std::string> files;
   for (const std::vector<std::string>& cell : read_table(path, kIndexHeader)) {
     const std::string where = line_of(path, rows.size());
     const int found = find_instruction(cell[2], cell[3]);
@@ -176,6 +178,8 @@ std::vector<IndexRow> read_index(const std::string& folder) {
         throw std::runtime_error(where + ": " + name(i) + " has '" + expected[column] +
                                  "' in column " + std::to_string(column + 1) + ", got '" +
                                  cell[column] + "'");
+    if (!files.insert(row.file).second)
+      throw std::runtime_error(where + ": file '" + row.file + "' stands twice");
     rows.push_back(row);
   }
   return rows;

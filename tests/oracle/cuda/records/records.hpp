@@ -20,7 +20,7 @@ void append_record(std::string&, const Batch&, int tile, int row, int column);
 
 /// Which dots of the large run become records: one of each of its first tiles, so that every kind
 /// of data has as many; rows and columns take turns.
-constexpr std::size_t kRecordBytes = 24000;  ///< of an instruction, at most
+constexpr std::size_t kRecordBytes = 21000;  ///< of an instruction, at most
 struct DotPlace {
   int row, column;
 };

@@ -1,6 +1,7 @@
 // Files by the C++ library alone.
 #include "tests/oracle/cuda/records/whole_file.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,6 +10,8 @@
 
 namespace numemu::gpu {
 namespace {
+
+constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 28;  // no file of a run is near it
 
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells(1);
@@ -41,9 +44,14 @@ void write_whole_file(const std::string& path, const std::string& bytes) {
 }
 
 std::string read_whole_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path))
-    throw std::runtime_error(path + ": cannot read");
+  std::error_code error;
+  const bool finite = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
+  std::ifstream file(finite ? path : "", std::ios::binary);
+  if (!file) throw std::runtime_error(path + ": cannot read");
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && size > kMostBytes)
+    throw std::runtime_error(path + ": expected at most " + std::to_string(kMostBytes) +
+                             " bytes, has " + std::to_string(size));
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 

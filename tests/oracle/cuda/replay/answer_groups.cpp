@@ -1,20 +1,18 @@
-// FP4 with block scales: the exact sum of each 16 products times its scales, then one fused step
-// over the groups and C (specification of matrix units, 1.2).
+// FP4 with block scales: the exact sum of each group of products times its scales, then one fused
+// step over the groups and C (specification of matrix units, 1.2: groups of 16).
 #include "tests/oracle/cuda/replay/cores.hpp"
 
 namespace numemu::gpu::replay {
 namespace {
 
-constexpr int kGroup = 16;
-
 /// Fraction bits of the exact sums: those of two FP4.
 constexpr int kFraction = 2;
 
 /// The exact sum of one group in units of 2^-kFraction.
-std::int64_t group_sum(const Dot& dot, int from) {
+std::int64_t group_sum(const Dot& dot, int from, int count) {
   const Instruction& i = *dot.instruction;
   std::int64_t sum = 0;
-  for (int k = from; k < from + kGroup; ++k) {
+  for (int k = from; k < from + count; ++k) {
     const Number a = decode(info(i.a), code_at(dot.a, i.a, k));
     const Number b = decode(info(i.b), code_at(dot.b, i.b, k));
     if (a.significand == 0 || b.significand == 0) continue;
@@ -42,14 +40,14 @@ Number scale_number(const Rule& rule, const ElementInfo& e, std::uint8_t code) {
 std::uint64_t groups_answer(const Rule& rule, const Dot& dot) {
   const Instruction& i = *dot.instruction;
   const ElementInfo scale = info(i.scale);
-  Product groups[kMostProducts / kGroup];
-  const int count = i.k / kGroup;
+  Product groups[kMostProducts];
+  const int count = i.k / rule.step;
   const int fraction = kFraction + 2 * scale.mantissa_bits;
   for (int g = 0; g < count; ++g) {
-    const int block = g * kGroup / i.block;
+    const int block = g * rule.step / i.block;
     const Number a = scale_number(rule, scale, dot.scale_a[block]);
     const Number b = scale_number(rule, scale, dot.scale_b[block]);
-    const std::int64_t sum = group_sum(dot, g * kGroup);
+    const std::int64_t sum = group_sum(dot, g * rule.step, rule.step);
     const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
     const bool nan =
         (a.kind == Class::nan || b.kind == Class::nan) && (sum != 0 || !rule.nan_needs_nonzero);

@@ -1,7 +1,7 @@
 // The command `replay`: its options, what it reads, what it prints.
 #include "tests/oracle/cuda/replay/command.hpp"
 
-#include <fstream>
+#include <filesystem>
 
 #include "tests/oracle/cuda/conversions/replay.hpp"
 #include "tests/oracle/cuda/replay/chips.hpp"
@@ -10,6 +10,8 @@
 
 namespace numemu::gpu::replay {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "replay FOLDER [--golden] [--chip C] [--rule TEXT] [--first N]\n"
@@ -64,11 +66,18 @@ Options options_of(const std::vector<std::string>& words) {
   return o;
 }
 
+/// A run on conversions alone has neither an index nor records.
+bool holds_conversions_alone(const std::string& folder) {
+  return !fs::exists(folder + "/index.tsv") && !fs::exists(folder + "/records") &&
+         fs::exists(folder + "/conversions.tsv");
+}
+
 Records read(const Options& o) {
+  if (!o.golden && holds_conversions_alone(o.folder)) return {};
   if (!o.golden) {
     Records records = read_records(o.folder, o.folder + "/index.tsv");
     const std::string probes = o.folder + "/probes.tsv";
-    if (std::ifstream(probes)) name_probes(probes, records);
+    if (fs::exists(probes)) name_probes(probes, records);
     return records;
   }
   Records records = read_records(o.folder, o.folder + "/index_mmasim.tsv");
@@ -79,7 +88,8 @@ Records read(const Options& o) {
 
 int replay(const Options& o, std::FILE* out) {
   const Records records = read(o);
-  if (records.files.empty()) throw BadInput(o.folder + ": the index names no records to replay");
+  if (records.files.empty() && (o.golden || !holds_conversions_alone(o.folder)))
+    throw BadInput(o.folder + ": the index names no records to replay");
   for (const Skipped& s : records.skipped)
     std::fprintf(out, "%s: not replayed, %s\n", s.file.c_str(), s.reason.c_str());
   std::vector<Judgement> judgements;
@@ -97,6 +107,7 @@ int replay(const Options& o, std::FILE* out) {
     }
   }
   print_questions(out, standings(judgements));
+  print_refuted(out, judgements);
   int conversions = 0;
   if (!o.golden) conversions = print_tallies(replay_conversions(o.folder), out);
   if (conversions != 0)
@@ -106,6 +117,8 @@ int replay(const Options& o, std::FILE* out) {
       "\n%zu files, %zu records: %zu mismatches with the specification's rules; %zu records "
       "without a rule\n",
       records.files.size(), total, mismatches, unknown);
+  if (total != 0 && unknown == total)
+    throw BadInput("no rule is known for any record: --chip names a chip whose rules to take");
   return mismatches == 0 && conversions == 0 ? 0 : 1;
 }
 

@@ -2,8 +2,10 @@
 #include "tests/oracle/cuda/replay/record_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "tests/oracle/cuda/replay/index.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
@@ -87,6 +89,14 @@ void check_row(const IndexRow& row, const Instruction& i) {
     throw BadInput(row.where + ": " + row.text("instr") + " is sparse: no columns kept and nmeta");
 }
 
+void check_size(const RecordFile& r, std::uintmax_t bytes) {
+  const std::size_t expected = r.count * r.record_bytes();
+  if (bytes != expected)
+    throw BadInput(r.file + ": expected " + std::to_string(r.count) + " records of " +
+                   std::to_string(r.record_bytes()) + " bytes, that is " +
+                   std::to_string(expected) + " bytes, got " + std::to_string(bytes));
+}
+
 }  // namespace
 
 std::size_t RecordFile::record_bytes() const { return layout_of(*instruction).end; }
@@ -103,7 +113,9 @@ std::uint64_t RecordFile::d(std::size_t record) const {
 }
 
 std::vector<std::uint8_t> read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  const bool finite = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
+  std::ifstream file(finite ? path : "", std::ios::binary);
   if (!file) throw BadInput(path + ": cannot read");
   std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file),
                                   std::istreambuf_iterator<char>()};
@@ -112,11 +124,7 @@ std::vector<std::uint8_t> read_bytes(const std::string& path) {
 }
 
 void check(const RecordFile& r) {
-  const std::size_t expected = r.count * r.record_bytes();
-  if (r.bytes.size() != expected)
-    throw BadInput(r.file + ": expected " + std::to_string(r.count) + " records of " +
-                   std::to_string(r.record_bytes()) + " bytes, that is " +
-                   std::to_string(expected) + " bytes, got " + std::to_string(r.bytes.size()));
+  check_size(r, r.bytes.size());
   for (std::size_t n = 0; n < r.count; ++n) {
     const Dot dot = r.dot(n);
     const std::string where = r.file + " record " + std::to_string(n);
@@ -128,6 +136,7 @@ void check(const RecordFile& r) {
 
 Records read_records(const std::string& folder, const std::string& index) {
   Records records;
+  std::set<std::string> files;
   for (const IndexRow& row : read_index(index)) {
     const std::string& kind = row.text("kind");
     if (kind == "mfma" || kind == "cvt") {
@@ -144,7 +153,14 @@ Records read_records(const std::string& folder, const std::string& index) {
     file.instruction = &instructions()[static_cast<std::size_t>(found)];
     check_row(row, *file.instruction);
     file.count = row.number("count");
-    file.bytes = read_bytes(path_below(folder, row, file.file));
+    if (file.count == 0) throw BadInput(row.where + ": count: expected records, got none");
+    if (!files.insert(file.file).second)
+      throw BadInput(row.where + ": file \"" + file.file + "\" stands twice");
+    const std::string path = path_below(folder, row, file.file);
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+    if (!error) check_size(file, bytes);  // before a wrong file fills the memory
+    file.bytes = read_bytes(path);
     check(file);
     records.files.push_back(std::move(file));
   }

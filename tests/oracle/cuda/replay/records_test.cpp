@@ -201,6 +201,9 @@ TEST_CASE("where several answers are otherwise, the closest rule names them", "[
   const Outcome outcome = replayed({folder.path()});
   CHECK(outcome.status == 1);
   CHECK(contains(outcome.out, "closest: " + closest[0].rule.name + ": 0 mismatches"));
+  CHECK(
+      contains(outcome.out, "\nrefuted\n  H100 mma m16n8k16.f32.bf16.bf16.f32: \"G=16 F=25\" by "));
+  CHECK(contains(outcome.out, " of 400 records; stands: no rule, see \"closest\" above\n"));
 }
 
 TEST_CASE("options", "[fast]") {
@@ -224,6 +227,7 @@ TEST_CASE("options", "[fast]") {
                  "mma m16n8k16.f32.f16.f16.f32"));
   CHECK(contains(all.out,
                  "F=23                                                3            0  none"));
+  CHECK_FALSE(contains(all.out, "refuted\n"));
   CHECK(replayed({folder.path(), "--chip", "MI300"}).status == 2);
   CHECK(replayed({folder.path(), "--first", "0"}).status == 2);
   CHECK(replayed({folder.path(), "--first"}).status == 2);
@@ -276,6 +280,8 @@ TEST_CASE("bad indexes are refused with file and line", "[fast]") {
   refused(folder, "is not a path below");
   with("r.bin", "/r.bin");
   refused(folder, "is not a path below");
+  folder.write("index.tsv", kHeader + std::string(kHalf) + kHalf);
+  refused(folder, "line 3: file \"r.bin\" stands twice");
   with("r.bin", "other.bin");
   refused(folder, "other.bin: cannot read");
   folder.write("index.tsv", "file\tfile\n1\t2\n");

@@ -2,6 +2,7 @@
 #include "tests/oracle/cuda/replay/report.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "tests/oracle/cuda/replay/number.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
@@ -64,6 +65,39 @@ void print_closest(std::FILE* out, const Judgement& j) {
   for (const Verdict& v : closest_rule(j)) {
     std::fprintf(out, "  closest: %s: %zu mismatches\n", v.rule.name.c_str(), v.mismatches);
     if (v.mismatches != 0) print_record(out, *j.file, v);
+  }
+}
+
+void print_refuted(std::FILE* out, const std::vector<Judgement>& judgements) {
+  struct Sum {
+    std::size_t records = 0;
+    std::vector<Verdict> verdicts;  ///< mismatches over all files
+  };
+  std::map<std::string, Sum> sums;
+  for (const Judgement& j : judgements) {
+    if (j.verdicts.empty()) continue;
+    const Instruction& i = *j.file->instruction;
+    Sum& sum = sums[j.chip + " " + name(i.kind) + " " + name(i)];
+    sum.records += j.records;
+    if (sum.verdicts.empty()) {
+      sum.verdicts = j.verdicts;
+      continue;
+    }
+    for (std::size_t v = 0; v < j.verdicts.size(); ++v)
+      sum.verdicts[v].mismatches += j.verdicts[v].mismatches;
+  }
+  bool titled = false;
+  for (const auto& [instruction, sum] : sums) {
+    const Verdict& specified = sum.verdicts.front();
+    if (specified.mismatches == 0) continue;
+    if (!titled) std::fprintf(out, "\nrefuted\n");
+    titled = true;
+    std::string standing;
+    for (const Verdict& v : sum.verdicts)
+      if (v.mismatches == 0) standing += (standing.empty() ? "" : "; ") + v.rule.name;
+    std::fprintf(out, "  %s: \"%s\" by %zu of %zu records; stands: %s\n", instruction.c_str(),
+                 specified.rule.name.c_str(), specified.mismatches, sum.records,
+                 standing.empty() ? "no rule, see \"closest\" above" : standing.c_str());
   }
 }
 

@@ -14,6 +14,10 @@ void print_file(std::FILE*, const Judgement&, bool records_of_rivals);
 /// Where no rule answers as recorded: the closest that several changes together give.
 void print_closest(std::FILE*, const Judgement&);
 
+/// The instructions whose rule of the specification is refuted, each with the rules that no record
+/// of any of its files contradicts.
+void print_refuted(std::FILE*, const std::vector<Judgement>&);
+
 /// One rival of one chip over all files.
 struct Standing {
   std::string chip, question, rival;

@@ -26,7 +26,7 @@ enum class Core : std::uint8_t {
   fma_chain,    ///< fused multiply-adds, k ascending from C, nearest even
   lowered_fp8,  ///< two half-precision steps over k mod 4, then an addition of C (Hopper, B200
                 ///< mma.sync FP8)
-  four_groups,  ///< FP4 with block scales: exact sums of 16, then one fused step
+  four_groups,  ///< FP4 with block scales: exact sums of G, then one fused step
   integer,      ///< exact, then wrapped or clamped
 };
 enum class ZeroProduct : std::uint8_t {
@@ -64,7 +64,7 @@ struct Rule {
   std::string question;  ///< the open question it answers otherwise than the first rule; "": the
                          ///< specification's
   Core core = Core::fused;
-  int step = 0;       ///< G: kept products in one fused step; 0: all
+  int step = 0;       ///< G: kept products in one fused step (four_groups: in a group); 0: all
   int fraction = 25;  ///< F: bits below the largest unnormalised exponent
   int kept = 23;      ///< fraction bits of the float32 result that are written (13: FP22)
   int exponent_floor = INT_MIN;  ///< lower clamp of the largest exponent; INT_MIN: none

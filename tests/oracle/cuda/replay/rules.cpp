@@ -84,6 +84,7 @@ Rule groups_rule(const std::string& chip) {
   Rule rule;
   if (chip != "B200" && chip != "RTXBlackwell") return rule;
   rule.core = Core::four_groups;
+  rule.step = 16;
   rule.fraction = 35;
   rule.name = "groups of 16, F=35";
   return rule;

@@ -40,6 +40,12 @@ void add_widths(const Instruction& i, const Rule& first, std::vector<Rule>& all)
       all.push_back(rival(first, "step-width", g == 0 ? "G=all" : "G=" + std::to_string(g)));
       all.back().step = g;
     }
+  } else {
+    for (const int g : {1, 8, 32}) {
+      if (g > i.block) continue;
+      all.push_back(rival(first, "step-width", "groups of " + std::to_string(g)));
+      all.back().step = g;
+    }
   }
   if (first.core == Core::fused && first.step < products) {
     for (const int together : {1, 2}) {
