@@ -48,7 +48,9 @@ constexpr FastPath kPaths[] = {
 
 bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
   if (!unit.sparsity.dense()) return multiply_sparse(unit, gemm);
-  if (unit.input.format != nullptr) return false;
+  const bool reads_rounded =  // which paths of fused steps without groups of scales do
+      unit.core == CoreKind::fused && unit.scaling.point != Scaling::Point::groups;
+  if (unit.input.format != nullptr && !reads_rounded) return false;
   for (const FastPath path : kPaths) {
     if (path(unit, gemm)) return true;
   }

@@ -44,6 +44,7 @@ UnitDescription lowered_fp8() {
   UnitDescription u = nvidia(32, 16, 25);
   u.order = StepOrder::pairs_mod4;
   u.c_entry = CEntry::after_rounding;
+  u.input.format = &find_format("float16");  // exact; subnormal e4m3 are normal there
   return u;
 }
 

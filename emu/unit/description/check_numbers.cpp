@@ -102,9 +102,6 @@ void DescriptionCheck::input() const {
   for (const Format* operand : {u_.a, u_.b}) {
     if (operand == nullptr) continue;
     require(operand->kind == Kind::floating, "input.format", "floating operands beside it");
-    // Alignment reads a subnormal's exponent off the operand's format.
-    require(u_.core != CoreKind::fused || operand->bias == format->bias, "input.format",
-            fmt::format("the exponents of {} with core fused", operand->name));
   }
 }
 

@@ -15,10 +15,17 @@ namespace {
 
 constexpr std::uint32_t kInfinity = 0x7f800000;
 
+/// Whether every finite number of `operand` is one of `wide`, which then rounds nothing.
+bool holds(const Format& wide, const Format& operand) {
+  const Exponents outer = exponents_of(wide), inner = exponents_of(operand);
+  return operand.mantissa_bits <= wide.mantissa_bits && inner.low >= outer.low &&
+         inner.top <= outer.top;
+}
+
 /// Masks the container bits that the unit does not read; nothing where it rounds in another way.
 std::optional<std::uint32_t> input_mask(const UnitDescription& unit, const Format& operand) {
   int dropped = operand.container_shift;
-  if (unit.input.format != nullptr) {
+  if (unit.input.format != nullptr && !holds(*unit.input.format, operand)) {
     if (unit.input.rounding.mode != RoundingMode::rtz ||
         container_of(*unit.input.format) != Container::floats ||
         container_of(operand) != Container::floats)
@@ -104,7 +111,8 @@ FusedSide prepare_side(const UnitDescription& unit, const Operand& operand, std:
   std::int64_t size = 0;
   const std::uint32_t mask = *input_mask(unit, *operand.format);
   side.values = read_values(operand, rows, depth, mask, size);
-  side.emin = smallest_normal_exponent(*operand.format);
+  side.emin =
+      smallest_normal_exponent(unit.input.format != nullptr ? *unit.input.format : *operand.format);
   // Of what is left of it: an input rounding shortens float32.
   side.mantissa_bits = std::min(operand.format->mantissa_bits, 23 - std::countr_zero(mask));
   Survey found = survey(side.values.values, size);

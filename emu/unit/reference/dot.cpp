@@ -125,8 +125,15 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
   Kulisch sum(p.range, p.products + 2);
   const Register& r = unit.accumulator;
   const std::int64_t element = i * g.n + j;
-  const Machine machine{unit, g.a.format, g.b.format, r.format, g.k, {g.seed, g.tensor, element},
-                        sum,  trace};
+  const Format* const input = unit.input.format;
+  const Machine machine{unit,
+                        input != nullptr ? input : g.a.format,
+                        input != nullptr ? input : g.b.format,
+                        r.format,
+                        g.k,
+                        {g.seed, g.tensor, element},
+                        sum,
+                        trace};
   Value c;
   if (g.c != nullptr) {
     c = read_element(p.c_format, r, g.c, element);

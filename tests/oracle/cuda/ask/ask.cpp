@@ -21,16 +21,17 @@ namespace {
 constexpr int kBatchTiles = 2000;
 
 /// Threads fill neighbouring tiles of one batch through batches of their own.
-void fill_by_threads(Batch& batch, int number, const AskOptions& options, std::int64_t first) {
+void fill_by_threads(Batch& batch, const AskOptions& options, std::int64_t first) {
+  const std::uint32_t tensor = tensor_of(*batch.instruction);
   const int threads = std::clamp(options.threads, 1, batch.count);
   std::vector<std::thread> workers;
   const TileBytes bytes = tile_bytes(*batch.instruction);
   for (int t = 0; t < threads; ++t) {
     const int from = static_cast<int>(std::int64_t{batch.count} * t / threads);
     const int to = static_cast<int>(std::int64_t{batch.count} * (t + 1) / threads);
-    workers.emplace_back([&batch, &bytes, &options, number, first, from, to] {
+    workers.emplace_back([&batch, &bytes, &options, tensor, first, from, to] {
       Batch part(*batch.instruction, to - from);
-      fill(part, number, options.seed, first + from);
+      fill(part, tensor, options.seed, first + from);
       const auto put = [from](const std::vector<std::uint8_t>& source, std::size_t tile,
                               std::vector<std::uint8_t>& all) {
         std::copy(source.begin(), source.end(),
@@ -47,13 +48,13 @@ void fill_by_threads(Batch& batch, int number, const AskOptions& options, std::i
   for (std::thread& worker : workers) worker.join();
 }
 
-HashedRun large_run(Machine& machine, int number, const AskOptions& options, std::string& records) {
-  const Instruction& i = instructions()[static_cast<std::size_t>(number)];
+HashedRun large_run(Machine& machine, const Instruction& i, const AskOptions& options,
+                    std::string& records) {
   const int tiles = options.tiles == 0 ? large_run_tiles(i) : options.tiles;
   DotHasher hasher;
   for (int first = 0; first < tiles; first += kBatchTiles) {
     Batch batch(i, std::min(kBatchTiles, tiles - first));
-    fill_by_threads(batch, number, options, first);
+    fill_by_threads(batch, options, first);
     machine.run(batch);
     hasher.add(batch);
     append_records(records, batch, first);
@@ -81,7 +82,7 @@ Asked ask(Machine& machine, int number, const AskOptions& options, const std::st
 
   RecordWriter writer(folder, options.unit, options.source);
   std::string records;
-  const HashedRun run = large_run(machine, number, options, records);
+  const HashedRun run = large_run(machine, i, options, records);
   writer.add_records(i, records);
   write_hashes(folder, {run});
   asked.dots = std::int64_t{run.tiles} * i.m * i.n;

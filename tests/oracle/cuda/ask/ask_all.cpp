@@ -81,8 +81,9 @@ int ask_all(const Respondent& who, const AskAllOptions& options,
   const std::vector<Task> tasks = tasks_of(who, options.only);
   const int count = static_cast<int>(tasks.size());
   const Parts parts(options.out, who.source + ", seed " + std::to_string(options.seed) +
-                                     ", only '" + options.only + "', " + std::to_string(count) +
-                                     " tasks");
+                                     ", program " + options.program + ", only '" + options.only +
+                                     "', " + std::to_string(count) + " tasks");
+  if (!who.table.empty()) write_whole_file(options.out + "/gpu.tsv", who.table);
   Progress progress(tasks.size());
   int failed = 0;
   std::unique_ptr<Machine> machine;  // lives in the child

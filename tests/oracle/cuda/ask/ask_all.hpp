@@ -16,6 +16,7 @@ namespace numemu::gpu {
 struct Respondent {
   std::string unit;               ///< chip_of() it
   std::string source;             ///< GPU, driver and toolkit in words
+  std::string table;              ///< the same as a table, kept as OUT/gpu.tsv
   std::vector<int> instructions;  ///< numbers in instructions()
   std::vector<int> conversions;   ///< numbers in conversions()
   std::function<std::unique_ptr<Machine>()> machine;
@@ -24,7 +25,8 @@ struct Respondent {
 
 struct AskAllOptions {
   std::string out;
-  std::string only;  ///< part of "kind name"; empty: everything
+  std::string program;  ///< what tells one build from another; a run does not go on with another
+  std::string only;     ///< part of "kind name"; empty: everything
   std::uint64_t seed = 1;
   int threads = 1;
   int patience_s = 120;  ///< an instruction takes seconds

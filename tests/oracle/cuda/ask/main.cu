@@ -1,8 +1,11 @@
 // The program: asks the GPU in hand every instruction and conversion it has, and writes the answers
 // to a folder.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -10,6 +13,7 @@
 #include "tests/oracle/cuda/ask/supervise.hpp"
 #include "tests/oracle/cuda/device/gpu_machine.cuh"
 #include "tests/oracle/cuda/instructions/chip.hpp"
+#include "tests/oracle/cuda/records/hashes.hpp"
 #include "tests/oracle/cuda/records/whole_file.hpp"
 
 namespace numemu::gpu {
@@ -17,6 +21,12 @@ namespace {
 
 constexpr int kNoGpu = 77;  // what test harnesses read as skipped
 constexpr const char* kGpuColumns = "name\tcapability\tdriver\truntime";
+
+std::string table_of(const GpuIdentity& gpu) {
+  return std::string(kGpuColumns) + "\n" +
+         table_line({gpu.name, std::to_string(gpu.capability), std::to_string(gpu.driver),
+                     std::to_string(gpu.runtime)});
+}
 
 [[noreturn]] void usage() {
   std::fprintf(
@@ -49,28 +59,32 @@ AskAllOptions parse(int count, char** words) {
   return options;
 }
 
-/// The GPU's words for itself, kept as OUT/gpu.tsv. A child process asks: one that has used CUDA
-/// must not fork.
+/// The GPU's words for itself. A child process asks: one that has used CUDA must not fork.
 GpuIdentity identify(const AskAllOptions& options) {
-  const std::string file = options.out + "/gpu.tsv";
-  write_whole_file(file, "");  // a folder that cannot be written is no missing GPU
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("numemu-gpu-" + std::to_string(getpid())))
+          .string();
   std::string fault;
-  const auto ask_it = [&file](int) {
-    const GpuIdentity gpu = gpu_identity();
-    write_whole_file(
-        file, std::string(kGpuColumns) + "\n" +
-                  table_line({gpu.name, std::to_string(gpu.capability), std::to_string(gpu.driver),
-                              std::to_string(gpu.runtime)}));
-  };
+  const auto ask_it = [&file](int) { write_whole_file(file, table_of(gpu_identity())); };
   supervise(1, options.patience_s, ask_it,
             [&fault](const Outcome& outcome) { fault = outcome.message; });
   if (!fault.empty()) {
-    std::remove(file.c_str());
     std::fprintf(stderr, "%s\n", fault.c_str());
     std::exit(kNoGpu);
   }
   const std::vector<std::string> cells = read_table(file, kGpuColumns).front();
+  std::filesystem::remove(file);
   return {cells[0], std::stoi(cells[1]), std::stoi(cells[2]), std::stoi(cells[3])};
+}
+
+/// The hash of the running program.
+std::string program_hash() {
+  const std::string bytes = read_whole_file("/proc/self/exe");
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(fnv1a(kFnvBasis, first, bytes.size())));
+  return text;
 }
 
 std::string release(int version) {
@@ -82,6 +96,7 @@ Respondent respondent(const GpuIdentity& gpu) {
   who.unit = chip_of(gpu.name, gpu.capability);
   who.source = gpu.name + ", driver of CUDA " + release(gpu.driver) + ", built with CUDA " +
                release(gpu.runtime);
+  who.table = table_of(gpu);
   for (const Kernel& kernel : kernels()) {
     const Instruction& i = kernel.instruction;
     if (has(i, gpu.capability)) who.instructions.push_back(find_instruction(name(i.kind), name(i)));
@@ -96,8 +111,9 @@ Respondent respondent(const GpuIdentity& gpu) {
   return who;
 }
 
-int run(const AskAllOptions& options) {
+int run(AskAllOptions options) {
   const Respondent who = respondent(identify(options));
+  options.program = program_hash();
   std::printf("%s: %zu instructions, %zu conversions, seed %llu\n", who.source.c_str(),
               who.instructions.size(), who.conversions.size(),
               static_cast<unsigned long long>(options.seed));

@@ -81,9 +81,9 @@ std::vector<std::uint32_t> float32_inputs(const Conversion& c, std::uint64_t see
     in.push_back(x | kSign);
   }
   in.insert(in.end(), grid.begin(), grid.end());
-  const auto row = static_cast<std::uint32_t>(find_conversion(c.name));
+  const std::uint32_t tensor = tensor_of(std::string("cvt ") + c.name);
   for (std::uint32_t i = 0; i < kRandomCodes / 4; ++i) {
-    const PhiloxBlock block = philox(seed, {{i, 0, 0x10000U + row, kVectorStream}});
+    const PhiloxBlock block = philox(seed, {{i, 0, tensor, kVectorStream}});
     for (int word = 0; word < 4; ++word)
       in.push_back(word % 2 == 0 ? block.word[word] : in_range(c.d, block.word[word]));
   }

@@ -11,13 +11,13 @@ namespace {
 
 /// A tile within the run.
 struct At {
-  int number;
+  std::uint32_t tensor;
   std::uint64_t seed;
   std::int64_t tile;
 };
 
 Words words(const At& at, int draw, int elements, int words_each = 1) {
-  return Words(at.seed, at.number, draw,
+  return Words(at.seed, at.tensor, draw,
                static_cast<std::uint64_t>(at.tile) * static_cast<std::uint64_t>(elements) *
                    static_cast<std::uint64_t>(words_each));
 }
@@ -213,10 +213,10 @@ const char* name(DataKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-void fill(Batch& batch, int number, std::uint64_t seed, std::int64_t first_tile) {
+void fill(Batch& batch, std::uint32_t tensor, std::uint64_t seed, std::int64_t first_tile) {
   for (int tile = 0; tile < batch.count; ++tile)
     fill_tile(*batch.instruction, operands(batch, static_cast<std::size_t>(tile)),
-              {number, seed, first_tile + tile});
+              {tensor, seed, first_tile + tile});
 }
 
 int place_of_kept(const Instruction& i, const std::uint8_t* metadata, int j) {

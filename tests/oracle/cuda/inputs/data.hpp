@@ -35,9 +35,9 @@ enum class Operand : std::uint8_t { a, b, c, metadata, scale_a, scale_b };
 constexpr int kDecisions = 8;
 
 /// Fills the operands of all tiles; the batch's first tile is `first_tile` of the run. Batches of
-/// disjoint tiles may be filled by threads side by side. number: the instruction's place in
-/// instructions(). Element e of an operand of tile t has index t * (elements of a tile) + e.
-void fill(Batch&, int number, std::uint64_t seed, std::int64_t first_tile);
+/// disjoint tiles may be filled by threads side by side. tensor: tensor_of() the
+/// instruction. Element e of an operand of tile t has index t * (elements of a tile) + e.
+void fill(Batch&, std::uint32_t tensor, std::uint64_t seed, std::int64_t first_tile);
 
 /// Where in k the kept code j of a row of A stands, by the row's metadata.
 int place_of_kept(const Instruction&, const std::uint8_t* metadata, int j);

@@ -9,15 +9,12 @@
 namespace numemu::gpu {
 
 /// Words of one operand of one instruction, from element `first` on. Element i has word i mod 4 of
-/// the block at counter (lo32(i/4), hi16(i/4) | draw << 16, instruction number, kVectorStream); the
+/// the block at counter (lo32(i/4), hi16(i/4) | draw << 16, tensor, kVectorStream); the
 /// key is the seed.
 class Words {
  public:
-  Words(std::uint64_t seed, int number, int draw, std::uint64_t first)
-      : seed_(seed),
-        tensor_(static_cast<std::uint32_t>(number)),
-        draw_(static_cast<std::uint32_t>(draw) << 16),
-        next_(first) {
+  Words(std::uint64_t seed, std::uint32_t tensor, int draw, std::uint64_t first)
+      : seed_(seed), tensor_(tensor), draw_(static_cast<std::uint32_t>(draw) << 16), next_(first) {
     if (next_ % 4 != 0) refill();
   }
   std::uint32_t next() {

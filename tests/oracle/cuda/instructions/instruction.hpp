@@ -52,8 +52,13 @@ const char* name(Kind);
 /// a, b, c; wgmma and tcgen05 do not name C, whose type is D's).
 std::string name(const Instruction&);
 
-/// Every instruction of instructions.def in its order; its place is its number in the generator of
-/// inputs.
+/// FNV-1a, 32 bits, of its kind and name ("mma m16n8k16.f32.f16.f16.f32") or another text: what the
+/// generator of inputs takes as tensor, so that rows may be added without changing the inputs of
+/// others.
+std::uint32_t tensor_of(const Instruction&);
+std::uint32_t tensor_of(const std::string& text);
+
+/// Every instruction of instructions.def in its order.
 const std::vector<Instruction>& instructions();
 /// By kind and name; -1: none.
 int find_instruction(const std::string& kind, const std::string& instruction);

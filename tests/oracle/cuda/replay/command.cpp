@@ -2,10 +2,12 @@
 #include "tests/oracle/cuda/replay/command.hpp"
 
 #include <filesystem>
+#include <thread>
 
 #include "tests/oracle/cuda/conversions/replay.hpp"
 #include "tests/oracle/cuda/replay/chips.hpp"
 #include "tests/oracle/cuda/replay/golden.hpp"
+#include "tests/oracle/cuda/replay/hash_check.hpp"
 #include "tests/oracle/cuda/replay/report.hpp"
 
 namespace numemu::gpu::replay {
@@ -15,17 +17,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "replay FOLDER [--golden] [--chip C] [--rule TEXT] [--first N]\n"
+    "replay FOLDER --hashes [--only TEXT]\n"
     "  FOLDER     holds index.tsv, its files and perhaps probes.tsv; --golden: index_mmasim.tsv "
     "and "
     "index_hw_leeds.tsv\n"
     "  --chip C   the rules of chip C instead of those of each file's unit\n"
     "  --rule T   only rivals whose name holds T; their first mismatches are printed in full\n"
     "  --first N  only the first N records of each file\n"
+    "  --hashes   every dot of the large runs computed again and compared by hash (seconds an "
+    "instruction); --only those whose kind and name hold TEXT\n"
     "Exit: 0 the specification's rules answer as recorded, 1 they do not, 2 bad input.\n";
 
 struct Options {
   std::string folder;
-  bool golden = false;
+  bool golden = false, hashes = false;
+  std::string only;
   Choice choice;
 };
 
@@ -54,6 +60,10 @@ Options options_of(const std::vector<std::string>& words) {
         throw BadInput("--chip: expected one of " + chip_names() + ", got \"" + gpu + "\"");
     } else if (word == "--rule") {
       o.choice.rule_text = value();
+    } else if (word == "--hashes") {
+      o.hashes = true;
+    } else if (word == "--only") {
+      o.only = value();
     } else if (word == "--first") {
       o.choice.first = count_of(value());
     } else if (!word.empty() && word[0] != '-' && o.folder.empty()) {
@@ -87,6 +97,12 @@ Records read(const Options& o) {
 }
 
 int replay(const Options& o, std::FILE* out) {
+  if (o.hashes) {
+    const int threads = static_cast<int>(std::thread::hardware_concurrency());
+    const int wrong = check_hashes(o.folder, o.only, threads, out);
+    std::fprintf(out, "\n%d large runs differ from the specification's rules\n", wrong);
+    return wrong == 0 ? 0 : 1;
+  }
   const Records records = read(o);
   if (records.files.empty() && (o.golden || !holds_conversions_alone(o.folder)))
     throw BadInput(o.folder + ": the index names no records to replay");

@@ -31,8 +31,7 @@ std::uint64_t expected_hash(const HashedRun& run, const Rule& rule, std::size_t 
   const Instruction& i = *run.instruction;
   const int tiles = kDotsPerHash / (i.m * i.n);
   Batch batch(i, tiles);
-  fill(batch, find_instruction(name(i.kind), name(i)), run.seed,
-       static_cast<std::int64_t>(h) * tiles);
+  fill(batch, tensor_of(i), run.seed, static_cast<std::int64_t>(h) * tiles);
   const std::vector<std::uint8_t> d = tile_answers(rule, batch);
   return fnv1a(kFnvBasis, d.data(), d.size());
 }
