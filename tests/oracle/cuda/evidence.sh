@@ -48,18 +48,19 @@ find_cuobjdump() {
   if [[ -x $beside ]]; then printf '%s\n' "$beside"; else command -v cuobjdump; fi
 }
 
-# sass.txt: the instructions of each kernel; sass.tsv: which of them multiply or convert. cuobjdump calls nvdisasm, which it looks for
+# sass.txt.gz: the instructions of each kernel; sass.tsv: which of them multiply or convert. cuobjdump calls nvdisasm, which it looks for
 # in PATH.
 write_sass() {
   local folder=$1 program=$2 cuobjdump
   printf 'reading the machine code of every kernel (a minute or two)\n'
   if ! cuobjdump=$(find_cuobjdump) || ! PATH=$(dirname -- "$cuobjdump"):$PATH "$cuobjdump" -sass "$program" >"$scratch/sass" 2>"$scratch/sass.log"; then
     { printf 'no machine code: cuobjdump %s\n' "${cuobjdump:+failed}${cuobjdump:-is not installed}"; cat "$scratch/sass.log" 2>/dev/null || true; } \
-      | tee "$folder/sass.txt" >"$folder/sass.tsv"
+      >"$folder/sass.tsv"
     return
   fi
-  kernel_lines <"$scratch/sass" >"$folder/sass.txt"
-  kernel_table <"$folder/sass.txt" >"$folder/sass.tsv"
+  kernel_lines <"$scratch/sass" >"$scratch/sass.txt"
+  gzip -9n <"$scratch/sass.txt" >"$folder/sass.txt.gz"  # megabytes of text otherwise
+  kernel_table <"$scratch/sass.txt" >"$folder/sass.tsv"
 }
 
 # Of cuobjdump's output the names of kernels and their instructions, without encodings and padding; the addresses

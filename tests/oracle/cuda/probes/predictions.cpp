@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "tests/oracle/cuda/instructions/chip.hpp"
 #include "tests/oracle/cuda/probes/probe.hpp"
 #include "tests/oracle/cuda/probes/question.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
@@ -49,24 +50,14 @@ struct Asked {
   }
 };
 
-/// Compute capability of the chips that rules() knows; 0: unknown.
-int capability(const std::string& chip) {
-  constexpr std::pair<const char*, int> kChips[] = {
-      {"V100", 70}, {"T4", 75},   {"A100", 80},  {"Ada", 89},
-      {"H100", 90}, {"H200", 90}, {"B200", 100}, {"RTXBlackwell", 120}};
-  for (const auto& [known, version] : kChips)
-    if (chip == known) return version;
-  return 0;
-}
-
 std::vector<Asked> examples_of(const std::string& chip) {
   std::vector<Asked> all;
   for (const Example& example : kExamples) {
     const int at = find_instruction(example.kind, example.instruction);
     if (at < 0) continue;
     const Instruction& i = instructions()[static_cast<std::size_t>(at)];
-    const int version = capability(chip);
-    if (version < i.chips.first || version > i.chips.last) continue;
+    const int version = capability_of(chip);
+    if (!has(i, version)) continue;
     std::vector<Rule> known = rules(chip, i);
     if (known.empty()) continue;
     std::vector<Probe> asked = probes(i);
