@@ -102,9 +102,7 @@ PaperMachine::PaperMachine(std::string chip, std::size_t rule)
     : chip_(std::move(chip)), rule_(rule) {}
 
 bool PaperMachine::has(const Instruction& i) const {
-  const int capability = capability_of(chip_);
-  return capability >= i.chips.first && capability <= i.chips.last &&
-         rules(chip_, i).size() > rule_;
+  return gpu::has(i, capability_of(chip_)) && rules(chip_, i).size() > rule_;
 }
 
 std::uint64_t PaperMachine::dot(const Dot& dot) const { return answer(asked_, dot); }
