@@ -19,19 +19,8 @@ namespace rows {
                                first, last, exact)                                                 \
   struct NUMEMU_BLOCK_SCALE_NAME(M, N, K, A, B, SCALE, BLOCK) {                                    \
     NUMEMU_HD static constexpr Instruction instruction() {                                         \
-      return {Kind::kind,                                                                          \
-              M,                                                                                   \
-              N,                                                                                   \
-              K,                                                                                   \
-              Element::D,                                                                          \
-              Element::A,                                                                          \
-              Element::B,                                                                          \
-              Element::C,                                                                          \
-              Sparsity::sparsity,                                                                  \
-              Element::SCALE,                                                                      \
-              BLOCK,                                                                               \
-              satfinite,                                                                           \
-              Chips{first, last, exact}};                                                          \
+      return NUMEMU_GPU_ROW_OF(kind, M, N, K, D, A, B, C, sparsity, SCALE, BLOCK, satfinite,       \
+                               first, last, exact);                                                \
     }                                                                                              \
     template <class Lane>                                                                          \
     static __device__ void issue(Lane& r, std::uint32_t scale_a, std::uint32_t scale_b) {          \

@@ -12,19 +12,8 @@ namespace rows {
                                first, last, exact)                                           \
   struct NUMEMU_F8F6F4_NAME(M, N, K, D, A, B) {                                              \
     NUMEMU_HD static constexpr Instruction instruction() {                                   \
-      return {Kind::kind,                                                                    \
-              M,                                                                             \
-              N,                                                                             \
-              K,                                                                             \
-              Element::D,                                                                    \
-              Element::A,                                                                    \
-              Element::B,                                                                    \
-              Element::C,                                                                    \
-              Sparsity::sparsity,                                                            \
-              Element::scale,                                                                \
-              block,                                                                         \
-              satfinite,                                                                     \
-              Chips{first, last, exact}};                                                    \
+      return NUMEMU_GPU_ROW_OF(kind, M, N, K, D, A, B, C, sparsity, scale, block, satfinite, \
+                               first, last, exact);                                          \
     }                                                                                        \
     static constexpr bool is_known() {                                                       \
       return 100 * __CUDACC_VER_MAJOR__ + __CUDACC_VER_MINOR__ >= 1208;                      \

@@ -244,19 +244,8 @@ void add_row(std::vector<Kernel>& kernels) {
                            satfinite, first, last, exact)                                         \
   struct NAME {                                                                                   \
     NUMEMU_HD static constexpr Instruction instruction() {                                        \
-      return {Kind::kind,                                                                         \
-              M,                                                                                  \
-              N,                                                                                  \
-              K,                                                                                  \
-              Element::D,                                                                         \
-              Element::A,                                                                         \
-              Element::B,                                                                         \
-              Element::C,                                                                         \
-              Sparsity::sparsity,                                                                 \
-              Element::scale,                                                                     \
-              block,                                                                              \
-              satfinite,                                                                          \
-              Chips{first, last, exact}};                                                         \
+      return NUMEMU_GPU_ROW_OF(kind, M, N, K, D, A, B, C, sparsity, scale, block, satfinite,      \
+                               first, last, exact);                                               \
     }                                                                                             \
     static __device__ void issue(const tcgen05::Operands& o) {                                    \
       asm volatile(                                                                               \

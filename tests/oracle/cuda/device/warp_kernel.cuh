@@ -155,19 +155,8 @@ constexpr bool knows(const Instruction& i) {
                        exact)                                                                     \
   struct NUMEMU_GPU_NAME(kind, M, N, K, D, A, B, C, satfinite) {                                  \
     NUMEMU_HD static constexpr Instruction instruction() {                                        \
-      return {Kind::kind,                                                                         \
-              M,                                                                                  \
-              N,                                                                                  \
-              K,                                                                                  \
-              Element::D,                                                                         \
-              Element::A,                                                                         \
-              Element::B,                                                                         \
-              Element::C,                                                                         \
-              Sparsity::sparsity,                                                                 \
-              Element::scale,                                                                     \
-              block,                                                                              \
-              satfinite,                                                                          \
-              Chips{first, last, exact}};                                                         \
+      return NUMEMU_GPU_ROW_OF(kind, M, N, K, D, A, B, C, sparsity, scale, block, satfinite,      \
+                               first, last, exact);                                               \
     }                                                                                             \
     static constexpr bool is_known() { return knows(instruction()); }                             \
     template <class R>                                                                            \

@@ -109,19 +109,8 @@ void add_wgmma_row(std::vector<Kernel>& kernels) {
                          satfinite, first, last, exact)                                         \
   struct NUMEMU_WGMMA_NAME(kind, m, n, k, d, a, b, satfinite) {                                 \
     NUMEMU_HD static constexpr Instruction instruction() {                                      \
-      return {Kind::kind,                                                                       \
-              m,                                                                                \
-              n,                                                                                \
-              k,                                                                                \
-              Element::d,                                                                       \
-              Element::a,                                                                       \
-              Element::b,                                                                       \
-              Element::c,                                                                       \
-              Sparsity::sparsity,                                                               \
-              Element::scale,                                                                   \
-              block,                                                                            \
-              satfinite,                                                                        \
-              Chips{first, last, exact}};                                                       \
+      return NUMEMU_GPU_ROW_OF(kind, m, n, k, d, a, b, c, sparsity, scale, block, satfinite,    \
+                               first, last, exact);                                             \
     }                                                                                           \
     static __device__ void multiply(std::uint32_t (&sums)[4], const std::uint32_t (&left)[4],   \
                                     std::uint64_t right, std::uint32_t metadata) {              \

@@ -37,21 +37,10 @@ std::uint32_t tensor_of(const Instruction& i) {
 
 const std::vector<Instruction>& instructions() {
   static const std::vector<Instruction> kTable = {
-#define NUMEMU_GPU_INSTRUCTION(kind, m, n, k, d, a, b, c, sparsity, scale, block, satfinite, \
-                               first, last, exact)                                           \
-  Instruction{Kind::kind,                                                                    \
-              m,                                                                             \
-              n,                                                                             \
-              k,                                                                             \
-              Element::d,                                                                    \
-              Element::a,                                                                    \
-              Element::b,                                                                    \
-              Element::c,                                                                    \
-              Sparsity::sparsity,                                                            \
-              Element::scale,                                                                \
-              block,                                                                         \
-              satfinite,                                                                     \
-              Chips{first, last, exact}},
+#define NUMEMU_GPU_INSTRUCTION(kind, m, n, k, d, a, b, c, sparsity, scale, block, satfinite,   \
+                               first, last, exact)                                             \
+  NUMEMU_GPU_ROW_OF(kind, m, n, k, d, a, b, c, sparsity, scale, block, satfinite, first, last, \
+                    exact),
 #include "tests/oracle/cuda/instructions/instructions.def"
 #undef NUMEMU_GPU_INSTRUCTION
   };

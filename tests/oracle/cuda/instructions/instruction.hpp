@@ -47,6 +47,17 @@ struct Instruction {
   NUMEMU_HD constexpr int scales() const { return block == 0 ? 0 : k / block; }
 };
 
+/// The Instruction of a row of instructions/*.def.
+#define NUMEMU_GPU_ROW_OF(kind, m, n, k, d, a, b, c, sparsity, scale, block, satfinite, first,   \
+                          last, exact)                                                           \
+  ::numemu::gpu::Instruction {                                                                   \
+    ::numemu::gpu::Kind::kind, m, n, k, ::numemu::gpu::Element::d, ::numemu::gpu::Element::a,    \
+        ::numemu::gpu::Element::b, ::numemu::gpu::Element::c, ::numemu::gpu::Sparsity::sparsity, \
+        ::numemu::gpu::Element::scale, block, satfinite, ::numemu::gpu::Chips {                  \
+      first, last, exact                                                                         \
+    }                                                                                            \
+  }
+
 const char* name(Kind);
 /// As the index of records says it: m16n8k16.f32.f16.f16.f32, m16n8k32.s32.s8.s8.s32.satfinite (d,
 /// a, b, c; wgmma and tcgen05 do not name C, whose type is D's).
