@@ -27,8 +27,7 @@ std::vector<Task> tasks_of(const Respondent& who, const std::string& only) {
     if (text.find(only) != std::string::npos) tasks.push_back({text, instruction, conversion});
   };
   for (const int number : who.instructions) {
-    const Instruction& i = instructions()[static_cast<std::size_t>(number)];
-    add(std::string(name(i.kind)) + " " + name(i), number, -1);
+    add(full_name(instructions()[static_cast<std::size_t>(number)]), number, -1);
   }
   for (const int number : who.conversions)
     add(std::string("cvt ") + conversions()[static_cast<std::size_t>(number)].name, -1, number);

@@ -10,24 +10,10 @@
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
-#include "tests/oracle/cuda/conversions/convert.hpp"
-#include "tests/oracle/cuda/paper/paper_machine.hpp"
+#include "tests/oracle/cuda/paper/respondent.hpp"
 
 namespace numemu::gpu {
 namespace {
-
-/// The conversions of one row of the table and the instructions of a paper H100 whose names hold a
-/// text.
-Respondent on_paper() {
-  Respondent who;
-  who.unit = "H100";
-  who.source = "paper";
-  for (std::size_t i = 0; i < instructions().size(); ++i)
-    if (PaperMachine("H100").has(instructions()[i]))
-      who.instructions.push_back(static_cast<int>(i));
-  who.machine = [] { return std::make_unique<PaperMachine>("H100"); };
-  return who;
-}
 
 AskAllOptions options_for(const std::string& out) {
   AskAllOptions options;

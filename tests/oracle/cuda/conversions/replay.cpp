@@ -49,17 +49,6 @@ ConversionTally tally(const Conversion& c, const ConversionRule& rule, const std
   return result;
 }
 
-/// A whole cell of a table. where: path and line.
-std::uint64_t number_of(const std::string& where, const std::string& cell, int base) {
-  const char* digits = base == 10 ? "0123456789" : "0123456789abcdef";
-  try {
-    if (!cell.empty() && cell.find_first_not_of(digits) == std::string::npos)
-      return std::stoull(cell, nullptr, base);
-  } catch (const std::out_of_range&) {
-  }
-  throw std::runtime_error(where + ": expected a number, got '" + cell + "'");
-}
-
 /// The conversion of a row, whose other columns must say what it is.
 const Conversion& conversion_of(const std::string& where, const std::vector<std::string>& row) {
   const int number = find_conversion(row[kInstruction]);
@@ -82,7 +71,7 @@ const Conversion& conversion_of(const std::string& where, const std::vector<std:
 std::string records_of(const std::string& folder, const std::string& where,
                        const std::vector<std::string>& row, const Conversion& c) {
   const std::string path = folder + "/" + row[kFile];
-  const std::uint64_t count = number_of(where, row[kCount], 10);
+  const std::uint64_t count = cell_number(where, row[kCount], 10);
   if (count == 0 || count > kRecordedBytes)
     throw std::runtime_error(where + ": expected 1 to " + std::to_string(kRecordedBytes) +
                              " records, got " + row[kCount]);
@@ -122,9 +111,9 @@ std::vector<ConversionTally> replay_conversions(const std::string& folder) {
     if (!seen.insert(c.name).second)
       throw std::runtime_error(where + ": " + c.name + " stands twice");
     const std::string records = records_of(folder, where, row, c);
-    const std::uint64_t hash = number_of(where, row[kHash], 16);
-    const std::uint64_t lanes = number_of(where, row[kLanes], 10);
-    const std::vector<std::uint32_t> in = conversion_inputs(c, number_of(where, row[kSeed], 10));
+    const std::uint64_t hash = cell_number(where, row[kHash], 16);
+    const std::uint64_t lanes = cell_number(where, row[kLanes], 10);
+    const std::vector<std::uint32_t> in = conversion_inputs(c, cell_number(where, row[kSeed], 10));
     if (std::to_string(in.size()) != row[kInputs])
       throw std::runtime_error(where + ": expected " + std::to_string(in.size()) +
                                " inputs of that seed, got '" + row[kInputs] + "'");

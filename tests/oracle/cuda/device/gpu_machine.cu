@@ -38,15 +38,16 @@ class Gpu : public Machine {
   Gpu() : identity_(gpu_identity()) {
     for (const Kernel& kernel : kernels())
       if (gpu::has(kernel.instruction, identity_.capability))
-        launches_[key(kernel.instruction)] = kernel.launch;
+        launches_[full_name(kernel.instruction)] = kernel.launch;
   }
 
   std::string name() const override { return identity_.name; }
-  bool has(const Instruction& i) const override { return launches_.count(key(i)) != 0; }
+  bool has(const Instruction& i) const override { return launches_.count(full_name(i)) != 0; }
   void run(Batch& batch) override {
-    const auto found = launches_.find(key(*batch.instruction));
+    const auto found = launches_.find(full_name(*batch.instruction));
     if (found == launches_.end())
-      throw std::runtime_error(key(*batch.instruction) + ": this GPU has no such instruction");
+      throw std::runtime_error(full_name(*batch.instruction) +
+                               ": this GPU has no such instruction");
     const DeviceBytes a(batch.a), b(batch.b), c(batch.c), metadata(batch.metadata);
     const DeviceBytes scale_a(batch.scale_a), scale_b(batch.scale_b), d(batch.d);
     found->second({a.get(), b.get(), c.get(), metadata.get(), scale_a.get(), scale_b.get(), d.get(),
@@ -57,10 +58,6 @@ class Gpu : public Machine {
   }
 
  private:
-  static std::string key(const Instruction& i) {
-    return std::string(gpu::name(i.kind)) + " " + gpu::name(i);
-  }
-
   GpuIdentity identity_;
   std::map<std::string, void (*)(const Tiles&)> launches_;
 };

@@ -3,9 +3,8 @@
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
-#include "tests/oracle/cuda/ask/ask_all.hpp"
 #include "tests/oracle/cuda/emulator/folder_answers.hpp"
-#include "tests/oracle/cuda/paper/paper_machine.hpp"
+#include "tests/oracle/cuda/paper/respondent.hpp"
 
 namespace numemu::gpu {
 namespace {
@@ -18,29 +17,16 @@ int mismatches(const std::vector<ComparedFile>& files) {
   return sum;
 }
 
-/// A run of a paper machine on a few instructions of Hopper; its rule is the replay's, not the
-/// emulator's.
-void ask_on_paper(const std::string& out, const std::string& only) {
-  Respondent who;
-  who.unit = "H100";
-  who.source = "paper";
-  for (std::size_t i = 0; i < instructions().size(); ++i)
-    if (PaperMachine("H100").has(instructions()[i]))
-      who.instructions.push_back(static_cast<int>(i));
-  who.machine = [] { return std::make_unique<PaperMachine>("H100"); };
-  AskAllOptions options;
-  options.out = out;
-  options.only = only;
-  options.tiles = 320;
-  REQUIRE(ask_all(who, options, [](const std::string&) {}) == 0);
-}
-
 }  // namespace
 
 TEST_CASE("a run's records are compared bit for bit, and a changed bit is seen", "[fast]") {
   const test::TemporaryFolder folder;
   const std::string& out = folder.path();
-  ask_on_paper(out, "f32.bf16");
+  AskAllOptions options;
+  options.out = out;
+  options.only = "f32.bf16";
+  options.tiles = 320;
+  REQUIRE(ask_all(on_paper(), options, [](const std::string&) {}) == 0);
   const std::vector<ComparedFile> files = compare_folder(out);
   CHECK(files.size() >= 4);
   for (const ComparedFile& file : files) {

@@ -25,15 +25,15 @@ std::string name(const Instruction& i) {
   return text;
 }
 
+std::string full_name(const Instruction& i) { return std::string(name(i.kind)) + " " + name(i); }
+
 std::uint32_t tensor_of(const std::string& text) {
   std::uint32_t hash = 0x811c9dc5;  // RFC 9923
   for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x01000193U;
   return hash;
 }
 
-std::uint32_t tensor_of(const Instruction& i) {
-  return tensor_of(std::string(name(i.kind)) + " " + name(i));
-}
+std::uint32_t tensor_of(const Instruction& i) { return tensor_of(full_name(i)); }
 
 const std::vector<Instruction>& instructions() {
   static const std::vector<Instruction> kTable = {

@@ -63,7 +63,10 @@ const char* name(Kind);
 /// a, b, c; wgmma and tcgen05 do not name C, whose type is D's).
 std::string name(const Instruction&);
 
-/// FNV-1a, 32 bits, of its kind and name ("mma m16n8k16.f32.f16.f16.f32") or another text: what the
+/// Kind and name: "mma m16n8k16.f32.f16.f16.f32".
+std::string full_name(const Instruction&);
+
+/// FNV-1a, 32 bits, of its kind and name or another text: what the
 /// generator of inputs takes as tensor, so that rows may be added without changing the inputs of
 /// others.
 std::uint32_t tensor_of(const Instruction&);

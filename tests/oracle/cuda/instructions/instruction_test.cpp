@@ -19,8 +19,6 @@ std::string shared_folder() {
   return folder != nullptr ? folder : NUMEMU_SHARED;
 }
 
-std::string full_name(const Instruction& i) { return std::string(name(i.kind)) + " " + name(i); }
-
 bool is_float8(Element e) { return e == Element::e4m3 || e == Element::e5m2; }
 bool is_half(Element e) { return e == Element::f16 || e == Element::bf16; }
 

@@ -5,17 +5,12 @@
 #include <tuple>
 
 #include "tests/catch.hpp"
+#include "tests/oracle/cuda/instructions/named.hpp"
 #include "tests/oracle/cuda/layout/counting_machine.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
 namespace numemu::gpu {
 namespace {
-
-const Instruction& instruction(const std::string& kind, const std::string& text) {
-  const int place = find_instruction(kind, text);
-  REQUIRE(place >= 0);
-  return instructions()[static_cast<std::size_t>(place)];
-}
 
 /// Whether a sentence starts with `operand` and one of them has `text`.
 bool complains(const std::vector<std::string>& sentences, const std::string& operand,

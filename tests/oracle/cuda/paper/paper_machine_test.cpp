@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/inputs/philox.hpp"
 #include "tests/oracle/cuda/instructions/chip.hpp"
+#include "tests/oracle/cuda/instructions/named.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
@@ -14,12 +15,6 @@ namespace numemu::gpu {
 namespace {
 
 const char* const kChips[] = {"V100", "T4", "A100", "Ada", "H100", "B200", "RTXBlackwell"};
-
-const Instruction& instruction(const std::string& kind, const std::string& text) {
-  const int place = find_instruction(kind, text);
-  REQUIRE(place >= 0);
-  return instructions()[static_cast<std::size_t>(place)];
-}
 
 /// Random bits; a seed gives the same ones again.
 class Bits {
@@ -95,10 +90,22 @@ TEST_CASE("random tiles of every chip come out as its rules say", "[slow]") {
   }
 }
 
+struct Row {
+  const char *chip, *kind, *instruction;
+};
+
+void expect_right_layout(const Row& row) {
+  CAPTURE(row.chip, row.kind, row.instruction);
+  PaperMachine machine(row.chip);
+  const Instruction& i = instruction(row.kind, row.instruction);
+  REQUIRE(machine.has(i));
+  std::string found;
+  for (const std::string& sentence : check_layout(machine, i)) found += sentence + "\n";
+  CHECK(found == "");
+}
+
 TEST_CASE("the layout check passes by the rules of every core", "[fast]") {
-  const struct {
-    const char *chip, *kind, *instruction;
-  } rows[] = {
+  const Row rows[] = {
       {"V100", "mma", "m8n8k4.f32.f16.f16.f32"},
       {"V100", "mma", "m8n8k4.f16.f16.f16.f16"},
       {"T4", "mma", "m16n8k8.f32.f16.f16.f32"},
@@ -110,21 +117,11 @@ TEST_CASE("the layout check passes by the rules of every core", "[fast]") {
       {"A100", "mmasp", "m16n8k8.f32.tf32.tf32.f32"},
       {"A100", "mmasp", "m16n8k16.f16.f16.f16.f16"},
   };
-  for (const auto& row : rows) {
-    CAPTURE(row.chip, row.kind, row.instruction);
-    PaperMachine machine(row.chip);
-    const Instruction& i = instruction(row.kind, row.instruction);
-    REQUIRE(machine.has(i));
-    std::string found;
-    for (const std::string& sentence : check_layout(machine, i)) found += sentence + "\n";
-    CHECK(found == "");
-  }
+  for (const Row& row : rows) expect_right_layout(row);
 }
 
 TEST_CASE("the layout check passes by the rules of larger instructions", "[slow]") {
-  const struct {
-    const char *chip, *kind, *instruction;
-  } rows[] = {
+  const Row rows[] = {
       {"H100", "mma", "m16n8k32.f32.e4m3.e5m2.f32"},
       {"H100", "wgmma", "m64n8k32.f16.e4m3.e4m3"},
       {"H100", "wgmmasp", "m64n8k32.f32.f16.f16"},
@@ -133,15 +130,7 @@ TEST_CASE("the layout check passes by the rules of larger instructions", "[slow]
       {"B200", "tc5", "m64n8k8.f32.tf32.tf32"},
       {"B200", "tc5bs", "m128n8k32.block32.f32.e4m3.e4m3.ue8m0"},
   };
-  for (const auto& row : rows) {
-    CAPTURE(row.chip, row.kind, row.instruction);
-    PaperMachine machine(row.chip);
-    const Instruction& i = instruction(row.kind, row.instruction);
-    REQUIRE(machine.has(i));
-    std::string found;
-    for (const std::string& sentence : check_layout(machine, i)) found += sentence + "\n";
-    CHECK(found == "");
-  }
+  for (const Row& row : rows) expect_right_layout(row);
 }
 
 TEST_CASE("a chip has its own instructions only", "[fast]") {

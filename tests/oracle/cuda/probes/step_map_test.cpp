@@ -4,16 +4,11 @@
 #include <numeric>
 
 #include "tests/catch.hpp"
+#include "tests/oracle/cuda/instructions/named.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
 namespace numemu::gpu {
 namespace {
-
-const Instruction& instruction(const char* kind, const char* of_name) {
-  const int at = find_instruction(kind, of_name);
-  REQUIRE(at >= 0);
-  return instructions()[static_cast<std::size_t>(at)];
-}
 
 /// The map that a unit following the rule would return.
 std::vector<std::string> map_of(const Instruction& i, const Rule& rule, Variant variant) {

@@ -23,8 +23,6 @@ std::uint64_t dots_of(const Instruction& i, int tiles) {
          static_cast<std::uint64_t>(tiles);
 }
 
-std::string full_name(const Instruction& i) { return std::string(name(i.kind)) + " " + name(i); }
-
 std::vector<std::string> cells(const HashedRun& run, std::size_t offset) {
   const Instruction& i = *run.instruction;
   return {name(i.kind),
@@ -35,15 +33,6 @@ std::vector<std::string> cells(const HashedRun& run, std::size_t offset) {
           text(kDotsPerHash),
           text(offset),
           text(run.hashes.size())};
-}
-
-std::uint64_t number(const std::string& where, const std::string& cell) {
-  const bool digits = !cell.empty() && cell.find_first_not_of("0123456789") == std::string::npos;
-  try {
-    if (digits) return std::stoull(cell);
-  } catch (const std::out_of_range&) {
-  }
-  throw std::runtime_error(where + ": expected a number, got '" + cell + "'");
 }
 
 std::string hexadecimal(std::uint64_t n) {
@@ -130,12 +119,12 @@ std::vector<HashedRun> read_hashes(const std::string& folder) {
     const std::string where = path + ":" + std::to_string(runs.size() + 2);
     const int found = find_instruction(cell[0], cell[1]);
     if (found < 0) throw std::runtime_error(where + ": no instruction " + cell[0] + " " + cell[1]);
-    const std::uint64_t tiles = number(where, cell[3]), count = number(where, cell[7]);
+    const std::uint64_t tiles = cell_number(where, cell[3]), count = cell_number(where, cell[7]);
     if (tiles > kMostTiles)
       throw std::runtime_error(where + ": expected at most " + text(kMostTiles) + " tiles, got " +
                                cell[3]);
     HashedRun run{&instructions()[static_cast<std::size_t>(found)],
-                  number(where, cell[2]),
+                  cell_number(where, cell[2]),
                   static_cast<int>(tiles),
                   {}};
     if (count > bytes.size() / 8 - offset)

@@ -7,19 +7,13 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/inputs/data.hpp"
+#include "tests/oracle/cuda/instructions/named.hpp"
 #include "tests/oracle/cuda/records/whole_file.hpp"
 
 namespace numemu::gpu {
 namespace {
 
 using test::TemporaryFolder;
-
-const Instruction& instruction(const char* kind, const char* name) {
-  const int number = find_instruction(kind, name);
-  INFO(kind << " " << name);
-  REQUIRE(number >= 0);
-  return instructions()[static_cast<std::size_t>(number)];
-}
 
 std::uint64_t hash_of(const std::string& text) {
   return fnv1a(kFnvBasis, reinterpret_cast<const std::uint8_t*>(text.data()), text.size());

@@ -52,10 +52,9 @@ std::vector<std::string> cells(const IndexRow& row) {
 }
 
 int number(const std::string& where, const std::string& cell) {
-  const bool digits = !cell.empty() && cell.size() < 10 &&
-                      cell.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits) throw std::runtime_error(where + ": expected a number, got '" + cell + "'");
-  return std::stoi(cell);
+  const std::uint64_t n = cell_number(where, cell);
+  if (n > 999999999) throw std::runtime_error(where + ": expected a number, got '" + cell + "'");
+  return static_cast<int>(n);
 }
 
 std::string line_of(const std::string& path, std::size_t row) {

@@ -14,6 +14,7 @@
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/inputs/data.hpp"
 #include "tests/oracle/cuda/instructions/chip.hpp"
+#include "tests/oracle/cuda/instructions/named.hpp"
 #include "tests/oracle/cuda/records/hashes.hpp"
 #include "tests/oracle/cuda/records/whole_file.hpp"
 
@@ -22,13 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::TemporaryFolder;
-
-const Instruction& instruction(const char* kind, const char* name) {
-  const int number = find_instruction(kind, name);
-  INFO(kind << " " << name);
-  REQUIRE(number >= 0);
-  return instructions()[static_cast<std::size_t>(number)];
-}
 
 /// Every byte of every array differs from its neighbours.
 Batch numbered(const Instruction& i, int tiles) {

@@ -75,6 +75,16 @@ std::vector<std::vector<std::string>> read_table(const std::string& path,
   return rows;
 }
 
+std::uint64_t cell_number(const std::string& where, const std::string& cell, int base) {
+  const char* digits = base == 10 ? "0123456789" : "0123456789abcdef";
+  try {
+    if (!cell.empty() && cell.find_first_not_of(digits) == std::string::npos)
+      return std::stoull(cell, nullptr, base);
+  } catch (const std::out_of_range&) {
+  }
+  throw std::runtime_error(where + ": expected a number, got '" + cell + "'");
+}
+
 std::string table_line(const std::vector<std::string>& cells) {
   std::string line;
   for (const std::string& cell : cells) {

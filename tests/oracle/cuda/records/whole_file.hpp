@@ -1,5 +1,6 @@
 // Files that are written whole or not at all, and read whole.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ std::string read_whole_file(const std::string& path);
 /// Throws std::runtime_error that names path and line where a row has another number of cells.
 std::vector<std::vector<std::string>> read_table(const std::string& path,
                                                  const std::string& header);
+/// A whole cell of digits in base 10 or 16. Throws std::runtime_error that begins with `where`.
+std::uint64_t cell_number(const std::string& where, const std::string& cell, int base = 10);
 /// A line of such a table. Throws std::runtime_error where a cell holds a tab or a line end.
 std::string table_line(const std::vector<std::string>& cells);
 

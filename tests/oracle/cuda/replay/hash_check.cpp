@@ -16,8 +16,6 @@
 namespace numemu::gpu::replay {
 namespace {
 
-std::string full_name(const Instruction& i) { return std::string(name(i.kind)) + " " + name(i); }
-
 /// The chip that each instruction of a folder was asked on.
 std::map<std::string, std::string> chips_of(const std::string& folder) {
   std::map<std::string, std::string> chips;

@@ -77,7 +77,7 @@ void print_refuted(std::FILE* out, const std::vector<Judgement>& judgements) {
   for (const Judgement& j : judgements) {
     if (j.verdicts.empty()) continue;
     const Instruction& i = *j.file->instruction;
-    Sum& sum = sums[j.chip + " " + name(i.kind) + " " + name(i)];
+    Sum& sum = sums[j.chip + " " + full_name(i)];
     sum.records += j.records;
     if (sum.verdicts.empty()) {
       sum.verdicts = j.verdicts;
@@ -117,7 +117,7 @@ std::vector<Standing> standings(const std::vector<Judgement>& judgements) {
       at->refuted_by += v.mismatches;
       at->specified += j.verdicts.front().mismatches;
       const Instruction& i = *j.file->instruction;
-      at->instructions[std::string(name(i.kind)) + " " + name(i)] += v.mismatches;
+      at->instructions[full_name(i)] += v.mismatches;
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const Standing& x, const Standing& y) {

@@ -1,0 +1,23 @@
+// A paper H100 as the one who is asked, for tests of whole runs.
+#pragma once
+#include <memory>
+
+#include "tests/oracle/cuda/ask/ask_all.hpp"
+#include "tests/oracle/cuda/paper/paper_machine.hpp"
+
+namespace numemu::gpu {
+
+/// Every instruction of the H100 by the replay's rules, which are not the emulator's; no
+/// conversions.
+inline Respondent on_paper() {
+  Respondent who;
+  who.unit = "H100";
+  who.source = "paper";
+  for (std::size_t i = 0; i < instructions().size(); ++i)
+    if (PaperMachine("H100").has(instructions()[i]))
+      who.instructions.push_back(static_cast<int>(i));
+  who.machine = [] { return std::make_unique<PaperMachine>("H100"); };
+  return who;
+}
+
+}  // namespace numemu::gpu
