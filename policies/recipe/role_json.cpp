@@ -20,6 +20,7 @@ constexpr int kWidestOperand = 16;  // stored bits of a quantized role
 constexpr int kWidestByte = 8;      // bits of formats that are scaled in every role
 constexpr std::int64_t kDefaultBlock = 32;
 constexpr std::int64_t kLongestHistory = 65536;
+constexpr std::size_t kLongestExample = 40;
 
 const std::vector<std::string> kRoleKeys = {
     "format", "rounding", "overflow", "scale", "granularity", "block", "axis", "mask", "ste"};
@@ -193,8 +194,27 @@ const RoleSchema& role_schema(std::string_view name) {
   throw Error(unknown_name("role", name, known));
 }
 
+void require_role_object(const JsonReader& role) {
+  if (role.value().is_object()) return;
+  // The text itself where it is a format.
+  std::string format = "int8";
+  if (role.value().is_string()) {
+    const std::string text = role.text("");
+    if (!block_format_meant(text).empty()) {
+      format = text.substr(0, kLongestExample);
+    } else {
+      try {
+        format = find_format(text).name;
+      } catch (const Error&) {
+      }
+    }
+  }
+  role.fail(fmt::format("an object or null, as in {{\"format\": \"{}\"}}", format));
+}
+
 bool stays_float32(const JsonReader& role) {
   if (role.is_null()) return true;
+  require_role_object(role);
   role.require_keys(kRoleKeys);
   if (!role.has("format")) return role.has("mask") && role.value().size() == 1;
   const JsonReader format = role.member("format");

@@ -24,6 +24,8 @@ const std::vector<RoleSchema>& role_schemas();
 /// The role of that name; throws Error with the nearest known one.
 const RoleSchema& role_schema(std::string_view name);
 
+/// Throws Error that shows an object where the value is none.
+void require_role_object(const JsonReader& role);
 /// null, {"format": null}, {"format": "float32"} and {"mask": ...} alone all say: not quantized.
 /// Unknown keys are refused.
 bool stays_float32(const JsonReader& role);

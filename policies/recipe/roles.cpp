@@ -88,8 +88,7 @@ void read_roles(const Json& roles, LayerRecipe& layer) {
 Json patched_roles(Json roles, const JsonReader& patch) {
   patch.require_keys(role_names());
   for (const auto& item : patch.value().items()) {
-    if (!item.value().is_null() && !item.value().is_object())
-      patch.member(item.key()).fail("an object or null");
+    if (!item.value().is_null()) require_role_object(patch.member(item.key()));
     Json& role = roles[item.key()];
     if (role.is_object() && item.value().is_object() && !is_split(role) &&
         !is_split(item.value())) {

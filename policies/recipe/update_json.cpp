@@ -29,11 +29,13 @@ const std::vector<std::string> kRules = {"absmax", "percentile", "mse", "kl", "d
 [[noreturn]] void unknown(const JsonReader& key, std::string_view kind, const CallText& call,
                           const std::vector<std::string>& names, std::string_view spellings) {
   const std::string nearest = nearest_name(call.name, names);
-  const bool known = nearest == call.name;
-  throw Error(fmt::format("{}: {}; expected {}", key.where(),
-                          known ? fmt::format("'{}' has other arguments", call.name)
-                                : unknown_name(kind, call.name, {nearest}),
-                          spellings));
+  std::string what = fmt::format("'{}' has other arguments", call.name);
+  if (nearest != call.name) {
+    what = unknown_name(kind, call.name, {nearest});
+    // The spellings that follow are what is known.
+    if (!what.ends_with('?')) what = unknown_name(kind, call.name, {});
+  }
+  throw Error(fmt::format("{}: {}; expected {}", key.where(), what, spellings));
 }
 
 /// A factor that keeps its reciprocal in float32.

@@ -31,7 +31,15 @@ TEST_CASE("roles: every role of the schema is there and null by default", "[fast
   CHECK(roles.size() == role_names().size());
   for (const std::string& name : role_names()) CHECK(roles[name].is_null());
   CHECK_THROWS_WITH(canonical(R"({"weights": null})"), Contains("did you mean 'weight'"));
-  CHECK_THROWS_WITH(canonical(R"({"weight": "int8"})"), Contains("expected an object"));
+  CHECK_THROWS_WITH(canonical(R"({"weight": "int4"})"),
+                    Contains(R"(weight: expected an object or null, as in {"format": "int4"})"));
+  CHECK_THROWS_WITH(canonical(R"({"weight": "e4m3fn"})"),
+                    Contains(R"({"format": "float8_e4m3fn"})"));
+  CHECK_THROWS_WITH(canonical(R"({"weight": "mxfp4"})"), Contains(R"({"format": "mxfp4"})"));
+  for (const char* other : {"4", "true", "[]", R"("nonsense")"}) {
+    CHECK_THROWS_WITH(canonical(R"({"weight": )" + std::string(other) + "}"),
+                      Contains(R"(as in {"format": "int8"})"));
+  }
 }
 
 TEST_CASE("roles: each role reaches its place in the typed view", "[fast]") {

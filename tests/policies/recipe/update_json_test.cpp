@@ -104,6 +104,8 @@ TEST_CASE("update and calibration: wrong values are refused by name", "[fast]") 
   }
   const std::pair<const char*, const char*> calibrations[] = {
       {R"({"rule": "absmx"})", "rule: unknown calibration rule 'absmx'; did you mean 'absmax'"},
+      {R"({"rule": "entropy-ish"})",
+       "rule: unknown calibration rule 'entropy-ish'; expected absmax, percentile(P)"},
       {R"({"rule": "percentile"})", "rule: 'percentile' has other arguments; expected absmax"},
       {R"j({"rule": "percentile(0)"})j", "0 < P <= 100"},
       {R"j({"rule": "percentile(101)"})j", "0 < P <= 100"},
