@@ -14,6 +14,7 @@
 #include "formats/version.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -166,6 +167,9 @@ Json run_point(const Point& point, Workbench& bench) {
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});
   }
+  const std::vector<std::string> notes =
+      policies::recipe_notes(point.recipe, graph, bench.reference);
+  if (!notes.empty()) row["notes"] = notes;
   row["version"] = kNumericsVersion;
   return row;
 }

@@ -1,0 +1,61 @@
+// Notes of a recipe: blocks that an axis cuts short, signs that a format loses.
+#include "policies/recipe/notes.hpp"
+
+#include "emu/net/nets.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+namespace {
+
+std::vector<std::string> notes_of(const std::string& roles) {
+  net::Graph graph = net::build_net("mlp", {3, 2, 1}, 10);  // 6-256-128-10
+  net::initialize(graph, 0);
+  net::Tensor images({4, 3, 2, 1});
+  for (std::size_t i = 0; i < images.data.size(); ++i)
+    images.data[i] = i % 4 == 0 ? -1.0f : static_cast<float>(i);
+  return recipe_notes(
+      Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + roles + "}", "recipe"), graph,
+      float_reference(graph, images));
+}
+
+}  // namespace
+
+TEST_CASE("notes: nothing to say of float32 and of blocks that fit", "[fast]") {
+  CHECK(notes_of("{}").empty());
+  CHECK(notes_of(R"j({"weight": {"format": "int8"}, "activation": {"format": "int8"}})j").empty());
+  CHECK(notes_of(R"j({"weight": {"format": "group(int4,6,float16)"
+}
+})j")
+            .empty());
+}
+
+TEST_CASE("notes: blocks that an axis cuts short, with their bits", "[fast]") {
+  // Lines of 6, 256 and 128 elements.
+  CHECK(notes_of(R"j({"weight": {"format": "group(int4,200,float16)"},
+                     "activation": {
+  "format" : "mxfp4"
+}
+})j") == std::vector<std::string>{
+             "blocks of 128 where group(int4,200,float16) has 200, because the axis ends there: "
+             "4.125 bits an element, not 4.08: weight of fc3",
+             "blocks of 6 where group(int4,200,float16) has 200, because the axis ends there: "
+             "6.667 bits an element, not 4.08: weight of fc1",
+             "blocks of 6 where mxfp4 has 32, because the axis ends there: 5.333 bits an element, "
+             "not 4.25: activation of fc1"});
+}
+
+TEST_CASE("notes: an unsigned format says the share of negative numbers", "[fast]") {
+  CHECK(notes_of(R"j({"activation": {"format": "uint8"}})j") ==
+        std::vector<std::string>{"uint8 has no negative numbers, which become its lowest value: "
+                                 "activation of fc1 (25.0 % negative)"});
+  CHECK(notes_of(R"j({"activation": {"format": "group(uint8,6,float16,zp)"
+}
+})j")
+            .size() == 0);
+  const std::vector<std::string> weights = notes_of(R"j({"weight": {"format": "uint4"}})j");
+  REQUIRE(weights.size() == 1);
+  CHECK(weights[0].find("weight of fc1 (") != std::string::npos);
+  CHECK(weights[0].find("weight of fc3 (") != std::string::npos);
+}
