@@ -20,16 +20,20 @@ namespace numemu::policies {
 
 namespace {
 
+bool meant(const ScaleRule& rule, std::string_view text) {
+  return text == rule.name || (rule.alias != nullptr && text == rule.alias);
+}
+
 /// The rule of that name, which must be among those that `fit`; `what` is what they choose.
 const ScaleRule& find_among(std::string_view name, const std::string& what,
                             const std::vector<const ScaleRule*>& fit) {
   std::vector<std::string> known;
   for (const ScaleRule* rule : fit) {
-    if (rule->name == name) return *rule;
+    if (meant(*rule, name)) return *rule;
     known.emplace_back(rule->name);
   }
   const std::vector<const ScaleRule*> all = all_scale_rules();
-  if (std::none_of(all.begin(), all.end(), [&](const auto* rule) { return rule->name == name; }))
+  if (std::none_of(all.begin(), all.end(), [&](const auto* rule) { return meant(*rule, name); }))
     throw Error(unknown_name("scale rule", name, known));
   std::string text = "scale rule '" + std::string(name) + "' has no " + what + ", expected ";
   for (std::size_t i = 0; i < known.size(); ++i)
@@ -93,6 +97,13 @@ std::vector<const ScaleRule*> all_scale_rules() {
 #include "policies/scale/table.inc"
 #undef NUMEMU_SCALE_RULE
   };
+}
+
+std::string scale_rule_name(std::string_view text) {
+  for (const ScaleRule* rule : all_scale_rules()) {
+    if (meant(*rule, text)) return rule->name;
+  }
+  return std::string(text);
 }
 
 bool serves(const ScaleRule& rule, const BlockFormat& f) {

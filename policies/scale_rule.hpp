@@ -54,6 +54,7 @@ struct ScaleRule {
   bool reads_elements = false;
   /// scale() also serves zero points, minima and tensor scales.
   bool serves_affine = false;
+  const char* alias = nullptr;  ///< a short name; recipes and results have `name`
 };
 
 /// The rule of that name for one real scale per tensor or channel; throws Error with the nearest
@@ -64,6 +65,8 @@ const ScaleRule& find_scale_rule(std::string_view name, const BlockFormat&);
 /// The rule can choose the scales of that block format.
 bool serves(const ScaleRule&, const BlockFormat&);
 std::vector<const ScaleRule*> all_scale_rules();
+/// The name of the rule that a text means; the text itself where there is none.
+std::string scale_rule_name(std::string_view text);
 
 /// Largest value up to which a range may be filled: products of two such operands stay below 2^112
 /// and 2^15 of them below 2^127.

@@ -281,8 +281,8 @@ void add_quantize(CLI::App& app, Action& action) {
       ->type_name("Z.npy");
   command
       ->add_option("--scale-rule", options->rule,
-                   "floor, ceil, even, nearest or mse for powers of two; absmax, mse or none for "
-                   "real scales (default: the block format's)")
+                   "floor, ceil, even or nearest for powers of two; absmax or none for real "
+                   "scales; mse, mse(17) for both (default: the block format's)")
       ->type_name("NAME");
   add_conversion_options(*command, options->conversion);
   command

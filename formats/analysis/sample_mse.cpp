@@ -8,19 +8,6 @@
 
 namespace numemu {
 
-void SampleMse::Prefix::reserve(std::size_t n) {
-  high_.reserve(n + 1);
-  low_.reserve(n + 1);
-}
-
-void SampleMse::Prefix::add(double term) {
-  const double high = high_.back(), sum = high + term;
-  const double other = sum - high;  // Knuth's exact error of a sum
-  const double lost = (high - (sum - other)) + (term - other);
-  high_.push_back(sum);
-  low_.push_back(low_.back() + lost);
-}
-
 SampleMse::SampleMse(const double* x, std::int64_t n) {
   if (n <= 0) throw Error("mean squared error of an empty sample");
   sorted_.assign(x, x + n);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "formats/analysis/outcome_law.hpp"
+#include "formats/analysis/prefix_sums.hpp"
 
 namespace numemu {
 
@@ -22,23 +23,10 @@ class SampleMse {
   }
 
  private:
-  /// Sums of the first i terms, each as the sum of two doubles, so that differences keep their
-  /// relative accuracy.
-  class Prefix {
-   public:
-    void add(double term);
-    double between(std::size_t first, std::size_t last) const {
-      return (high_[last] - high_[first]) + (low_[last] - low_[first]);
-    }
-    void reserve(std::size_t n);
-
-   private:
-    std::vector<double> high_{0}, low_{0};
-  };
   std::size_t end_of(std::size_t first, double bound, bool bound_is_inside) const;
 
   std::vector<double> sorted_;
-  Prefix values_, squares_;
+  PrefixSums values_, squares_;
 };
 
 }  // namespace numemu

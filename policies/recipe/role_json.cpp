@@ -118,7 +118,7 @@ void read_delayed(const CallText& call, const JsonReader& key, const RoleSchema&
         "a gradient");
   }
   policy.history = *steps;
-  policy.scale = count == 2 ? call.arguments[1] : "absmax";
+  policy.scale = count == 2 ? scale_rule_name(call.arguments[1]) : "absmax";
   if (!at(key, [&] { return find_scale_rule(policy.scale).stores_scale; }))
     key.fail("a rule that has a scale to delay, not " + policy.scale);
 }
@@ -285,12 +285,14 @@ Json with_canonical_names(Json patch) {
           block_format_meant(text).empty() ? find_format(text).name : find_block_format(text).name;
     }
     if (item.key() == "rounding") value = to_string(parse_rounding(text));
-    if (const CallText call = parse_call(text); item.key() == "scale" && call.name == "delayed") {
-      RolePolicy policy;
+    if (item.key() != "scale") continue;
+    RolePolicy policy;
+    policy.scale = scale_rule_name(text);
+    if (const CallText call = parse_call(text); call.name == "delayed") {
       policy.history = parse_whole(call.arguments[0], 1, kLongestHistory).value_or(1);
-      policy.scale = call.arguments.size() == 2 ? call.arguments[1] : "absmax";
-      value = scale_text(policy);
+      policy.scale = call.arguments.size() == 2 ? scale_rule_name(call.arguments[1]) : "absmax";
     }
+    value = scale_text(policy);
   }
   return patch;
 }

@@ -1,196 +1,192 @@
-// Scale rule mse: of a few candidates the scale with the least squared error, ties to the larger.
-// Real scales: absmax * 2^(-j/8), j = 0..16. Powers of two: the floor rule's s and its neighbours.
+// Scale rule mse(exact): of all scales that the scale format has the one with the least squared
+// error.
 #include <algorithm>
-#include <array>
-#include <boost/multiprecision/cpp_int.hpp>
+#include <bit>
 #include <cmath>
-#include <vector>
 
-#include "formats/analysis/error_moments.hpp"
+#include "formats/codec.hpp"
+#include "policies/element_grid.hpp"
 #include "policies/scale_exponent.hpp"
+#include "policies/scale_search.hpp"
 
 namespace numemu::policies {
 namespace {
 
-/// 2^(-j/8) for j = 0..7, correctly rounded doubles: constants, so that no libm decides a scale.
-constexpr std::array<double, 8> kEighths = {1.0,
-                                            0.91700404320467121,
-                                            0.84089641525371450,
-                                            0.77110541270397037,
-                                            0.70710678118654752,
-                                            0.64841977732550480,
-                                            0.59460355750136051,
-                                            0.54525386633262877};
-constexpr int kSteps = 16;
+constexpr int kFewBits = 8;  // of a scale format: every code that may be the best is tried
 
-std::vector<Cell> cells_of(const Conversion& c) {
-  return c.rounding.stochastic() ? brackets(*c.format, c.symmetric)
-                                 : cells(*c.format, c.rounding, c.symmetric);
-}
-
-/// The means are float64: where those of two candidates differ by less than about n 2^-53 of their
-/// value, their rounding decides, the same on every machine.
-float best_scale(const ScaleRequest& r) {
-  const double amax = largest_magnitude(r.x, r.n);
-  if (amax == 0) return 1;
-  const float widest = r.block ? absmax_block_scale(r) : absmax_scale(amax, *r.conversion);
-  const std::vector<Cell> grid = cells_of(*r.conversion);
-  float best = widest;
-  double least = HUGE_VAL;
-  for (int j = 0; j <= kSteps; ++j) {
-    float scale = static_cast<float>(widest * kEighths[j % 8] * std::ldexp(1.0, -(j / 8)));
-    if (!(scale > 0)) break;
-    if (r.block) scale = round_scale(r, scale);
-    const double mse =
-        (r.conversion->rounding.stochastic() ? stochastic_error_moments(grid, scale, r.x, r.n)
-                                             : error_moments(grid, scale, r.x, r.n))
-            .mse;
-    if (mse < least) {
-      least = mse;
-      best = scale;
+/// The elements of a block, and what its scale has to reach.
+class Sample {
+ public:
+  Sample(const ElementGrids& grids, Overflow overflow, const float* x, std::int64_t n)
+      : grids_(grids), clips_(overflow == Overflow::saturate), x_(x), n_(n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      highest_ = std::max(highest_, double{x[i]});
+      lowest_ = std::min(lowest_, double{x[i]});
     }
   }
-  return best;
-}
 
-/// What an element may become: its squared error, or its expectation, is |(a - x) (b - x)|.
-struct Ends {
-  double a, b;
+  double error(double step) const { return squared_error(grids_.line, x_, n_, step).sum; }
+  const ElementGrids& grids() const { return grids_; }
+  const float* x() const { return x_; }
+  std::int64_t size() const { return n_; }
+
+  /// No element lies beyond the largest of its sign. Negative elements of unsigned formats never
+  /// fit, whatever the scale.
+  bool fits(double step) const {
+    const double top = grids_.line.high.back(), bottom = grids_.line.low.front();
+    return top * step >= highest_ && (bottom >= 0 || bottom * step <= lowest_);
+  }
+  /// The error of the largest elements alone, of each sign: the error is never less. It falls as
+  /// the step grows.
+  double beyond(double step) const {
+    const double up = std::max(0.0, highest_ - grids_.line.high.back() * step);
+    const double down = std::max(0.0, grids_.line.low.front() * step - lowest_);
+    return (up * up + down * down) * (1 - 0x1p-50);  // whatever rounds, not above
+  }
+  /// Larger steps may be less wrong only where infinities are the price of clipping, or clipping
+  /// costs less than `error`.
+  bool too_small(double step, double error) const {
+    return clips_ ? beyond(step) > error : !fits(step);
+  }
+  /// No larger step has less error: nothing saturates under half of this one, or everything lies in
+  /// the pieces next to zero.
+  bool large_enough(double step) const {
+    if (grids_.doubles) return fits(step / 2);
+    const auto within = [&](const ElementGrid& half, double amax) {
+      return half.size() < 2 || half.from[1] * step >= amax;
+    };
+    return within(grids_.positive, highest_) && within(grids_.negative, -lowest_);
+  }
+
+ private:
+  const ElementGrids& grids_;
+  bool clips_;
+  const float* x_;
+  std::int64_t n_;
+  double lowest_ = 0, highest_ = 0;
 };
 
-/// The two ends for y, in units of the step: equal unless random bits choose between them.
-Ends ends_of(const std::vector<Cell>& grid, bool stochastic, double y) {
-  if (stochastic) {
-    const double low = grid.front().low, high = grid.back().high;
-    if (y <= low) return {low, low};
-    if (y >= high) return {high, high};
+/// The best of the codes from `lowest` to `highest`: from `start` down while something may be
+/// gained, ties to the larger, then up, ties to the smaller.
+template <class StepOf>
+std::int64_t best_of_all(const Sample& sample, std::int64_t lowest, std::int64_t start,
+                         std::int64_t highest, const StepOf& step_of) {
+  LeastOfCodes least(sample.grids().line, sample.x(), sample.size());
+  while (start < highest && sample.too_small(step_of(start), HUGE_VAL)) ++start;
+  least.consider(start, step_of(start));
+  for (std::int64_t code = start - 1; code >= lowest; --code) {
+    if (sample.too_small(step_of(code), least.at_most())) break;
+    least.consider(code, step_of(code));
   }
-  const auto after = std::partition_point(grid.begin(), grid.end(), [&](const Cell& cell) {
-    return cell.low < y || (cell.low == y && (stochastic || cell.low_closed));
+  for (std::int64_t code = start + 1; code <= highest; ++code) {
+    least.consider(code, step_of(code));
+  }
+  return least.code();
+}
+
+/// The first code in [lowest, highest] of which something holds that holds of all above; `highest`
+/// where it holds of none.
+template <class Predicate>
+std::int64_t first_code(std::int64_t lowest, std::int64_t highest, const Predicate& holds) {
+  while (lowest < highest) {
+    const std::int64_t middle = lowest + (highest - lowest) / 2;
+    if (holds(middle)) {
+      highest = middle;
+    } else {
+      lowest = middle + 1;
+    }
+  }
+  return lowest;
+}
+
+/// The positive codes of a scale format, and what an element is divided by.
+struct Codes {
+  const Format& format;
+  double unit;  ///< tensor scale and element exponent
+
+  double step(std::int64_t code) const {
+    if (format.bits == 32) return std::bit_cast<float>(static_cast<std::uint32_t>(code)) * unit;
+    return to_double(decode(format, static_cast<std::uint64_t>(code))) * unit;
+  }
+};
+
+std::int64_t best_real(const Sample& sample, const Codes& codes, std::int64_t start) {
+  const auto largest = static_cast<std::int64_t>(codes.format.largest_code());
+  // The half of a scale is one too, above the subnormal numbers.
+  const double halves = 2 * smallest_normal(codes.format) * codes.unit;
+  const std::int64_t highest = first_code(start, largest, [&](std::int64_t code) {
+    return codes.step(code) >= halves && sample.large_enough(codes.step(code));
   });
-  const Cell& cell = *(after - 1);
-  return stochastic ? Ends{cell.low, cell.high} : Ends{cell.value, cell.value};
-}
-
-/// One block, and the elements of its format.
-struct Block {
-  const std::vector<Cell>& grid;
-  bool stochastic;
-  int element_exponent;
-  const float* x;
-  std::int64_t n;
-
-  /// The step under 2^s: its products with elements and quotients of x by it are exact in float64.
-  double step(std::int32_t s) const { return std::ldexp(1.0, s + element_exponent); }
-};
-
-/// A sum in float64 and how far it may be from the exact one.
-struct Bounded {
-  double sum = 0, bound = 0;
-};
-
-/// Differences, products and sums of numbers that are not negative: each rounds by a factor of at
-/// most 1 + 2^-53, and no element meets more of them than `rounds`; twice that covers the higher
-/// order terms, as rounds < 2^32. Nothing underflows: squares are above 2^-900.
-Bounded error_of(const Block& block, std::int32_t s) {
-  constexpr std::int64_t kChunk = 4096;  // shorter chains of additions
-  const double step = block.step(s), to_step = 1 / step;
-  Bounded error;
-  for (std::int64_t begin = 0; begin < block.n; begin += kChunk) {
-    double sum = 0;
-    for (std::int64_t i = begin; i < std::min(block.n, begin + kChunk); ++i) {
-      const double y = block.x[i] * to_step;
-      const Ends ends = ends_of(block.grid, block.stochastic, y);
-      sum += std::fabs((ends.a - y) * (ends.b - y));
-    }
-    error.sum += sum;
-  }
-  error.sum *= step * step;
-  const auto rounds = static_cast<double>(3 + std::min(block.n, kChunk) + block.n / kChunk);
-  error.bound = error.sum * (2 * rounds * 0x1p-53);
-  return error;
-}
-
-using boost::multiprecision::cpp_int;
-
-/// v / 2^kUnit: float32 numbers are multiples of 2^-149, elements (bias at most 255, mantissa at
-/// most 15 bits) of 2^-270, times 2^-133 for the least step.
-cpp_int in_units(double v) {
-  constexpr int kUnit = -403, kDigits = 53;
-  int exponent = 0;
-  const double mantissa = std::ldexp(std::frexp(v, &exponent), kDigits);
-  const int shift = exponent - kDigits - kUnit;
-  cpp_int integer = static_cast<std::uint64_t>(std::fabs(mantissa));
-  if (shift >= 0) integer <<= static_cast<unsigned>(shift);
-  if (shift < 0) integer >>= static_cast<unsigned>(-shift);  // only zeros: v is a multiple
-  if (mantissa < 0) integer.backend().negate();
-  return integer;
-}
-
-cpp_int exact_error(float x, const Ends& ends) {
-  const cpp_int at = in_units(x);
-  cpp_int product = (in_units(ends.a) - at) * (in_units(ends.b) - at);
-  return abs(product);
-}
-
-/// The error under 2^s is below that under 2^other, in integers; elements that become the same are
-/// left out, which are nearly all of a floating format.
-bool exactly_less(const Block& block, std::int32_t s, std::int32_t other) {
-  const double step = block.step(s), other_step = block.step(other);
-  const auto ends_under = [&](double x, double unit) {
-    const Ends ends = ends_of(block.grid, block.stochastic, x / unit);
-    return Ends{ends.a * unit, ends.b * unit};
+  if (codes.format.bits <= kFewBits)
+    return best_of_all(sample, 1, start, highest,
+                       [&](std::int64_t code) { return codes.step(code); });
+  const double error = sample.error(codes.step(start));
+  ScaleCodes search;
+  search.lowest = first_code(
+      1, highest, [&](std::int64_t code) { return !sample.too_small(codes.step(code), error); });
+  search.start = std::max(start, search.lowest);
+  search.highest = highest;
+  search.format = &codes;
+  search.factor = [](const void* format, std::int64_t code) {
+    return static_cast<const Codes*>(format)->step(code);
   };
-  cpp_int difference = 0;
-  for (std::int64_t i = 0; i < block.n; ++i) {
-    const float x = block.x[i];
-    const Ends a = ends_under(x, step), b = ends_under(x, other_step);
-    if (a.a == b.a && a.b == b.b) continue;
-    difference += exact_error(x, a) - exact_error(x, b);
-  }
-  return difference < 0;
+  return least_error_code(sample.grids(), sample.x(), sample.size(), search);
 }
 
-/// Of floor + 1, floor, floor - 1 the one with the least error: sums in float64 where they decide,
-/// integers where they do not.
-std::int32_t best_exponent(const Block& block, std::int32_t floor, const ExponentRange& range) {
-  std::int32_t best = std::clamp(floor + 1, range.lowest, range.highest);
-  Bounded least = error_of(block, best);
-  for (const std::int32_t candidate : {floor, floor - 1}) {
-    const std::int32_t s = std::clamp(candidate, range.lowest, range.highest);
-    if (s == best) continue;
-    const Bounded error = error_of(block, s);
-    const bool decided = std::fabs(error.sum - least.sum) > error.bound + least.bound;
-    if (!(decided ? error.sum < least.sum : exactly_less(block, s, best))) continue;
-    best = s;
-    least = error;
+float best_scale(const ScaleRequest& r) {
+  static const Format& float32 = find_format("float32");
+  const double amax = largest_magnitude(r.x, r.n);
+  const float widest = r.block ? absmax_block_scale(r) : absmax_scale(amax, *r.conversion);
+  if (amax == 0) return widest;
+  std::vector<float> finite;
+  const float* x = r.x;
+  std::int64_t n = r.n;
+  if (!std::all_of(x, x + n, [](float v) { return std::isfinite(v); })) {
+    std::copy_if(x, x + n, std::back_inserter(finite), [](float v) { return std::isfinite(v); });
+    x = finite.data();
+    n = static_cast<std::int64_t>(finite.size());
   }
-  return best;
+  const Codes codes{r.block ? *r.block->scale : float32,
+                    r.block ? std::ldexp(double{r.tensor_scale}, r.block->element_exponent) : 1};
+  const Sample sample(element_grids(*r.conversion), r.conversion->overflow, x, n);
+  const std::int64_t start =
+      first_code(1, static_cast<std::int64_t>(codes.format.largest_code()),
+                 [&](std::int64_t code) { return codes.step(code) >= widest * codes.unit; });
+  const std::int64_t best = best_real(sample, codes, start);
+  return static_cast<float>(to_double(decode(codes.format, static_cast<std::uint64_t>(best))));
 }
 
 void best_exponents(const ExponentRequest& r) {
   const ExponentRange range = exponent_range(*r.format->scale);
-  const Leading largest = leading(largest_element(*r.format));
-  const std::vector<Cell> grid = cells_of(*r.conversion);
-  for_each_block(r, [&](const Leading& amax) { return amax.exponent - largest.exponent; });
+  const std::int32_t down = leading(largest_element(*r.format)).exponent;
+  const ElementGrids& grids = element_grids(*r.conversion);
+  // Under floor + 1 nothing saturates; it counts for its ties with floor.
+  for_each_block(r, [&](const Leading& amax) { return amax.exponent - down + 1; });
   for (std::int64_t b = 0; b < r.blocks; ++b) {
     if (r.amax[b] == 0) continue;
-    const Block block{grid, r.conversion->rounding.stochastic(), r.format->element_exponent,
-                      r.x + r.offsets[b], r.offsets[b + 1] - r.offsets[b]};
+    const Sample sample(grids, r.conversion->overflow, r.x + r.offsets[b],
+                        r.offsets[b + 1] - r.offsets[b]);
+    const auto step_of = [&](std::int64_t s) {
+      return std::ldexp(1.0, static_cast<int>(s) + r.format->element_exponent);
+    };
+    const std::int64_t start = r.exponents[b];
+    const std::int64_t highest = first_code(
+        start, range.highest, [&](std::int64_t s) { return sample.large_enough(step_of(s)); });
     r.exponents[b] =
-        best_exponent(block, leading(value_of(r.amax[b])).exponent - largest.exponent, range);
+        static_cast<std::int32_t>(best_of_all(sample, range.lowest, start, highest, step_of));
   }
 }
 
 }  // namespace
 
-extern const ScaleRule scale_mse{
-    "mse",
-    "least squared error: of absmax * 2^(-j/8), j = 0..16; of floor - 1, floor, floor + 1",
-    /*fills_range=*/true,
-    /*stores_scale=*/true,
-    best_scale,
-    best_exponents,
-    /*reads_elements=*/true};
+extern const ScaleRule scale_mse{"mse(exact)",
+                                 "least squared error of all scales that the scale format has",
+                                 /*fills_range=*/true,
+                                 /*stores_scale=*/true,
+                                 best_scale,
+                                 best_exponents,
+                                 /*reads_elements=*/true,
+                                 /*serves_affine=*/false,
+                                 /*alias=*/"mse"};
 
 }  // namespace numemu::policies

@@ -54,7 +54,7 @@ TEST_CASE("zeros give 1, and NaN and infinities do not count", "[fast]") {
   CHECK(find_scale_rule("absmax").scale({odd, 4, &conversion}) == 1);
 }
 
-TEST_CASE("mse is the best of its seventeen candidates by measurement", "[fast]") {
+TEST_CASE("mse(17) is the best of its seventeen candidates by measurement", "[fast]") {
   const std::vector<float> x = sample(3000, 7);
   for (const char* name : {"int2", "int3", "int8", "float4_e2m1fn", "float8_e4m3fn"}) {
     INFO(name);
@@ -72,7 +72,7 @@ TEST_CASE("mse is the best of its seventeen candidates by measurement", "[fast]"
       for (int i = 0; i < 3000; ++i) sum += std::pow(double{q.element(i)} * scale - x[i], 2);
       return sum;
     };
-    const float best = find_scale_rule("mse").scale({x.data(), 3000, &conversion});
+    const float best = find_scale_rule("mse(17)").scale({x.data(), 3000, &conversion});
     double least = HUGE_VAL;
     float expected = 0;
     for (int j = 0; j <= 16; ++j) {
@@ -86,6 +86,14 @@ TEST_CASE("mse is the best of its seventeen candidates by measurement", "[fast]"
   }
 }
 
+TEST_CASE("mse is short for mse(exact)", "[fast]") {
+  CHECK(std::string(find_scale_rule("mse").name) == "mse(exact)");
+  CHECK(&find_scale_rule("mse", find_block_format("mxfp4")) == &find_scale_rule("mse(exact)"));
+  CHECK(scale_rule_name("mse") == "mse(exact)");
+  CHECK(scale_rule_name("mse(17)") == "mse(17)");
+  CHECK(scale_rule_name("bogus") == "bogus");
+}
+
 TEST_CASE("unknown rules offer the nearest", "[fast]") {
   CHECK_THROWS_WITH(find_scale_rule("absmx"), Catch::Contains("did you mean 'absmax'"));
 }
@@ -97,16 +105,17 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
     CHECK_THROWS_WITH(find_scale_rule(rule, find_block_format(format)), Contains(text));
   };
   refuse("absmax", "mxfp4",
-         "scale rule 'absmax' has no scales for mxfp4, expected ceil, even, floor, mse or nearest");
-  refuse("none", "mxint8", "expected ceil, even, floor, mse or nearest");
+         "scale rule 'absmax' has no scales for mxfp4, expected ceil, even, floor, mse(exact), "
+         "mse(17) or nearest");
+  refuse("none", "mxint8", "expected ceil, even, floor, mse(exact), mse(17) or nearest");
   refuse("floor", "nvfp4", "scale rule 'floor' has no scales for nvfp4, expected absmax");
   refuse("mse", "nvfp4", "expected absmax");
   refuse("mse", "group(uint4,32,float16,zp)", "expected absmax");
-  refuse("floor", "group(int4,32,float16)", "expected absmax, mse or none");
+  refuse("floor", "group(int4,32,float16)", "expected absmax, mse(exact), mse(17) or none");
   refuse("flor", "mxfp4", "unknown scale rule 'flor'; did you mean 'floor'");
   CHECK_THROWS_WITH(find_scale_rule("floor"),
                     Contains("has no real scale, it chooses powers of two") &&
-                        Contains("expected absmax, mse or none"));
+                        Contains("expected absmax, mse(exact), mse(17) or none"));
   for (const BlockFormat* f : named_block_formats()) {
     CHECK(serves(find_scale_rule(f->default_rule, *f), *f));
     for (const ScaleRule* rule : all_scale_rules())

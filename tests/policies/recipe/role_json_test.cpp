@@ -78,6 +78,16 @@ TEST_CASE("role: the canonical form gives the same policy back", "[fast]") {
         "delayed(4)");
 }
 
+TEST_CASE("role: mse is written mse(exact), so that old results are not taken for new ones",
+          "[fast]") {
+  CHECK(canonical("weight", R"({"format": "int8", "scale": "mse"})")["scale"] == "mse(exact)");
+  CHECK(canonical("weight", R"j({"format": "mxfp4", "scale": "mse(17)"})j")["scale"] == "mse(17)");
+  CHECK(canonical("gradient", R"j({"format": "int8", "scale": "delayed(4,mse)"})j")["scale"] ==
+        "delayed(4,mse(exact))");
+  CHECK(with_canonical_names(parse_json(R"({"format": "int8", "scale": "mse"})", "p"))["scale"] ==
+        "mse(exact)");
+}
+
 TEST_CASE("role: delayed scales keep a history", "[fast]") {
   const RolePolicy policy =
       role("weight", R"j({"format": "float8_e4m3fn", "scale": "delayed(16)"})j");

@@ -1,5 +1,8 @@
-// Scale rule mse for powers of two: the least squared error of three, by exact fractions.
+// Scale rule mse(exact): the least squared error of all scales, by exact fractions and by every
+// quadratic between two breakpoints.
+#include "formats/analysis/cells.hpp"
 #include "formats/random.hpp"
+#include "policies/element_grid.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/scale/exponents.hpp"
 
@@ -21,6 +24,88 @@ oracle::Fraction squared_error(const std::vector<oracle::Element>& list, const f
     sum += d * d;
   }
   return sum;
+}
+
+/// The best of all exponents around floor: from floor + 1 down, ties to the larger; above it there
+/// is none with less error.
+template <class Error>
+int best_exponent(int floor, const Error& error) {
+  int best = floor + 1;
+  oracle::Fraction least = error(best);
+  for (int e = floor + 3; e >= floor - 3; --e) {
+    const oracle::Fraction sum = error(e);
+    if (e > floor + 1) {
+      REQUIRE(sum >= least);
+    } else if (sum < least) {
+      best = e;
+      least = sum;
+    }
+  }
+  return best;
+}
+
+double error_of(const ElementGrid& line, const std::vector<float>& x, double step) {
+  return squared_error(line, x.data(), static_cast<std::int64_t>(x.size()), step).sum;
+}
+
+/// The least squared error over all float32 scales: the numbers around the least value of every
+/// quadratic between two scales at which an element changes its piece, by brute force.
+double least_error(const Conversion& c, const std::vector<float>& x) {
+  const ElementGrid line = ElementGrids(c).line;
+  const bool stochastic = c.rounding.stochastic();
+  const std::vector<Cell> list =
+      stochastic ? brackets(*c.format, c.symmetric) : cells(*c.format, c.rounding, c.symmetric);
+  std::vector<double> breaks;
+  for (const float v : x)
+    for (const Cell& cell : list)
+      if (double{v} * cell.low > 0 && std::isfinite(cell.low)) breaks.push_back(v / cell.low);
+  if (stochastic)
+    for (const float v : x)
+      if (v * list.back().high > 0) breaks.push_back(v / list.back().high);
+  std::sort(breaks.begin(), breaks.end());
+  double least = HUGE_VAL;
+  for (std::size_t k = 0; k + 1 < breaks.size(); ++k) {
+    const double from = breaks[k], to = breaks[k + 1];
+    if (!(from < to)) continue;
+    double a = 0, b = 0, d = 0;  // a - 2 b s + d s^2
+    for (const float v : x) {
+      const double middle = std::midpoint(from, to), y = v / middle;
+      double low = 0, high = 0;
+      for (const Cell& cell : list) {
+        if (!(cell.low <= y && y <= cell.high)) continue;
+        low = cell.value;
+        high = stochastic ? cell.high : cell.value;
+      }
+      if (stochastic && y > list.back().high) low = high = list.back().high;
+      if (stochastic && y < list.front().low) low = high = list.front().low;
+      const double sign = low == high ? 1 : -1;
+      a += sign * v * v;
+      b += sign * v * (low + high) / 2;
+      d += sign * low * high;
+    }
+    for (const double s : {d > 0 ? std::clamp(b / d, from, to) : from, from, to}) {
+      if (a - 2 * b * s + d * s * s > least * (1 + 1e-4)) continue;
+      const auto near = static_cast<float>(s);
+      for (const float t : {std::nextafter(near, 0.0f), near, std::nextafter(near, HUGE_VALF)})
+        least = std::min(least, error_of(line, x, t));
+    }
+  }
+  return least;
+}
+
+std::vector<float> normal_like(std::uint64_t seed, std::uint64_t n) {
+  const RandomSource random{.seed = seed};
+  std::vector<float> x;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    double sum = -4;
+    for (std::uint64_t k = 0; k < 8; ++k) sum += random.uniform(8 * i + k);
+    x.push_back(static_cast<float>(sum));
+  }
+  return x;
+}
+
+double error_of(const Conversion& c, const std::vector<float>& x, double step) {
+  return error_of(element_grids(c).line, x, step);
 }
 
 }  // namespace
@@ -54,12 +139,9 @@ TEST_CASE("mse takes the least squared error, ties to the larger", "[fast]") {
           {&f, &conversion, kBlocks, amax.data(), x.data(), offsets.data(), s.data()});
       for (std::size_t b = 0; b < kBlocks; ++b) {
         const int floor = std::ilogb(amax[b]) - emax;
-        int best = floor + 1;
-        const auto error = [&](int e) {
+        const int best = best_exponent(floor, [&](int e) {
           return squared_error(list, x.data() + offsets[b], offsets[b + 1] - offsets[b], e, mode);
-        };
-        for (const int e : {floor, floor - 1})
-          if (error(e) < error(best)) best = e;
+        });
         CAPTURE(name, static_cast<int>(mode), b);
         REQUIRE(s[b] == best);
         differs += best != floor;
@@ -92,7 +174,7 @@ TEST_CASE("mse of a wide range of numbers, against the exact search", "[fast]") 
       Conversion conversion;
       conversion.format = f.element;
       conversion.rounding.mode = mode;
-      for (std::uint64_t b = 0; b < 60; ++b) {
+      for (std::uint64_t b = 0; b < 30; ++b) {
         constexpr std::uint64_t kSize = 6;
         float x[kSize], amax = 0;
         for (std::uint64_t i = 0; i < kSize; ++i) {
@@ -153,12 +235,9 @@ TEST_CASE("mse under stochastic rounding: wide ranges against the exact search",
       std::int32_t s = 0;
       find_scale_rule("mse", f).exponents({&f, &conversion, 1, x, x, offsets, &s});
       const int floor = std::ilogb(x[0]) - emax;
-      const auto error = [&](int e) {
+      const int best = best_exponent(floor, [&](int e) {
         return oracle::Fraction(expected(x[0], e) + expected(x[1], e) + expected(x[2], e));
-      };
-      int best = floor + 1;
-      for (const int e : {floor, floor - 1})
-        if (error(e) < error(best)) best = e;
+      });
       CAPTURE(name, b);
       REQUIRE(s == best);
     }
@@ -186,36 +265,123 @@ TEST_CASE("mse under stochastic rounding weighs the expected error", "[fast]") {
   CHECK(exponents("mse", f, {3.5f}, parse_rounding("sr(8)"))[0] == 0);
 }
 
-TEST_CASE("mse of real scales looks at the rounded candidates of the scale format", "[fast]") {
-  const RandomSource random{.seed = 2};
-  const BlockFormat& f = find_block_format("group(int4,32,bfloat16)");
-  const auto list = oracle::elements_of(*f.element, 0, true);
-  Conversion conversion;
-  conversion.format = f.element;
-  for (std::uint64_t k = 0; k < 40; ++k) {
-    std::vector<float> x;
-    for (std::uint64_t i = 0; i < 32; ++i)
-      x.push_back(static_cast<float>(random.uniform(64 * k + i) - random.uniform(64 * k + 32 + i)));
-    const ScaleRequest request{x.data(), 32, &conversion, &f};
-    const float widest = find_scale_rule("absmax", f).scale(request);
-    float best = 0;
-    oracle::Fraction least = 0;
-    for (int j = 0; j <= 16; ++j) {
-      const float s = round_scale(request, static_cast<float>(widest * std::pow(2.0, -j / 8.0)));
+TEST_CASE("mse of real scales is the least of every quadratic", "[fast]") {
+  int better = 0, blocks = 0;
+  for (const char* element : {"float4_e2m1fn", "int4", "int8", "float8_e4m3fn", "float8_e5m2",
+                              "e2m3+ftz", "uint4", "e3m2+nosub"}) {
+    for (const char* rounding : {"rne", "rtz", "rup", "rodd", "sr(8)"}) {
+      Conversion c;
+      c.format = &find_format(element);
+      c.rounding = parse_rounding(rounding);
+      if (c.rounding.stochastic() && c.format->field_zero == FieldZero::flush) continue;
+      for (std::uint64_t b = 0; b < 4; ++b) {
+        const std::vector<float> x = normal_like(40 * b + 7, 3 + 7 * b);
+        const auto n = static_cast<std::int64_t>(x.size());
+        const float widest = find_scale_rule("absmax").scale({x.data(), n, &c});
+        const float scale = find_scale_rule("mse").scale({x.data(), n, &c});
+        CAPTURE(element, rounding, b, widest, scale);
+        const double error = error_of(c, x, scale), least = least_error(c, x);
+        CHECK(error <= least * (1 + 1e-6));
+        ++blocks;
+        better += scale > widest && error < error_of(c, x, widest);
+      }
+    }
+  }
+  CHECK(better > blocks / 8);  // above absmax, where 17 candidates never look
+}
+
+TEST_CASE("mse of few scales is the least of every code, exactly", "[fast]") {
+  for (const char* name : {"group(float4_e2m1fn,16,float8_e4m3fn)", "group(int4,16,float8_e5m2)",
+                           "group(float6_e2m3fn,16,e3m2+finite)"}) {
+    const BlockFormat& f = find_block_format(name);
+    const auto list = oracle::elements_of(*f.element, 0, true);
+    Conversion c;
+    c.format = f.element;
+    for (std::uint64_t b = 0; b < 12; ++b) {
+      std::vector<float> x = normal_like(b + 90, 16);
+      for (float& v : x) v = std::ldexp(v, static_cast<int>(b) - 8);  // to the subnormal scales
+      oracle::Fraction least = -1;
+      for (std::uint64_t code = 1; code <= f.scale->largest_code(); ++code) {
+        const oracle::Fraction s = oracle::fraction(to_double(decode(*f.scale, code)));
+        oracle::Fraction sum = 0;
+        for (const float v : x) {
+          const oracle::Fraction d =
+              oracle::rounded(list, oracle::fraction(v) / s, RoundingMode::rne).value * s -
+              oracle::fraction(v);
+          sum += d * d;
+        }
+        if (least < 0 || sum < least) least = sum;
+      }
+      const float scale = find_scale_rule("mse", f).scale({x.data(), 16, &c, &f});
       oracle::Fraction sum = 0;
-      for (const float y : x) {
+      const oracle::Fraction s = oracle::fraction(scale);
+      for (const float v : x) {
         const oracle::Fraction d =
-            oracle::rounded(list, oracle::fraction(y) / oracle::fraction(s), RoundingMode::rne)
-                    .value *
-                oracle::fraction(s) -
-            oracle::fraction(y);
+            oracle::rounded(list, oracle::fraction(v) / s, RoundingMode::rne).value * s -
+            oracle::fraction(v);
         sum += d * d;
       }
-      if (best != 0 && !(sum < least)) continue;
-      best = s;
-      least = sum;
+      CAPTURE(name, b, scale);
+      CHECK(sum == least);
     }
-    CAPTURE(k, widest);
-    CHECK(find_scale_rule("mse", f).scale(request) == best);
   }
+}
+
+TEST_CASE("a finer scale format never loses: what 17 candidates could not promise", "[fast]") {
+  const std::vector<float> x = normal_like(3, 16 * 256);
+  const auto sqnr = [&](const char* name, const char* rule) {
+    const BlockFormat& f = find_block_format(name);
+    Conversion c;
+    c.format = f.element;
+    double error = 0, signal = 0;
+    for (std::size_t b = 0; b < x.size(); b += 16) {
+      const std::vector<float> block(x.begin() + static_cast<std::ptrdiff_t>(b),
+                                     x.begin() + static_cast<std::ptrdiff_t>(b + 16));
+      error += error_of(c, block, find_scale_rule(rule, f).scale({block.data(), 16, &c, &f}));
+      for (const float v : block) signal += double{v} * v;
+    }
+    return 10 * std::log10(signal / error);
+  };
+  const char *fine = "group(float4_e2m1fn,16,float32)",
+             *coarse = "group(float4_e2m1fn,16,float8_e4m3fn)";
+  CHECK(sqnr(fine, "mse(17)") < sqnr(coarse, "mse(17)"));
+  CHECK(sqnr(fine, "mse(exact)") > sqnr(coarse, "mse(exact)") + 0.2);
+  CHECK(sqnr(fine, "mse(exact)") > sqnr(fine, "mse(17)") + 0.8);
+}
+
+TEST_CASE("mse of a large tensor: a fine grid of scales finds nothing better", "[fast]") {
+  const std::vector<float> x = normal_like(5, 20000);
+  for (const char* element : {"int4", "float8_e4m3fn"}) {
+    Conversion c;
+    c.format = &find_format(element);
+    const float scale = find_scale_rule("mse").scale({x.data(), 20000, &c});
+    const float widest = find_scale_rule("absmax").scale({x.data(), 20000, &c});
+    const double error = error_of(c, x, scale);
+    for (int i = 0; i < 200; ++i)
+      CHECK(error <= error_of(c, x, widest * (0.3 + 0.01 * i)) * (1 + 1e-6));
+  }
+}
+
+TEST_CASE("mse where overflow gives infinities never clips", "[fast]") {
+  const std::vector<float> x = normal_like(8, 300);
+  for (const char* overflow : {"saturate", "ieee", "propagate"}) {
+    Conversion c;
+    c.format = &find_format("int3");
+    c.overflow = parse_overflow(overflow);
+    const double amax = largest_magnitude(x.data(), 300);
+    const float scale = find_scale_rule("mse").scale({x.data(), 300, &c});
+    CAPTURE(overflow, scale);
+    CHECK((amax <= scale * largest_value(*c.format)) == (c.overflow != Overflow::saturate));
+  }
+}
+
+TEST_CASE("mse keeps absmax where nothing is lost, and one number has nothing to gain", "[fast]") {
+  Conversion c;
+  c.format = &find_format("int8");
+  for (const float v : {1.0f, 0.1f, 3e38f, 1e-30f}) {
+    const float widest = find_scale_rule("absmax").scale({&v, 1, &c});
+    CHECK(find_scale_rule("mse").scale({&v, 1, &c}) == widest);
+  }
+  const std::vector<float> whole = {127, -3, 50, 0};
+  CHECK(find_scale_rule("mse").scale({whole.data(), 4, &c}) == 1);
 }

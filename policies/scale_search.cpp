@@ -1,0 +1,304 @@
+// Branch and bound over intervals of scales, by sums over sorted elements.
+#include "policies/scale_search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "formats/analysis/prefix_sums.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+/// Passing elements of an interval that is looked at piece by piece; more are cheaper to halve.
+constexpr std::int64_t kFewPasses = 400;
+
+/// A squared error as a function of the scale: a + b s + c s^2.
+struct Quadratic {
+  double a = 0, b = 0, c = 0;
+
+  /// `count` elements of one piece with the sums `first` and `second` of x and x^2.
+  void add(const ElementGrid& grid, std::size_t k, double count, double first, double second) {
+    const double low = grid.low[k], high = grid.high[k];
+    const double sign = low == high ? 1 : -1;  // between two ends the product is negative
+    a += sign * second;
+    b -= sign * (low + high) * first;
+    c += sign * low * high * count;
+  }
+  Quadratic& operator+=(const Quadratic& o) {
+    a += o.a;
+    b += o.b;
+    c += o.c;
+    return *this;
+  }
+  double at(double s) const { return (c * s + b) * s + a; }
+  /// Where the least value in [low, high] lies.
+  double lowest(double low, double high) const {
+    if (c > 0) return std::clamp(-b / (2 * c), low, high);
+    return at(low) <= at(high) ? low : high;
+  }
+};
+
+/// The first index from `first` on that is not inside: steps that double, then bisection, because
+/// most runs are short.
+template <class Inside>
+std::size_t end_of(std::size_t first, std::size_t end, const Inside& inside) {
+  std::size_t last = first, step = 1;
+  while (last < end && inside(last)) {
+    first = last + 1;
+    last += step;
+    step *= 2;
+  }
+  last = std::min(last, end);
+  while (first < last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (inside(middle)) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
+/// The magnitudes of one sign, ascending.
+struct Side {
+  const ElementGrid* grid = nullptr;
+  std::vector<double> x;
+  PrefixSums sums, squares;
+
+  void prepare() {
+    std::sort(x.begin(), x.end());
+    sums.reserve(x.size());
+    squares.reserve(x.size());
+    for (const double v : x) {
+      sums.add(v);
+      squares.add(v * v);
+    }
+  }
+  std::size_t piece_from(std::size_t k, double v, double scale) const {
+    return end_of(k + 1, grid->size(), [&](std::size_t i) { return grid->reaches(i, v, scale); }) -
+           1;
+  }
+  /// visit(first, last, k, k_small) for every run of elements that lie in piece k under the scale
+  /// `large` and in k_small >= k under `small`.
+  template <class Visit>
+  void for_each_run(double small, double large, const Visit& visit) const {
+    std::size_t k = 0, k_small = 0;
+    for (std::size_t i = 0; i < x.size();) {
+      k = piece_from(k, x[i], large);
+      k_small = piece_from(std::max(k, k_small), x[i], small);
+      const bool top = k + 1 == grid->size(), top_small = k_small + 1 == grid->size();
+      const std::size_t end = end_of(i + 1, x.size(), [&](std::size_t j) {
+        return (top || !grid->reaches(k + 1, x[j], large)) &&
+               (top_small || !grid->reaches(k_small + 1, x[j], small));
+      });
+      visit(i, end, k, k_small);
+      i = end;
+    }
+  }
+};
+
+/// Scales at which an element passes from a piece to the one below, and what that adds.
+struct Pass {
+  double at = 0;
+  Quadratic change;
+  friend bool operator<(const Pass& p, const Pass& q) {
+    return std::tie(p.at, p.change.c, p.change.b) < std::tie(q.at, q.change.c, q.change.b);
+  }
+};
+
+struct Interval {
+  double bound = 0;
+  std::int64_t low = 0, high = 0;
+  /// The most promising one on top of a heap.
+  friend bool operator<(const Interval& p, const Interval& q) {
+    return std::tie(p.bound, p.low) > std::tie(q.bound, q.low);
+  }
+};
+
+class Search {
+ public:
+  Search(const ElementGrids& grids, const float* x, std::int64_t n, const ScaleCodes& codes)
+      : codes_(codes) {
+    sides_[0].grid = &grids.positive;
+    sides_[1].grid = &grids.negative;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (x[i] == 0 && grids.keeps_zero) continue;
+      sides_[x[i] < 0 && !grids.folds ? 1 : 0].x.push_back(std::fabs(double{x[i]}));
+    }
+    for (Side& side : sides_) {
+      side.prepare();
+      negligible_ += 0x1p-44 * side.squares.between(0, side.x.size());
+    }
+  }
+
+  std::int64_t run() {
+    consider(codes_.start);
+    if (dropped(0)) return best_;
+    consider(codes_.lowest);
+    consider(codes_.highest);
+    open(codes_.lowest, codes_.highest);
+    while (!heap_.empty() && !dropped(heap_.front().bound)) {
+      std::pop_heap(heap_.begin(), heap_.end());
+      const Interval widest = heap_.back();
+      heap_.pop_back();
+      const std::int64_t middle = widest.low + (widest.high - widest.low) / 2;
+      consider(middle);
+      open(widest.low, middle);
+      open(middle, widest.high);
+    }
+    return best_;
+  }
+
+ private:
+  bool dropped(double bound) const {
+    // Half the tolerance is left for the rounding of sums.
+    return bound * (1 + kSearchTolerance / 2) >= least_ || least_ <= negligible_;
+  }
+
+  double error(double scale) const {
+    double sum = 0;
+    for (const Side& side : sides_)
+      side.for_each_run(
+          scale, scale, [&](std::size_t first, std::size_t last, std::size_t k, std::size_t) {
+            Quadratic run;
+            run.add(*side.grid, k, static_cast<double>(last - first),
+                    side.sums.between(first, last), side.squares.between(first, last));
+            sum += std::max(0.0, run.at(scale));
+          });
+    return sum;
+  }
+
+  void consider(std::int64_t code) {
+    const double found = error(codes_.at(code));
+    if (!(found < least_)) return;
+    least_ = found;
+    best_ = code;
+  }
+
+  /// Bounds the codes between two that were considered, and settles them or keeps them for later.
+  void open(std::int64_t low, std::int64_t high) {
+    if (high - low <= 1) return;
+    const double small = codes_.at(low), large = codes_.at(high);
+    Quadratic fixed;
+    double rest = 0;
+    std::int64_t passes = 0;
+    for (const Side& side : sides_) {
+      const ElementGrid& grid = *side.grid;
+      side.for_each_run(
+          small, large,
+          [&](std::size_t first, std::size_t last, std::size_t k, std::size_t k_small) {
+            const auto count = static_cast<double>(last - first);
+            if (k == k_small) {
+              fixed.add(grid, k, count, side.sums.between(first, last),
+                        side.squares.between(first, last));
+              return;
+            }
+            passes += static_cast<std::int64_t>((last - first) * (k_small - k));
+            if (k + 1 < k_small || grid.low[k] != grid.high[k] ||
+                grid.low[k_small] != grid.high[k_small])
+              return;  // a number of the grid may come to lie on the element
+            // How far small to large times a number stays from all elements of the run.
+            const auto apart = [&](double value) {
+              const double a = small * value, b = large * value;
+              return std::max(
+                  {0.0, std::min(a, b) - side.x[last - 1], side.x[first] - std::max(a, b)});
+            };
+            const double least = std::min(apart(grid.low[k]), apart(grid.low[k_small]));
+            rest += count * least * least;
+          });
+    }
+    const double bound = fixed.at(fixed.lowest(small, large)) + rest;
+    if (dropped(bound)) return;
+    if (passes <= kFewPasses) return sweep(low, high, fixed);
+    heap_.push_back({bound, low, high});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+
+  /// Every quadratic between two codes.
+  void sweep(std::int64_t low, std::int64_t high, Quadratic error) {
+    const double small = codes_.at(low), large = codes_.at(high);
+    passes_.clear();
+    for (const Side& side : sides_) {
+      const ElementGrid& grid = *side.grid;
+      side.for_each_run(
+          small, large,
+          [&](std::size_t first, std::size_t last, std::size_t k, std::size_t k_small) {
+            if (k == k_small) return;
+            for (std::size_t i = first; i < last; ++i) {
+              const double x = side.x[i];
+              for (std::size_t p = k_small; p > k; --p) {
+                Quadratic before, after;
+                before.add(grid, p, 1, x, x * x);
+                after.add(grid, p - 1, 1, x, x * x);
+                passes_.push_back({x / grid.from[p],
+                                   {after.a - before.a, after.b - before.b, after.c - before.c}});
+              }
+              error.add(grid, k_small, 1, x, x * x);
+            }
+          });
+    }
+    std::sort(passes_.begin(), passes_.end());
+    // First the best of all, so that few others remain to be considered.
+    double promising = 0, promised = kNone;
+    const auto each = [&](const auto& look) {
+      Quadratic piece = error;
+      double from = small;
+      for (std::size_t i = 0; i <= passes_.size(); ++i) {
+        const double to = i < passes_.size() ? std::clamp(passes_[i].at, from, large) : large;
+        look(piece, from, to);
+        if (i < passes_.size()) piece += passes_[i].change;
+        from = to;
+      }
+    };
+    each([&](const Quadratic& piece, double from, double to) {
+      const double at = piece.lowest(from, to), value = piece.at(at);
+      if (!(value < promised)) return;
+      promised = value;
+      promising = at;
+    });
+    if (dropped(promised)) return;
+    consider_around(promising, low, high);
+    each([&](const Quadratic& piece, double from, double to) {
+      const double at = piece.lowest(from, to);
+      if (dropped(piece.at(at))) return;
+      consider_around(at, low, high);
+      if (piece.c > 0) return;  // else no code beside the lower end may lie in the piece
+      if (!dropped(piece.at(from))) consider_around(from, low, high);
+      if (!dropped(piece.at(to))) consider_around(to, low, high);
+    });
+  }
+
+  /// The two codes around a scale, and the one before: a piece may end at a code that belongs to
+  /// the next one.
+  void consider_around(double scale, const std::int64_t lowest, std::int64_t high) {
+    std::int64_t low = lowest;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (codes_.at(middle) <= scale ? low : high) = middle;
+    }
+    for (const std::int64_t code : {low - 1, low, high})
+      if (code >= lowest) consider(code);
+  }
+
+  const ScaleCodes& codes_;
+  std::array<Side, 2> sides_;
+  double negligible_ = 0, least_ = kNone;
+  std::int64_t best_ = 0;
+  std::vector<Interval> heap_;
+  std::vector<Pass> passes_;
+};
+
+}  // namespace
+
+std::int64_t least_error_code(const ElementGrids& grids, const float* x, std::int64_t n,
+                              const ScaleCodes& codes) {
+  return Search(grids, x, n, codes).run();
+}
+
+}  // namespace numemu::policies
