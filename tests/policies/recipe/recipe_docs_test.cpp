@@ -1,9 +1,16 @@
 // docs/recipes.md: every recipe in it is read, and every key and value of the schema stands in it.
+// Every recipe of every page runs.
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
 #include "formats/error.hpp"
+#include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/role_json.hpp"
 #include "policies/scale_rule.hpp"
 #include "tests/catch.hpp"
@@ -15,14 +22,24 @@ namespace {
 
 std::string page() { return read_text(NUMEMU_SOURCE "/docs/recipes.md"); }
 
-std::vector<std::string> recipes() {
-  const std::string text = page(), open = "```json\n", close = "\n```";
+std::vector<std::string> code_blocks(const std::string& text) {
+  const std::string open = "```json\n", close = "\n```";
   std::vector<std::string> blocks;
   for (std::size_t at = text.find(open); at != text.npos; at = text.find(open, at)) {
     at += open.size();
     blocks.push_back(text.substr(at, text.find(close, at) - at));
   }
   return blocks;
+}
+std::vector<std::string> recipes() { return code_blocks(page()); }
+
+/// The pages of the documentation and of the project's front.
+std::vector<std::filesystem::path> pages() {
+  const std::filesystem::path root = NUMEMU_SOURCE;
+  std::vector<std::filesystem::path> list = {root / "README.md"};
+  for (const auto& file : std::filesystem::recursive_directory_iterator(root / "docs"))
+    if (file.path().extension() == ".md") list.push_back(file.path());
+  return list;
 }
 
 /// Every key of an object and of the objects in it.
@@ -64,5 +81,39 @@ TEST_CASE("docs: every key, role and scale rule stands on the page", "[fast]") {
     const bool there =
         text.find("`" + name + "`") != text.npos || text.find("\"" + name + "\"") != text.npos;
     CHECK(there);
+  }
+}
+
+TEST_CASE("docs: every recipe of every page runs on the network that it is written for", "[fast]") {
+  constexpr std::int64_t kImages = 4;
+  int ran = 0;
+  for (const std::filesystem::path& file : pages()) {
+    for (const std::string& text : code_blocks(read_text(file.string()))) {
+      if (text.find("numemu_recipe") == text.npos || text.find("numemu_sweep") != text.npos)
+        continue;
+      INFO(file.string() << "\n" << text);
+      // The recipe with masks is one for mlp; lenet has conv1, fc1, fc2 and fc3.
+      const bool mlp = file.filename() == "masks.md";
+      net::Graph graph = net::build_net(mlp ? "mlp" : "lenet", {28, 28, 1}, 10);
+      net::initialize(graph, 1);
+      net::Tensor images({kImages, 28, 28, 1});
+      for (std::size_t i = 0; i < images.data.size(); ++i)
+        images.data[i] = static_cast<float>(RandomSource{}.uniform(i));
+      RecipeNumerics numerics(Recipe::parse_text(text, file.string()), graph, file.string());
+      numerics.freeze(graph, float_reference(graph, images));
+      numerics.begin_step({});
+      const net::Tensor logits = net::forward(graph, images, numerics);
+      CHECK(std::all_of(logits.data.begin(), logits.data.end(),
+                        [](float v) { return std::isfinite(v); }));
+      ++ran;
+    }
+  }
+  CHECK(ran >= 10);
+}
+
+TEST_CASE("docs: FP8 on an H100 keeps the first layer out of it", "[fast]") {
+  for (const std::string& text : recipes()) {
+    if (text.find("h100") == text.npos) continue;
+    CHECK_FALSE(Recipe::parse_text(text, "docs/recipes.md").layer("conv1").weight);
   }
 }
