@@ -145,6 +145,10 @@ void require_replaceable(const std::string& path) {
                             (path.starts_with("/dev/") || path.starts_with("/proc/"));
   if (is_open_file || (!is_new && type != std::filesystem::file_type::regular))
     throw Error(path + ": expected a regular file or a new name");
+  const std::filesystem::path folder = std::filesystem::path(linked_file(path)).parent_path();
+  const char* const where = folder.empty() ? "." : folder.c_str();
+  if (::faccessat(AT_FDCWD, where, W_OK | X_OK, AT_EACCESS) != 0)
+    fail(path, "create a temporary file beside it", errno);
 }
 
 }  // namespace numemu

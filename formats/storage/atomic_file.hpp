@@ -32,8 +32,9 @@ void write_atomically(const std::string& path, std::initializer_list<std::string
 /// What a link to a file leads to; any other path as it is.
 std::string linked_file(const std::string& path);
 
-/// Throws Error unless `path` is a regular file, a link to one or a new name: a rename would
-/// replace a device or a folder instead of writing to it. For whoever takes the path from a user.
+/// Throws Error unless `path` is a regular file, a link to one or a new name, in a folder where
+/// files can be made: a rename would replace a device or a folder instead of writing to it. For
+/// whoever takes the path from a user, before the work.
 void require_replaceable(const std::string& path);
 
 }  // namespace numemu

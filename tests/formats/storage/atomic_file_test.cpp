@@ -103,6 +103,10 @@ TEST_CASE("devices, folders and links to them or to nothing are not replaced", "
     CHECK(test::message_of([&] { require_replaceable(path); }) ==
           path + ": expected a regular file or a new name");
   }
+  for (const std::string& path : {folder / "no/new", folder / "file/new"})
+    CHECK_THAT(test::message_of([&] { require_replaceable(path); }),
+               Catch::StartsWith(path + ": cannot create a temporary file beside it: "));
+  CHECK(entries(folder.path()) == 3);
 }
 
 }  // namespace
