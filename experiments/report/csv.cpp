@@ -7,6 +7,15 @@
 #include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
+namespace {
+
+/// Spreadsheets take a text that begins so for a formula and run it; an apostrophe, which they do
+/// not show, makes it a text.
+std::string spreadsheet_text(const std::string& text) {
+  return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
+}
+
+}  // namespace
 
 void write_csv(const ReportInput& input, const std::string& path) {
   std::string out;
@@ -19,7 +28,8 @@ void write_csv(const ReportInput& input, const std::string& path) {
     for (const Column& column : record_columns()) {
       if (!first) line += ',';
       first = false;
-      line += csv_field(cell_text(column.value(record)));
+      const std::string text = cell_text(column.value(record));
+      line += csv_field(column.is_text ? spreadsheet_text(text) : text);
     }
     out += line + "\r\n";
   }

@@ -69,6 +69,21 @@ TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
   CHECK(std::stod(at(7, "predicted_sqnr_db")) == rows[7]["predicted"]["sqnr_db"]);
 }
 
+TEST_CASE("texts that a spreadsheet would take for formulas are marked, numbers are not",
+          "[fast]") {
+  const Scratch scratch("formula");
+  std::vector<Json> rows = {sample::rows()[1]};
+  const std::vector<std::string> hostile = {"=HYPERLINK(\"x\")", "+1", "-1", "@a", "\tb", "a=b"};
+  for (const std::string& text : hostile) {
+    rows[0]["point"]["net"] = text;
+    rows[0]["metrics"]["difference"] = -0.25;
+    write_csv({nullptr, &rows, nullptr}, scratch / "report.csv");
+    const auto lines = parse_csv(scratch.read("report.csv"));
+    CHECK(lines[1][column(lines[0], "net")] == (text == "a=b" ? "" : "'") + text);
+    CHECK(lines[1][column(lines[0], "difference")] == "-0.25");
+  }
+}
+
 TEST_CASE("a folder that does not exist is named", "[fast]") {
   const std::vector<Json> rows;
   const ReportInput input{nullptr, &rows, nullptr};
