@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/table.hpp"
-#include "formats/codec.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/reference/register.hpp"
 #include "formats/storage/number_text.hpp"
 
 namespace numemu::cli {
@@ -19,117 +20,197 @@ using unit::Trace;
 using unit::TraceStep;
 using unit::TraceTerm;
 
-int hex_digits(const Format* format) { return format == nullptr ? 8 : (format->bits + 3) / 4; }
-
-std::string code_text(std::uint64_t code, int digits) {
-  return fmt::format("{:0{}x}", code, digits);
+/// How many neighbours from the first on are padding and read the same.
+template <class Item>
+std::size_t alike(const std::vector<TraceTerm>& terms, const std::vector<Item>& items,
+                  std::size_t first) {
+  std::size_t end = first + 1;
+  if (terms[first].what != "padding") return 1;
+  while (end < items.size() && terms[end].what == "padding" && items[end] == items[first]) ++end;
+  return end - first;
 }
 
-/// A sum may carry a sticky bit: something lies below its 64 bits.
-std::string number(const Value& v) {
-  Value exact = v;
-  exact.sticky = false;
-  return hex_text(exact) + (v.sticky ? "+" : "");
-}
+class TraceWords {
+ public:
+  TraceWords(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace)
+      : unit_(unit),
+        u_(*unit.description()),
+        trace_(trace),
+        whole_(unit::is_integer_core(u_) ||
+               (u_.accumulator.format == nullptr && u_.accumulator.fraction == 0 &&
+                g.a.format->kind == Kind::integer && g.b.format->kind == Kind::integer)),
+        a_digits_(hex_digits(g.a.format)),
+        b_digits_(hex_digits(g.b.format)) {}
 
-/// What is lost between a product and what was added: exact, or empty where nothing was.
-std::string lost(const TraceTerm& t) {
-  const auto same = [](const Value& a, const Value& b) {
-    if (a.kind != b.kind) return a.kind == Class::nan || b.kind == Class::nan;
-    if (a.kind != Class::finite) return true;
-    const int low_a = std::countr_zero(a.significand), low_b = std::countr_zero(b.significand);
-    return a.negative == b.negative && a.significand >> low_a == b.significand >> low_b &&
-           a.exponent + low_a == b.exponent + low_b;
-  };
-  if (same(t.product, t.kept)) return "";
-  return t.kept.kind == Class::zero ? "all" : "cut";
-}
-
-/// Chains note the register after each multiply-add instead of what was added.
-bool running(const TraceTerm& t) { return t.what.find("then") != std::string::npos; }
-
-/// "0031b8c1 = -0x1.c6p+14", or the number of a two's complement register.
-std::string register_text(const unit::Unit& unit, std::uint64_t code) {
-  const Format* format = unit.description()->accumulator.format;
-  const std::string text = code_text(code, hex_digits(format));
-  return format == nullptr ? text : text + " = " + number(decode(*format, code));
-}
-
-std::vector<std::string> term_row(const TraceTerm& t, int a_digits, int b_digits, bool aligned) {
-  const bool product = t.k >= 0;
-  return {product ? std::to_string(t.k) : t.what,
-          product ? code_text(t.a, a_digits) : "",
-          product ? code_text(t.b, b_digits) : "",
-          number(t.product),
-          aligned ? std::to_string(t.exponent) : "",
-          number(t.kept),
-          running(t) ? "" : lost(t)};
-}
-
-Json term_json(const TraceTerm& t, int a_digits, int b_digits, bool aligned) {
-  Json json;
-  json["what"] = t.what;
-  if (t.k >= 0) {
-    json["k"] = t.k;
-    json["a"] = code_text(t.a, a_digits);
-    json["b"] = code_text(t.b, b_digits);
+  std::string text() const {
+    std::string text;
+    for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
+      const TraceStep& step = trace_.steps[i];
+      const bool begins = i == 0 || step.instruction != trace_.steps[i - 1].instruction;
+      if (begins && trace_.instructions > 1)
+        text += fmt::format("instruction {}\n", step.instruction);
+      text += step_text(step);
+    }
+    return text;
   }
-  json["exact"] = number(t.product);
-  if (aligned) json["exponent"] = t.exponent;
-  json["kept"] = number(t.kept);
-  if (!running(t)) json["cut"] = !lost(t).empty();
-  return json;
-}
+
+  Json steps() const {
+    Json list = Json::array();
+    for (const TraceStep& step : trace_.steps) list.push_back(step_json(step));
+    return list;
+  }
+
+  std::string result_code() const { return code_text(trace_.result, hex_digits(unit_.d_format())); }
+  std::string result_number() const { return code_number(unit::result_format(u_), trace_.result); }
+
+ private:
+  int hex_digits(const Format* format) const {
+    return ((format == nullptr ? u_.accumulator.bits : format->bits) + 3) / 4;
+  }
+  static std::string code_text(std::uint64_t code, int digits) {
+    return fmt::format("{:0{}x}", code, digits);
+  }
+
+  /// A sum may carry a sticky bit: something lies below its 64 bits.
+  std::string number(const Value& v) const {
+    if (whole_ && v.kind != Class::nan && v.kind != Class::infinite) {
+      const std::uint64_t magnitude = v.kind == Class::zero ? 0
+                                      : v.exponent >= 0     ? v.significand << v.exponent
+                                                            : v.significand >> -v.exponent;
+      return (v.negative && magnitude != 0 ? "-" : "") + std::to_string(magnitude);
+    }
+    Value exact = v;
+    exact.sticky = false;
+    return hex_text(exact) + (v.sticky ? "+" : "");
+  }
+  std::string number(const std::optional<Value>& v) const { return v ? number(*v) : ""; }
+
+  /// Of a code of C, D or the register.
+  std::string code_number(const Format* format, std::uint64_t code) const {
+    if (format != nullptr) code <<= format->container_shift;
+    return number(unit::read_element(format, u_.accumulator, &code, 0));
+  }
+
+  /// "0031b8c1 = -0x1.c6p+14".
+  std::string register_text(const TraceStep& step) const {
+    if (!step.result) return "nan";
+    const Format* format = u_.accumulator.format;
+    return code_text(*step.result, hex_digits(format)) + " = " + code_number(format, *step.result);
+  }
+
+  /// What is lost between a product and what was added; a correction is no loss.
+  std::string lost(const TraceStep& step, const TraceTerm& t) const {
+    if (t.error || t.product.kind == Class::zero || number(t.product) == number(t.kept)) return "";
+    if (t.kept.kind == Class::zero) return "all";
+    return step.largest_exponent ? "cut" : "rounded";
+  }
+
+  std::vector<std::string> row(const TraceStep& step, const TraceTerm& t) const {
+    const bool product = t.k >= 0;
+    return {product ? std::to_string(t.k) : t.what,
+            product ? code_text(t.a, a_digits_) : "",
+            product ? code_text(t.b, b_digits_) : "",
+            number(t.scale_a),
+            number(t.scale_b),
+            number(t.product),
+            step.largest_exponent && t.exponent ? std::to_string(*t.exponent) : "",
+            number(t.kept),
+            number(t.after),
+            number(t.error),
+            lost(step, t)};
+  }
+
+  std::string step_text(const TraceStep& step) const {
+    std::vector<std::string> header{"k",        "a",     "b",        "scale a", "scale b", "exact",
+                                    "exponent", "added", "register", "error",   "lost"};
+    std::vector<std::vector<std::string>> all, rows;
+    for (const TraceTerm& t : step.terms) all.push_back(row(step, t));
+    for (std::size_t i = 0, count = 0; i < all.size(); i += count) {
+      count = alike(step.terms, all, i);
+      rows.push_back(all[i]);
+      if (count > 1) rows.back()[0] += fmt::format(" x{}", count);
+    }
+    for (std::size_t column = header.size(); column-- > 0;) {
+      const auto empty = [&](const auto& cells) { return cells[column].empty(); };
+      if (!std::all_of(rows.begin(), rows.end(), empty)) continue;
+      header.erase(header.begin() + static_cast<std::ptrdiff_t>(column));
+      for (auto& cells : rows) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(column));
+    }
+    std::string text = step.what;
+    if (step.largest_exponent) text += fmt::format(", largest exponent {}", *step.largest_exponent);
+    text += "\n" + text_table(header, rows);
+    if (step.sum) text += fmt::format("sum {}\n", number(*step.sum));
+    return text + fmt::format("register {}\n", register_text(step));
+  }
+
+  Json term_json(const TraceStep& step, const TraceTerm& t) const {
+    Json json;
+    json["what"] = t.what;
+    if (t.k >= 0) {
+      json["k"] = t.k;
+      json["a"] = code_text(t.a, a_digits_);
+      json["b"] = code_text(t.b, b_digits_);
+    }
+    if (t.scale_a) json["scale_a"] = number(t.scale_a);
+    if (t.scale_b) json["scale_b"] = number(t.scale_b);
+    json["exact"] = number(t.product);
+    if (step.largest_exponent && t.exponent) json["exponent"] = *t.exponent;
+    json["kept"] = number(t.kept);
+    if (t.after) json["register"] = number(t.after);
+    if (t.error) json["error"] = number(t.error);
+    json["cut"] = !lost(step, t).empty();
+    return json;
+  }
+
+  Json step_json(const TraceStep& step) const {
+    std::vector<Json> all;
+    Json terms = Json::array();
+    for (const TraceTerm& t : step.terms) all.push_back(term_json(step, t));
+    for (std::size_t i = 0, count = 0; i < all.size(); i += count) {
+      count = alike(step.terms, all, i);
+      terms.push_back(all[i]);
+      if (count > 1) terms.back()["count"] = count;
+    }
+    Json one = {{"what", step.what}, {"instruction", step.instruction}};
+    if (step.largest_exponent) one["largest_exponent"] = *step.largest_exponent;
+    one["terms"] = terms;
+    if (step.sum) one["sum"] = number(*step.sum);
+    one["register"] = register_text(step);
+    return one;
+  }
+
+  const unit::Unit& unit_;
+  const unit::UnitDescription& u_;
+  const Trace& trace_;
+  const bool whole_;  ///< numbers are integers
+  const int a_digits_, b_digits_;
+};
 
 }  // namespace
 
 std::string trace_text(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std::int64_t j,
                        const Trace& trace) {
-  const int a_digits = hex_digits(g.a.format), b_digits = hex_digits(g.b.format);
-  std::string text = fmt::format("D[{},{}] of {}: {} x {}, K = {}\n", i, j, unit.row().name,
-                                 g.a.format->name, g.b.format->name, g.k);
-  for (const TraceStep& step : trace.steps) {
-    text += step.what;
-    if (step.aligned) text += fmt::format(", largest exponent {}", step.largest_exponent);
-    text += "\n";
-    std::vector<std::vector<std::string>> rows;
-    for (const TraceTerm& t : step.terms)
-      rows.push_back(term_row(t, a_digits, b_digits, step.aligned));
-    const bool chain = !step.terms.empty() && running(step.terms.back());
-    text += text_table({"k", "a", "b", "exact", "exponent", chain ? "register" : "added", "lost"},
-                       rows);
-    if (step.sum.kind != Class::zero) text += fmt::format("sum {}\n", number(step.sum));
-    text += fmt::format("register {}\n", register_text(unit, step.result));
-  }
-  text +=
-      fmt::format("D[{},{}] = {}\n", i, j, code_text(trace.result, hex_digits(unit.d_format())));
-  return text;
+  const TraceWords words(unit, g, trace);
+  const Format* input = unit.description()->input.format;
+  return fmt::format("D[{},{}] of {}: {} x {}, K = {}{}\n", i, j, unit.row().name, g.a.format->name,
+                     g.b.format->name, g.k,
+                     input == nullptr ? "" : ", operands rounded to " + input->name) +
+         words.text() +
+         fmt::format("D[{},{}] = {} = {}\n", i, j, words.result_code(), words.result_number());
 }
 
 Json trace_json(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std::int64_t j,
                 const Trace& trace) {
-  const int a_digits = hex_digits(g.a.format), b_digits = hex_digits(g.b.format);
-  Json steps = Json::array();
-  for (const TraceStep& step : trace.steps) {
-    Json terms = Json::array();
-    for (const TraceTerm& t : step.terms)
-      terms.push_back(term_json(t, a_digits, b_digits, step.aligned));
-    Json one;
-    one["what"] = step.what;
-    if (step.aligned) one["largest_exponent"] = step.largest_exponent;
-    one["terms"] = terms;
-    one["sum"] = number(step.sum);
-    one["register"] = register_text(unit, step.result);
-    steps.push_back(one);
-  }
+  const TraceWords words(unit, g, trace);
   return {{"unit", unit.row().name},
           {"format_a", g.a.format->name},
           {"format_b", g.b.format->name},
           {"m", i},
           {"n", j},
           {"k", g.k},
-          {"steps", steps},
-          {"d", code_text(trace.result, hex_digits(unit.d_format()))}};
+          {"steps", words.steps()},
+          {"d", words.result_code()},
+          {"value", words.result_number()}};
 }
 
 }  // namespace numemu::cli

@@ -47,16 +47,19 @@ const unit::Unit& unit_of(const std::string& name) {
 
 /// "m,n" inside the result.
 std::pair<std::int64_t, std::int64_t> parse_place(const std::string& text, const unit::Gemm& g) {
-  const auto fail = [&]() -> Error {
-    return Error(fmt::format("--trace {}: expected m,n with m < {} and n < {}", text, g.m, g.n));
+  const auto fail = [&](std::string_view what) {
+    return Error(
+        fmt::format("--trace {}: expected m,n with m < {} and n < {}{}", text, g.m, g.n, what));
   };
   std::int64_t m = -1, n = -1;
   const char* end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, m);
-  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ',') throw fail();
+  if (first.ec == std::errc{} && (first.ptr == end || first.ptr + 1 == end))
+    throw fail(", the column n is missing");
+  if (first.ec != std::errc{} || *first.ptr != ',') throw fail("");
   const auto second = std::from_chars(first.ptr + 1, end, n);
-  if (second.ec != std::errc{} || second.ptr != end) throw fail();
-  if (m < 0 || m >= g.m || n < 0 || n >= g.n) throw fail();
+  if (second.ec != std::errc{} || second.ptr != end) throw fail("");
+  if (m < 0 || m >= g.m || n < 0 || n >= g.n) throw fail("");
   return {m, n};
 }
 

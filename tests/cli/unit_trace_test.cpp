@@ -23,11 +23,11 @@ TEST_CASE("unit trace: text shows products, what was cut and the register", "[fa
   s.bytes("b.npy", {2, 1}, {0x38, 0x38});
   const Result result = s.gemm("nvidia.h100.wgmma.e4m3.f32", "--trace 0,0");
   REQUIRE(result.code == 0);
-  CHECK(
-      result.out.starts_with("D[0,0] of nvidia.h100.wgmma.e4m3.f32: float8_e4m3fn x "
-                             "float8_e4m3fn, K = 2\nstep 0, k 0..31, largest exponent 8\n"));
+  CHECK(result.out.starts_with(
+      "D[0,0] of nvidia.h100.wgmma.e4m3.f32: float8_e4m3fn x float8_e4m3fn, K = 2\n"
+      "step 0, k 0..1 and 30 of padding, largest exponent 8\n"));
   CHECK_THAT(result.out, Contains("0x1p+8") && Contains("0x1p-9") && Contains("all"));
-  CHECK(result.out.ends_with("D[0,0] = 43800000\n"));
+  CHECK(result.out.ends_with("D[0,0] = 43800000 = 0x1p+8\n"));
   CHECK(result.err.empty());
 }
 
@@ -70,6 +70,90 @@ TEST_CASE("unit trace: every core ends in the bits of the product", "[fast]") {
   }
 }
 
+TEST_CASE("unit trace: sparse padding is no product", "[fast]") {
+  const GemmFolder s;
+  s.bytes("a.npy", {1, 4}, {0x38, 0x40, 0x44, 0x48});
+  s.bytes("b.npy", {8, 1}, {0x38, 0x40, 0x44, 0x48, 0x30, 0x28, 0x20, 0x18});
+  s.bytes("meta.npy", {1, 4}, {0, 2, 1, 3});
+  const std::string unit = "nvidia.h100.wgmma.e4m3.f32.sp24", meta = "--meta meta.npy ";
+  const Json step = trace(s, unit, meta)["steps"][0];
+  CHECK(step["what"] == "step 0, 4 of k 0..7 and 28 of padding");
+  std::vector<int> ks;
+  for (const Json& term : step["terms"]) {
+    if (term.contains("k")) ks.push_back(term["k"]);
+  }
+  CHECK(ks == std::vector<int>{0, 2, 5, 7});
+  const Json& padding = step["terms"][4];
+  CHECK(padding["what"] == "padding");
+  CHECK(padding["count"] == 28);
+  CHECK(padding["exact"] == "0x0p+0");
+  CHECK_FALSE(padding.contains("a"));
+  CHECK_THAT(s.gemm(unit, "--trace 0,0 " + meta).out, Contains("\npadding x28  "));
+}
+
+TEST_CASE("unit trace: block scales stand beside their products", "[fast]") {
+  const GemmFolder s;
+  s.bytes("a.npy", {1, 2}, {0x38, 0x40});
+  s.bytes("b.npy", {2, 1}, {0x38, 0x38});
+  s.bytes("sa.npy", {1, 1}, {130});
+  s.bytes("sb.npy", {1, 1}, {126});
+  const Json step = trace(s, "nvidia.b200.tcgen05.e4m3.f32.mx32",
+                          "--scale-a sa.npy --scale-b sb.npy")["steps"][0];
+  CHECK(step["terms"][1]["scale_a"] == "0x1p+3");
+  CHECK(step["terms"][1]["scale_b"] == "0x1p-1");
+  CHECK(step["terms"][1]["exact"] == "0x1p+3");
+  CHECK(step["sum"] == "0x1.8p+3");
+}
+
+TEST_CASE("unit trace: integers are decimal, and the register is no C", "[fast]") {
+  const GemmFolder s;
+  s.bytes("a.npy", {1, 5}, {5, 0xfb, 100, 7, 8});
+  s.bytes("b.npy", {5, 1}, {2, 3, 0x9c, 1, 1});
+  s.put("c.npy", ArrayType::int32, {1, 1}, std::vector<std::int32_t>{1000});
+  const Json json = trace(s, "intel.emr.vpdpbusd.u8xs8.s32", "--c c.npy");
+  REQUIRE(json["steps"].size() == 2);
+  const Json &first = json["steps"][0], &second = json["steps"][1];
+  CHECK(first["terms"][0]["what"] == "C");
+  CHECK(first["terms"][0]["exact"] == "1000");
+  CHECK(first["terms"][3]["exact"] == "-10000");
+  CHECK(first["register"] == "ffffdfda = -8230");
+  CHECK(second["instruction"] == 1);
+  CHECK(second["terms"][0]["what"] == "register");
+  CHECK(second["terms"][0]["exact"] == "-8230");
+  CHECK(json["value"] == "-8222");
+  CHECK_THAT(s.gemm("intel.emr.vpdpbusd.u8xs8.s32", "--trace 0,0").out,
+             Contains("instruction 1\nstep 1, k 4 and 3 of padding\n") && Contains("no C"));
+}
+
+TEST_CASE("unit trace: chunks and chains show what is added to what", "[fast]") {
+  const GemmFolder s;
+  s.put("a.npy", ArrayType::uint16, {1, 3}, std::vector<std::uint16_t>{0x3c00, 0x4000, 0x4200});
+  s.put("b.npy", ArrayType::uint16, {3, 1}, std::vector<std::uint16_t>{0x3c00, 0x3c00, 0x3c00});
+  const std::string halves = "--format-a float16 --format-b float16";
+  const Json steps = trace(s, "neutral.chunk2.float16", halves)["steps"];
+  REQUIRE(steps.size() == 4);
+  CHECK(steps[0]["what"] == "chunk 0, k 0..1");
+  CHECK(steps[0]["terms"][2]["register"] == "0x1.8p+1");
+  CHECK(steps[3]["what"] == "addition of chunk 1");
+  CHECK(steps[3]["terms"][0]["what"] == "register");
+  CHECK(steps[3]["terms"][1]["what"] == "chunk 1");
+  CHECK(steps[3]["sum"] == "0x1.8p+2");
+  const Json kahan = trace(s, "neutral.kahan.float16", halves)["steps"][0];
+  CHECK(kahan["what"] == "chain, k 0..2");
+  CHECK(kahan["terms"][3]["error"] == "0x0p+0");
+}
+
+TEST_CASE("unit trace: a positive NaN is one, wherever it stands", "[fast]") {
+  const GemmFolder s;
+  s.bytes("a.npy", {1, 2}, {0x7f, 0x38});
+  s.bytes("b.npy", {2, 1}, {0x38, 0x38});
+  for (const char* unit : {"nvidia.h100.wgmma.e4m3.f32", "nvidia.ada.mma.e4m3.f32"}) {
+    INFO(unit);
+    const std::string text = s.gemm(unit, "--trace 0,0").out;
+    CHECK_THAT(text, Contains(" = nan\n") && !Contains("-nan"));
+  }
+}
+
 TEST_CASE("unit trace: float64 products are exact", "[fast]") {
   const GemmFolder s;
   s.put("a.npy", ArrayType::float64, {1, 1}, std::vector<double>{1 + 0x1p-52});
@@ -101,6 +185,10 @@ TEST_CASE("unit trace: places outside the product, and units without steps", "[f
     CHECK(result.out.empty());
   }
   check_refused(s.gemm(unit, "--trace 2,0"), "--trace 2,0: expected m,n with m < 2 and n < 3");
+  for (const char* place : {"0", "0,"})
+    check_refused(s.gemm(unit, "--trace " + std::string(place)),
+                  "--trace " + std::string(place) +
+                      ": expected m,n with m < 2 and n < 3, the column n is missing");
   check_refused(s.gemm(unit, "--trace 0,0 --out d.npy"), "--trace: expected no --out beside it");
   check_refused(s.gemm("host.eigen.f32", "--trace 0,0 --format-a e4m3fn --format-b e4m3fn"),
                 "host.eigen.f32");

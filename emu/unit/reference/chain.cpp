@@ -9,20 +9,19 @@ namespace {
 
 class Chain {
  public:
-  explicit Chain(const Machine& machine) : m_(machine), unit_(machine.unit) {
-    if (m_.trace != nullptr) trace_ = &m_.trace->steps.emplace_back();
-  }
+  explicit Chain(const Machine& machine) : m_(machine), unit_(machine.unit) {}
 
-  /// The register after multiply-adds from `start`.
-  Value run(std::span<const Factors> products, Value start, const std::string& what) {
-    if (trace_ != nullptr) {
-      trace_->what = what;
-      trace_->terms.push_back({-1, 0, 0, start, 0, start, "start"});
+  /// The register after multiply-adds from `start`, which the trace calls `start_name`.
+  Value run(std::span<const Factors> products, Value start, const std::string& what,
+            const std::string& start_name) {
+    if (m_.trace != nullptr) {
+      trace_ = &add_step(m_, what + ", " + products_name(products));
+      trace_->terms.push_back(start_term(m_, start_name, start));
+      trace_->terms.back().after = trace_->terms.back().kept;
     }
     Value sum = start, error;
     for (const Factors& f : products) sum = unit_.chain.kahan ? kahan(sum, f, error) : add(sum, f);
-    if (trace_ != nullptr)
-      trace_->result = code_of(unit_.accumulator.format, unit_.accumulator, sum, unit_.nan_code);
+    if (trace_ != nullptr) end_step(m_, sum);
     return sum;
   }
 
@@ -45,10 +44,12 @@ class Chain {
       m_.sum.add_product(f.a, f.b);
       m_.sum.add(sum);
       result = round_sum(m_, {&f.a, &f.b, &sum}, random(f));
+      note(f, exact_product(f.a, f.b), result);
     } else {
-      result = add_rounded(m_, rounded_product(f), sum, random(f));
+      const Value product = rounded_product(f);
+      result = add_rounded(m_, product, sum, random(f));
+      note(f, held_in_register(m_, product), result);
     }
-    note(f, result);
     return result;
   }
 
@@ -63,22 +64,38 @@ class Chain {
     Value old = sum;
     old.negative = !old.negative;
     const Value added = add_rounded(m_, result, old, random(f));
+    note(f, held_in_register(m_, y), result);
     y.negative = !y.negative;
     error = add_rounded(m_, added, y, random(f));
-    note(f, result);
+    if (trace_ != nullptr) trace_->terms.back().error = held_in_register(m_, error);
     return result;
   }
 
-  void note(const Factors& f, const Value& result) {
+  void note(const Factors& f, const Value& added, const Value& result) {
     if (trace_ == nullptr) return;
-    trace_->terms.push_back(
-        {f.k, f.code_a, f.code_b, exact_product(f.a, f.b), 0, result, "multiply-add, then"});
+    trace_->terms.push_back(product_term(m_, f, exact_product(f.a, f.b), added));
+    trace_->terms.back().after = held_in_register(m_, result);
   }
 
   const Machine& m_;
   const UnitDescription& unit_;
   TraceStep* trace_ = nullptr;
 };
+
+/// A sum as the trace calls it.
+struct Named {
+  std::string name;
+  const Value& value;
+};
+
+/// Notes the addition just done, whose exact sum is in `m.sum`.
+void note_addition(const Machine& m, const Named& a, const Named& b, const Value& result) {
+  TraceStep& step = add_step(m, "addition of " + b.name);
+  step.terms.push_back(start_term(m, a.name, a.value));
+  step.terms.push_back(start_term(m, b.name, b.value));
+  step.sum = m.sum.sum();
+  end_step(m, result);
+}
 
 /// Chunks start from +0; their sums are chained from C.
 Value run_chunks(const Machine& m, std::span<const Factors> products, Value sum) {
@@ -87,16 +104,13 @@ Value run_chunks(const Machine& m, std::span<const Factors> products, Value sum)
   std::int64_t index = 0;
   for (std::size_t first = 0; first < products.size(); first += size, ++index) {
     const auto chunk = products.subspan(first, std::min(size, products.size() - first));
-    const Value part = Chain(m).run(chunk, Value{}, "chunk " + std::to_string(index));
+    const std::string name = "chunk " + std::to_string(index);
+    const Value before = sum, part = Chain(m).run(chunk, Value{}, name, "start");
     const std::uint32_t random =
         rounding.stochastic() ? m.draw.at(m.depth + index, rounding.random_bits) : 0;
     sum = add_rounded(m, sum, part, random);
-    if (m.trace != nullptr) {
-      TraceStep& step = m.trace->steps.emplace_back();
-      step.what = "sum of chunk " + std::to_string(index);
-      step.terms.push_back({-1, 0, 0, part, 0, part, "chunk"});
-      step.result = code_of(m.unit.accumulator.format, m.unit.accumulator, sum, m.unit.nan_code);
-    }
+    if (m.trace != nullptr)
+      note_addition(m, {index == 0 ? m.c_name : "register", before}, {name, part}, sum);
   }
   return sum;
 }
@@ -105,16 +119,19 @@ Value run_chunks(const Machine& m, std::span<const Factors> products, Value sum)
 Value run_interleaved(const Machine& m, std::span<const Factors> products) {
   const auto count = static_cast<std::size_t>(m.unit.chain.chains);
   std::vector<Value> sums;
+  const auto name = [](std::size_t c) { return "chain " + std::to_string(c); };
   for (std::size_t c = 0; c < count; ++c) {
     std::vector<Factors> own;
     for (std::size_t i = c; i < products.size(); i += count) own.push_back(products[i]);
-    const std::string what = "chain " + std::to_string(c) + ", k mod " + std::to_string(count) +
-                             " = " + std::to_string(c);
-    sums.push_back(Chain(m).run(own, Value{}, what));
+    sums.push_back(Chain(m).run(own, Value{}, name(c), "start"));
   }
   for (std::size_t width = 1; width < count; width *= 2) {
-    for (std::size_t c = 0; c + width < count; c += 2 * width)
-      sums[c] = add_rounded(m, sums[c], sums[c + width]);
+    for (std::size_t c = 0; c + width < count; c += 2 * width) {
+      const Value before = sums[c];
+      sums[c] = add_rounded(m, before, sums[c + width]);
+      if (m.trace != nullptr)
+        note_addition(m, {name(c), before}, {name(c + width), sums[c + width]}, sums[c]);
+    }
   }
   return sums[0];
 }
@@ -126,8 +143,9 @@ Value run_chain(const Machine& m, std::span<const Factors> products, const Value
   const bool later = m.unit.c_entry == CEntry::after_rounding;
   const Value start = later ? Value{} : c;
   if (m.unit.chain.chunk != 0) return run_chunks(m, ordered, start);
-  const Value sum =
-      m.unit.chain.chains > 1 ? run_interleaved(m, ordered) : Chain(m).run(ordered, start, "chain");
+  const Value sum = m.unit.chain.chains > 1
+                        ? run_interleaved(m, ordered)
+                        : Chain(m).run(ordered, start, "chain", start_name(m, true));
   return later ? add_c(m, c, sum) : sum;
 }
 

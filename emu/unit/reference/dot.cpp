@@ -78,7 +78,8 @@ Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int6
     f.scale_a = scale(gemm.scale_a, i, p / unit.scaling.block);
     f.scale_b = scale(gemm.scale_b, j, p / unit.scaling.block);
   }
-  if (p >= products) return f;
+  f.padding = p >= products;
+  if (f.padding) return f;
   if (!unit.sparsity.dense()) {
     const Sparsity& s = unit.sparsity;
     f.k = p / s.kept * s.group + gemm.kept[i * products + p];
@@ -126,14 +127,15 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
   const Register& r = unit.accumulator;
   const std::int64_t element = i * g.n + j;
   const Format* const input = unit.input.format;
-  const Machine machine{unit,
-                        input != nullptr ? input : g.a.format,
-                        input != nullptr ? input : g.b.format,
-                        r.format,
-                        g.k,
-                        {g.seed, g.tensor, element},
-                        sum,
-                        trace};
+  Machine machine{unit,
+                  input != nullptr ? input : g.a.format,
+                  input != nullptr ? input : g.b.format,
+                  r.format,
+                  g.k,
+                  {g.seed, g.tensor, element},
+                  sum,
+                  trace,
+                  g.c == nullptr ? "no C" : "C"};
   Value c;
   if (g.c != nullptr) {
     c = read_element(p.c_format, r, g.c, element);
@@ -162,8 +164,12 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
   };
   const std::int64_t size = unit.k != 0 ? unit.k : std::max<std::int64_t>(padded, 1);
   // With K = 0 no instruction runs: D is C.
-  for (std::int64_t first = 0; first < padded; first += size)
+  if (trace != nullptr) trace->instructions = (padded + size - 1) / size;
+  for (std::int64_t first = 0; first < padded; first += size) {
     c = run(first, std::min(first + size, padded));
+    machine.c_name = "register";
+    if (trace != nullptr) ++trace->instruction;
+  }
   const Format* d = unit.d != nullptr ? unit.d : r.format;
   std::uint64_t code = code_of(d, r, c, unit.nan_code);
   if (unit.nan == NanRule::x86 && c.kind == Class::nan) code = x86_nan(*d, c, unit.nan_code);

@@ -36,13 +36,10 @@ Value infinite_if_beyond(const UnitDescription& unit, const Value& v) {
 
 class FusedStep {
  public:
-  FusedStep(const Machine& machine, std::span<const Factors> products)
-      : m_(machine), unit_(machine.unit) {
-    if (m_.trace != nullptr) {
-      trace_ = &m_.trace->steps.emplace_back();
-      trace_->what = step_name(*m_.trace, products);
-      trace_->aligned = true;
-    }
+  /// `c_name` is what the trace calls the register before the step.
+  FusedStep(const Machine& machine, std::span<const Factors> products, const char* c_name)
+      : m_(machine), unit_(machine.unit), c_name_(c_name) {
+    if (m_.trace != nullptr) trace_ = &add_step(m_, step_name(*m_.trace, products));
     if (unit_.scaling.point == Scaling::Point::groups) {
       add_groups(products);
     } else {
@@ -59,15 +56,14 @@ class FusedStep {
     if (const auto special = special_sum(all)) {
       // Nothing is aligned then: the trace shows the addends as they are.
       if (trace_ != nullptr) {
-        trace_->aligned = false;
         for (const std::size_t at : traced_) trace_->terms[at].kept = trace_->terms[at].product;
-        trace_->terms.push_back({-1, 0, 0, c, 0, c, "C"});
+        trace_->terms.push_back(start_term(m_, c_name_, c));
       }
       return finish(*special);
     }
     if (!meets_later) terms_.push_back(c_term);
     const Value sum = meets_later ? meet(c_term) : add(0, 1);
-    if (trace_ != nullptr && !meets_later) name_c();
+    if (trace_ != nullptr && !meets_later) note_aligned(c_name_, c_term, c_kept_);
     return finish(sum);
   }
 
@@ -120,20 +116,27 @@ class FusedStep {
       }
       terms_.push_back(term);
       if (trace_ != nullptr) {
-        for (const Factors& one : group)
-          trace_->terms.push_back({one.k, one.code_a, one.code_b, exact_product(one.a, one.b), 0,
-                                   exact_product(one.a, one.b), "product"});
+        for (const Factors& one : group) {
+          const Value product = exact_product(one.a, one.b);
+          trace_->terms.push_back(product_term(m_, one, product, product));
+        }
         traced_.push_back(trace_->terms.size());
-        trace_->terms.push_back(
-            {-1, 0, 0, term.value, term.exponent.value_or(0), {}, "scaled sum of 16"});
+        note_aligned("scaled sum of 16", term, {});
+        trace_->terms.back().scale_a = f.scale_a;
+        trace_->terms.back().scale_b = f.scale_b;
       }
     }
   }
 
   void note(const Factors& f, const Term& term) {
     traced_.push_back(trace_->terms.size());
-    trace_->terms.push_back(
-        {f.k, f.code_a, f.code_b, term.value, term.exponent.value_or(0), {}, "product"});
+    trace_->terms.push_back(product_term(m_, f, term.value, {}));
+    trace_->terms.back().exponent = term.exponent;
+  }
+
+  void note_aligned(const std::string& what, const Term& term, const Value& kept) {
+    trace_->terms.push_back(sum_term(what, term.value, kept));
+    trace_->terms.back().exponent = term.exponent;
   }
 
   int largest(std::span<const Term> terms) const {
@@ -169,22 +172,18 @@ class FusedStep {
   /// CDNA3: the products' sum, one or two parts, then C; every cut downwards.
   Value meet(const Term& c);
 
-  void name_c() {
-    const Term& c = terms_.back();
-    trace_->terms.push_back({-1, 0, 0, c.value, c.exponent.value_or(0), c_kept_, "C"});
-  }
-
   Value finish(const Value& sum) {
     const Value result = round_to(unit_.accumulator, unit_.subnormals, sum);
     if (trace_ != nullptr) {
       trace_->sum = sum;
-      trace_->result = code_of(unit_.accumulator.format, unit_.accumulator, result, unit_.nan_code);
+      end_step(m_, result);
     }
     return result;
   }
 
   const Machine& m_;
   const UnitDescription& unit_;
+  const char* c_name_;
   std::vector<Term> terms_;
   std::vector<std::size_t> traced_;  ///< where the terms stand in the trace
   Value c_kept_;
@@ -205,8 +204,13 @@ Value FusedStep::meet(const Term& c) {
     const Value odd = add(1, 2);
     exponent = std::max(even_exponent, exponent_);
     const int unit = exponent - fraction;
-    sum =
-        value_of_sum(cut(even, unit, RoundingMode::rdn) + cut(odd, unit, RoundingMode::rdn), unit);
+    const WideInteger even_part = cut(even, unit, RoundingMode::rdn);
+    const WideInteger odd_part = cut(odd, unit, RoundingMode::rdn);
+    sum = value_of_sum(even_part + odd_part, unit);
+    if (trace_ != nullptr) {
+      note_aligned("sum of even k", {even, even_exponent}, value_of_sum(even_part, unit));
+      note_aligned("sum of odd k", {odd, exponent_}, value_of_sum(odd_part, unit));
+    }
   }
   const int c_exponent = c.exponent.value_or(exponent);
   const SecondAlignment& second = unit_.second;
@@ -221,8 +225,8 @@ Value FusedStep::meet(const Term& c) {
                              most - second.c_fraction_bits);
   if (trace_ != nullptr) {
     trace_->largest_exponent = most;
-    trace_->terms.push_back({-1, 0, 0, sum, exponent, product_part, "sum of products"});
-    trace_->terms.push_back({-1, 0, 0, c.value, c_exponent, c_part, "C"});
+    note_aligned("sum of products", {sum, exponent}, product_part);
+    note_aligned(c_name_, c, c_part);
   }
   return value_of_sum(
       cut(product_part, fine, RoundingMode::rdn) + cut(c_part, fine, RoundingMode::rdn), fine);
@@ -238,7 +242,7 @@ Value run_fused(const Machine& m, std::span<const Factors> products, const Value
       static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
   for (std::size_t first = 0; first < ordered.size(); first += size) {
     const auto step = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
-    sum = FusedStep(m, step).run(sum);
+    sum = FusedStep(m, step, start_name(m, first == 0)).run(sum);
   }
   return later ? add_c(m, c, sum) : sum;
 }

@@ -45,23 +45,19 @@ Value run_integer(const Machine& m, std::span<const Factors> products, const Val
   std::int64_t sum = whole_number(c);
   for (std::size_t first = 0; first < ordered.size(); first += size) {
     const auto step = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
-    TraceStep* trace = nullptr;
-    if (m.trace != nullptr) {
-      trace = &m.trace->steps.emplace_back();
-      trace->what = step_name(*m.trace, step);
-      trace->terms.push_back({-1, 0, 0, value_of_whole(sum), 0, value_of_whole(sum), "C"});
-    }
+    TraceStep* const trace = m.trace == nullptr ? nullptr : &add_step(m, step_name(*m.trace, step));
+    if (trace != nullptr)
+      trace->terms.push_back(start_term(m, start_name(m, first == 0), value_of_whole(sum)));
     for (const Factors& f : step) {
       const std::int64_t product = product_of(m, f);
       sum = each ? held(m, sum + product) : sum + product;
-      if (trace != nullptr)
-        trace->terms.push_back({f.k, f.code_a, f.code_b, value_of_whole(product), 0,
-                                value_of_whole(each ? sum : product), "product"});
+      if (trace == nullptr) continue;
+      trace->terms.push_back(product_term(m, f, value_of_whole(product), value_of_whole(product)));
+      if (each) trace->terms.back().after = value_of_whole(sum);
     }
-    if (trace != nullptr) trace->sum = value_of_whole(sum);
+    if (trace != nullptr && !each) trace->sum = value_of_whole(sum);
     sum = held(m, sum);
-    if (trace != nullptr)
-      trace->result = code_of(nullptr, m.unit.accumulator, value_of_whole(sum), 0);
+    if (trace != nullptr) end_step(m, value_of_whole(sum));
   }
   return value_of_whole(held(m, sum));
 }

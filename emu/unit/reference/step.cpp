@@ -2,8 +2,10 @@
 #include "emu/unit/reference/step.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "emu/unit/reference/register.hpp"
+#include "formats/codec.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::unit {
@@ -53,14 +55,66 @@ std::int64_t step_size(const UnitDescription& unit, std::int64_t products) {
   return std::max<std::int64_t>(unit.group == 0 ? products : unit.group, 1);
 }
 
-std::string step_name(const Trace& trace, std::span<const Factors> step) {
-  std::string name = "step " + std::to_string(trace.steps.size() - 1);
-  if (step.empty()) return name;
-  name += ", k " + std::to_string(step.front().k);
-  if (step.size() == 1) return name;
-  const auto apart = step.back().k - step.front().k + 1;
-  const bool neighbours = apart == static_cast<std::int64_t>(step.size());
-  return name + (neighbours ? ".." : ", ..., ") + std::to_string(step.back().k);
+std::string products_name(std::span<const Factors> products) {
+  std::int64_t first = 0, last = 0, real = 0;
+  for (const Factors& f : products) {
+    if (f.padding) continue;
+    first = real == 0 ? f.k : std::min(first, f.k);
+    last = real == 0 ? f.k : std::max(last, f.k);
+    ++real;
+  }
+  const std::int64_t padding = static_cast<std::int64_t>(products.size()) - real;
+  if (real == 0) return padding == 0 ? "no product" : "padding";
+  std::string name = last - first + 1 == real ? "" : std::to_string(real) + " of ";
+  name += "k " + std::to_string(first);
+  if (last != first) name += ".." + std::to_string(last);
+  return padding == 0 ? name : name + " and " + std::to_string(padding) + " of padding";
+}
+
+TraceStep& add_step(const Machine& m, std::string what) {
+  TraceStep& step = m.trace->steps.emplace_back();
+  step.what = std::move(what);
+  step.instruction = m.trace->instruction;
+  return step;
+}
+
+std::string step_name(Trace& trace, std::span<const Factors> step) {
+  return "step " + std::to_string(trace.numbered++) + ", " + products_name(step);
+}
+
+TraceTerm product_term(const Machine& m, const Factors& f, const Value& exact, const Value& kept) {
+  TraceTerm term{
+      f.padding ? "padding" : "product", f.padding ? -1 : f.k, f.code_a, f.code_b, exact, kept};
+  if (m.unit.scaling.point == Scaling::Point::exponents) {
+    term.scale_a = f.scale_a;
+    term.scale_b = f.scale_b;
+  }
+  return term;
+}
+
+TraceTerm sum_term(std::string what, const Value& exact, const Value& kept) {
+  return {std::move(what), -1, 0, 0, exact, kept};
+}
+
+Value held_in_register(const Machine& m, const Value& v) {
+  if (v.kind != Class::nan) return v;
+  const auto code = register_code(m.unit, v);
+  return code && m.unit.accumulator.format != nullptr ? decode(*m.unit.accumulator.format, *code)
+                                                      : v;
+}
+
+TraceTerm start_term(const Machine& m, std::string what, const Value& v) {
+  const Value held = what == "C" ? v : held_in_register(m, v);
+  return sum_term(std::move(what), held, held);
+}
+
+const char* start_name(const Machine& m, bool first_step) {
+  if (!first_step) return "register";
+  return m.unit.c_entry == CEntry::after_rounding ? "start" : m.c_name;
+}
+
+void end_step(const Machine& m, const Value& held) {
+  m.trace->steps.back().result = register_code(m.unit, held);
 }
 
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
@@ -83,20 +137,20 @@ Value add_c(const Machine& m, const Value& c, const Value& sum) {
   m.sum.clear();
   m.sum.add(c);
   m.sum.add(sum);
-  for (const Value* v : {&c, &sum}) {
-    if (v->kind == Class::nan && m.unit.accumulator.format != nullptr) return *v;
-  }
   Register r = m.unit.accumulator;
   if (r.rounding != m.unit.c_rounding) r.overflow_to_infinity = false;
   r.rounding = m.unit.c_rounding;
-  const Value result = round_to(r, m.unit.subnormals, m.sum.sum());
+  Value result = round_to(r, m.unit.subnormals, m.sum.sum());
+  for (const Value* v : {&sum, &c}) {
+    if (v->kind == Class::nan && r.format != nullptr) result = *v;
+  }
   if (m.trace != nullptr) {
-    TraceStep& step = m.trace->steps.emplace_back();
-    step.what = "addition of C";
-    step.terms.push_back({-1, 0, 0, c, 0, c, "C"});
-    step.terms.push_back({-1, 0, 0, sum, 0, sum, "sum of the steps"});
+    const std::string name = m.c_name;
+    TraceStep& step = add_step(m, "addition of " + (name == "register" ? "the register" : name));
+    step.terms.push_back(start_term(m, name, c));
+    step.terms.push_back(start_term(m, "sum of the steps", sum));
     step.sum = m.sum.sum();
-    step.result = code_of(r.format, r, result, m.unit.nan_code);
+    end_step(m, result);
   }
   return result;
 }

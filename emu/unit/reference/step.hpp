@@ -15,10 +15,11 @@ namespace numemu::unit {
 
 /// One product: its factors, and the scales of their blocks.
 struct Factors {
-  std::int64_t k = 0;  ///< of the product's first sum; padding counts on beyond K
+  std::int64_t k = 0;  ///< of the product; padding counts on beyond K, or beyond the kept ones
   Value a, b;
   std::uint64_t code_a = 0, code_b = 0;
   Value scale_a, scale_b;  ///< zero-initialised where the unit has no block scales
+  bool padding = false;    ///< no product of the operands: +0 times +0
 };
 
 /// The random bits of one output's stochastic register.
@@ -40,6 +41,8 @@ struct Machine {
   Draw draw;
   Kulisch& sum;
   Trace* trace;  ///< or null
+  /// What the trace calls the sum an instruction starts from: C, or the register of the last one.
+  const char* c_name = "C";
 };
 
 /// The register after one instruction on `products`, in ascending k. C is in the register before.
@@ -52,8 +55,25 @@ Value run_integer(const Machine&, std::span<const Factors> products, const Value
 /// The products in the order of the unit's steps, and products per step.
 std::vector<Factors> in_step_order(const UnitDescription&, std::span<const Factors> products);
 std::int64_t step_size(const UnitDescription&, std::int64_t products);
-/// "step 2, k 16..31" for the step just added to the trace.
-std::string step_name(const Trace&, std::span<const Factors> step);
+/// "k 16..31", "2 of k 0..3", "k 0..2 and 29 of padding", "padding".
+std::string products_name(std::span<const Factors>);
+
+// The trace, where one is kept (m.trace is not null).
+
+/// A new step; it stays valid until the next one.
+TraceStep& add_step(const Machine& m, std::string what);
+/// "step 2, k 16..31", the next number.
+std::string step_name(Trace&, std::span<const Factors> step);
+TraceTerm product_term(const Machine& m, const Factors&, const Value& exact, const Value& kept);
+TraceTerm sum_term(std::string what, const Value& exact, const Value& kept);
+/// What the register holds, as its code reads: a NaN has the sign of the code it is written as.
+Value held_in_register(const Machine& m, const Value&);
+/// The register, C or a start, where a sum begins.
+TraceTerm start_term(const Machine& m, std::string what, const Value&);
+/// What a step of an instruction starts from: C or the register.
+const char* start_name(const Machine& m, bool first_step);
+/// Notes the register that a step leaves.
+void end_step(const Machine& m, const Value& held);
 
 /// The first of these that is NaN, or the sum that is in `m.sum` rounded to the register.
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,

@@ -1,6 +1,7 @@
 // What happened inside one output: every product, what alignment cut, every partial sum.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,29 +9,36 @@
 
 namespace numemu::unit {
 
-/// One product, or C where it is an addend. Numbers are exact, written by the caller as it likes.
+/// One addend of a step. Numbers are exact, written by the caller as it likes.
 struct TraceTerm {
-  std::int64_t k = -1;         ///< -1: C, or a sum (`what` says which)
-  std::uint64_t a = 0, b = 0;  ///< codes
-  Value product;               ///< exact, before any cut or rounding
-  int exponent = 0;            ///< it takes part in the alignment with; unnormalised
-  Value kept;                  ///< what was added after the cut or the rounding
-  std::string what;            ///< "product", "C", "sum of even k"...
+  std::string what;                  ///< "product", "padding", "C", "register", "sum of k 0..3"...
+  std::int64_t k = -1;               ///< of a product; -1: anything else, padding included
+  std::uint64_t a = 0, b = 0;        ///< codes of a product
+  Value product;                     ///< exact, before any cut or rounding
+  Value kept;                        ///< what was added after the cut or the rounding
+  std::optional<int> exponent = {};  ///< it takes part in the alignment with; unnormalised
+  std::optional<Value> scale_a = {}, scale_b = {};  ///< of its block
+  std::optional<Value> after = {};  ///< the register after it, where each term is added by itself
+  std::optional<Value> error = {};  ///< compensated sums: what the next product is corrected by
 };
 
 /// One step: its terms, its exact sum and what was written to the register.
 struct TraceStep {
+  std::string what;              ///< "step 3, k 96..127"
+  std::int64_t instruction = 0;  ///< that it belongs to
   std::vector<TraceTerm> terms;
-  int largest_exponent = 0;  ///< of the alignment
-  bool aligned = false;      ///< largest_exponent means something
-  Value sum;                 ///< before rounding
-  std::uint64_t result = 0;  ///< code of the register
-  std::string what;          ///< "step 3, k 96..127"
+  std::optional<int> largest_exponent = {};  ///< of the alignment, where there is one
+  std::optional<Value> sum = {};             ///< before rounding, where one is formed
+  std::optional<std::uint64_t> result = {};  ///< code of the register; none for a NaN that its
+                                             ///< format does not have
 };
 
 struct Trace {
   std::vector<TraceStep> steps;
-  std::uint64_t result = 0;  ///< code of D
+  std::uint64_t result = 0;       ///< code of D
+  std::int64_t instructions = 1;  ///< of the output
+  std::int64_t instruction = 0;   ///< the one at work
+  std::int64_t numbered = 0;      ///< steps that have a number
 };
 
 }  // namespace numemu::unit

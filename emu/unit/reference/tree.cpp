@@ -1,6 +1,7 @@
 // Trees: products rounded and added pairwise, every sum rounded, then C; and exact sums of a step.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/reference/step.hpp"
@@ -16,27 +17,28 @@ Value over_steps(const Machine& m, std::span<const Factors> products, Value sum,
       static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
   for (std::size_t first = 0; first < ordered.size(); first += size) {
     const auto part = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
-    if (m.trace != nullptr) {
-      TraceStep& trace = m.trace->steps.emplace_back();
-      trace.what = step_name(*m.trace, part);
-    }
-    sum = step(part, sum);
-    if (m.trace != nullptr)
-      m.trace->steps.back().result =
-          code_of(m.unit.accumulator.format, m.unit.accumulator, sum, m.unit.nan_code);
+    if (m.trace != nullptr) add_step(m, step_name(*m.trace, part));
+    sum = step(part, sum, start_name(m, first == 0));
+    if (m.trace != nullptr) end_step(m, sum);
   }
   return sum;
 }
 
-void note(const Machine& m, const Factors& f, const Value& kept, const char* what) {
+void note(const Machine& m, const Factors& f, const Value& exact, const Value& kept) {
   if (m.trace == nullptr) return;
-  m.trace->steps.back().terms.push_back(
-      {f.k, f.code_a, f.code_b, exact_product(f.a, f.b), 0, kept, what});
+  m.trace->steps.back().terms.push_back(product_term(m, f, exact, kept));
 }
 
-void note_sum(const Machine& m, const Value& exact, const Value& kept, const std::string& what) {
+void note_sum(const Machine& m, std::string what, const Value& exact, const Value& kept) {
   if (m.trace == nullptr) return;
-  m.trace->steps.back().terms.push_back({-1, 0, 0, exact, 0, kept, what});
+  m.trace->steps.back().terms.push_back(sum_term(std::move(what), exact, kept));
+}
+
+/// The register before the step, then the exact sum with it, which is in `m.sum`.
+void note_end(const Machine& m, const char* c_name, const Value& c) {
+  if (m.trace == nullptr) return;
+  m.trace->steps.back().terms.push_back(start_term(m, c_name, c));
+  m.trace->steps.back().sum = m.sum.sum();
 }
 
 /// The lowest level: `leaf` products added exactly and rounded.
@@ -52,28 +54,32 @@ std::vector<Value> leaves(const Machine& m, std::span<const Factors> step) {
     const bool round = leaf > 1 || m.unit.tree.round_products;
     level.push_back(round ? round_to(m.unit.accumulator, m.unit.subnormals, exact) : exact);
     if (leaf > 1) {
-      for (const Factors& f : own) note(m, f, exact_product(f.a, f.b), "product");
-      note_sum(m, exact, level.back(), "rounded sum of products");
+      for (const Factors& f : own) note(m, f, exact_product(f.a, f.b), exact_product(f.a, f.b));
+      note_sum(m, "sum of " + products_name(own), exact, level.back());
     } else {
-      note(m, own.front(), level.back(), "product, then rounded");
+      note(m, own.front(), exact, level.back());
     }
   }
   return level;
 }
 
-Value tree_step(const Machine& m, std::span<const Factors> step, const Value& c) {
+Value tree_step(const Machine& m, std::span<const Factors> step, const Value& c,
+                const char* c_name) {
   std::vector<Value> level = leaves(m, step);
-  while (level.size() > 1) {
+  auto width = static_cast<std::size_t>(m.unit.tree.leaf);  // products of one value of the level
+  for (; level.size() > 1; width *= 2) {
     std::vector<Value> above;
     for (std::size_t i = 0; i + 1 < level.size(); i += 2) {
       above.push_back(add_rounded(m, level[i], level[i + 1]));
-      note_sum(m, m.sum.sum(), above.back(), "pairwise sum");
+      const auto rest = step.subspan(i * width);
+      note_sum(m, "sum of " + products_name(rest.first(std::min(2 * width, rest.size()))),
+               m.sum.sum(), above.back());
     }
     if (level.size() % 2 == 1) above.push_back(level.back());
     level = std::move(above);
   }
   const Value result = add_rounded(m, c, level[0]);
-  note_sum(m, c, c, "C");
+  note_end(m, c_name, c);
   return result;
 }
 
@@ -88,33 +94,32 @@ Factors scaled(const Scaling& scaling, const Factors& f) {
   return s;
 }
 
-Value exact_step(const Machine& m, std::span<const Factors> step, const Value& c) {
+Value exact_step(const Machine& m, std::span<const Factors> step, const Value& c,
+                 const char* c_name) {
   m.sum.clear();
   for (const Factors& f : step) {
     const Factors with_scales = scaled(m.unit.scaling, f);
     const Value& a = with_scales.a;
     const Value& b = with_scales.b;
     m.sum.add_product(a, b);
-    note(m, f, exact_product(a, b), "product");
+    note(m, f, exact_product(a, b), exact_product(a, b));
   }
   m.sum.add(c);
-  note_sum(m, c, c, "C");
-  if (m.trace != nullptr) m.trace->steps.back().sum = m.sum.sum();
+  note_end(m, c_name, c);
   return round_to(m.unit.accumulator, m.unit.subnormals, m.sum.sum());
 }
 
 }  // namespace
 
 Value run_tree(const Machine& m, std::span<const Factors> products, const Value& c) {
-  return over_steps(m, products, c, [&](std::span<const Factors> step, const Value& sum) {
-    return tree_step(m, step, sum);
+  return over_steps(m, products, c, [&m](auto step, const Value& sum, const char* name) {
+    return tree_step(m, step, sum, name);
   });
 }
 
 Value run_exact(const Machine& m, std::span<const Factors> products, const Value& c) {
-  if (products.empty()) return exact_step(m, products, c);
-  return over_steps(m, products, c, [&](std::span<const Factors> step, const Value& sum) {
-    return exact_step(m, step, sum);
+  return over_steps(m, products, c, [&m](auto step, const Value& sum, const char* name) {
+    return exact_step(m, step, sum, name);
   });
 }
 

@@ -86,13 +86,15 @@ TEST_CASE("reference step: a step is the group, the whole instruction, never not
 
 TEST_CASE("reference step: names of steps say which k they take", "[fast]") {
   Trace trace;
-  trace.steps.resize(3);
-  const auto products = numbered(4);
-  CHECK(step_name(trace, products) == "step 2, k 100..103");
-  CHECK(step_name(trace, std::span(products).first(1)) == "step 2, k 100");
-  CHECK(step_name(trace, {}) == "step 2");
-  const std::vector<Factors> apart = {products[0], products[3]};
-  CHECK(step_name(trace, apart) == "step 2, k 100, ..., 103");
+  auto products = numbered(4);
+  CHECK(step_name(trace, products) == "step 0, k 100..103");
+  trace.steps.resize(3);  // steps without a number leave none out
+  CHECK(step_name(trace, std::span(products).first(1)) == "step 1, k 100");
+  const std::vector<Factors> apart = {products[3], products[0]};
+  CHECK(step_name(trace, apart) == "step 2, 2 of k 100..103");
+  products[2].padding = products[3].padding = true;
+  CHECK(products_name(products) == "k 100..101 and 2 of padding");
+  CHECK(products_name(std::span(products).last(2)) == "padding");
 }
 
 TEST_CASE("reference step: exact products of specials and numbers", "[fast]") {
@@ -148,5 +150,5 @@ TEST_CASE("reference step: C is added with its own rounding", "[fast]") {
   REQUIRE(bench.trace.steps.size() == 1);
   CHECK(bench.trace.steps[0].what == "addition of C");
   CHECK(bench.trace.steps[0].terms.size() == 2);
-  CHECK(bench.trace.steps[0].result == 0x40400000);
+  CHECK(bench.trace.steps[0].result.value() == 0x40400000);
 }
