@@ -138,11 +138,17 @@ void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   g.k = arrays.b.array.shape[0];
   g.n = arrays.b.array.shape[1];
   const std::int64_t depth = arrays.a.array.shape[1];
+  const auto depth_of_a = [&](std::int64_t k) {
+    return sparse ? unit::kept_depth(u->sparsity, k) : k;
+  };
+  if (depth != depth_of_a(g.k) && depth == depth_of_a(g.n))
+    throw Error(fmt::format("{}: shape: expected K x N, found {}, which fits {} as N x K", files.b,
+                            shape_text(arrays.b.array.shape), files.a));
   if (sparse && g.k % u->sparsity.group != 0) {
     throw Error(fmt::format("{}: shape: K is {}, expected a multiple of {} ({}:{})", files.b, g.k,
                             u->sparsity.group, u->sparsity.kept, u->sparsity.group));
   }
-  const std::int64_t expected = sparse ? unit::kept_depth(u->sparsity, g.k) : g.k;
+  const std::int64_t expected = depth_of_a(g.k);
   require_shape(files.a, arrays.a.array.shape, {g.m, expected},
                 sparse ? fmt::format("M x {} kept of the {} rows of B", expected, g.k)
                        : fmt::format("M x K, B has {} rows", g.k));

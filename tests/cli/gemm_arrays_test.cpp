@@ -30,6 +30,9 @@ TEST_CASE("gemm arrays: shapes that do not fit each other", "[fast]") {
   // A vector is one row of A, or one column of B.
   REQUIRE(run("--a v.npy --b b.npy").code == 0);
   CHECK(s.npy().shape == ArrayShape{1, 3});
+  s.bytes("nk.npy", {3, 4}, std::vector<std::uint8_t>(12, 0x38));
+  check_refused(run("--a a.npy --b nk.npy"),
+                "nk.npy: shape: expected K x N, found [3, 4], which fits a.npy as N x K");
   REQUIRE(run("--a a.npy --b v.npy").code == 0);
   CHECK(s.npy().shape == ArrayShape{2, 1});
   check_refused(run("--a v.npy --b b5.npy"), "v.npy: shape: expected [1, 5]");

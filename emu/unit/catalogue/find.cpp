@@ -95,6 +95,33 @@ std::vector<std::string> known_names() {
   return known;
 }
 
+/// What an unknown name is told: the name it misspells, else units that share most of its parts.
+std::string unknown_unit(std::string_view name) {
+  constexpr std::size_t kShown = 4, kLongest = 80;
+  std::string text = unknown_name("unit", name, known_names());
+  if (text.find("did you mean") != text.npos) return text;
+  std::size_t most = 0, found = 0;
+  std::string near;
+  for (const Unit* unit : all_units()) {
+    std::size_t shared = 0;
+    std::string_view rest = name.substr(0, kLongest);
+    while (!rest.empty()) {
+      const std::string_view part = rest.substr(0, rest.find('.'));
+      shared += !part.empty() && parts_in_order(unit->row().name, part);
+      rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    }
+    if (shared == 0 || shared < most) continue;
+    if (shared > most) {
+      most = shared;
+      found = 0;
+      near.clear();
+    }
+    if (++found <= kShown) near += (found == 1 ? "" : ", ") + unit->row().name;
+  }
+  if (found == 0) return text + "; the command units lists them";
+  return text + "; near: " + near + (found > kShown ? "..." : "");
+}
+
 bool takes(const Unit& unit, const std::string& modifier) {
   for (const std::string& one : unit.row().modifiers) {
     if (one == modifier) return true;
@@ -175,7 +202,7 @@ const Unit& find_unit(std::string_view name) {
   if (const Unit* unit = in_tables(name)) return *unit;
   if (auto unit = with_modifiers_of(name)) return keep(std::move(unit));
   if (auto unit = from_name(name)) return keep(std::move(unit));
-  throw Error(unknown_name("unit", name, known_names()));
+  throw Error(unknown_unit(name));
 }
 
 std::vector<const Unit*> with_modifiers(const Unit& unit) {
