@@ -21,6 +21,7 @@ namespace {
 constexpr int kVersion = 1;
 constexpr const char* kVersionKey = "numemu_unit";
 constexpr const char* kProductsKey = "products";
+constexpr std::string_view kFractionKey = "alignment.fraction_bits";
 constexpr std::int64_t kLargestNumber = std::int64_t{1} << 30;
 
 /// Runs `read` and puts the key in front of an Error from below (an unknown format or rounding).
@@ -164,6 +165,11 @@ UnitDescription read_fields(const JsonReader& root, const std::string& folder) {
     const JsonReader parent = object.empty() ? root : root.member(object);
     if (parent.has(member)) read(parent.member(member), field);
   });
+  // What a fused unit keeps is what it is: no number would be a neutral default.
+  const bool aligned = root.has("alignment") && root.member("alignment").has("fraction_bits");
+  if (u.core == CoreKind::fused && !aligned)
+    root.fail(fmt::format("a key '{}' beside core fused: bits kept below the largest exponent",
+                          kFractionKey));
   if (!root.has("nan_code")) u.nan_code = usual_nan(u);
   if (root.has(kProductsKey)) {
     const JsonReader products = root.member(kProductsKey);
@@ -200,7 +206,8 @@ std::string description_json(const UnitDescription& u, const std::string& produc
   };
   Json out = {{kVersionKey, kVersion}};
   for_each_field(u, [&](const std::string& key, const auto& field) {
-    const bool always = key == "core" || key == "k" || key == "group";
+    const bool always = key == "core" || key == "k" || key == "group" ||
+                        (key == kFractionKey && u.core == CoreKind::fused);
     const bool written = key == "nan_code" ? u.nan_code != usual_nan(u) : always || differs(key);
     if (!written) return;
     const auto [object, member] = split(key);

@@ -92,6 +92,9 @@ TEST_CASE("description json: the canonical form", "[fast]") {
   "sparsity": "2:4"
 }
 )");
+  // No bit below the largest exponent is a number like any other, and written out.
+  u.alignment.fraction_bits = 0;
+  CHECK(parse_description(description_json(u), "u.json").alignment.fraction_bits == 0);
   u.k = -1;
   CHECK_THROWS_WITH(description_json(u), "my.unit: k: expected 0 to 1048576");
 }
@@ -166,6 +169,10 @@ TEST_CASE("description json: version, core and syntax", "[fast]") {
   refuses(R"({"numemu_unit": 2})", "u.json: numemu_unit: expected version 1");
   refuses(R"({"numemu_unit": "1"})", "u.json: numemu_unit: expected version 1");
   refuses(R"({"numemu_unit": 1})", "u.json: expected a key 'core'");
+  refuses(R"({"numemu_unit": 1, "core": "fused", "a": "e4m3fn", "b": "e4m3fn",
+              "accumulator": {"format": "float32"}, "alignment": {"floor": null}})",
+          "u.json: expected a key 'alignment.fraction_bits' beside core fused: bits kept below the "
+          "largest exponent");
   refuses(R"({"numemu_unit": 1,)", "u.json: line 1 column 19: not valid JSON");
   refuses(R"({"core": "chain", "core": "tree"})", "u.json: key 'core' stands twice in one object");
   CHECK_THROWS_WITH(read_description("/nonexistent/u.json"), Contains("/nonexistent/u.json"));
