@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/error.hpp"
+#include "formats/storage/json_guard.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -71,6 +72,7 @@ constexpr Needed kNeeded[] = {
 }  // namespace
 
 Json parse_identity(const std::string& line, const std::string& path, std::size_t number) {
+  guard_json(line, fmt::format("{}: line {}", path, number));
   Json row = Json::parse(line, nullptr, false);
   if (!row.is_object())
     throw Error(fmt::format("{}: line {}: expected a row (a JSON object)", path, number));

@@ -1,9 +1,14 @@
 // The events of nlohmann's SAX interface; only those that open, close and name are of interest.
 #include "formats/storage/json_guard.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
+
+#include "formats/error.hpp"
+#include "formats/storage/safetensors_header.hpp"
 
 namespace numemu {
 namespace {
@@ -12,9 +17,8 @@ using Json = nlohmann::json;
 
 class Guard : public nlohmann::json_sax<Json> {
  public:
-  Guard(int deepest, const std::function<void()>& deep,
-        const std::function<void(const std::string&)>& twice)
-      : deepest_(static_cast<std::size_t>(deepest)), deep_(deep), twice_(twice) {}
+  Guard(const std::string& where, int deepest)
+      : where_(where), deepest_(static_cast<std::size_t>(deepest)) {}
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -28,8 +32,8 @@ class Guard : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
-    if (!keys_.back().insert(key).second) twice_(key);
-    return true;
+    if (keys_.back().insert(key).second) return true;
+    throw Error(fmt::format("{}: key {} stands twice in one object", where_, quote_name(key)));
   }
   bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
     return false;
@@ -37,7 +41,8 @@ class Guard : public nlohmann::json_sax<Json> {
 
  private:
   bool open() {
-    if (keys_.size() == deepest_) deep_();
+    if (keys_.size() == deepest_)
+      throw Error(fmt::format("{}: nested deeper than {} levels", where_, deepest_));
     keys_.emplace_back();
     return true;
   }
@@ -46,17 +51,17 @@ class Guard : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  const std::string& where_;
   std::size_t deepest_;
-  const std::function<void()>& deep_;
-  const std::function<void(const std::string&)>& twice_;
   std::vector<std::set<std::string>> keys_;  ///< of the objects that are open; empty for a list
 };
 
 }  // namespace
 
-void guard_json(std::string_view text, int deepest, const std::function<void()>& deep,
-                const std::function<void(const std::string& key)>& twice) {
-  Guard guard(deepest, deep, twice);
+void guard_json(std::string_view text, const std::string& where, int deepest) {
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw Error(fmt::format("{}: byte {}: expected JSON, found a zero byte", where, zero));
+  Guard guard(where, deepest);
   Json::sax_parse(text, &guard);
 }
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <optional>
 
 #include "formats/error.hpp"
 #include "formats/storage/json_guard.hpp"
@@ -20,17 +20,11 @@ namespace {
 
 const Json kNull;
 constexpr std::streamoff kLargestText = 64 << 20;
-constexpr int kDeepest = 64;
 
 }  // namespace
 
 Json parse_json(const std::string& text, const std::string& where) {
-  guard_json(
-      text, kDeepest,
-      [&] { throw Error(fmt::format("{}: nested deeper than {} levels", where, kDeepest)); },
-      [&](const std::string& key) {
-        throw Error(fmt::format("{}: key '{}' stands twice in one object", where, key));
-      });
+  guard_json(text, where);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -93,12 +87,22 @@ std::string JsonReader::text(const std::string& fallback) const {
 std::int64_t JsonReader::integer(std::int64_t fallback, std::int64_t least,
                                  std::int64_t most) const {
   if (value_.is_null()) return fallback;
-  const double number = value_.is_number() ? value_.get<double>() : std::nan("");
-  if (!(number == std::floor(number)) || number < static_cast<double>(least) ||
-      number > static_cast<double>(most)) {
-    fail(fmt::format("an integer from {} to {}", least, most));
+  // A float beyond 2^53 may be a rounded integer: what was written is not known.
+  constexpr double kExact = 0x1p53;
+  std::optional<std::int64_t> number;
+  if (value_.is_number_float()) {
+    const double real = value_.get<double>();
+    if (real == std::floor(real) && std::abs(real) < kExact)
+      number = static_cast<std::int64_t>(real);
+  } else if (value_.is_number_unsigned()) {
+    const auto whole = value_.get<std::uint64_t>();
+    if (whole <= static_cast<std::uint64_t>(INT64_MAX)) number = static_cast<std::int64_t>(whole);
+  } else if (value_.is_number_integer()) {
+    number = value_.get<std::int64_t>();
   }
-  return static_cast<std::int64_t>(number);
+  if (!number || *number < least || *number > most)
+    fail(fmt::format("an integer from {} to {}", least, most));
+  return *number;
 }
 
 std::string JsonReader::one_of(const std::string& fallback, const std::vector<std::string>& known,

@@ -11,8 +11,8 @@ namespace numemu {
 
 using Json = nlohmann::ordered_json;
 
-/// Parses text; a syntax error becomes an Error with file, line and column. Duplicate keys are
-/// errors too.
+/// Parses text; a syntax error becomes an Error with file, line and column. What guard_json()
+/// refuses is an error too. Whoever parses by himself calls it first.
 Json parse_json(const std::string& text, const std::string& where);
 /// The text of a file; throws Error naming it. At most 64 MiB.
 std::string read_text(const std::string& path);
@@ -37,6 +37,7 @@ class JsonReader {
   bool is_null() const;
 
   std::string text(const std::string& fallback) const;  ///< fallback when the value is null
+  /// Exact: no number is rounded to one in range.
   std::int64_t integer(std::int64_t fallback, std::int64_t least, std::int64_t most) const;
   /// One of `known`, else an Error that names the policies there are.
   std::string one_of(const std::string& fallback, const std::vector<std::string>& known,

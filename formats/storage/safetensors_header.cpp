@@ -27,12 +27,7 @@ Json parse_json(const std::string& path, std::string_view text) {
     throw Error(
         fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
   }
-  guard_json(
-      text, kDeepest, [&] { throw Error(path + ": header: expected at most 3 levels of nesting"); },
-      [&](const std::string& key) {
-        throw Error(fmt::format("{}: header: expected each key once, found {} twice", path,
-                                quote_name(key)));
-      });
+  guard_json(text, path + ": header", kDeepest);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

@@ -13,6 +13,7 @@
 #include "emu/net/train/run_numbers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json_guard.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
 namespace numemu::net {
@@ -128,6 +129,7 @@ class StoredRun {
   Json metadata(const std::string& key) const {
     for (const auto& [name, text] : file_.metadata) {
       if (name != key) continue;
+      guard_json(text, path_ + ": metadata: " + key);
       const Json json = Json::parse(text, nullptr, false);
       const auto is_text = [](const Json& value) { return value.is_string(); };
       if (json.is_object() && (key != "identity" || std::all_of(json.begin(), json.end(), is_text)))

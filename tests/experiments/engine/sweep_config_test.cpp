@@ -147,6 +147,7 @@ TEST_CASE("wrong sweeps are refused with the key", "[fast]") {
       {R"("eval_images": 0)", "eval_images: expected an integer from 1"},
       {R"("seeds": [])", "seeds: expected at least one seed"},
       {R"("seeds": [1.5])", "seeds"},
+      {R"("seeds": [9007199254740993])", "seeds"},
       {R"("base": {"numemu_recipe": 1, "x": 1})", "s.json: base: unknown key 'x'"},
       {R"("fold_batch_norm": 1)", "fold_batch_norm: expected true or false"},
       {R"("grid": {"roles.weight.format": ["mxfp4"], "roles.weight.granularity": ["channel"]})",

@@ -1,4 +1,4 @@
-// Keys that stand twice, nesting, and texts that are no JSON.
+// Keys that stand twice, nesting, zero bytes, and texts that are no JSON.
 #include "formats/storage/json_guard.hpp"
 
 #include "tests/catch.hpp"
@@ -7,28 +7,36 @@
 namespace numemu {
 namespace {
 
-/// What is found first: "deep", the key that stands twice, or "" for nothing.
+using namespace std::string_literals;
+
 std::string found(const std::string& text, int deepest = 3) {
-  return test::message_of([&] {
-    guard_json(
-        text, deepest, [] { throw Error("deep"); },
-        [](const std::string& key) { throw Error("twice " + key); });
-  });
+  return test::message_of([&] { guard_json(text, "f", deepest); });
 }
 
 TEST_CASE("a key twice in one object", "[fast]") {
   CHECK(found(R"({"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 2}]})").empty());
-  CHECK(found(R"({"a": 1, "b": 2, "a": 3})") == "twice a");
-  CHECK(found(R"({"a": {"b": [], "b": 1}})") == "twice b");
-  CHECK(found(R"({"b": {"a": 1}, "a": 2, "\u0061": 3})") == "twice a");
+  CHECK(found(R"({"a": 1, "b": 2, "a": 3})") == "f: key 'a' stands twice in one object");
+  CHECK(found(R"({"a": {"b": [], "b": 1}})") == "f: key 'b' stands twice in one object");
+  CHECK(found(R"({"b": {"a": 1}, "a": 2, "\u0061": 3})") ==
+        "f: key 'a' stands twice in one object");
+  CHECK(
+      found("{\"" + std::string(500, 'k') + "\": 1, \"" + std::string(500, 'k') + "\": 2}").size() <
+      150);
 }
 
 TEST_CASE("levels of lists and objects", "[fast]") {
+  const std::string deep = "f: nested deeper than 3 levels";
   CHECK(found(R"({"a": [{"b": 1}, 2], "c": [[]]})").empty());
-  CHECK(found(R"({"a": [{"b": []}]})") == "deep");
-  CHECK(found("[[[[") == "deep");
+  CHECK(found(R"({"a": [{"b": []}]})") == deep);
+  CHECK(found("[[[[") == deep);
   CHECK(found("[[[[]]]]", 4).empty());
-  CHECK(found(std::string(100'000, '[')) == "deep");
+  CHECK(found(std::string(100'000, '[')) == deep);
+}
+
+TEST_CASE("a zero byte does not end the text", "[fast]") {
+  CHECK(found("{\"a\": 1}\0{\"b\": 2}"s) == "f: byte 8: expected JSON, found a zero byte");
+  CHECK(found("{\"a\": 1}\0"s) == "f: byte 8: expected JSON, found a zero byte");
+  CHECK(found("\0"s) == "f: byte 0: expected JSON, found a zero byte");
 }
 
 TEST_CASE("mistakes in the syntax end the walk", "[fast]") {

@@ -35,6 +35,22 @@ TEST_CASE("integers are checked for range and wholeness", "[fast]") {
   CHECK(reader.member("absent").integer(4, 0, 5) == 4);
 }
 
+TEST_CASE("no integer is rounded", "[fast]") {
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  const auto read = [&](const std::string& number, std::int64_t least, std::int64_t most) {
+    const Json json = parse_json("[" + number + "]", "f");
+    return JsonReader(json, "f").element(0).integer(0, least, most);
+  };
+  CHECK(read("9007199254740992", 0, kMost) == kMost);
+  CHECK(read("3.0", 0, 5) == 3);
+  CHECK(read("-9223372036854775808", INT64_MIN, 0) == INT64_MIN);
+  CHECK(read("9223372036854775807", 0, INT64_MAX) == INT64_MAX);
+  for (const char* number : {"9007199254740993", "9007199254740993.0", "1e16", "-1", "1.5",
+                             "18446744073709551615", "9223372036854775808", "\"1\"", "true"})
+    CHECK_THROWS_WITH(read(number, 0, kMost),
+                      "f: [0]: expected an integer from 0 to 9007199254740992");
+}
+
 TEST_CASE("files that are not there are named", "[fast]") {
   CHECK_THROWS_WITH(read_text("/nonexistent/recipe.json"), Contains("/nonexistent/recipe.json"));
 }
