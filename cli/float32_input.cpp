@@ -1,4 +1,4 @@
-// Every number of the file must be a float32 number: nothing is rounded before it is quantized.
+// What is quantized must not be rounded before; networks compute in float32 and may round.
 #include "cli/float32_input.hpp"
 
 #include <fmt/format.h>
@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/input_arrays.hpp"
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/codes_file.hpp"
-#include "formats/storage/npy.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
-#include "formats/storage/sidecar.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -43,8 +42,9 @@ Array float32_of_integers(const std::string& path, const Array& integers) {
   return values;
 }
 
-/// Numbers of a format as float32 numbers, each of which must be one.
-Array float32_of_codes(const std::string& path, Codes source) {
+/// Numbers of a format as float32 numbers. Each must be one, or is rounded to nearest even where
+/// `rounded` counts them.
+Array float32_of_codes(const std::string& path, Codes source, std::int64_t* rounded = nullptr) {
   const Format& float32 = find_format("float32");
   if (source.format->name == float32.name) return std::move(source.array);
   const std::int64_t n = source.array.elements();
@@ -57,29 +57,33 @@ Array float32_of_codes(const std::string& path, Codes source) {
   const FlagCounts counts =
       convert_codes(widen, *source.format, codes, n, values.data.data(),
                     flags.elements() == 0 ? nullptr : flags.as<std::uint8_t>());
-  if (flags.elements() == 0 || counts.inexact == 0) return values;
+  if (rounded != nullptr) *rounded = counts.inexact;
+  if (flags.elements() == 0 || counts.inexact == 0 || rounded != nullptr) return values;
   const std::uint8_t* first =
       std::find_if(flags.as<std::uint8_t>(), flags.as<std::uint8_t>() + n,
                    [](std::uint8_t flag) { return (flag & kInexact) != 0; });
   const std::int64_t i = first - flags.as<std::uint8_t>();
-  throw Error(fmt::format("{}: element {} is {}, which is no float32", path, i,
-                          to_double(decode(*source.format, load_code(*source.format, codes, i)))));
+  throw Error(fmt::format(
+      "{}: element {} is {}, which is no float32 and would be rounded twice: round it first, "
+      "x.astype('float32')",
+      path, i, to_double(decode(*source.format, load_code(*source.format, codes, i)))));
 }
 
 }  // namespace
 
-Array read_float32(const std::string& path, const std::string& from) {
+Array read_float32(const std::string& path, const std::string& from, std::int64_t* rounded) {
   CodesTold told;
   if (!from.empty()) told.format = &find_format(from);
-  if (from.empty() && !is_safetensors(path) && !read_sidecar(path)) {
-    Array array = read_npy(path);
+  StoredArray stored = open_input(path);
+  if (from.empty() && !is_safetensors(path) && !stored.sidecar) {
+    Array array = read_array(stored);
     if (is_signed_integer(array.type)) return float32_of_integers(path, array);
     require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
                  "numbers (or --from FORMAT, whose codes they are)");
     const Format& format = find_format(to_string(array.type));
-    return float32_of_codes(path, checked_codes(path, format, std::move(array)));
+    return float32_of_codes(path, checked_codes(path, format, std::move(array)), rounded);
   }
-  return float32_of_codes(path, read_numbers(path, told));
+  return float32_of_codes(path, read_numbers(stored, told), rounded);
 }
 
 }  // namespace numemu::cli

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "cli/gemm_side_arrays.hpp"
+#include "cli/input_arrays.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/version.hpp"
 
 namespace numemu::cli {
@@ -34,8 +36,8 @@ void require_matrix(const std::string& path, Array& array, bool is_a) {
 }
 
 /// float32 numbers as a unit takes them that drops their low bits (tf32, xf32).
-Codes truncated(const std::string& path, const Format& format) {
-  Codes codes = read_codes(path, {.format = &find_format("float32")});
+Codes truncated(StoredArray& stored, const Format& format) {
+  Codes codes = read_codes(stored, {.format = &find_format("float32")});
   auto* words = codes.array.as<std::uint32_t>();
   const std::uint32_t kept = ~std::uint32_t{0} << format.container_shift;
   for (std::int64_t i = 0; i < codes.array.elements(); ++i) words[i] &= kept;
@@ -44,7 +46,7 @@ Codes truncated(const std::string& path, const Format& format) {
 }
 
 /// The operand's format: the unit's, or what the option or a sidecar says where the unit takes any.
-Codes read_operand(const Unit& unit, bool is_a, const std::string& name, const std::string& path) {
+Codes read_operand(const Unit& unit, bool is_a, const std::string& name, StoredArray& stored) {
   const char* option = is_a ? "--format-a" : "--format-b";
   const UnitDescription* u = unit.description();
   const Format* own = u == nullptr ? nullptr : is_a ? u->a : u->b;
@@ -52,13 +54,13 @@ Codes read_operand(const Unit& unit, bool is_a, const std::string& name, const s
   if (own != nullptr && told != nullptr && own->name != told->name)
     throw Error(fmt::format("{}: {} contradicts unit {}, which takes {}", option, told->name,
                             unit.row().name, own->name));
-  if (own == nullptr && told == nullptr && !read_sidecar(path))
+  if (own == nullptr && told == nullptr && !stored.sidecar)
     throw Error(fmt::format("{}: expected a format: unit {} takes any", option, unit.row().name));
   const Format* format = own != nullptr ? own : told;
-  Codes codes = format != nullptr && format->container_shift != 0 && !read_sidecar(path)
-                    ? truncated(path, *format)
-                    : read_codes(path, {.format = format});
-  require_matrix(path, codes.array, is_a);
+  Codes codes = format != nullptr && format->container_shift != 0 && !stored.sidecar
+                    ? truncated(stored, *format)
+                    : read_codes(stored, {.format = format});
+  require_matrix(stored.path(), codes.array, is_a);
   return codes;
 }
 
@@ -99,15 +101,17 @@ Array read_c(const Unit& unit, const std::string& path) {
   const Format* format = unit.c_format();
   if (format == nullptr) {
     const Format* narrow = narrow_integer(unit);
-    return narrow == nullptr ? read_int32(path, register_bits(unit))
-                             : read_codes(path, {.format = narrow}).array;
+    if (narrow == nullptr) return read_int32(path, register_bits(unit));
+    StoredArray stored = open_input(path);
+    return read_codes(stored, {.format = narrow}).array;
   }
+  StoredArray stored = open_input(path);
   if (format->name == "float32" && unit.d_format()->name == "float32") {
-    const ArrayType type = read_npy(path).type;
+    const ArrayType type = read_array(stored).type;
     if (type == ArrayType::uint16 || type == ArrayType::float16)
-      return widened(read_codes(path, {.format = &find_format("float16")}));
+      return widened(read_codes(stored, {.format = &find_format("float16")}));
   }
-  return read_codes(path, {.format = format}).array;
+  return read_codes(stored, {.format = format}).array;
 }
 
 ArrayType result_type(const Unit& unit) {
@@ -130,8 +134,10 @@ void check_format_d(const Unit& unit, const std::string& name) {
 void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   const UnitDescription* u = unit.description();
   check_format_d(unit, files.format_d);
-  arrays.a = read_operand(unit, true, files.format_a, files.a);
-  arrays.b = read_operand(unit, false, files.format_b, files.b);
+  std::vector<StoredArray> a = open_inputs({{files.a, "codes"}, {files.scale_a, "scales"}});
+  std::vector<StoredArray> b = open_inputs({{files.b, "codes"}, {files.scale_b, "scales"}});
+  arrays.a = read_operand(unit, true, files.format_a, a[0]);
+  arrays.b = read_operand(unit, false, files.format_b, b[0]);
   const bool sparse = u != nullptr && !u->sparsity.dense();
   unit::Gemm& g = arrays.gemm;
   g.m = arrays.a.array.shape[0];
@@ -161,7 +167,7 @@ void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   g.a = {arrays.a.format, arrays.a.array.data.data(), &arrays.gather_a};
   g.b = {arrays.b.format, arrays.b.array.data.data(), &arrays.gather_b};
   unit.require_operands(*arrays.a.format, *arrays.b.format);
-  read_all_scales(unit, files, arrays);
+  read_all_scales(unit, files, a[1], b[1], arrays);
   read_meta(unit, files, arrays);
   if (!files.c.empty()) {
     arrays.c = read_c(unit, files.c);

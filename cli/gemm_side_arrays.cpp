@@ -30,10 +30,10 @@ Array transposed(const Array& array) {
   return out;
 }
 
-Array read_scales(const Format& format, const std::string& path, const ArrayShape& expected,
+Array read_scales(const Format& format, StoredArray& stored, const ArrayShape& expected,
                   const std::string& why, std::int64_t& nans) {
-  Array array = read_codes(path, {.format = &format}).array;
-  require_shape(path, array.shape, expected, why);
+  Array array = read_codes(stored, {.format = &format}).array;
+  require_shape(stored.path(), array.shape, expected, why);
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     const std::uint8_t code = array.as<std::uint8_t>()[i];
     nans += decode(format, format.is_signed ? code & 0x7fu : code).kind == Class::nan;
@@ -60,7 +60,8 @@ void require_shape(const std::string& path, const ArrayShape& found, const Array
                           shape_text(found)));
 }
 
-void read_all_scales(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
+void read_all_scales(const Unit& unit, const GemmFiles& files, StoredArray& scale_a,
+                     StoredArray& scale_b, GemmArrays& arrays) {
   const UnitDescription* u = unit.description();
   const bool scaled = u != nullptr && u->scaling.block != 0;
   for (const auto& [option, path] :
@@ -76,9 +77,9 @@ void read_all_scales(const Unit& unit, const GemmFiles& files, GemmArrays& array
   const int block = u->scaling.block;
   const std::int64_t blocks = (g.k + block - 1) / block;
   const std::string why = fmt::format("one scale per {} of K = {}", block, g.k);
-  arrays.scale_a = read_scales(*u->scaling.format, files.scale_a, {g.m, blocks},
-                               "M x blocks, " + why, arrays.nan_scales);
-  arrays.scale_b = transposed(read_scales(*u->scaling.format, files.scale_b, {blocks, g.n},
+  arrays.scale_a = read_scales(*u->scaling.format, scale_a, {g.m, blocks}, "M x blocks, " + why,
+                               arrays.nan_scales);
+  arrays.scale_b = transposed(read_scales(*u->scaling.format, scale_b, {blocks, g.n},
                                           "blocks x N, " + why, arrays.nan_scales));
   g.scale_a = arrays.scale_a.as<std::uint8_t>();
   g.scale_b = arrays.scale_b.as<std::uint8_t>();

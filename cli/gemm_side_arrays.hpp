@@ -3,12 +3,15 @@
 #include <string>
 
 #include "cli/gemm_arrays.hpp"
+#include "formats/storage/stored_array.hpp"
 
 namespace numemu::cli {
 
-/// Reads the scales a block-scaled unit wants into the product, whose m, n and k are set. Throws
+/// Reads the scales a block-scaled unit wants, opened with their operands, into the product, whose
+/// m, n and k are set. Throws
 /// Error where they are missing, not wanted, or of another shape.
-void read_all_scales(const unit::Unit&, const GemmFiles&, GemmArrays&);
+void read_all_scales(const unit::Unit&, const GemmFiles&, StoredArray& scale_a,
+                     StoredArray& scale_b, GemmArrays&);
 
 /// The same for the metadata of a sparse unit; an illegal pattern is named with its position.
 void read_meta(const unit::Unit&, const GemmFiles&, GemmArrays&);

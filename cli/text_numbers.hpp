@@ -6,6 +6,7 @@
 
 #include "formats/format.hpp"
 #include "formats/storage/array.hpp"
+#include "formats/storage/codes.hpp"
 #include "formats/value.hpp"
 
 namespace numemu::cli {
@@ -13,6 +14,9 @@ namespace numemu::cli {
 /// One number a line, with spaces around it if wanted; blank lines may follow the last. "-" is the
 /// standard input. Throws Error naming file and line.
 std::vector<Value> read_text_numbers(const std::string& path);
+
+/// One code of the format a line, in hexadecimal: all with 0x, or none. The same lines otherwise.
+Codes read_text_codes(const std::string& path, const Format&);
 
 /// Decoded values of codes in containers, one hexadecimal float a line, in C order; "-" is the
 /// standard output. A file loses the sidecar of codes that had its name before.

@@ -12,6 +12,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu {
 namespace {
@@ -57,6 +58,7 @@ Value bounded_below(const Value& v) {
 }
 
 std::vector<double> read_entries(const std::string& path) {
+  require_utf8("codebook(FILE)", path);  // sidecars, recipes and rows name it
   // A header of .npy has at most 64 KiB and a few bytes; a file this size needs not be read.
   constexpr std::uintmax_t kMostBytes = Codebook::kMostEntries * sizeof(double) + 65536 + 16;
   std::error_code none;

@@ -8,12 +8,14 @@
 #include <string_view>
 
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
 #include "cli/table.hpp"
 #include "formats/analysis/best_scale.hpp"
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -178,7 +180,7 @@ Json report_json(const Subject& s, const Options& options, const std::vector<Row
                {"rounding", to_string(s.conversion.rounding)},
                {"overflow", to_string(s.conversion.overflow)},
                {"scale", s.scale},
-               {"dist", s.law ? s.law->name() : options.dist},
+               {"dist", s.law ? s.law->name() : utf8_text(options.dist)},
                {"n", s.n},
                {"seed", options.seed}};
   for (const Row& row : rows) {
@@ -244,6 +246,7 @@ int run(const Options& options) {
                  : best_scale(*c.format, c.rounding, s.numbers.data(), s.n);
   }
   const std::vector<Row> rows = rows_of(s, predicted, measured);
+  note_short_names("--format", options.format);
   if (options.json) {
     fmt::print("{}\n", report_json(s, options, rows, best).dump(2));
   } else {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "formats/storage/json_reader.hpp"
 
@@ -22,6 +23,7 @@ void add_config(CLI::App& app, Action& action) {
       fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, *file).json
                                 : policies::Recipe::parse(json, *file).json())
                              .dump(2));
+      note_short_names_in(*file);
       return kFine;
     };
   });

@@ -4,12 +4,16 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
+#include "cli/input_arrays.hpp"
 #include "cli/text_numbers.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/output_files.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -17,7 +21,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
-  std::string format, in, out, dtype, order, tensor;
+  std::string format, in, out, dtype, order, tensor, codes;
   bool packed = false, text = false, json = false, quiet = false;
 };
 
@@ -48,7 +52,7 @@ Array decode_array(const Codes& codes, const Format& target) {
 void print_summary(const Options& options, const Codes& codes, const std::string& dtype) {
   const std::int64_t n = codes.array.elements();
   if (options.json) {
-    fmt::print("{}\n", OrderedJson({{"out", options.out},
+    fmt::print("{}\n", OrderedJson({{"out", utf8_text(options.out)},
                                     {"format", codes.format->name},
                                     {"dtype", dtype},
                                     {"shape", codes.array.shape},
@@ -63,10 +67,14 @@ void print_summary(const Options& options, const Codes& codes, const std::string
 
 int run(const Options& options) {
   const bool to_stdout = options.text && options.out == "-";
-  require_file("--in", options.in);
+  const bool from_text = !options.codes.empty();
+  if (!from_text) require_file("--in", options.in);
   if (!options.text) require_file("--out", options.out);
   if (!to_stdout) require_replaceable(options.out);
-  require_distinct_paths({{"--out", options.out, !options.text}}, {{"--in", options.in}});
+  require_distinct_paths({{"--out", options.out, !options.text}},
+                         {{"--in", options.in, !from_text}});
+  if (from_text && (options.packed || !options.order.empty() || !options.tensor.empty()))
+    throw Error("--codes hex: expected no --packed, --order or --tensor beside it");
   if (options.text && !options.dtype.empty())
     throw Error("--dtype: expected no --text beside it: text has no type");
   CodesTold told;
@@ -74,17 +82,24 @@ int run(const Options& options) {
   told.packed = options.packed;
   if (!options.order.empty()) told.order = parse_bit_order(options.order);
   told.tensor = options.tensor;
-  const Codes codes = read_codes(options.in, told);
+  if (from_text && told.format == nullptr)
+    throw Error("--codes hex: expected --format, whose codes the lines are");
+  const Codes codes = [&] {
+    if (from_text) return read_text_codes(options.in, *told.format);
+    StoredArray in = open_input(options.in);
+    return read_codes(in, told);
+  }();
   require_distinct_paths({{"--out", options.out, !options.text}},
                          {{"--format", codebook_file(codes.format->name), false}});
+  const Format* const target = options.text ? nullptr : &target_of(options, *codes.format);
+  if (!options.quiet) note_short_names("--format", options.format);
   if (options.text) {
     write_text_numbers(options.out, *codes.format, codes.array);
     if (!to_stdout) print_summary(options, codes, "text");
     return kFine;
   }
-  const Format& target = target_of(options, *codes.format);
-  write_numbers(options.out, target, decode_array(codes, target), options.tensor);
-  print_summary(options, codes, target.name);
+  write_numbers(options.out, *target, decode_array(codes, *target), options.tensor);
+  print_summary(options, codes, target->name);
   return kFine;
 }
 
@@ -114,6 +129,12 @@ void add_decode(CLI::App& app, Action& action) {
       ->type_name("ORDER");
   command->add_option("--tensor", options->tensor, "Tensor of a .safetensors file")
       ->type_name("NAME");
+  command
+      ->add_option(
+          "--codes", options->codes,
+          "hex: --in holds one code of --format a line, such as 0x3c (- is standard input)")
+      ->check(CLI::IsMember({"hex"}))
+      ->type_name("hex");
   command->add_flag("--text", options->text, "Write one hexadecimal float a line");
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--quiet", options->quiet, "No summary (--json prints all the same)");

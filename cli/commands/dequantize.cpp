@@ -5,13 +5,16 @@
 
 #include "cli/block_options.hpp"
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
+#include "cli/input_arrays.hpp"
 #include "formats/block_convert.hpp"
 #include "formats/block_layout.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
-#include "formats/storage/npy.hpp"
+#include "formats/storage/output_files.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -52,36 +55,41 @@ const BlockFormat& inferred_format(const Options& options, const Format& element
                           shape_text(shape)));
 }
 
+/// The files that are read, opened together.
+struct Inputs {
+  explicit Inputs(const Options& o)
+      : all(open_inputs({{o.codes, "codes"},
+                         {o.scales, "scales"},
+                         {o.zero_points, "zero_points"},
+                         {o.tensor_scale, "tensor_scale"}})) {}
+  std::vector<StoredArray> all;
+  StoredArray &codes = all[0], &scales = all[1], &zero_points = all[2], &tensor_scale = all[3];
+};
+
 /// The block format that the sidecar of the codes names, else that of the scales; null where
 /// neither does. Refused where --format names other elements.
-const BlockFormat* format_in_sidecars(const Options& options) {
-  for (const std::string& path : {options.codes, options.scales}) {
-    const std::optional<Sidecar> sidecar = read_sidecar(path);
-    if (!sidecar || !sidecar->block) continue;
-    const BlockFormat* f = nullptr;
-    try {
-      f = &find_block_format(*sidecar->block);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: block: {}", sidecar_path(path), error.what()));
-    }
+const BlockFormat* format_in_sidecars(const Options& options, const Inputs& inputs) {
+  for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
+    if (!array->sidecar || !array->sidecar->block) continue;
+    const BlockFormat& f = find_block_format(*array->sidecar->block);
     const std::string& asked = options.block.format;
-    if (asked.empty() || f->element == &find_format(asked)) return f;
-    throw Error(fmt::format("{}: block: {} contradicts --format {}", sidecar_path(path), f->name,
-                            find_format(asked).name));
+    if (asked.empty() || f.element == &find_format(asked)) return &f;
+    throw Error(fmt::format("{}: block: {} contradicts --format {}", sidecar_path(array->path()),
+                            f.name, find_format(asked).name));
   }
   return nullptr;
 }
 
 /// The block format of the codes: from the options or a sidecar; null where the shapes must say it.
-const BlockFormat* told_format(const Options& options) {
+const BlockFormat* told_format(const Options& options, const Inputs& inputs) {
   const BlockOptions& block = options.block;
   if (!block.block.empty() || !block.granularity.empty()) return &block_format_of(block);
-  const BlockFormat* f = format_in_sidecars(options);
+  const BlockFormat* f = format_in_sidecars(options, inputs);
   return f != nullptr || !block.format.empty() ? f : &block_format_of(block);
 }
 
 /// The one number of the tensor scale; 1 where there is none.
-float read_tensor_scale(const Options& options, const BlockFormat& f) {
+float read_tensor_scale(const Options& options, const BlockFormat& f, Inputs& inputs) {
   const std::string& path = options.tensor_scale;
   check_tensor_scale(f, path, options.no_tensor_scale);
   if (!path.empty() && options.no_tensor_scale)
@@ -92,20 +100,21 @@ float read_tensor_scale(const Options& options, const BlockFormat& f) {
           "--tensor-scale: expected a file for {}, or --no-tensor-scale where it is 1", f.name));
     return 1;
   }
-  const Array scale = read_npy(path);
+  const Array scale = read_array(inputs.tensor_scale);
   require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
   require_shape(path, scale.shape, {}, "for a tensor scale");
   return *scale.as<float>();
 }
 
-Array read_zero_points(const std::string& path, const BlockFormat& f, const ArrayShape& expected) {
+Array read_zero_points(const std::string& path, const BlockFormat& f, const ArrayShape& expected,
+                       Inputs& inputs) {
   if (f.affine == Affine::sym) {
     if (!path.empty()) throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
     return {};
   }
   if (path.empty()) throw Error(fmt::format("--zero-points: expected a file for {}", f.name));
   const Format& format = f.affine == Affine::min ? find_format("float32") : *f.element;
-  Array array = read_codes(path, {.format = &format}).array;
+  Array array = read_codes(inputs.zero_points, {.format = &format}).array;
   require_shape(path, array.shape, expected, "as the scales");
   return array;
 }
@@ -119,30 +128,30 @@ void check_paths(const Options& options) {
 }
 
 /// The sidecars against what the options say: before any codes are read as another format.
-void check_sidecars(const Options& options, const SidecarTold& told) {
-  for (const std::string& path : {options.codes, options.scales, options.zero_points}) {
-    if (path.empty()) continue;
-    if (const auto about = read_sidecar(path)) check_sidecar(path, *about, told);
+void check_sidecars(const Inputs& inputs, const SidecarTold& told) {
+  for (const StoredArray* array : {&inputs.codes, &inputs.scales, &inputs.zero_points}) {
+    if (array->sidecar) check_sidecar(array->path(), *array->sidecar, told);
   }
 }
 
 int run(const Options& options) {
   check_paths(options);
-  const BlockFormat* const named = told_format(options);
+  Inputs inputs(options);
+  const BlockFormat* const named = told_format(options, inputs);
   SidecarTold known;
   if (named != nullptr) known.block = named->name;
-  check_sidecars(options, known);
+  check_sidecars(inputs, known);
   BlockOptions told = options.block;
-  const std::optional<Sidecar> sidecar = read_sidecar(options.codes);
+  const std::optional<Sidecar>& sidecar = inputs.codes.sidecar;
   if (!told.axis && sidecar && sidecar->axis) told.axis = *sidecar->axis;
   const Format& element = named != nullptr ? *named->element : find_format(told.format);
-  const Codes codes = read_codes(options.codes, {.format = &element});
+  const Codes codes = read_codes(inputs.codes, {.format = &element});
   const ArrayShape& shape = codes.array.shape;
   Options settled = options;
   settled.block = told;
   const BlockFormat& f =
       named != nullptr ? *named
-                       : inferred_format(settled, element, shape, read_npy(options.scales).shape);
+                       : inferred_format(settled, element, shape, read_array(inputs.scales).shape);
   const BlockLayout layout = [&] {
     try {
       return block_layout(f, shape, told.axis_or_last());
@@ -152,12 +161,12 @@ int run(const Options& options) {
   }();
   known.block = f.name;
   known.axis = sidecar_axis(f, shape, told.axis_or_last());
-  check_sidecars(options, known);
-  const Array scales = read_codes(options.scales, {.format = f.scale}).array;
+  check_sidecars(inputs, known);
+  const Array scales = read_codes(inputs.scales, {.format = f.scale}).array;
   require_shape(options.scales, scales.shape, layout.scale_shape,
                 fmt::format("for {} of {}", f.name, shape_text(shape)));
-  const Array zero_points = read_zero_points(options.zero_points, f, layout.scale_shape);
-  const float tensor_scale = read_tensor_scale(options, f);
+  const Array zero_points = read_zero_points(options.zero_points, f, layout.scale_shape, inputs);
+  const float tensor_scale = read_tensor_scale(options, f, inputs);
   Array y(ArrayType::float32, shape);
   dequantize_blocks(
       f, layout,
@@ -165,8 +174,12 @@ int run(const Options& options) {
        options.codes, options.scales, options.zero_points, options.tensor_scale},
       y.as<float>());
   write_numbers(options.out, find_format("float32"), y);
+  if (!options.quiet) {
+    note_short_names("--block", options.block.block);
+    note_short_names("--format", options.block.format);
+  }
   if (options.json) {
-    fmt::print("{}\n", OrderedJson({{"out", options.out},
+    fmt::print("{}\n", OrderedJson({{"out", utf8_text(options.out)},
                                     {"block", f.name},
                                     {"shape", shape},
                                     {"n", layout.elements()},

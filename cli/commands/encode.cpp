@@ -8,6 +8,8 @@
 
 #include "cli/command.hpp"
 #include "cli/conversion_options.hpp"
+#include "cli/format_names.hpp"
+#include "cli/input_arrays.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_numbers.hpp"
 #include "formats/convert.hpp"
@@ -15,7 +17,8 @@
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
-#include "formats/storage/npy.hpp"
+#include "formats/storage/output_files.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -26,7 +29,7 @@ constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements between two 
 constexpr std::int64_t kLong = std::int64_t{1} << 27;   // elements from which progress is shown
 
 struct Options {
-  std::string format, in, out, from, flags, order, tensor;
+  std::string format, in, out, from, flags, order, tensor, codes;
   ConversionOptions conversion;
   bool packed = false, text = false, json = false, quiet = false;
 };
@@ -89,7 +92,7 @@ Result encode_text(const std::vector<Value>& values, const Conversion& conversio
 }
 
 Result encode(const Options& options, const Format& format, SettledConversion& settled) {
-  if (options.text) {
+  if (options.text && options.codes.empty()) {
     const std::vector<Value> values = read_text_numbers(options.in);
     settled = settle(options.conversion, format, {static_cast<std::int64_t>(values.size())});
     return encode_text(values, settled.conversion, options);
@@ -97,7 +100,11 @@ Result encode(const Options& options, const Format& format, SettledConversion& s
   CodesTold told;
   if (!options.from.empty()) told.format = &find_format(options.from);
   told.tensor = options.tensor;
-  const Codes source = read_numbers(options.in, told);
+  const Codes source = [&] {
+    if (options.text) return read_text_codes(options.in, *told.format);
+    StoredArray in = open_input(options.in);
+    return read_numbers(in, told);
+  }();
   settled = settle(options.conversion, format, source.array.shape);
   return encode_array(source, settled.conversion, options);
 }
@@ -105,7 +112,7 @@ Result encode(const Options& options, const Format& format, SettledConversion& s
 void print_summary(const Options& options, const Result& result, const Sidecar& about) {
   const FlagCounts& counts = result.counts;
   if (options.json) {
-    fmt::print("{}\n", OrderedJson({{"out", options.out},
+    fmt::print("{}\n", OrderedJson({{"out", utf8_text(options.out)},
                                     {"format", *about.format},
                                     {"rounding", *about.rounding},
                                     {"overflow", *about.overflow},
@@ -148,8 +155,11 @@ void check_options(const Options& options, const Format& format) {
     check_bit_order(options.order.empty() ? BitOrder::low_first : parse_bit_order(options.order),
                     format.bits);
   }
-  if (options.text && !options.from.empty())
-    throw Error("--from: expected no --text beside it: text has no format");
+  if (!options.codes.empty() && (!options.text || options.from.empty()))
+    throw Error("--codes hex: expected --text and --from FORMAT, whose codes the lines are");
+  if (options.text && options.codes.empty() && !options.from.empty())
+    throw Error(
+        "--from: expected no --text beside it: numbers have no format (codes: --codes hex)");
 }
 
 int run(const Options& options) {
@@ -168,10 +178,18 @@ int run(const Options& options) {
   about.rounding = to_string(settled.conversion.rounding);
   about.overflow = to_string(settled.conversion.overflow);
   about.seed = settled.seed;
-  write_codes(options.out, format, result.codes.shape, result.codes.data.data(), about,
-              options.tensor);
-  if (!options.flags.empty())
-    write_array(options.flags, ArrayType::uint8, result.codes.shape, result.flags.data.data());
+  OutputFiles files;
+  files.add_codes("codes", options.out, format, result.codes.shape, result.codes.data.data(), about,
+                  options.tensor);
+  if (!options.flags.empty()) {
+    files.add_array("flags", options.flags, ArrayType::uint8, result.codes.shape,
+                    result.flags.data.data());
+  }
+  files.publish();
+  if (!options.quiet) {
+    note_short_names("--format", options.format);
+    note_short_names("--from", options.from);
+  }
   print_summary(options, result, about);
   return kFine;
 }
@@ -203,6 +221,11 @@ void add_encode(CLI::App& app, Action& action) {
   command->add_option("--tensor", options->tensor, "Tensor of a .safetensors file")
       ->type_name("NAME");
   command->add_flag("--text", options->text, "Read one number a line, hexadecimal or decimal");
+  command
+      ->add_option("--codes", options->codes,
+                   "With --text: hex, the lines are codes of --from, such as 0x3c")
+      ->check(CLI::IsMember({"hex"}))
+      ->type_name("hex");
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--quiet", options->quiet,
                     "No progress, no summary (--json prints all the same)");

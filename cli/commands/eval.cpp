@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/utf8.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::cli {
@@ -76,8 +78,8 @@ int run(const Options& options) {
   experiments::Point point;
   point.recipe =
       policies::Recipe::parse(recipe, options.recipe.empty() ? "recipe" : options.recipe);
-  point.net = options.net;
-  point.data = options.data;
+  point.net = utf8_text(options.net);
+  point.data = utf8_text(options.data);
   point.where = options.recipe;
   const experiments::Folders folders{data_folder(), cache_folder()};
   net::Dataset dataset = net::load_dataset(options.data, folders.cache);
@@ -89,6 +91,7 @@ int run(const Options& options) {
   if (options.fold) experiments::fold_batch_norm(trained);
   // Every mistake before the work, so that it is the only line on stderr.
   policies::RecipeNumerics(point.recipe, trained.graph, point.where);
+  if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet)
     fmt::print(stderr, "loading {} on {}: float32 baseline, noise gains\n", options.net,
                options.data);

@@ -14,6 +14,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -55,7 +56,8 @@ int list(const Options& options) {
 void require_own_folder(const std::string& folder, const std::string& name, bool fresh) {
   const std::string path = folder + "/experiment.json";
   if (fresh || !std::filesystem::exists(path)) return;
-  const std::string found = Json::parse(read_text(path), nullptr, false).value("name", "");
+  const Json json = parse_json(read_text(path), path);
+  const std::string found = JsonReader(json, path).member("name").text("");
   if (found != name) {
     throw Error(
         fmt::format("{}: results of experiment '{}': expected those of '{}' or an empty "
@@ -86,6 +88,7 @@ int run(const Options& options) {
   if (options.name.empty()) return list(options);
   const experiments::Experiment& experiment = experiments::find_experiment(options.name);
   const experiments::Size size = experiments::parse_size(options.size);
+  for (const std::string& setting : options.settings) require_utf8("--set", setting);
   experiments::ExperimentRun run{
       .settings = experiments::Settings(experiment.settings, size, options.settings),
       .seed = static_cast<std::uint64_t>(options.seed),

@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/conversion_options.hpp"
+#include "cli/format_names.hpp"
 #include "cli/gemm_arrays.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_numbers.hpp"
@@ -23,6 +24,7 @@
 #include "formats/float_guard.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -138,7 +140,7 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
                            : fmt::format("{} per {}", u->scaling.format->name, u->scaling.block);
   const std::string alpha = options.alpha ? fmt::format("{}", *options.alpha) : "none";
   if (options.json) {
-    fmt::print("{}\n", Json({{"out", options.out},
+    fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
                              {"unit", row.name},
                              {"grade", unit::to_string(row.grade)},
                              {"format_a", g.a.format->name},
@@ -158,6 +160,8 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
     return;
   }
   if (options.quiet) return;
+  note_short_names("--format-a", options.files.format_a);
+  note_short_names("--format-b", options.files.format_b);
   fmt::print(
       "{}: {} [{}, {}] = {} of {} x {}, K = {}, C {}; register {}, overflow {}, "
       "scales {}{}; evidence: {}\n",

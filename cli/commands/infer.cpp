@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/float32_input.hpp"
+#include "cli/format_names.hpp"
 #include "cli/progress.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/model/load_network.hpp"
@@ -19,6 +20,7 @@
 #include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/utf8.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::cli {
@@ -49,7 +51,12 @@ std::vector<NamedArray> read_inputs(const Options& options) {
   std::vector<NamedArray> arrays;
   for (const std::string& text : options.in) {
     const auto [name, path] = named(text);
-    const Array array = read_float32(path, "");
+    std::int64_t rounded = 0;
+    const Array array = read_float32(path, "", &rounded);
+    if (rounded > 0 && !options.quiet)
+      fmt::print(stderr,
+                 "numemu: note: {}: {} of {} rounded to float32, in which networks compute\n", path,
+                 rounded, counted(array.elements(), "number"));
     const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
     if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
       throw Error(fmt::format("--in: {} is given twice", name));
@@ -221,6 +228,7 @@ int run(const Options& options) {
     quantized->freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
       return samples_of(inputs, first, count);
     });
+    if (!options.quiet) note_short_names_in(options.recipe);
     if (!options.quiet)
       fmt::print(stderr, "scales calibrated on the first {} of {} samples\n", used, samples);
   }
@@ -270,7 +278,7 @@ int run(const Options& options) {
   for (const auto& [name, path] : files) {
     const net::Tensor& y = results.at(name);
     write_npy(path, ArrayType::float32, ArrayShape(y.shape.begin(), y.shape.end()), y.data.data());
-    report.push_back({{"output", name}, {"file", path}, {"shape", y.shape}});
+    report.push_back({{"output", name}, {"file", utf8_text(path)}, {"shape", y.shape}});
     if (!options.json)
       fmt::print("{} {} -> {}, {}\n", name, net::to_string(y.shape), path,
                  options.recipe.empty() ? "float32 on neutral.f32.sequential"

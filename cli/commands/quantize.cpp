@@ -9,12 +9,14 @@
 #include "cli/command.hpp"
 #include "cli/conversion_options.hpp"
 #include "cli/float32_input.hpp"
+#include "cli/format_names.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/codes_file.hpp"
+#include "formats/storage/codes.hpp"
 #include "formats/storage/distinct_paths.hpp"
-#include "formats/storage/sidecar.hpp"
+#include "formats/storage/output_files.hpp"
+#include "formats/storage/utf8.hpp"
 #include "policies/quantize_blocks.hpp"
 
 namespace numemu::cli {
@@ -140,21 +142,26 @@ Sqnr sqnr_of(const float* x, const float* y, std::int64_t n) {
 
 void write_outputs(const Options& options, const BlockFormat& f, const Sidecar& about,
                    const Outputs& outputs) {
+  OutputFiles files;
   // float32 scales and minima are numbers, everything else is codes of a format.
-  const auto write = [&](const std::string& path, const Format& format, const Array& array) {
+  const auto add = [&](std::string_view role, const std::string& path, const Format& format,
+                       const Array& array) {
     if (path.empty()) return;
     if (array.type == ArrayType::float32) {
-      write_numbers(path, find_format("float32"), array);
+      files.add_numbers(role, path, find_format("float32"), array);
     } else {
-      write_codes(path, format, array.shape, array.data.data(), about);
+      files.add_codes(role, path, format, array.shape, array.data.data(), about);
     }
   };
-  write_numbers(options.out, find_format("float32"), outputs.y);
-  write(options.codes, *f.element, outputs.codes);
-  write(options.scales, *f.scale, outputs.scales);
-  write(options.zero_points, *f.element, outputs.zero_points);
-  if (!options.tensor_scale.empty())
-    write_array(options.tensor_scale, ArrayType::float32, {}, &outputs.tensor_scale);
+  add("values", options.out, find_format("float32"), outputs.y);
+  add("codes", options.codes, *f.element, outputs.codes);
+  add("scales", options.scales, *f.scale, outputs.scales);
+  add("zero_points", options.zero_points, *f.element, outputs.zero_points);
+  if (!options.tensor_scale.empty()) {
+    files.add_array("tensor_scale", options.tensor_scale, ArrayType::float32, {},
+                    &outputs.tensor_scale);
+  }
+  files.publish();
 }
 
 struct Summary {
@@ -170,7 +177,7 @@ struct Summary {
 void print_json(const Summary& s) {
   const BlockFormat& f = *s.how.format;
   const FlagCounts& flags = s.counts.elements;
-  OrderedJson json = {{"out", s.options.out},
+  OrderedJson json = {{"out", utf8_text(s.options.out)},
                       {"block", f.name},
                       {"format", f.element->name},
                       {"scale", f.scale->name},
@@ -251,6 +258,11 @@ int run(const Options& options) {
   if (!missing.empty() && !options.quiet)
     fmt::print(stderr, "numemu: warning: {}: decoding it will need what {} would have written\n",
                options.codes, missing);
+  if (!options.quiet) {
+    note_short_names("--block", options.block.block);
+    note_short_names("--format", options.block.format);
+    note_short_names("--from", options.from);
+  }
   if (options.quiet && !options.json) return kFine;
   const Sqnr sqnr = sqnr_of(numbers, y, layout.elements());
   (options.json ? print_json : print_text)({options, how, layout, about, counts, x.shape, sqnr});

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "formats/error.hpp"
@@ -58,6 +59,7 @@ int run(const Options& options) {
     fmt::print(stderr, "{}: {} points repeat earlier ones and are run once\n", path,
                config.repeated);
 
+  if (!options.quiet) note_short_names_in(path);
   if (!options.quiet)
     fmt::print(stderr, "loading {} on {}: data, float32 baseline, noise gains\n", config.net,
                config.data);

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/format_names.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/train_options.hpp"
@@ -21,6 +22,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -154,6 +156,7 @@ int run(TrainCommand options) {
     quantized = std::make_unique<policies::RecipeNumerics>(options.numerics, graph, options.recipe);
   }
   if (quantized) quantized->require_trainable(options.recipe);
+  if (quantized && !options.quiet) note_short_names_in(options.recipe);
   net::Numerics& numerics = quantized ? *quantized : float32;
 
   std::error_code error;
@@ -169,7 +172,7 @@ int run(TrainCommand options) {
   const net::Evaluation tested = test(graph, dataset, options.numerics);
   const bool text = dataset.kind() == net::DataKind::text;
   if (options.json) {
-    fmt::print("{}\n", Json({{"checkpoint", path},
+    fmt::print("{}\n", Json({{"checkpoint", utf8_text(path)},
                              {"recipe", options.numerics.json()},
                              {"metrics", test_json(tested, text)}})
                            .dump(2));

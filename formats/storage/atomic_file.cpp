@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/storage/folders.hpp"
+#include "formats/storage/input_file.hpp"
 
 namespace numemu {
 namespace {
@@ -76,17 +78,6 @@ bool write_all(int file, std::string_view part) {
   return true;
 }
 
-/// A rename lasts through a power cut only when its folder is flushed too; file systems that refuse
-/// lose nothing else.
-void flush_folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int handle = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (handle < 0) return;
-  fsync(handle);
-  close(handle);
-}
-
 }  // namespace
 
 PendingFile::PendingFile(const std::string& path, std::initializer_list<std::string_view> parts)
@@ -112,6 +103,17 @@ void PendingFile::discard() {
 }
 
 void PendingFile::commit() {
+  take_place();
+  Folders({target_}).flush();
+}
+
+std::string PendingFile::sha256() const {
+  InputFile file(temporary_);
+  file.rewind(true);
+  return file.sha256();
+}
+
+void PendingFile::take_place() {
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     const int error = errno;
     discard();
@@ -120,7 +122,6 @@ void PendingFile::commit() {
   // Flushed before: closing has nothing left to write.
   close(file_);
   file_ = -1;
-  flush_folder_of(target_);
 }
 
 void write_atomically(const std::string& path, std::initializer_list<std::string_view> parts) {

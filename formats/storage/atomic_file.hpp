@@ -17,8 +17,15 @@ class PendingFile {
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
-  /// Renames the temporary file. Throws Error naming the file; the temporary file is removed then.
+  /// Renames the temporary file, for good: also after a power cut. Throws Error naming the file;
+  /// the temporary file is removed then.
   void commit();
+  /// The same, before its folder is flushed to the disk: for files that go together.
+  void take_place();
+  /// Of the new contents, which are read again; before they take their place.
+  std::string sha256() const;
+  /// The file that is replaced, behind links.
+  const std::string& target() const { return target_; }
 
  private:
   void discard();

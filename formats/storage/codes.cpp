@@ -21,7 +21,8 @@ bool is_ieee(const Format& f, int exponent_bits, int mantissa_bits) {
 
 std::vector<ArrayType> accepted_types(const Format& f) {
   std::vector<ArrayType> types = {container_type(f)};
-  if (f.kind == Kind::integer && f.is_signed && f.bits <= 8) types.push_back(ArrayType::int8);
+  if (f.kind == Kind::integer && f.is_signed)
+    types.push_back(f.bits <= 8 ? ArrayType::int8 : ArrayType::int16);
   if (is_ieee(f, 5, 10)) types.push_back(ArrayType::float16);
   if (types[0] == ArrayType::float32) types.push_back(ArrayType::uint32);
   if (types[0] == ArrayType::float64) types.push_back(ArrayType::uint64);
@@ -42,14 +43,15 @@ struct Origin {
 }
 
 /// Sign-extended integers become zero-extended codes.
+template <class Signed>
 void zero_extend(const Origin& origin, Array& array) {
   const Format& f = origin.f;
   const int least = -(1 << (f.bits - 1)), most = -least - 1;
-  auto* codes = array.as<std::int8_t>();
+  auto* codes = array.as<Signed>();
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     if (codes[i] < least || codes[i] > most)
       refuse_element(origin, i, fmt::format("{}..{}", least, most), fmt::format("{}", codes[i]));
-    codes[i] = static_cast<std::int8_t>(codes[i] & static_cast<int>(f.code_mask()));
+    codes[i] = static_cast<Signed>(codes[i] & static_cast<int>(f.code_mask()));
   }
 }
 
@@ -111,7 +113,9 @@ Codes checked_codes(const std::string& path, const Format& f, Array array,
   require_type(path, array.type, accepted_types(f), "codes of " + named_by(f.name, said_by));
   const Origin origin{path, f, said_by};
   if (array.type == ArrayType::int8) {
-    zero_extend(origin, array);
+    zero_extend<std::int8_t>(origin, array);
+  } else if (array.type == ArrayType::int16) {
+    zero_extend<std::int16_t>(origin, array);
   } else {
     check_codes(origin, array);
   }

@@ -20,9 +20,9 @@ struct Codes {
 };
 
 /// Takes an array read from `path` as codes of the format and checks every element: the type must
-/// be container_type(), the unsigned integer of the same width, int8 for integer formats of at most
-/// 8 bits (sign-extended), or float16 for the format that it is. Throws Error naming `path` and the
-/// element, and `said_by`, the file that named the format, if any.
+/// be container_type(), the unsigned integer of the same width, int8 or int16 for signed integer
+/// formats (sign-extended), or float16 for the format that it is. Throws Error naming `path` and
+/// the element, and `said_by`, the file that named the format, if any.
 Codes checked_codes(const std::string& path, const Format&, Array, const std::string& said_by = "");
 
 /// "NAME", or "NAME (SAID_BY says so)".

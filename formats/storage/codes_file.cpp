@@ -7,7 +7,6 @@
 
 #include "formats/error.hpp"
 #include "formats/storage/codebook_identity.hpp"
-#include "formats/storage/npy.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
 
 namespace numemu {
@@ -16,25 +15,9 @@ namespace {
 /// So that their codes can be counted; an empty array can claim any extent.
 constexpr std::int64_t kLongestPackedRow = std::int64_t{1} << 53;
 
-/// Rows along the last axis; a scalar is one row of one code.
-struct Rows {
-  std::int64_t count = 1, length = 1;
-  explicit Rows(const ArrayShape& shape) {
-    const std::int64_t elements = element_count_of(shape).value();
-    if (!shape.empty()) length = shape.back();
-    count = elements == 0 ? 0 : elements / length;
-  }
-};
-
-ArrayShape packed_shape(ArrayShape shape, int bits) {
-  if (shape.empty()) shape.push_back(1);
-  shape.back() = packed_row_bytes(shape.back(), bits);
-  return shape;
-}
-
 void unpack_array(const std::string& path, const Array& packed, const Format& f, BitOrder order,
                   const std::string& shape_said_by, Array& out) {
-  const Rows rows(out.shape);
+  const PackedRows rows(out.shape);
   const std::int64_t bad = unpack_codes(packed.as<std::uint8_t>(), rows.count, rows.length, f.bits,
                                         order, out.as<std::uint8_t>());
   if (bad >= 0) {
@@ -105,9 +88,10 @@ void check_logical_shape(const std::string& path, const std::optional<Sidecar>& 
                           shape_text(found)));
 }
 
-Codes read_tensor(const std::string& path, const Consulted& known) {
+Codes read_tensor(InputFile& file, const Consulted& known) {
+  const std::string& path = file.path();
   const CodesTold& told = known.told;
-  StoredTensor tensor = read_safetensors_tensor(path, told.tensor);
+  StoredTensor tensor = read_safetensors_tensor(file, told.tensor);
   const std::string where = fmt::format("{}: tensor {}: dtype: ", path, quote_name(tensor.name));
   if (tensor.type->format.empty()) {
     throw Error(fmt::format("{}expected {}, found {}", where,
@@ -167,8 +151,9 @@ void settle_codebook(const std::string& path, Sidecar& sidecar, const Format* to
 }
 
 /// The sidecar, if any, after it was held against what the caller says; told.format is completed.
-Consulted consult_sidecar(const std::string& path, const CodesTold& asked) {
-  Consulted known{asked, read_sidecar(path), ""};
+Consulted consult_sidecar(const StoredArray& stored, const CodesTold& asked) {
+  const std::string& path = stored.path();
+  Consulted known{asked, stored.sidecar, ""};
   if (!known.sidecar) return known;
   Sidecar& sidecar = *known.sidecar;
   CodesTold& told = known.told;
@@ -186,7 +171,15 @@ Consulted consult_sidecar(const std::string& path, const CodesTold& asked) {
   return known;
 }
 
-Codes read_npy_codes(const std::string& path, const Consulted& known, Array array) {
+/// The array is checked against digests before anything is said of what it holds.
+Codes read_npy_codes(StoredArray& stored, const Consulted& known) {
+  const std::string& path = stored.path();
+  Array array = read_array(stored);
+  if (known.told.format == nullptr) {
+    require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
+                 "numbers (or --from FORMAT, whose codes they are)");
+    return checked_codes(path, find_format(to_string(array.type)), std::move(array));
+  }
   if (known.told.packed || (known.sidecar && known.sidecar->packed.value_or(false))) {
     array = unpacked(path, known, std::move(array));
   } else {
@@ -195,94 +188,38 @@ Codes read_npy_codes(const std::string& path, const Consulted& known, Array arra
   return checked_codes(path, *known.told.format, std::move(array), known.format_said_by);
 }
 
-PendingFile pending_tensor(const std::string& path, const Format& f, const ArrayShape& shape,
-                           const std::uint8_t* codes, const std::string& tensor) {
-  const SafetensorsType* type = safetensors_type_of_format(f.name);
-  if (type == nullptr) {
-    throw Error(fmt::format("{}: safetensors has no dtype for {}; it has {}", path, f.name,
-                            fmt::join(safetensors_code_types(), ", ")));
-  }
-  const std::int64_t elements = element_count_of(shape).value();
-  Bytes packed(f.bits < 8 ? packed_row_bytes(elements, f.bits) : 0);
-  if (f.bits < 8) {
-    auto* to = reinterpret_cast<std::uint8_t*>(packed.data());
-    pack_codes(codes, 1, elements, f.bits, BitOrder::low_first, to);
-    codes = to;
-  }
-  return pending_safetensors_tensor(path, tensor.empty() ? "codes" : tensor, *type, shape, codes);
-}
-
-PendingFile pending_packed(const std::string& path, const Format& f, const ArrayShape& shape,
-                           const std::uint8_t* codes, BitOrder order) {
-  check_bit_order(order, f.bits);
-  const Rows rows(shape);
-  Array packed(ArrayType::uint8, packed_shape(shape, f.bits));
-  pack_codes(codes, rows.count, rows.length, f.bits, order, packed.as<std::uint8_t>());
-  return pending_npy(path, packed.type, packed.shape, packed.data.data());
+Codes read_any(StoredArray& stored, const Consulted& known) {
+  if (!is_safetensors(stored.path())) return read_npy_codes(stored, known);
+  stored.rewind();
+  Codes codes = read_tensor(*stored.file, known);
+  stored.check_digest();
+  return codes;
 }
 
 }  // namespace
 
-Codes read_codes(const std::string& path, const CodesTold& asked) {
-  const Consulted known = consult_sidecar(path, asked);
-  if (is_safetensors(path)) return read_tensor(path, known);
-  if (known.told.format == nullptr) {
+Codes read_codes(StoredArray& stored, const CodesTold& asked) {
+  const std::string& path = stored.path();
+  const Consulted known = consult_sidecar(stored, asked);
+  if (!is_safetensors(path) && known.told.format == nullptr) {
     throw Error(fmt::format("{}: expected --format, or a sidecar {} that names the format", path,
                             sidecar_path(path)));
   }
-  return read_npy_codes(path, known, read_npy(path));
+  return read_any(stored, known);
+}
+
+Codes read_codes(const std::string& path, const CodesTold& asked) {
+  StoredArray stored = open_stored(path);
+  return read_codes(stored, asked);
+}
+
+Codes read_numbers(StoredArray& stored, const CodesTold& asked) {
+  return read_any(stored, consult_sidecar(stored, asked));
 }
 
 Codes read_numbers(const std::string& path, const CodesTold& asked) {
-  const Consulted known = consult_sidecar(path, asked);
-  if (is_safetensors(path)) return read_tensor(path, known);
-  Array array = read_npy(path);
-  if (known.told.format != nullptr) return read_npy_codes(path, known, std::move(array));
-  require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
-               "numbers (or --from FORMAT, whose codes they are)");
-  return checked_codes(path, find_format(to_string(array.type)), std::move(array));
-}
-
-void write_codes(const std::string& path, const Format& f, const ArrayShape& shape,
-                 const void* codes, Sidecar about, const std::string& tensor) {
-  about.format = f.name;
-  if (f.kind == Kind::codebook) about.codebook_sha256 = codebook_sha256(f);
-  about.logical_shape = shape;
-  const auto* bytes = static_cast<const std::uint8_t*>(codes);
-  const BitOrder order = about.order.value_or(BitOrder::low_first);
-  if (is_safetensors(path)) {
-    if (order != BitOrder::low_first)
-      throw Error(path + ": expected the order low-first in safetensors");
-    about.packed = f.bits < 8;
-    about.order.reset();
-  }
-  require_replaceable(sidecar_path(path));
-  PendingFile file = is_safetensors(path) ? pending_tensor(path, f, shape, bytes, tensor)
-                     : about.packed.value_or(false)
-                         ? pending_packed(path, f, shape, bytes, order)
-                         : pending_npy(path, container_type(f), shape, codes);
-  PendingFile sidecar = pending_sidecar(path, about);
-  // Killed in between, this leaves codes without a sidecar: an old one must not speak for them.
-  remove_sidecar(path);
-  file.commit();
-  sidecar.commit();
-}
-
-void write_array(const std::string& path, ArrayType type, const ArrayShape& shape,
-                 const void* data) {
-  PendingFile file = pending_npy(path, type, shape, data);
-  remove_sidecar(path);
-  file.commit();
-}
-
-void write_numbers(const std::string& path, const Format& f, const Array& array,
-                   const std::string& tensor) {
-  if (!is_safetensors(path))
-    return write_array(path, array.type, array.shape, array.as<std::uint8_t>());
-  PendingFile file = pending_tensor(path, f, array.shape, array.as<std::uint8_t>(),
-                                    tensor.empty() ? "values" : tensor);
-  remove_sidecar(path);
-  file.commit();
+  StoredArray stored = open_stored(path);
+  return read_numbers(stored, asked);
 }
 
 }  // namespace numemu

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
@@ -30,15 +31,17 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
 InputFile::~InputFile() { close(file_); }
 
 void InputFile::read(void* out, std::int64_t count) {
-  constexpr std::int64_t kLongestCall = std::int64_t{1} << 30;  // Linux stops at 2^31 - 4096 bytes
+  // Linux stops at 2^31 - 4096 bytes; what is digested should still be in the cache.
+  const std::int64_t longest = std::int64_t{1} << (digest_ ? 18 : 30);
   auto* to = static_cast<char*>(out);
   while (count > 0) {
     const ssize_t got =
-        pread(file_, to, static_cast<std::size_t>(std::min(count, kLongestCall)), position_);
+        pread(file_, to, static_cast<std::size_t>(std::min(count, longest)), position_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(fmt::format("cannot read: {}", std::strerror(errno)));
     if (got == 0)
       fail(fmt::format("expected {} more, the file has shrunk", counted(count, "byte")));
+    if (digest_) digest_->add(to, static_cast<std::size_t>(got));
     to += got;
     position_ += got;
     count -= got;
@@ -51,7 +54,27 @@ std::string InputFile::read(std::int64_t count) {
   return bytes;
 }
 
-void InputFile::skip(std::int64_t count) { position_ += count; }
+void InputFile::skip(std::int64_t count) {
+  if (!digest_) {
+    position_ += count;
+    return;
+  }
+  constexpr std::int64_t kPart = 1 << 18;
+  std::vector<char> part(static_cast<std::size_t>(std::min(count, kPart)));
+  for (std::int64_t passed = 0; passed < count; passed += kPart)
+    read(part.data(), std::min(kPart, count - passed));
+}
+
+void InputFile::rewind(bool digested) {
+  position_ = 0;
+  digest_.reset();
+  if (digested) digest_.emplace();
+}
+
+std::string InputFile::sha256() {
+  skip(left());
+  return digest_->hex();
+}
 
 void InputFile::fail_at(std::int64_t position, const std::string& text) const {
   throw Error(fmt::format("{}: byte {}: {}", path_, position, text));

@@ -1,7 +1,10 @@
 // A file that is read front to back; every failure names the file and the byte.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "formats/digest.hpp"
 
 namespace numemu {
 
@@ -20,6 +23,11 @@ class InputFile {
   std::string read(std::int64_t count);
   /// Passes over bytes; at most left().
   void skip(std::int64_t count);
+  /// Back to the first byte. With `digested`, what is read or passed over from now on counts for
+  /// sha256().
+  void rewind(bool digested = false);
+  /// Of the whole file, whose rest is read; after rewind(true).
+  std::string sha256();
   std::int64_t position() const { return position_; }
   std::int64_t left() const { return size_ - position_; }
   const std::string& path() const { return path_; }
@@ -31,6 +39,7 @@ class InputFile {
   std::string path_;
   int file_ = -1;
   std::int64_t size_ = 0, position_ = 0;
+  std::optional<Sha256> digest_;
 };
 
 }  // namespace numemu

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstring>
 
-#include "formats/storage/input_file.hpp"
 #include "formats/storage/npy_header.hpp"
 
 namespace numemu {
@@ -85,6 +84,10 @@ Array in_host_order(Array array, const NpyHeader& header) {
 
 Array read_npy(const std::string& path) {
   InputFile file(path);
+  return read_npy(file);
+}
+
+Array read_npy(InputFile& file) {
   const NpyHeader header = read_header(file);
   const std::optional<std::int64_t> elements = element_count_of(header.shape);
   std::int64_t bytes = 0;

@@ -4,6 +4,7 @@
 
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/input_file.hpp"
 
 namespace numemu {
 
@@ -12,6 +13,8 @@ namespace numemu {
 /// file's before memory is taken; bool, complex, object and structured types, truncated files and
 /// trailing bytes throw Error naming the file and the byte.
 Array read_npy(const std::string& path);
+/// The same of an open file, from its present position.
+Array read_npy(InputFile&);
 
 /// Writes version 1.0, C order, little-endian, atomically. `data` holds the elements in C order.
 void write_npy(const std::string& path, ArrayType type, const ArrayShape& shape, const void* data);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cctype>
+#include <charconv>
 
 #include "formats/error.hpp"
 #include "formats/storage/safetensors_header.hpp"
@@ -67,6 +68,12 @@ class NumberParser {
     read_digits(base);
     const std::int64_t power = read_exponent(base == 16 ? "p" : "e");
     if (!rest_.empty()) fail();
+    if (base == 16 && !has_exponent_) {
+      throw Error(
+          fmt::format("expected a number, found {}: hexadecimal needs an exponent ({}p+0); "
+                      "codes need --codes hex",
+                      quote_name(text_), text_.substr(0, 20)));
+    }
     if (base == 16) return cut(negative, digits_, 1, power - 4 * fraction_digits_);
     const std::int64_t ten = power - fraction_digits_;
     const Integer scale = pow(Integer(10), static_cast<unsigned>(std::abs(ten)));
@@ -106,7 +113,8 @@ class NumberParser {
     if (!any) fail();
   }
   std::int64_t read_exponent(std::string_view letter) {
-    if (!accept(letter)) return 0;
+    has_exponent_ = accept(letter);
+    if (!has_exponent_) return 0;
     const bool negative = accept("-");
     if (!negative) accept("+");
     if (rest_.empty()) fail();
@@ -122,11 +130,26 @@ class NumberParser {
   std::string_view text_, rest_;
   Integer digits_ = 0;
   std::int64_t fraction_digits_ = 0;
+  bool has_exponent_ = false;
 };
 
 }  // namespace
 
 Value parse_number(std::string_view text) { return NumberParser(text).read(); }
+
+std::uint64_t parse_code(std::string_view text, bool prefixed) {
+  std::string_view digits = text;
+  const bool has_prefix = text.starts_with("0x") || text.starts_with("0X");
+  if (has_prefix) digits.remove_prefix(2);
+  std::uint64_t code = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, code, 16);
+  if (error != std::errc() || at != end || has_prefix != prefixed) {
+    throw Error(fmt::format("expected a code in hexadecimal {} 0x, found {}",
+                            prefixed ? "with" : "without", quote_name(text)));
+  }
+  return code;
+}
 
 std::string hex_text(const Value& value) {
   const char* sign = value.negative ? "-" : "";

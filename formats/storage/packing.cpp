@@ -219,6 +219,18 @@ std::int64_t packed_row_bytes(std::int64_t length, int bits) {
   return length / 8 * bits + (length % 8 * bits + 7) / 8;
 }
 
+PackedRows::PackedRows(const ArrayShape& shape) {
+  const std::int64_t elements = element_count_of(shape).value();
+  if (!shape.empty()) length = shape.back();
+  count = elements == 0 ? 0 : elements / length;
+}
+
+ArrayShape packed_shape(ArrayShape shape, int bits) {
+  if (shape.empty()) shape.push_back(1);
+  shape.back() = packed_row_bytes(shape.back(), bits);
+  return shape;
+}
+
 void pack_codes(const std::uint8_t* codes, std::int64_t rows, std::int64_t length, int bits,
                 BitOrder order, std::uint8_t* out) {
   with_constants(bits, order, [&](auto width, auto mirrored) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "formats/storage/array.hpp"
+
 namespace numemu {
 
 /// Which end of a byte the first code takes.
@@ -20,6 +22,14 @@ void check_bit_order(BitOrder, int bits);
 
 /// Bytes of one packed row of `length` codes: every row starts on a byte.
 std::int64_t packed_row_bytes(std::int64_t length, int bits);
+
+/// Rows along the last axis of a shape in codes; a scalar is one row of one code.
+struct PackedRows {
+  std::int64_t count = 1, length = 1;
+  explicit PackedRows(const ArrayShape&);
+};
+/// The shape in bytes of packed codes of that shape.
+ArrayShape packed_shape(ArrayShape, int bits);
 
 /// Packs `rows` rows of `length` codes of `bits` bits (1..8), one per byte, their low bits counted;
 /// `out` holds rows * packed_row_bytes() bytes. The bits after the last code of a row are zero.

@@ -32,10 +32,9 @@ const SafetensorsEntry& chosen(const std::string& path, const SafetensorsHeader&
 
 bool is_safetensors(std::string_view path) { return path.ends_with(".safetensors"); }
 
-StoredTensor read_safetensors_tensor(const std::string& path, const std::string& name) {
-  InputFile file(path);
+StoredTensor read_safetensors_tensor(InputFile& file, const std::string& name) {
   const SafetensorsHeader header = read_safetensors_header(file);
-  const SafetensorsEntry& entry = chosen(path, header, name);
+  const SafetensorsEntry& entry = chosen(file.path(), header, name);
   StoredTensor tensor{entry.name, entry.type, entry.shape, entry.elements,
                       Bytes(entry.end - entry.begin)};
   file.skip(entry.begin);

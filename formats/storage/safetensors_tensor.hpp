@@ -19,9 +19,9 @@ struct StoredTensor {
 
 bool is_safetensors(std::string_view path);
 
-/// Reads the tensor of that name, or the only one where `name` is empty; the others are not read.
-/// Throws Error naming the file and the nearest name.
-StoredTensor read_safetensors_tensor(const std::string& path, const std::string& name);
+/// Reads the tensor of that name, or the only one where `name` is empty; the others are passed
+/// over. Throws Error naming the file and the nearest name.
+StoredTensor read_safetensors_tensor(InputFile&, const std::string& name);
 
 /// A file of one tensor, ready to take its place; `data` holds elements * type.bits / 8 bytes.
 /// Throws Error where the elements do not end on a byte.

@@ -18,7 +18,7 @@
 namespace numemu {
 namespace {
 
-/// Twelve short keys and 64 extents have at most 2,000 characters.
+/// Short keys, 64 extents and six digests have at most 3,000 characters.
 constexpr std::int64_t kLargest = 65536;
 /// JSON numbers are exact up to here in every language.
 constexpr std::int64_t kMost = std::int64_t{1} << 53;
@@ -31,6 +31,33 @@ Json or_null(const std::optional<T>& value) {
 std::optional<std::string> text(const JsonReader& value) {
   if (value.is_null()) return std::nullopt;
   return value.text("");
+}
+
+std::string version(const JsonReader& value) {
+  std::string text = value.text("");
+  if (text.empty() || text[0] < '0' || text[0] > '9')
+    value.fail("the version that wrote it, such as \"0.1.0\"");
+  return text;
+}
+
+std::optional<std::string> sha256(const JsonReader& value) {
+  const std::optional<std::string> digest = text(value);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (digest && (digest->size() != 64 || digest->find_first_not_of(kDigits) != std::string::npos))
+    value.fail("64 lower-case hexadecimal digits");
+  return digest;
+}
+
+std::map<std::string, std::string> digests(const JsonReader& value) {
+  std::map<std::string, std::string> by_role;
+  if (value.is_null()) return by_role;
+  value.require_keys({kSidecarRoles.begin(), kSidecarRoles.end()});
+  for (const auto& [role, json] : value.value().items()) {
+    const std::optional<std::string> digest = sha256(value.member(role));
+    if (!digest) value.member(role).fail("64 lower-case hexadecimal digits");
+    by_role.emplace(role, *digest);
+  }
+  return by_role;
 }
 
 std::optional<std::int64_t> integer(const JsonReader& value) {
@@ -92,11 +119,8 @@ void check_names(const JsonReader& root, Sidecar& sidecar) {
                      })->name;
   }
   if (sidecar.codebook_sha256) {
-    const std::string& digest = *sidecar.codebook_sha256;
     const JsonReader value = root.member("codebook_sha256");
     if (!codebook) value.fail("null, as the format is no codebook");
-    if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != std::string::npos)
-      value.fail("64 lower-case hexadecimal digits");
   }
   if (sidecar.rounding) parsed(root.member("rounding"), *sidecar.rounding, parse_rounding);
   if (sidecar.overflow) parsed(root.member("overflow"), *sidecar.overflow, parse_overflow);
@@ -175,6 +199,8 @@ PendingFile pending_sidecar(const std::string& codes_path, const Sidecar& sideca
       {"overflow", or_null(sidecar.overflow)},
       {"scale_rule", or_null(sidecar.scale_rule)},
       {"seed", or_null(sidecar.seed)},
+      {"sha256", or_null(sidecar.sha256)},
+      {"written_with", sidecar.written_with.empty() ? Json() : Json(sidecar.written_with)},
   };
   return {linked_file(codes_path) + ".json", {json.dump(), "\n"}};
 }
@@ -201,12 +227,13 @@ std::optional<Sidecar> read_sidecar(const std::string& codes_path) {
   const Json json = parse_json(file.read(file.left()), path);
   const JsonReader root(json, path);
   root.require_keys({"numemu", "format", "codebook_sha256", "block", "axis", "logical_shape",
-                     "packed", "order", "rounding", "overflow", "scale_rule", "seed"});
+                     "packed", "order", "rounding", "overflow", "scale_rule", "seed", "sha256",
+                     "written_with"});
   if (!root.has("numemu")) root.fail("a key 'numemu' with the version that wrote it");
   Sidecar sidecar;
-  sidecar.numemu = root.member("numemu").text("");
+  sidecar.numemu = version(root.member("numemu"));
   sidecar.format = text(root.member("format"));
-  sidecar.codebook_sha256 = text(root.member("codebook_sha256"));
+  sidecar.codebook_sha256 = sha256(root.member("codebook_sha256"));
   sidecar.block = text(root.member("block"));
   sidecar.axis = integer(root.member("axis"));
   sidecar.logical_shape = shape(root.member("logical_shape"));
@@ -216,6 +243,8 @@ std::optional<Sidecar> read_sidecar(const std::string& codes_path) {
   sidecar.overflow = text(root.member("overflow"));
   sidecar.scale_rule = text(root.member("scale_rule"));
   sidecar.seed = seed(root.member("seed"));
+  sidecar.sha256 = sha256(root.member("sha256"));
+  sidecar.written_with = digests(root.member("written_with"));
   check_names(root, sidecar);
   check_values(root, sidecar);
   return sidecar;

@@ -1,8 +1,11 @@
 // NAME.npy.json: what the codes in NAME.npy are.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -22,7 +25,14 @@ struct Sidecar {
   std::optional<BitOrder> order = {};
   std::optional<std::string> rounding = {}, overflow = {}, scale_rule = {};
   std::optional<std::uint64_t> seed = {};  ///< of counter-based random bits
+  std::optional<std::string> sha256 = {};  ///< of the file of codes, all its bytes
+  /// The same of what was written with them, by what it is: one of kSidecarRoles.
+  std::map<std::string, std::string> written_with = {};
 };
+
+/// What files of one run are to each other.
+inline constexpr std::array<std::string_view, 6> kSidecarRoles = {
+    "values", "codes", "flags", "scales", "tensor_scale", "zero_points"};
 
 /// "codes.npy.json" of "codes.npy". Where that is not there and the codes are a link, the sidecar
 /// of what it leads to.

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "formats/storage/sidecar.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
 using namespace numemu;
@@ -128,6 +129,10 @@ TEST_CASE("gemm arrays: block scales", "[fast]") {
   const auto d = s.result<std::uint32_t>(ArrayType::float32);
   CHECK(d == std::vector<std::uint32_t>{0x40800000, 0x7fffffff, 0x3d000000, 0x41000000, 0x7fffffff,
                                         0x3d800000});
+  write_sidecar(s.path + "/a.npy",
+                {.numemu = "1", .written_with = {{"scales", std::string(64, '0')}}});
+  check_refused(s.gemm(kScaled, scales), "a.npy.json: written_with: sa.npy is of another run");
+  remove_sidecar(s.path + "/a.npy");
   check_refused(s.gemm(kScaled), "--scale-a: expected scales: unit " + kScaled);
   check_refused(s.gemm(kScaled, "--scale-a sa.npy --out d.npy"), "--scale-b: expected scales");
   check_refused(s.gemm(kDense, scales), "--scale-a: unit " + kDense + " has no block scales");

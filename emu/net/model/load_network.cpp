@@ -7,6 +7,7 @@
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::net {
 namespace {
@@ -24,7 +25,7 @@ LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
                 " for the data set " + data.name() + ", found " + to_string(shape));
   }
   // As recipes, folders and reports call it.
-  model.graph.name = std::filesystem::path(path).stem().string();
+  model.graph.name = utf8_text(std::filesystem::path(path).stem().string());
   return {std::move(model.graph), true};
 }
 

@@ -83,6 +83,24 @@ TEST_CASE("types: float64 when asked or needed, text beyond", "[fast]") {
                 "--dtype: expected no --text beside it");
 }
 
+TEST_CASE("codes as text", "[fast]") {
+  const Folder s;
+  s.file("c.txt", "0x38\n0xbc\n");
+  const std::string decode = "decode --codes hex --in c.txt ";
+  CHECK(s.run(decode + "--format e4m3fn --text --out -").out == "0x1p+0\n-0x1.8p+0\n");
+  CHECK(s.run("decode --codes hex --in - --format e4m3fn --text --out - <c.txt").out ==
+        "0x1p+0\n-0x1.8p+0\n");
+  REQUIRE(s.run(decode + "--format tf32 --out y.npy").code == 0);
+  CHECK(s.npy("y.npy").shape == ArrayShape{2});
+  check_refused(s.run(decode + "--out y.npy"), "--codes hex: expected --format");
+  check_refused(s.run(decode + "--format int4 --packed --out y.npy"),
+                "--codes hex: expected no --packed, --order or --tensor beside it");
+  check_refused(s.run(decode + "--format int4 --out y.npy"),
+                "c.txt: line 1: expected a code of int4 within 0..0xf, found 0x38");
+  check_refused(s.run("decode --codes hex --in x.npy --format int4 --out y.npy --codes dec"),
+                "hex");
+}
+
 TEST_CASE("the sidecar says format, packing and order", "[fast]") {
   const Folder s;
   const float x[6] = {1, -2, 3, 4, -6, 0.5f};
@@ -185,7 +203,8 @@ TEST_CASE("safetensors: the only tensor or one by name", "[fast]") {
   REQUIRE(s.run("decode --in c.safetensors --out y.npy").code == 0);
   CHECK(floats(s.npy("y.npy")) == std::vector<float>(x, x + 4));
   REQUIRE(s.run("decode --in c.safetensors --out y.safetensors").code == 0);
-  CHECK(read_safetensors_tensor(s.path + "/y.safetensors", "").type->name == "F32");
+  InputFile file(s.path + "/y.safetensors");
+  CHECK(read_safetensors_tensor(file, "").type->name == "F32");
   check_refused(s.run("decode --in c.safetensors --tensor v --out y.npy"),
                 "c.safetensors: no tensor 'v'; did you mean 'w'?");
   check_refused(s.run("decode --in c.safetensors --format e4m3fn --out y.npy"),
@@ -282,8 +301,8 @@ TEST_CASE("what a sidecar says is checked whether decode needs it or not", "[fas
   check_refused(with(R"("overflow":"wrap")"), "c.npy.json: overflow: ");
   check_refused(with(R"("order":"low-first")"), "c.npy.json: order: expected null");
   check_refused(with(R"("logical_shape":[1.0])"), "c.npy.json: logical_shape[0]: ");
-  CHECK(with(R"("scale_rule":"any text")").out ==
-        "y.npy: float32 of float8_e4m3fn [1], 1 element\n");
+  check_refused(with(R"("scale_rule":"any text")"), "c.npy.json: scale_rule: unknown scale rule ");
+  CHECK(with(R"("scale_rule":"floor")").out == "y.npy: float32 of float8_e4m3fn [1], 1 element\n");
   CHECK(s.run("decode --in c.npy --out y.npy --quiet").out.empty());
   CHECK_THAT(s.run("decode --in c.npy --out y.npy --quiet --json").out, Contains("\"n\": 1"));
   const float number = 1;

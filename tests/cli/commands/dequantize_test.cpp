@@ -138,8 +138,8 @@ TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
   check_refused(s.back("--block 'mx(e2m1,16)'"),
                 "s.npy: shape: expected [6, 3] for mx(float4_e2m1fn,16) of [6, 40], found [6, 2]");
   check_refused(s.back("--block mxfp4 --axis 5"), "c.npy: axis 5 is outside");
-  check_refused(s.back("--block mxfp4 --zero-points z.npy"), "mxfp4 has no zero points");
-  check_refused(s.back("--block mxfp4 --tensor-scale t.npy"), "mxfp4 has no tensor scale");
+  check_refused(s.back("--block mxfp4 --zero-points x.npy"), "mxfp4 has no zero points");
+  check_refused(s.back("--block mxfp4 --tensor-scale x.npy"), "mxfp4 has no tensor scale");
   check_refused(s.back("--block 'group(uint4,32,float8_e4m3fn,zp)'"), "--zero-points: expected");
   check_refused(s.back(""), "expected --block B");
   check_refused(s.run("dequantize --block mxfp4 --codes c.npy --out y.npy"), "--scales");
@@ -160,6 +160,35 @@ TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
   check_refused(s.run("dequantize --block 'group(int4,32,float16)' --codes c1.npy --scales s1.npy "
                       "--out y.npy"),
                 "s1.npy: dtype");
+}
+
+TEST_CASE("codes, scales and tensor scale of two runs are refused", "[fast]") {
+  const Folder s;
+  const auto quantized = [&](const std::string& in, const std::string& to) {
+    REQUIRE(s.run("quantize --block nvfp4 --in " + in + " --out y.npy --codes " + to +
+                  "c.npy --scales " + to + "s.npy --tensor-scale " + to + "t.npy")
+                .code == 0);
+  };
+  quantized("x.npy", "");
+  quantized("square.npy", "o");
+  const auto back = [&](const std::string& c, const std::string& sc, const std::string& t) {
+    return s.run("dequantize --codes " + c + " --scales " + sc + " --tensor-scale " + t +
+                 " --out y2.npy");
+  };
+  CHECK(back("c.npy", "s.npy", "t.npy").code == 0);
+  check_refused(back("c.npy", "s.npy", "ot.npy"),
+                "c.npy.json: written_with: ot.npy is of another run");
+  check_refused(back("c.npy", "os.npy", "t.npy"), " is of another run");
+  // float32 numbers have no sidecar of their own.
+  const float half = 0.5f;
+  write_npy(s.path + "/t.npy", ArrayType::float32, {}, &half);
+  check_refused(back("c.npy", "s.npy", "t.npy"), "c.npy.json: written_with: t.npy");
+  s.remove("c.npy.json");
+  check_refused(back("c.npy", "s.npy", "t.npy"), "s.npy.json: written_with: t.npy");
+  s.remove("s.npy.json");
+  CHECK(s.run("dequantize --block nvfp4 --codes c.npy --scales s.npy --tensor-scale t.npy "
+              "--out y2.npy")
+            .code == 0);
 }
 
 TEST_CASE("dequantize summarizes", "[fast]") {

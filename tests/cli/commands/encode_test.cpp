@@ -26,6 +26,10 @@ const std::vector<float> kNumbers = {0.0f,   -0.0f, 1.0f,  -1.5f,
 struct Folder : test::Scratch {
   Folder() { write_npy(path + "/x.npy", ArrayType::float32, {3, 4}, kNumbers.data()); }
   Array npy(const std::string& name) const { return read_npy(path + "/" + name); }
+  StoredTensor tensor(const std::string& name) const {
+    InputFile file(path + "/c.safetensors");
+    return read_safetensors_tensor(file, name);
+  }
   std::string text(const std::string& name) const { return test::read_file(path + "/" + name); }
 };
 
@@ -227,7 +231,7 @@ TEST_CASE("text", "[fast]") {
 TEST_CASE("safetensors", "[fast]") {
   const Folder s;
   REQUIRE(s.run("encode --in x.npy --out c.safetensors --format e2m1").code == 0);
-  const StoredTensor tensor = read_safetensors_tensor(s.path + "/c.safetensors", "codes");
+  const StoredTensor tensor = s.tensor("codes");
   CHECK(tensor.type->name == "F4");
   CHECK(tensor.shape == ArrayShape{3, 4});
   CHECK(tensor.data.size() == 6);
@@ -236,7 +240,7 @@ TEST_CASE("safetensors", "[fast]") {
     REQUIRE(
         s.run(std::string("encode --in x.npy --out c.safetensors --tensor w --format ") + format)
             .code == 0);
-    CHECK(read_safetensors_tensor(s.path + "/c.safetensors", "w").type->name == name);
+    CHECK(s.tensor("w").type->name == name);
   }
   check_refused(s.run("encode --in x.npy --out c.safetensors --format int4"),
                 "c.safetensors: safetensors has no dtype for int4; it has F4, ");

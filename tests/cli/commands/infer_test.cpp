@@ -96,6 +96,24 @@ TEST_CASE("images go in and out in ONNX axis order", "[fast]") {
   }
 }
 
+TEST_CASE("float64 inputs are rounded once, and it is said", "[fast]") {
+  const Scratch s;
+  convolution(s);
+  std::vector<double> x(18, 1.0);
+  const auto run = [&](const std::string& options) {
+    write_npy(s.path + "/x.npy", ArrayType::float64, {1, 2, 3, 3}, x.data());
+    return s.run("infer --model m.onnx --in x.npy --out y.npy" + options);
+  };
+  CHECK_THAT(run("").err, !Contains("note"));  // every number is one of float32
+  x[0] = 0.1;
+  const Result rounded = run("");
+  CHECK(rounded.code == 0);
+  CHECK_THAT(rounded.err, Contains("numemu: note: x.npy: 1 of 18 numbers rounded to float32, in "
+                                   "which networks compute\n"));
+  CHECK(result(s, "y.npy").values[0] == 3 + 0.1f + 10);
+  CHECK(run(" --quiet").err.empty());
+}
+
 TEST_CASE("how many samples go at a time changes no bit", "[fast]") {
   const Scratch s;
   convolution(s);

@@ -8,6 +8,7 @@
 #include "formats/random.hpp"
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -65,7 +66,8 @@ TEST_CASE("every format that safetensors has", "[fast]") {
     const Array codes = random_codes(f, {3, 8});
     write_codes(path, f, codes.shape, codes.data.data(), {.numemu = "1"}, "w");
     check_equal(read_codes(path, {.format = &f, .tensor = "w"}), f, codes);
-    const StoredTensor stored = read_safetensors_tensor(path, "");
+    InputFile file(path);
+    const StoredTensor stored = read_safetensors_tensor(file, "");
     CHECK(stored.type->name == name);
     CHECK(stored.data.size() == 3 * f.bits);
   }
@@ -106,6 +108,15 @@ TEST_CASE("sign-extended integers become zero-extended codes", "[fast]") {
   CHECK(std::memcmp(codes.array.data.data(), want, 4) == 0);
   CHECK(test::message_of([&] { read_codes(path, {.format = &find_format("int3")}); }) ==
         path + ": element 1: expected a code of int3 within -4..3, found -8");
+  const std::int16_t wide[3] = {-1, -2048, 2047};
+  write_npy(path, ArrayType::int16, {3}, wide);
+  const Codes twelve = read_codes(path, {.format = &find_format("int12")});
+  CHECK(twelve.array.type == ArrayType::uint16);
+  CHECK(twelve.array.as<std::uint16_t>()[0] == 0xfff);
+  CHECK(twelve.array.as<std::uint16_t>()[1] == 0x800);
+  CHECK(read_codes(path, {.format = &find_format("int16")}).array.as<std::uint16_t>()[1] == 0xf800);
+  CHECK(test::message_of([&] { read_codes(path, {.format = &find_format("int10")}); }) ==
+        path + ": element 1: expected a code of int10 within -512..511, found -2048");
 }
 
 TEST_CASE("hostile packed shapes", "[fast]") {
@@ -216,46 +227,6 @@ TEST_CASE("an error that comes from the sidecar names it", "[fast]") {
   std::filesystem::remove(path + ".json");
   CHECK(test::message_of([&] { read_codes(path, {.format = &find_format("bfloat16")}); }) ==
         path + ": dtype: expected uint16 codes of bfloat16, found uint8");
-}
-
-TEST_CASE("a sidecar that cannot be written leaves nothing", "[fast]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "c.npy";
-  std::filesystem::create_directory(path + ".json");
-  const std::uint8_t code = 1;
-  CHECK(test::message_of([&] {
-          write_codes(path, find_format("int8"), {1}, &code, {.numemu = "1"});
-        }) == path + ".json: expected a regular file or a new name");
-  CHECK_FALSE(std::filesystem::exists(path));
-  CHECK(std::filesystem::is_directory(path + ".json"));
-}
-
-TEST_CASE("an old sidecar goes before the new codes come", "[fast]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "c.npy";
-  test::write_file(path + ".json", R"({"numemu":"1","format":"int4"})");
-  // No file takes the place of a folder: the run ends between the two.
-  std::filesystem::create_directory(path);
-  const std::uint8_t code = 1;
-  CHECK_THAT(test::message_of(
-                 [&] { write_codes(path, find_format("int8"), {1}, &code, {.numemu = "1"}); }),
-             Catch::StartsWith(path + ": cannot write: "));
-  CHECK_FALSE(std::filesystem::exists(path + ".json"));
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()),
-                      std::filesystem::directory_iterator()) == 1);
-}
-
-TEST_CASE("codes that cannot be written leave the old pair", "[fast]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "c.safetensors";
-  const std::uint8_t codes[3] = {1, 2, 3};
-  const Format& f = find_format("float4_e2m1fn");
-  write_codes(path, f, {2}, codes, {.numemu = "1"});
-  // Three codes of four bits do not end on a byte.
-  CHECK_FALSE(test::message_of([&] { write_codes(path, f, {3}, codes, {.numemu = "1"}); }).empty());
-  CHECK(read_codes(path, {}).array.shape == ArrayShape{2});
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()),
-                      std::filesystem::directory_iterator()) == 2);
 }
 
 }  // namespace

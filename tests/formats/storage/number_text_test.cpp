@@ -47,7 +47,7 @@ TEST_CASE("special values and spellings", "[fast]") {
   CHECK(hex_text(parse_number(".5")) == "0x1p-1");
   CHECK(hex_text(parse_number("5.")) == "0x1.4p+2");
   CHECK(hex_text(parse_number("0X.8P1")) == "0x1p+0");
-  CHECK(hex_text(parse_number("0x10")) == "0x1p+4");
+  CHECK(hex_text(parse_number("0x10p0")) == "0x1p+4");
   CHECK(hex_text(parse_number("448")) == "0x1.cp+8");
   CHECK(hex_text({Class::finite, false, false, -16400, 3}) == "0x1.8p-16399");
   CHECK(hex_text({Class::finite, true, false, 0, ~std::uint64_t{0}}) ==
@@ -87,6 +87,28 @@ TEST_CASE("infinity has two names", "[fast]") {
   for (const std::string text : {"inf", "Inf", "infinity", "INFINITY", "+infinity"})
     CHECK(hex_text(parse_number(text)) == "inf");
   CHECK(hex_text(parse_number("-infinity")) == "-inf");
+}
+
+TEST_CASE("hexadecimal without an exponent may be a code", "[fast]") {
+  for (const std::string text : {"0x3c", "-0X3C", "0x1.8"}) {
+    CHECK(test::message_of([&] { parse_number(text); }) ==
+          "expected a number, found '" + text + "': hexadecimal needs an exponent (" + text +
+              "p+0); codes need --codes hex");
+  }
+}
+
+TEST_CASE("codes are all with 0x or all without", "[fast]") {
+  CHECK(parse_code("0x3c", true) == 0x3c);
+  CHECK(parse_code("0X3C", true) == 0x3c);
+  CHECK(parse_code("60", false) == 0x60);
+  CHECK(parse_code("ffffffffffffffff", false) == ~std::uint64_t{0});
+  for (const char* text :
+       {"60", "", "0x", "0x3g", "-0x3c", "0x1p0", "0x10000000000000000", "nan"}) {
+    CHECK(test::message_of([&] { parse_code(text, true); }) ==
+          "expected a code in hexadecimal with 0x, found '" + std::string(text) + "'");
+  }
+  CHECK(test::message_of([] { parse_code("0x3c", false); }) ==
+        "expected a code in hexadecimal without 0x, found '0x3c'");
 }
 
 }  // namespace

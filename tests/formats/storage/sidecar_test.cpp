@@ -32,7 +32,9 @@ TEST_CASE("a sidecar survives a round trip", "[fast]") {
                      .rounding = "sr(8)",
                      .overflow = "saturate",
                      .scale_rule = "floor",
-                     .seed = ~std::uint64_t{0}};
+                     .seed = ~std::uint64_t{0},
+                     .sha256 = std::string(64, 'a'),
+                     .written_with = {{"scales", std::string(64, '0')}}};
   write_sidecar(f.codes, full);
   const Sidecar again = read_sidecar(f.codes).value();
   CHECK(again.numemu == full.numemu);
@@ -46,6 +48,8 @@ TEST_CASE("a sidecar survives a round trip", "[fast]") {
   CHECK(again.overflow == full.overflow);
   CHECK(again.scale_rule == full.scale_rule);
   CHECK(again.seed == full.seed);
+  CHECK(again.sha256 == full.sha256);
+  CHECK(again.written_with == full.written_with);
 }
 
 TEST_CASE("the keys of the contract are written, in its order", "[fast]") {
@@ -54,7 +58,7 @@ TEST_CASE("the keys of the contract are written, in its order", "[fast]") {
   CHECK(
       test::read_file(f.path) ==
       R"({"numemu":"1","format":"int4","codebook_sha256":null,"block":null,"axis":null,"logical_shape":[],"packed":null,)"
-      R"("order":null,"rounding":null,"overflow":null,"scale_rule":null,"seed":null})"
+      R"("order":null,"rounding":null,"overflow":null,"scale_rule":null,"seed":null,"sha256":null,"written_with":null})"
       "\n");
   CHECK_FALSE(read_sidecar(f.codes)->packed.has_value());
 }
@@ -64,6 +68,18 @@ TEST_CASE("bad sidecars", "[fast]") {
   CHECK(f.message("") == "line 1 column 1: not valid JSON");
   CHECK(f.message("[]") == "expected an object");
   CHECK(f.message("{}") == "expected a key 'numemu' with the version that wrote it");
+  for (const char* version : {"\"\"", "null", "\"bogus\""}) {
+    CHECK(f.message(std::string(R"({"numemu":)") + version + "}") ==
+          "numemu: expected the version that wrote it, such as \"0.1.0\"");
+  }
+  CHECK(f.message(std::string("{\"numemu\":\"1\"}\0{}", 18)) ==
+        "byte 14: expected JSON, found a zero byte");
+  CHECK(f.message(R"({"numemu":"1","sha256":"12"})") ==
+        "sha256: expected 64 lower-case hexadecimal digits");
+  CHECK(f.message(R"({"numemu":"1","written_with":{"scales":null}})") ==
+        "written_with.scales: expected 64 lower-case hexadecimal digits");
+  CHECK(f.message(R"({"numemu":"1","written_with":{"scale":"a"}})") ==
+        "written_with: unknown key 'scale'; did you mean 'scales'?");
   CHECK(f.message(R"({"numemu":"1","formt":"int4"})") ==
         "unknown key 'formt'; did you mean 'format'?");
   CHECK(f.message(R"({"numemu":"1","format":4})") == "format: expected a string");

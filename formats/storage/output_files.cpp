@@ -1,0 +1,150 @@
+// Everything is written before anything changes places; then only names change.
+#include "formats/storage/output_files.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "formats/error.hpp"
+#include "formats/storage/codebook_identity.hpp"
+#include "formats/storage/codes.hpp"
+#include "formats/storage/folders.hpp"
+#include "formats/storage/npy.hpp"
+#include "formats/storage/safetensors_tensor.hpp"
+
+namespace numemu {
+namespace {
+
+using Pending = std::unique_ptr<PendingFile>;
+
+Pending pending_array(const std::string& path, ArrayType type, const ArrayShape& shape,
+                      const void* data) {
+  return Pending(new PendingFile(pending_npy(path, type, shape, data)));
+}
+
+Pending pending_tensor(const std::string& path, const Format& f, const ArrayShape& shape,
+                       const std::uint8_t* codes, const std::string& tensor) {
+  const SafetensorsType* type = safetensors_type_of_format(f.name);
+  if (type == nullptr) {
+    throw Error(fmt::format("{}: safetensors has no dtype for {}; it has {}", path, f.name,
+                            fmt::join(safetensors_code_types(), ", ")));
+  }
+  const std::int64_t elements = element_count_of(shape).value();
+  Bytes packed(f.bits < 8 ? packed_row_bytes(elements, f.bits) : 0);
+  if (f.bits < 8) {
+    auto* to = reinterpret_cast<std::uint8_t*>(packed.data());
+    pack_codes(codes, 1, elements, f.bits, BitOrder::low_first, to);
+    codes = to;
+  }
+  return Pending(new PendingFile(pending_safetensors_tensor(path, tensor, *type, shape, codes)));
+}
+
+Pending pending_packed(const std::string& path, const Format& f, const ArrayShape& shape,
+                       const std::uint8_t* codes, BitOrder order) {
+  check_bit_order(order, f.bits);
+  const PackedRows rows(shape);
+  Array packed(ArrayType::uint8, packed_shape(shape, f.bits));
+  pack_codes(codes, rows.count, rows.length, f.bits, order, packed.as<std::uint8_t>());
+  return pending_array(path, packed.type, packed.shape, packed.data.data());
+}
+
+void remove_old(const PendingFile& file) {
+  if (unlink(file.target().c_str()) == 0 || errno == ENOENT) return;
+  throw Error(file.target() + ": cannot replace: " + std::strerror(errno));
+}
+
+}  // namespace
+
+void OutputFiles::add_codes(std::string_view role, const std::string& path, const Format& f,
+                            const ArrayShape& shape, const void* codes, Sidecar about,
+                            const std::string& tensor) {
+  about.format = f.name;
+  if (f.kind == Kind::codebook) about.codebook_sha256 = codebook_sha256(f);
+  about.logical_shape = shape;
+  const auto* bytes = static_cast<const std::uint8_t*>(codes);
+  const BitOrder order = about.order.value_or(BitOrder::low_first);
+  if (is_safetensors(path)) {
+    if (order != BitOrder::low_first)
+      throw Error(path + ": expected the order low-first in safetensors");
+    about.packed = f.bits < 8;
+    about.order.reset();
+  }
+  require_replaceable(sidecar_path(path));
+  Pending file = is_safetensors(path)
+                     ? pending_tensor(path, f, shape, bytes, tensor.empty() ? "codes" : tensor)
+                 : about.packed.value_or(false)
+                     ? pending_packed(path, f, shape, bytes, order)
+                     : pending_array(path, container_type(f), shape, codes);
+  outputs_.push_back({std::string(role), path, std::move(file), std::move(about)});
+}
+
+void OutputFiles::add_array(std::string_view role, const std::string& path, ArrayType type,
+                            const ArrayShape& shape, const void* data) {
+  outputs_.push_back({std::string(role), path, pending_array(path, type, shape, data)});
+}
+
+void OutputFiles::add_numbers(std::string_view role, const std::string& path, const Format& f,
+                              const Array& array, const std::string& tensor) {
+  const auto* data = array.as<std::uint8_t>();
+  Pending file = is_safetensors(path) ? pending_tensor(path, f, array.shape, data,
+                                                       tensor.empty() ? "values" : tensor)
+                                      : pending_array(path, array.type, array.shape, data);
+  outputs_.push_back({std::string(role), path, std::move(file)});
+}
+
+void OutputFiles::add_text(std::string_view role, const std::string& path, std::string_view text) {
+  outputs_.push_back({std::string(role), path, Pending(new PendingFile(path, {text}))});
+}
+
+void OutputFiles::publish() {
+  std::vector<Pending> sidecars;
+  const bool any_codes = std::any_of(outputs_.begin(), outputs_.end(),
+                                     [](const Output& o) { return o.about.has_value(); });
+  std::map<std::string, std::string> digests;
+  for (const Output& o : outputs_) {
+    if (any_codes) digests[o.role] = o.file->sha256();
+  }
+  for (Output& o : outputs_) {
+    if (!o.about) continue;
+    o.about->written_with = digests;
+    o.about->written_with.erase(o.role);
+    o.about->sha256 = digests[o.role];
+    sidecars.emplace_back(new PendingFile(pending_sidecar(o.path, *o.about)));
+  }
+  std::vector<std::string> targets;
+  for (const Output& o : outputs_) targets.push_back(o.file->target());
+  Folders folders(targets);
+  folders.lock(true);
+  for (std::size_t i = 1; i < outputs_.size(); ++i) remove_old(*outputs_[i].file);
+  for (const Output& o : outputs_) remove_sidecar(o.path);
+  for (const Output& o : outputs_) o.file->take_place();
+  for (const Pending& sidecar : sidecars) sidecar->take_place();
+  folders.flush();
+}
+
+void write_codes(const std::string& path, const Format& f, const ArrayShape& shape,
+                 const void* codes, Sidecar about, const std::string& tensor) {
+  OutputFiles file;
+  file.add_codes("codes", path, f, shape, codes, std::move(about), tensor);
+  file.publish();
+}
+
+void write_array(const std::string& path, ArrayType type, const ArrayShape& shape,
+                 const void* data) {
+  OutputFiles file;
+  file.add_array("values", path, type, shape, data);
+  file.publish();
+}
+
+void write_numbers(const std::string& path, const Format& f, const Array& array,
+                   const std::string& tensor) {
+  OutputFiles file;
+  file.add_numbers("values", path, f, array, tensor);
+  file.publish();
+}
+
+}  // namespace numemu

@@ -1,0 +1,55 @@
+// What one run writes: readers find the files of one run or of another, never of both.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/storage/array.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/sidecar.hpp"
+
+namespace numemu {
+
+/// Files that belong together. Each is written beside its place when it is added; publish() puts
+/// all of them there at once. Every add throws Error naming the file.
+class OutputFiles {
+ public:
+  /// Codes in containers (packed if `about` says so) and their sidecar: `about` completed with
+  /// format, logical shape and digests. A .safetensors file gets one tensor of that name ("codes"
+  /// if empty). `role` is one of kSidecarRoles.
+  void add_codes(std::string_view role, const std::string& path, const Format&, const ArrayShape&,
+                 const void* codes, Sidecar about, const std::string& tensor = "");
+  /// An .npy array that is neither codes nor numbers to read as codes (flags, tensor scales).
+  void add_array(std::string_view role, const std::string& path, ArrayType, const ArrayShape&,
+                 const void* data);
+  /// Plain numbers, which are codes of float32 or float64 (.safetensors: of any format it has).
+  void add_numbers(std::string_view role, const std::string& path, const Format&, const Array&,
+                   const std::string& tensor = "");
+  void add_text(std::string_view role, const std::string& path, std::string_view text);
+
+  /// Puts the files into their places while no other run does the same there, and no reader looks.
+  /// Old files go before the first new one comes, all but the one that was added first, which is
+  /// replaced: a run that is killed in between leaves no file of another run beside its own. A
+  /// sidecar of codes that had the name of a plain array is removed.
+  void publish();
+
+ private:
+  struct Output {
+    std::string role, path;
+    std::unique_ptr<PendingFile> file;
+    std::optional<Sidecar> about = {};
+  };
+  std::vector<Output> outputs_;
+};
+
+/// One file of codes, an array, numbers: OutputFiles with nothing beside it.
+void write_codes(const std::string& path, const Format&, const ArrayShape&, const void* codes,
+                 Sidecar about, const std::string& tensor = "");
+void write_array(const std::string& path, ArrayType, const ArrayShape&, const void* data);
+void write_numbers(const std::string& path, const Format&, const Array&,
+                   const std::string& tensor = "");
+
+}  // namespace numemu
