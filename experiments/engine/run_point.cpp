@@ -16,6 +16,7 @@
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/silent_notes.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -167,9 +168,11 @@ Json run_point(const Point& point, Workbench& bench) {
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});
   }
-  const std::vector<std::string> notes =
-      policies::recipe_notes(point.recipe, graph, bench.reference);
-  if (!notes.empty()) row["notes"] = notes;
+  for (const std::vector<std::string>& notes :
+       {policies::recipe_notes(point.recipe, graph, bench.reference),
+        policies::notes_on_tables(point.recipe, graph), policies::notes_on_nan(numerics, graph)}) {
+    for (const std::string& note : notes) row["notes"].push_back(note);
+  }
   row["version"] = kNumericsVersion;
   return row;
 }

@@ -1,0 +1,66 @@
+// Sentences from the graph's parameters and from the counts of a run.
+#include "policies/recipe/silent_notes.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "emu/net/gemm_layers.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::size_t kMostNamed = 4;
+
+}  // namespace
+
+std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph& graph) {
+  bool quantizes = false;
+  std::set<const net::Tensor*> weights;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight == nullptr) continue;
+    weights.insert(layer.weight);
+    quantizes = quantizes || recipe.layer(layer.name).weight.has_value();
+  }
+  if (!quantizes) return {};
+  std::vector<std::string> names;
+  std::int64_t elements = 0;
+  for (const net::Node& node : graph.nodes) {
+    for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
+      if (!parameter.trained || parameter.value.shape.size() < 2 ||
+          weights.contains(&parameter.value))
+        continue;
+      elements += parameter.value.size();
+      names.push_back(parameter.name);
+    }
+  }
+  if (names.empty()) return {};
+  const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
+  names.resize(names.size() - more);
+  const double share =
+      100 * static_cast<double>(elements) / static_cast<double>(graph.parameter_count());
+  return {fmt::format(
+      "Role weight is that of products: {}{} (tables, {:.3g} % of the parameters) stay float32.",
+      fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
+}
+
+std::vector<std::string> notes_on_nan(const RecipeNumerics& numerics, const net::Graph& graph) {
+  constexpr net::GemmKind kForward = net::GemmKind::fprop;
+  std::vector<std::string> notes;
+  for (const std::string& layer : net::gemm_layer_names(graph)) {
+    for (const net::Role role : {net::Role::weight, net::Role::activation}) {
+      const std::optional<RolePolicy>& policy = numerics.recipe(layer).role(role, kForward);
+      // An unsigned format counts negative numbers as invalid, too.
+      if (!policy || policy->format->has_nan() || !policy->format->is_signed) continue;
+      const OperandCounts counts = numerics.counts(layer, kForward, role);
+      if (counts.invalid == 0) continue;
+      notes.push_back(fmt::format(
+          "Layer {}: {} of {} elements of its {}s were NaN; {} has none and made numbers of them.",
+          layer, counts.invalid, counts.elements, net::to_string(role), policy->format->name));
+    }
+  }
+  return notes;
+}
+
+}  // namespace numemu::policies

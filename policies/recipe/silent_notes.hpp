@@ -1,0 +1,19 @@
+// What a recipe does that none of its keys says, as sentences for a reader of the results.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::policies {
+
+/// Where weights are quantized: the tables (trained parameters of two axes or more) that no product
+/// reads as its weight, which stay float32, with their share of the parameters.
+std::vector<std::string> notes_on_tables(const Recipe&, const net::Graph&);
+
+/// Layers whose forward products, since the counts were reset, had NaN among their operands in a
+/// signed format that has none and makes its largest number of them.
+std::vector<std::string> notes_on_nan(const RecipeNumerics&, const net::Graph&);
+
+}  // namespace numemu::policies

@@ -1,0 +1,51 @@
+// What is said of tables that stay float32 and of NaN that become numbers, and when nothing is.
+#include "policies/recipe/silent_notes.hpp"
+
+#include <limits>
+
+#include "emu/net/nets.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+namespace {
+
+Recipe recipe(const std::string& roles) {
+  return Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "r.json");
+}
+
+}  // namespace
+
+TEST_CASE("notes: embedding tables stay float32 where weights are quantized", "[fast]") {
+  const net::Graph text = net::build_net("lstm-char", {32}, 60),
+                   images = net::build_net("mlp", {8, 8, 1}, 10);
+  const Recipe int4 = recipe(R"("weight": {"format": "int4"})");
+  CHECK(notes_on_tables(int4, images).empty());
+  CHECK(notes_on_tables(recipe(R"("activation": {"format": "int4"})"), text).empty());
+  const std::vector<std::string> notes = notes_on_tables(int4, text);
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(notes[0],
+             Catch::StartsWith("Role weight is that of products: embedding.weight (tables, "));
+  CHECK_THAT(notes[0], Catch::EndsWith(" % of the parameters) stay float32."));
+}
+
+TEST_CASE("notes: NaN in a signed format without any", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {2}}};
+  graph.add("fc", std::make_unique<net::Linear>(2, 3));
+  net::initialize(graph, 1);
+  net::Tensor x({2, 2});
+  x.data = {1, std::numeric_limits<float>::quiet_NaN(), -3, 4};
+  const auto notes = [&](const std::string& format) {
+    RecipeNumerics numerics(recipe(R"("activation": {"format": ")" + format + R"("})"), graph);
+    net::forward(graph, x, numerics);
+    return notes_on_nan(numerics, graph);
+  };
+  CHECK(notes("int8") == std::vector<std::string>{
+                             "Layer fc: 1 of 4 elements of its activations were NaN; int8 has none "
+                             "and made numbers of them."});
+  CHECK(notes("float8_e4m3fn").empty());
+  CHECK(notes("uint8").empty());
+}
