@@ -29,7 +29,11 @@ void add_report(CLI::App&, Action&);
 void add_config(CLI::App&, Action&);
 
 /// Adds --threads, which sets the number of OpenMP threads (results do not depend on it).
+/// Of more than the machine has processors at most 16 are started.
 void add_threads(CLI::App&);
+/// Throws Error where the system refuses the threads that will be used; OpenMP would end the
+/// program.
+void require_threads();
 /// Checks an option for a whole number from `least` to `most`, also where it does not fit an
 /// integer.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);

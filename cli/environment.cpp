@@ -2,16 +2,24 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::cli {
 namespace {
+
+/// That a small machine may be asked for, too, to see that results do not depend on them.
+constexpr int kFewThreads = 16;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -23,10 +31,31 @@ std::string variable(const char* name) {
 void add_threads(CLI::App& command) {
   command
       .add_option_function<int>(
-          "--threads", [](int threads) { omp_set_num_threads(threads); },
+          "--threads",
+          [](int threads) {
+            omp_set_num_threads(std::min(threads, std::max(omp_get_num_procs(), kFewThreads)));
+          },
           "Number of threads (the results do not depend on it)")
       ->check(whole_number(1, 1024))
       ->type_name("T");
+}
+
+void require_threads() {
+  const int wanted = omp_get_max_threads() - 1;  // beside this one
+  std::vector<std::thread> threads;
+  std::atomic<bool> go = false;
+  std::string error;
+  try {
+    for (int i = 0; i < wanted; ++i) threads.emplace_back([&go] { go.wait(false); });
+  } catch (const std::system_error& failed) {
+    error = failed.code().message();
+  }
+  go = true;
+  go.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  if (error.empty()) return;
+  throw Error(fmt::format("{} threads cannot be started ({}): {} can, see --threads", wanted + 1,
+                          error, threads.size() + 1));
 }
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {

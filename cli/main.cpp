@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -45,6 +46,14 @@ int finish(int code) {
   return complain_about_output(errno != 0 ? errno : EIO);
 }
 
+bool finished = false;
+
+/// A library that calls exit() (libgomp, where a thread cannot be started) must not end with the
+/// code of a missed verdict.
+void refuse_to_vanish() {
+  if (!finished) std::_Exit(kBadUsage);
+}
+
 /// A closed standard stream would lend its number to the next file that is opened, and what is
 /// printed would end there. In its place stands one that refuses to be used.
 void hold_standard_streams() {
@@ -76,9 +85,7 @@ int complain_about(const CLI::App& app, const CLI::ParseError& error) {
   return complain(chosen.empty() ? text : chosen.front()->get_name() + ": " + text);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   hold_standard_streams();
   // Batches come and go by the megabyte: memory that is given back each time is faulted in each
   // time, a tenth of a training step.
@@ -130,6 +137,8 @@ int main(int argc, char** argv) {
     return complain_about(app, error);
   }
   try {
+    const CLI::App* command = app.get_subcommands().front();
+    if (command->get_option_no_throw("--threads") != nullptr) require_threads();
     return finish(action());
   } catch (const numemu::Error& error) {
     return complain(error.what());
@@ -141,4 +150,13 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return complain(fmt::format("internal error: {}", error.what()));
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::atexit(refuse_to_vanish);
+  const int code = run(argc, argv);
+  finished = true;
+  return code;
 }

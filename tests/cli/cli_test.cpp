@@ -69,6 +69,21 @@ TEST_CASE("numbers beyond their range are refused in one short line", "[fast]") 
     check_refused(s.run("sweep --quiet --shard " + std::string(shard)), "--shard: expected i/n");
 }
 
+TEST_CASE("threads that cannot be started are one line and no failed verdict", "[fast]") {
+  const Scratch s;
+  // Stacks of 1 GB in 4 GB of addresses.
+  const std::string command = "ulimit -s 1000000 && ulimit -v 4000000 && cd " + s.path +
+                              " && '" NUMEMU_PROGRAM
+                              "' analyze --format int8 --dist normal --threads 16 >out 2>err";
+  const int status = std::system(command.c_str());
+  if (!std::filesystem::exists(s.path + "/err")) {
+    WARN("skipped: the limits cannot be set");
+    return;
+  }
+  check_refused({WEXITSTATUS(status), read_file(s.path + "/out"), read_file(s.path + "/err")},
+                "16 threads cannot be started");
+}
+
 TEST_CASE("a sweep without points is refused", "[fast]") {
   const Scratch s;
   const std::string sweep = s.file("s.json", R"({"numemu_sweep": 1, "points": []})");

@@ -2,6 +2,8 @@
 // change no bit.
 #include "emu/net/train/evaluate.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -60,7 +62,9 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
 
-#pragma omp parallel for schedule(dynamic)
+  // Each thread holds the values of a batch.
+  const int threads = static_cast<int>(std::clamp<std::int64_t>(batches, 1, omp_get_max_threads()));
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (std::int64_t b = 0; b < batches; ++b) {
     if (failed) continue;
     try {
