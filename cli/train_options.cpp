@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
+#include "cli/memory_option.hpp"
 #include "cli/profile_table.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
@@ -145,6 +146,7 @@ void add_train_options(CLI::App& command, TrainCommand& options) {
   command.add_flag("--quiet", options.quiet, "No progress");
   add_profile(command, options.profile);
   add_threads(command);
+  add_memory(command);
 }
 
 void settle(TrainCommand& options) {

@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
+#include "cli/memory_option.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
@@ -142,6 +143,7 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print the row");
   command->add_flag("--quiet", options->quiet, "Nothing on stderr");
   add_threads(*command);
+  add_memory(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

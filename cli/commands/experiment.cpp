@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "cli/memory_option.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
@@ -163,6 +164,7 @@ void add_experiment(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print the conclusion as JSON");
   command->add_flag("--quiet", options->quiet, "No progress");
   add_threads(*command);
+  add_memory(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

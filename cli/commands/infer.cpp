@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,15 +10,16 @@
 #include "cli/command.hpp"
 #include "cli/float32_input.hpp"
 #include "cli/format_names.hpp"
+#include "cli/infer_results.hpp"
+#include "cli/memory_option.hpp"
 #include "cli/progress.hpp"
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/memory.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
@@ -34,13 +36,6 @@ struct Options {
   std::int64_t batch = 16;
   bool fold = false, quiet = false, json = false;
 };
-
-/// "name=file" or "file" (then the name is "").
-std::pair<std::string, std::string> named(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  return equals == std::string::npos ? std::pair{std::string(), text}
-                                     : std::pair{text.substr(0, equals), text.substr(equals + 1)};
-}
 
 struct NamedArray {
   std::string name, path;
@@ -180,38 +175,12 @@ std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::in
   return out;
 }
 
-/// Which outputs go to which file.
-std::map<std::string, std::string> destinations(const Options& options,
-                                                const net::ImportedModel& model) {
-  std::map<std::string, std::string> out;
-  for (const std::string& text : options.out) {
-    const auto [name, path] = named(text);
-    const std::string key = name.empty() ? model.outputs[0].name : name;
-    const bool known = std::any_of(model.outputs.begin(), model.outputs.end(),
-                                   [&](const net::OnnxPort& port) { return port.name == key; });
-    if (!known) throw Error(fmt::format("--out: '{}' is no output of the model", key));
-    if (!out.emplace(key, path).second) throw Error(fmt::format("--out: {} is given twice", key));
-  }
-  return out;
-}
-
-/// Before anything is read or computed.
-void require_paths(const Options& options) {
-  std::vector<NamedPath> outputs, inputs;
-  for (const std::string& text : options.out) {
-    outputs.push_back({"--out", named(text).second, false});
-    require_replaceable(outputs.back().path);
-  }
-  for (const std::string& text : options.in) inputs.push_back({"--in", named(text).second, false});
-  require_distinct_paths(outputs, inputs);
-}
-
 int run(const Options& options) {
-  require_paths(options);
+  require_paths(options.out, options.in);
   std::vector<NamedArray> arrays = read_inputs(options);
   net::ImportedModel model = load(options, arrays);
   const std::vector<net::Tensor> inputs = arranged(model, arrays);
-  const std::map<std::string, std::string> files = destinations(options, model);
+  const std::map<std::string, std::string> files = destinations(options.out, model);
   if (options.fold) {
     if (model.outputs.size() > 1) throw Error("--fold-batch-norm: expected a model of one output");
     net::fold_batch_norm(model.graph);
@@ -234,24 +203,28 @@ int run(const Options& options) {
   }
   net::Numerics& numerics = quantized ? *quantized : float32;
 
+  const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, options.batch, files);
   std::map<std::string, net::Tensor> results;
   Progress progress("infer", samples, "samples", options.quiet);
   for (std::int64_t first = 0; first < samples; first += options.batch) {
     const std::int64_t count = std::min(options.batch, samples - first);
     const auto keep = [&](const net::OnnxPort& port, const net::Tensor& value) {
       if (!files.contains(port.name)) return;
-      const net::Tensor part = port.image ? turned(value, false) : value;
       net::Tensor& whole = results[port.name];
       if (whole.empty()) {
-        net::Shape shape = part.shape;
+        net::Shape shape = in_onnx_order(port, value.shape);
         if (shape.empty() || shape[0] != count)
           throw Error(fmt::format("output {}: expected samples along its first axis, found {}",
                                   port.name, net::to_string(shape)));
         shape[0] = samples;
         whole = net::Tensor(shape);
       }
-      const std::int64_t each = whole.size() / samples;
-      std::copy(part.data.begin(), part.data.end(), whole.data.begin() + first * each);
+      const auto to = whole.data.begin() + first * (whole.size() / samples);
+      if (port.image) {
+        std::ranges::copy(turned(value, false).data, to);
+      } else {
+        std::ranges::copy(value.data, to);
+      }
     };
     const std::vector<net::Tensor> batch = samples_of(inputs, first, count);
     const auto graph_inputs = static_cast<int>(batch.size());
@@ -274,15 +247,23 @@ int run(const Options& options) {
     numerics.end_step(step);
     progress.show(first + count);
   }
+  write_results(files, results);
+  const NanCount nan = count_nan(inputs, results);
   Json report = Json::array();
   for (const auto& [name, path] : files) {
     const net::Tensor& y = results.at(name);
-    write_npy(path, ArrayType::float32, ArrayShape(y.shape.begin(), y.shape.end()), y.data.data());
     report.push_back({{"output", name}, {"file", utf8_text(path)}, {"shape", y.shape}});
+    if (nan.hidden > 0) report.back()["nan_samples_without_nan_output"] = nan.hidden;
     if (!options.json)
       fmt::print("{} {} -> {}, {}\n", name, net::to_string(y.shape), path,
                  options.recipe.empty() ? "float32 on neutral.f32.sequential"
                                         : "numerics of " + options.recipe);
+  }
+  if (nan.hidden > 0) {
+    fmt::print(stderr,
+               "note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs "
+               "without\n",
+               nan.elements, nan.hidden, nan.samples);
   }
   if (options.json) fmt::print("{}\n", report.dump(2));
   return kFine;
@@ -305,7 +286,7 @@ void add_infer(CLI::App& app, Action& action) {
       ->type_name("[name=]x.npy");
   command->add_option("--out", options->out, "Where an output goes (repeatable)")
       ->required()
-      ->type_name("[name=]y.npy");
+      ->type_name("[name=]y.npy|y.safetensors");
   command->add_option("--recipe", options->recipe, "The numerics (default: float32)")
       ->type_name("R.json");
   command->add_flag("--fold-batch-norm", options->fold,
@@ -317,6 +298,7 @@ void add_infer(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--quiet", options->quiet, "No progress");
   add_threads(*command);
+  add_memory(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

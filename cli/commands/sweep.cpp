@@ -9,6 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
+#include "cli/memory_option.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "formats/error.hpp"
@@ -131,6 +132,7 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print the rows instead of the table");
   command->add_flag("--quiet", options->quiet, "Print only the path of the report");
   add_threads(*command);
+  add_memory(*command);
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

@@ -1,25 +1,18 @@
 // The forward passes: every node's result goes through the moments, values die after their last
 // reader.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "emu/net/backward_plan.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
 namespace numemu::net {
 namespace {
-
-// The number of each value's last reader; -1 for one that nobody reads.
-std::vector<int> last_readers(const Graph& graph) {
-  std::vector<int> last(graph.value_count(), -1);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const int v : graph.nodes[i].inputs) last[v] = static_cast<int>(i);
-  }
-  return last;
-}
 
 void require_inputs(const Graph& graph, std::span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs.size()) {
@@ -89,6 +82,7 @@ void Pass::run_node(std::size_t i, std::span<const Tensor* const> inputs, Tensor
 Tensor Pass::run(std::span<const Tensor> inputs) const {
   const FloatGuard guard;
   require_inputs(graph, inputs);
+  require_memory(graph, inputs, tape == nullptr ? Keeps::nothing : Keeps::for_backward);
   const std::vector<int> last = last_readers(graph);
   std::vector<Tensor> values(graph.value_count());
   Memory memory;
@@ -112,16 +106,21 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
     const Shape shape = node.op->output_shape(shapes);
     const int first = node.inputs.empty() ? -1 : node.inputs[0];
     Tensor output;
-    if (tape == nullptr && node.op->in_place() && first >= 0 && owned(first) &&
-        last[first] == static_cast<int>(i) && values[first].shape == shape) {
-      output = std::move(values[first]);
-      for (std::size_t k = 0; k < operands.size(); ++k) {
-        if (node.inputs[k] == first) operands[k] = &output;
+    try {
+      if (tape == nullptr && !shapes.empty() && works_in_place(graph, i, last, shapes[0], shape)) {
+        output = std::move(values[first]);
+        for (std::size_t k = 0; k < operands.size(); ++k) {
+          if (node.inputs[k] == first) operands[k] = &output;
+        }
+      } else {
+        output = memory.take(shape);
       }
-    } else {
-      output = memory.take(shape);
+      run_node(i, operands, output);
+    } catch (const std::bad_alloc&) {
+      throw Error("network " + graph.name + ": '" + node.name + "' (" +
+                  std::string(node.op->kind()) + "): out of memory for its result " +
+                  to_string(shape));
     }
-    run_node(i, operands, output);
     if (node.op->result() == ResultKind::vector)
       numerics.vector_result(node.name, node.op->kind(), output);
     if (observer != nullptr && *observer) (*observer)(node, output);

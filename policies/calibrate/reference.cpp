@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "emu/net/memory_plan.hpp"
+
 namespace numemu::policies {
 namespace {
 
@@ -58,6 +60,7 @@ class Recorder : public net::Numerics {
 }  // namespace
 
 FloatReference float_reference(const net::Graph& graph, std::vector<net::Tensor> batch) {
+  net::require_memory(graph, batch, net::Keeps::products);
   FloatReference reference;
   Recorder recorder(reference);
   const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {

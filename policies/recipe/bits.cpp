@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "formats/block_layout.hpp"
 #include "policies/recipe/weight_mask.hpp"
 #include "policies/scale_rule.hpp"
@@ -52,21 +53,6 @@ net::Shape one_sample(net::Shape shape) {
   return shape;
 }
 
-/// The shape of every node's result for one sample.
-std::vector<net::Shape> node_shapes(const net::Graph& graph) {
-  std::vector<net::Shape> values;
-  for (const net::GraphInput& input : graph.inputs) {
-    values.push_back(input.shape);
-    values.back().insert(values.back().begin(), 1);
-  }
-  for (const net::Node& node : graph.nodes) {
-    std::vector<net::Shape> inputs;
-    for (const int v : node.inputs) inputs.push_back(values.at(static_cast<std::size_t>(v)));
-    values.push_back(node.op->output_shape(inputs));
-  }
-  return values;
-}
-
 }  // namespace
 
 double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& shape) {
@@ -109,7 +95,12 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     gradient.add(r.gradient_wgrad, shape, r.gradient_wgrad_mask, over_rows);
     output.add(r.output, shape);
   }
-  const std::vector<net::Shape> values = node_shapes(graph);
+  std::vector<net::Shape> samples;
+  for (const net::GraphInput& input : graph.inputs) {
+    samples.push_back(input.shape);
+    samples.back().insert(samples.back().begin(), 1);
+  }
+  const std::vector<net::Shape> values = net::value_shapes(graph, samples);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const net::Node& node = graph.nodes[i];
     const LayerRecipe r = recipe.layer(node.name);

@@ -245,9 +245,12 @@ OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
 void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
   // Counted even where it is refused: what follows is, too.
   left_ -= std::min(left_ + 1, elements);
-  if (left_ < 0 || elements > at_once_ / copies)
-    throw Error(
-        "the constants that the graph computes take more memory than a file of its size may");
+  if (left_ < 0 || elements > at_once_ / copies) {
+    throw Error(fmt::format(
+        "the constants that the graph computes take more memory than a file of its size may, or "
+        "than --memory leaves: {} elements more",
+        elements));
+  }
 }
 
 std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs& inputs) {

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "emu/net/memory.hpp"
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/reshape.hpp"
 #include "formats/error.hpp"
@@ -41,12 +43,17 @@ constexpr std::string_view kFoldedOnly[] = {
 OnnxImporter::OnnxImporter(const OnnxModel& model, const ImportOptions& options)
     : model_(model),
       options_(options),
-      bytes_left_(kBytesPerByte * static_cast<std::int64_t>(model.bytes.size()) + kBytes),
+      bytes_left_(std::min(kBytesPerByte * static_cast<std::int64_t>(model.bytes.size()) + kBytes,
+                           memory_left())),
       folder_(kFoldedPerByte * static_cast<std::int64_t>(model.bytes.size()) + kFolded) {}
 
 void OnnxImporter::hold_bytes(std::int64_t bytes) {
-  if (bytes > bytes_left_)
-    throw Error("the constants of the graph take more memory than a file of its size may");
+  if (bytes > bytes_left_) {
+    throw Error(fmt::format(
+        "the constants of the graph take more memory than a file of its size may, or than --memory "
+        "leaves: {} more, beyond the {} left",
+        bytes_text(bytes), bytes_text(bytes_left_)));
+  }
   bytes_left_ -= bytes;
 }
 
@@ -62,7 +69,12 @@ void OnnxImporter::count_reads() {
     for (const std::string_view name : node.inputs) ++reads_[name];
   }
   for (const OnnxValueInfo& info : model_.graph.outputs) ++reads_[info.name];
-  for (const OnnxTensor& tensor : model_.graph.initializers) initializers_[tensor.name] = &tensor;
+  for (const OnnxTensor& tensor : model_.graph.initializers) {
+    initializers_[tensor.name] = &tensor;
+    if (!made_.insert(tensor.name).second)
+      throw Error(fmt::format("{}: byte {}: initializer '{}' is there twice", model_.path,
+                              tensor.offset, printable(tensor.name)));
+  }
 }
 
 /// Makes an initializer's constant when it is first read.
@@ -71,6 +83,12 @@ void OnnxImporter::load(std::string_view name) {
   if (found == initializers_.end() || values_.contains(name)) return;
   OnnxValue value;
   value.constant = std::make_shared<OnnxConstant>(constant_of(*found->second));
+  const std::vector<Folded>& elements = value.constant->elements;
+  const auto nan =
+      std::ranges::find_if(elements, [](const Folded& e) { return std::isnan(e.real); });
+  if (nan != elements.end())
+    throw Error(fmt::format("tensor '{}': element {}: expected a number, found NaN",
+                            printable(name), nan - elements.begin()));
   values_[name] = std::move(value);
 }
 
@@ -90,8 +108,10 @@ void OnnxImporter::add_inputs() {
   const bool images = has_convolutions();
   for (const OnnxValueInfo& info : model_.graph.inputs) {
     // An initializer may be listed as an input.
-    if (values_.contains(info.name) || initializers_.contains(info.name)) continue;
+    if (initializers_.contains(info.name)) continue;
     const std::string name = printable(info.name);
+    if (!made_.insert(info.name).second)
+      throw Error(fmt::format("{}: input '{}' is there twice", model_.path, name));
     const auto given = options_.input_shapes.find(name);
     std::vector<std::int64_t> dims;
     for (const OnnxDimension& dimension : info.dims) dims.push_back(dimension.extent);
@@ -140,8 +160,7 @@ void OnnxImporter::add_inputs() {
 }
 
 std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
-  const bool ours = node.domain.empty();
-  bool all_constant = ours;
+  bool all_constant = true;
   for (std::size_t i = 0; i < node.inputs.size() && all_constant; ++i)
     all_constant = !has_input(node, i) || input(node, i).is_constant();
   // Shapes that depend on the batch are for the graph.
@@ -168,16 +187,53 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
       return {std::move(value)};
     }
   }
-  const OnnxHandler* handler = ours ? find_handler(node.op_type) : nullptr;
+  const OnnxHandler* handler = find_handler(node.op_type);
   if (handler != nullptr) return (*handler)(*this, node);
-  const bool folds = ours && std::ranges::find(kFoldedOnly, node.op_type) != std::end(kFoldedOnly);
-  throw Error(fmt::format("operator {}{} is not supported{}; supported are {}",
-                          ours ? "" : printable(node.domain) + ".", printable(node.op_type),
-                          folds ? " on values that are not constant" : "",
-                          fmt::join(onnx_operators(), ", ")));
+  throw Error(fmt::format("operator {} is not supported on values that are not constant",
+                          printable(node.op_type)));
+}
+
+/// All operators of the model that this program lacks, in one line: the first with a node.
+void OnnxImporter::require_operators() const {
+  constexpr std::size_t kNamed = 130, kListed = 190, kLongest = 24;  // characters
+  const auto folded_only = [](std::string_view op) {
+    return std::ranges::find(kFoldedOnly, op) != std::end(kFoldedOnly);
+  };
+  std::map<std::string, std::vector<const OnnxNode*>> missing;
+  for (const OnnxNode& node : model_.graph.nodes) {
+    const std::string op = printable(node.op_type);
+    if (node.domain.empty() && (folded_only(node.op_type) || find_handler(node.op_type) != nullptr))
+      continue;
+    missing[node.domain.empty() ? op : printable(node.domain) + "." + op].push_back(&node);
+  }
+  if (missing.empty()) return;
+  std::string list;
+  std::size_t left = missing.size();
+  for (const auto& [name, nodes] : missing) {
+    if (list.size() > kListed) break;
+    list +=
+        fmt::format("{}{} ({}", list.empty() ? "" : ", ", name.substr(0, kLongest), nodes.size());
+    if (list.size() < kNamed) {
+      list += fmt::format(": '{}' at byte {}{}", printable(nodes[0]->name).substr(0, kLongest),
+                          nodes[0]->offset, nodes.size() > 1 ? ", ..." : "");
+    }
+    list += ")";
+    --left;
+  }
+  throw Error(fmt::format("{}: operators that are not supported: {}{}", model_.path, list,
+                          left > 0 ? fmt::format(" and {} more", left) : ""));
+}
+
+/// Throws Error where the node makes a value that is there already.
+void OnnxImporter::note_outputs(const OnnxNode& node) {
+  for (const std::string_view name : node.outputs) {
+    if (!name.empty() && !made_.insert(name).second)
+      throw Error(fmt::format("value '{}' is made twice", printable(name)));
+  }
 }
 
 void OnnxImporter::import_node(const OnnxNode& node) {
+  note_outputs(node);
   for (const std::string_view name : node.inputs) load(name);
   const std::vector<OnnxValue> results = results_of(node);
   for (const std::string_view name : node.inputs) release(name);
@@ -190,13 +246,11 @@ ImportedModel OnnxImporter::finish() {
   ImportedModel out;
   OnnxValue first;
   for (const OnnxValueInfo& info : model_.graph.outputs) {
-    load(info.name);
-    const auto found = values_.find(info.name);
-    if (found == values_.end())
-      throw Error(
-          fmt::format("{}: output '{}' is made by no node", model_.path, printable(info.name)));
     OnnxValue value;
     try {
+      load(info.name);
+      const auto found = values_.find(info.name);
+      if (found == values_.end()) throw Error("is made by no node");
       value = as_graph(found->second, info.name);
     } catch (const Error& error) {
       throw Error(
@@ -221,6 +275,7 @@ ImportedModel OnnxImporter::run() {
   if (model_.graph.nodes.size() > kMostNodes)
     throw Error(fmt::format("{}: expected at most {} nodes, found {}", model_.path, kMostNodes,
                             model_.graph.nodes.size()));
+  require_operators();
   count_reads();
   add_inputs();
   for (const OnnxNode& node : model_.graph.nodes) {

@@ -31,8 +31,9 @@ struct ImportOptions {
 /// leaves open which axis of a later shape has the batch, the file is refused. Layers are named
 /// after their weight ("layer1.0.conv1" for "layer1.0.conv1.weight"), or else after their node.
 /// BatchNormalization stays; see fold_batch_norm.hpp. Takes at most 64 bytes of memory for one of
-/// the file and 16 MiB. Throws Error("FILE: byte OFFSET: node ...") for an operator that is not
-/// supported, naming the node and all that are.
+/// the file and 16 MiB, and no more than the memory budget leaves. Throws Error("FILE: ...") that
+/// lists the operators of the file that are not supported, and Error("FILE: byte OFFSET: node ...")
+/// for a node that cannot be imported.
 ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
 /// read_onnx and import_onnx.
 ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});

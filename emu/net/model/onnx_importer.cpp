@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "emu/net/ops/constant.hpp"
 #include "emu/net/ops/reshape.hpp"
@@ -18,6 +19,18 @@ namespace {
 /// Operators whose results are whole numbers where their inputs are, beside the views.
 constexpr std::string_view kWhole[] = {"add", "subtract", "multiply", "negate",
                                        "abs", "clip",     "relu",     "where"};
+
+/// As of a checkpoint. Constants that activations meet may be infinite: masks are.
+void require_finite(const Op& op) {
+  for (const Parameter& parameter : op.parameters()) {
+    for (std::size_t i = 0; i < parameter.value.data.size(); ++i) {
+      const float v = parameter.value.data[i];
+      if (!std::isfinite(v) && (std::isnan(v) || op.kind() != "constant"))
+        throw Error(fmt::format("{}: element {}: expected a finite number, found {}",
+                                parameter.name, i, v));
+    }
+  }
+}
 
 }  // namespace
 
@@ -94,6 +107,7 @@ OnnxValue OnnxImporter::add(const std::string& name, std::unique_ptr<Op> op,
                             const std::vector<OnnxValue>& reads, bool image) {
   if (graph_.nodes.size() >= kMostNodes)
     throw Error(fmt::format("expected at most {} operators", kMostNodes));
+  require_finite(*op);
   OnnxValue value;
   value.image = image;
   value.integer = !reads.empty() &&

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,7 +82,9 @@ class OnnxImporter {
   void hold(std::int64_t elements) { hold_bytes(elements * 4); }
 
  private:
+  void require_operators() const;
   void add_inputs();
+  void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
   std::vector<OnnxValue> results_of(const OnnxNode&);
   void count_reads();
@@ -97,6 +100,7 @@ class OnnxImporter {
   Graph graph_;
   std::vector<OnnxPort> inputs_;
   std::map<std::string_view, OnnxValue> values_;
+  std::set<std::string_view> made_;  // names that an input, an initializer or a node has given
   std::map<std::pair<int, bool>, OnnxValue> turned_;  // by value number and wanted layout
   // Constants that are nodes already, by address and layout; the address may be another's by now.
   std::map<std::pair<const OnnxConstant*, bool>,

@@ -246,6 +246,11 @@ Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
     throw Error("expected images or vectors, found " + std::to_string(x.rank()) + " axes");
   if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
   std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
+  const std::vector<float>& variance = tensors[3].data;
+  const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0; });
+  if (negative != variance.end())
+    throw Error(fmt::format("tensor '{}': element {}: expected a variance of at least 0, found {}",
+                            printable(node.inputs[4]), negative - variance.begin(), *negative));
   auto op = std::make_unique<BatchNorm>(
       BatchNormOptions{.channels = x.shapes[0].back(),
                        .epsilon = number_or(node, "epsilon", 1e-5f),

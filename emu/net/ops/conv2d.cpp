@@ -77,8 +77,13 @@ Gather flipped(const Conv2dOptions& o) {
 std::int64_t reach_y(const Conv2dOptions& o) { return o.dilation_height * (o.kernel_height - 1); }
 std::int64_t reach_x(const Conv2dOptions& o) { return o.dilation_width * (o.kernel_width - 1); }
 
+// Throws Error where they are 2^63 or more.
+std::int64_t padded_elements(const Padding& p) {
+  return element_count({p.outer, p.padded_height, p.padded_width, p.channels});
+}
+
 void require_offsets(const Padding& padding) {
-  if (padding.padded_size() > std::numeric_limits<std::int32_t>::max()) {
+  if (padded_elements(padding) > std::numeric_limits<std::int32_t>::max()) {
     throw Error("conv2d: a padded tensor of " + std::to_string(padding.padded_size()) +
                 " elements is beyond the 2^31 a gather can address; use a smaller batch");
   }
@@ -99,7 +104,6 @@ Windows input_windows(const Conv2dOptions& o, const Shape& x, const Shape& y) {
                         .left = o.pad_left,
                         .padded_height = x[1] + o.pad_top + o.pad_bottom,
                         .padded_width = x[2] + o.pad_left + o.pad_right};
-  require_offsets(padding);
   return {padding, {y[1], y[2], o.stride_height, o.stride_width}};
 }
 
@@ -131,7 +135,6 @@ Windows gradient_windows(const Conv2dOptions& o, const Shape& x, const Shape& y)
                                                  grid.first_x + x[2] + reach_x(o)),
                         .dilation = spread(o.stride_width),
                         .dilation_height = spread(o.stride_height)};
-  require_offsets(padding);
   return {padding, grid};
 }
 
@@ -187,6 +190,18 @@ Shape Conv2d::output_shape(std::span<const Shape> inputs) const {
   return {x[0], rows / o.stride_height + 1, columns / o.stride_width + 1, o.out_channels};
 }
 
+/// The padded sources that units make of the image and of the output's gradient, and the tables
+/// that read them.
+OperatorMemory Conv2d::memory(std::span<const Shape> inputs) const {
+  const Shape y = output_shape(inputs);
+  const auto elements = [](const Windows& w) {
+    const std::int64_t padded = w.padding.identity() ? 0 : padded_elements(w.padding);
+    return padded + w.padding.outer * w.grid.rows * w.grid.columns;
+  };
+  const std::int64_t forward = elements(input_windows(options_, inputs[0], y));
+  return {forward, std::max(forward, elements(gradient_windows(options_, inputs[0], y))), 0};
+}
+
 void Conv2d::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                      Tensor& output) const {
   const Conv2dOptions& o = options_;
@@ -196,6 +211,7 @@ void Conv2d::forward(const OpCall& call, std::span<const Tensor* const> inputs,
   const std::int64_t in = o.in_channels / o.groups, out = o.out_channels / o.groups;
   const std::int64_t k = parameters_[0].fan_in;
   const Windows windows = input_windows(o, x.shape, y);
+  require_offsets(windows.padding);
   const Gather a{windows.padding, corners(windows.padding, windows.grid), taps(windows.padding, o)};
   const Gather b = Gather::matrix(out, k);
   call.numerics.product({call.layer,
@@ -223,6 +239,7 @@ void Conv2d::backward(const OpCall& call, std::span<const Tensor* const> inputs,
   if (o.bias) bias_gradient(g, grad_parameters[1]);
   {
     const Windows windows = input_windows(o, x.shape, g.shape);
+    require_offsets(windows.padding);
     const Gather a = Gather::matrix(out, positions, true);
     const Gather b{windows.padding, taps(windows.padding, o),
                    corners(windows.padding, windows.grid)};
@@ -238,6 +255,7 @@ void Conv2d::backward(const OpCall& call, std::span<const Tensor* const> inputs,
   }
   if (!want_inputs) return;
   const Windows windows = gradient_windows(o, x.shape, g.shape);
+  require_offsets(windows.padding);
   const Gather a{windows.padding, corners(windows.padding, windows.grid), taps(windows.padding, o)};
   const Gather b = flipped(o);
   call.numerics.product({call.layer,

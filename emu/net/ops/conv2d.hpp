@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "emu/net/memory.hpp"
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
@@ -26,7 +27,7 @@ struct Conv2dOptions {
 /// oh = (h + pad_top + pad_bottom - dilation_height (kh - 1) - 1) / stride_height + 1, ow alike.
 /// Products reduce over (kh, kw, in / groups) with in fastest; each group is one matrix of their
 /// stacks. The bias is added afterwards.
-class Conv2d final : public Op {
+class Conv2d final : public Op, public HoldsMemory {
  public:
   /// Throws Error when an option is out of range.
   explicit Conv2d(const Conv2dOptions&);
@@ -38,6 +39,7 @@ class Conv2d final : public Op {
   /// With every axis spelt out; the common spellings are as given.
   const Conv2dOptions& options() const { return options_; }
   Shape output_shape(std::span<const Shape> inputs) const override;
+  OperatorMemory memory(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                 const Tensor& grad_output, std::span<Tensor> grad_inputs,

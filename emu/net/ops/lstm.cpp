@@ -55,6 +55,11 @@ Shape Lstm::output_shape(std::span<const Shape> inputs) const {
   return {inputs[0][0], inputs[0][1], hidden_};
 }
 
+OperatorMemory Lstm::memory(std::span<const Shape> inputs) const {
+  const std::int64_t state = inputs[0][0] * hidden_, states = state * inputs[0][1];
+  return {4 * states + 6 * state, 5 * states + 6 * state, kKept * states};
+}
+
 void Lstm::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                    Tensor& output) const {
   const Tensor& x = *inputs[0];  // [batch, time, in]

@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "emu/net/memory.hpp"
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
@@ -13,7 +14,7 @@ namespace numemu::net {
 /// to float32. The product ".input" covers all steps at once; ".recurrent" is one product a step
 /// from the second on. Backward: ".recurrent" asks for one dgrad a step and one wgrad over all,
 /// ".input" for one of each. Gates and cells are the context.
-class Lstm final : public Op {
+class Lstm final : public Op, public HoldsMemory {
  public:
   /// Throws Error when a size is not positive.
   Lstm(std::int64_t in, std::int64_t hidden);
@@ -23,6 +24,7 @@ class Lstm final : public Op {
   std::span<Parameter> parameters() override { return parameters_; }
   std::vector<OpProduct> products() const override { return {{".input", 0}, {".recurrent", 1}}; }
   Shape output_shape(std::span<const Shape> inputs) const override;
+  OperatorMemory memory(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                 const Tensor& grad_output, std::span<Tensor> grad_inputs,

@@ -1,6 +1,8 @@
 // numemu infer: values against hand computation, layouts, several inputs and outputs, refusals.
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "emu/net/model/safetensors.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -216,6 +218,98 @@ TEST_CASE("a recipe decides the numerics and says what its scales saw", "[fast]"
   CHECK(result(s, "y.npy").values[1] == 1);
   REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").code == 0);
   CHECK(result(s, "y.npy").values[1] == 1.375f);
+}
+
+TEST_CASE("outputs go into safetensors, several into one file", "[fast]") {
+  const Scratch s;
+  two_inputs(s);
+  const std::string run = "infer --model two.onnx --in a=a.npy --in b=b.npy --quiet ";
+  REQUIRE(s.run(run + "--out sum=sum.npy --out product=product.npy").code == 0);
+  REQUIRE(s.run(run + "--out sum=y.safetensors --out product=y.safetensors").code == 0);
+  const net::Checkpoint file = net::read_safetensors(s.path + "/y.safetensors");
+  REQUIRE(file.tensors.size() == 2);
+  for (const net::NamedTensor& tensor : file.tensors) {
+    const Result32 expected = result(s, tensor.name + ".npy");
+    CHECK(tensor.value.shape == expected.shape);
+    CHECK(tensor.value.data == expected.values);
+  }
+  REQUIRE(s.run(run + "--out one.safetensors").code == 0);
+  CHECK(net::read_safetensors(s.path + "/one.safetensors").tensors.at(0).name == "sum");
+  check_refused(s.run(run + "--out y.npz"), "y.npz: expected a .npy or .safetensors file");
+  check_refused(s.run(run + "--out sum=y.npy --out product=y.npy"), "found y.npy twice");
+}
+
+TEST_CASE("NaN that a format without any makes numbers of is counted and said", "[fast]") {
+  const Scratch s;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("w", {2, 2}, {1, 0, 0, 1})
+                       .node("MatMul", {"x", "w"}, {"y"})
+                       .output("y")
+                       .file());
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": "int8"}}})");
+  array(s, "x.npy", {3, 2}, {1, 2, kNan, kNan, kNan, 3});
+  const Result quantized =
+      s.run("infer --model m.onnx --in x.npy --out y.npy --recipe r.json --json");
+  INFO(quantized.err);
+  REQUIRE(quantized.code == 0);
+  CHECK_THAT(
+      quantized.err,
+      Contains("the inputs hold 3 NaN, and 2 of the 2 samples with NaN have outputs without"));
+  CHECK(Json::parse(quantized.out)[0]["nan_samples_without_nan_output"] == 2);
+  const Result float32 = s.run("infer --model m.onnx --in x.npy --out y.npy --json");
+  CHECK(float32.err.find("NaN") == std::string::npos);
+  CHECK(float32.out.find("nan_samples") == std::string::npos);
+}
+
+TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {
+  const Scratch s;
+  array(s, "column.npy", {1, 8000, 1}, Floats(8000, 1));
+  array(s, "pixel.npy", {1, 1, 1, 1}, {1});
+  s.file("expand.onnx", ModelWriter()
+                            .input("x", {-1, 8000, 1})
+                            .integers("shape", {3}, {1, 1, 80'000})
+                            .node("Expand", {"x", "shape"}, {"y"}, {}, "grow")
+                            .output("y")
+                            .file());
+  s.file("pad.onnx", ModelWriter()
+                         .input("x", {-1, 1, 1, 1})
+                         .integers("pads", {8}, {0, 0, 15'000, 15'000, 0, 0, 15'000, 15'000})
+                         .node("Pad", {"x", "pads"}, {"y"}, {}, "frame")
+                         .output("y")
+                         .file());
+  s.file("gather.onnx", ModelWriter()
+                            .input("x", {-1, 1, 1, 1})
+                            .integers("many", {36'000}, Ints(36'000, 0))
+                            .node("Gather", {"x", "many"}, {"a"},
+                                  {net::test::attribute("axis", std::int64_t{1})}, "first")
+                            .node("Gather", {"a", "many"}, {"y"},
+                                  {net::test::attribute("axis", std::int64_t{2})}, "second")
+                            .output("y")
+                            .file());
+  const std::string tail = " --out y.npy --memory 1G";
+  check_refused(s.run("infer --model expand.onnx --in column.npy" + tail),
+                "output y of shape [1, 8000, 80000], all samples: takes 2.4 GiB");
+  check_refused(s.run("infer --model pad.onnx --in pixel.npy" + tail), "[1, 1, 30001, 30001]");
+  check_refused(s.run("infer --model gather.onnx --in pixel.npy" + tail), "[1, 36000, 36000, 1]");
+  // Where the large value is no output, its node is named.
+  s.file("mean.onnx",
+         ModelWriter()
+             .input("x", {-1, 8000, 1})
+             .integers("shape", {3}, {1, 1, 80'000})
+             .node("Expand", {"x", "shape"}, {"large"}, {}, "grow")
+             .node("ReduceMean", {"large"}, {"y"}, {net::test::attribute("axes", Ints{2})}, "mean")
+             .output("y")
+             .file());
+  check_refused(
+      s.run("infer --model mean.onnx --in column.npy --quiet" + tail),
+      "'grow' (add): its result [1, 8000, 80000] of 2.4 GiB and what is held beside it do "
+      "not fit the memory budget of 1.0 GiB (--memory)");
+  for (const char* wrong : {"0", "-1", "1X", "1GB", "1.5G", "1025T", "99999999999999999999", ""})
+    check_refused(s.run("infer --model mean.onnx --in column.npy --out y.npy --memory '" +
+                        std::string(wrong) + "'"),
+                  "--memory");
 }
 
 TEST_CASE("a shipped network takes arrays of its own layout", "[fast]") {

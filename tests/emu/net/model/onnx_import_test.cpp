@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/fold_batch_norm.hpp"
@@ -11,6 +12,7 @@
 #include "emu/net/train/evaluate.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/memory_budget.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -193,23 +195,126 @@ TEST_CASE("bounds of Clip are inputs or attributes by operator set", "[fast]") {
   CHECK(run(attributes, x).data == std::vector<float>{0, 3, 6});
 }
 
-TEST_CASE("an unsupported operator is named with its node and what is supported", "[fast]") {
-  const std::string message = message_of(ModelWriter()
-                                             .input("x", {-1, 3})
-                                             .node("Einsum", {"x"}, {"y"}, {}, "/blocks/Einsum")
-                                             .output("y"));
+TEST_CASE("all operators that are missing are named with their nodes", "[fast]") {
+  ModelWriter writer;
+  writer.input("x", {-1, 3}).node("Relu", {"x"}, {"r"});
+  writer.node("Einsum", {"x"}, {"y"}, {}, "/blocks/Einsum");
+  for (const char* name : {"a", "b", "c"}) writer.node("LSTM", {"x"}, {name}, {}, name);
+  const std::string message = message_of(writer.output("y"));
   INFO(message);
-  CHECK(message.find("m.onnx: byte ") != std::string::npos);
-  CHECK(message.find("node '/blocks/Einsum' (Einsum)") != std::string::npos);
-  CHECK(message.find("Conv, ConstantOfShape") == std::string::npos);
-  CHECK(message.find("MatMul, Max, MaxPool") != std::string::npos);
+  CHECK(message.find("m.onnx: operators that are not supported: Einsum (1: '/blocks/Einsum' at "
+                     "byte ") != std::string::npos);
+  CHECK(message.find("), LSTM (3: 'a' at byte ") != std::string::npos);
+  CHECK(message.ends_with(", ...)"));
+  CHECK(message.find("Relu") == std::string::npos);
+}
+
+TEST_CASE("many missing operators of long names stay one short line", "[fast]") {
+  ModelWriter writer;
+  writer.input("x", {-1, 3});
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = "name" + std::to_string(i) + std::string(200, 'n');
+    writer.node(name, {"x"}, {"y" + std::to_string(i)}, {}, name);
+  }
+  const std::string message = message_of(writer.output("y0"));
+  INFO(message);
+  CHECK(message.size() - message.find("operators that") < 280);
+}
+
+TEST_CASE("an operator that is only folded is refused on values", "[fast]") {
+  CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Floor", {"x"}, {"y"}).output("y"))
+            .find("operator Floor is not supported on values that are not constant") !=
+        std::string::npos);
+}
+
+TEST_CASE("a value has one producer", "[fast]") {
+  const auto writer = [] { return ModelWriter().input("x", {-1, 3}); };
+  CHECK(message_of(
+            writer().node("Relu", {"x"}, {"y"}).node("Neg", {"x"}, {"y"}, {}, "again").output("y"))
+            .find("node 'again' (Neg): value 'y' is made twice") != std::string::npos);
+  CHECK(
+      message_of(writer().node("Relu", {"x"}, {"x"}).output("x")).find("value 'x' is made twice") !=
+      std::string::npos);
+  CHECK(message_of(writer().floats("w", {3}, {1, 2, 3}).node("Add", {"x", "w"}, {"w"}).output("w"))
+            .find("value 'w' is made twice") != std::string::npos);
+  CHECK(message_of(writer()
+                       .floats("w", {3}, {1, 2, 3})
+                       .floats("w", {3}, {4, 5, 6})
+                       .node("Add", {"x", "w"}, {"y"})
+                       .output("y"))
+            .find("initializer 'w' is there twice") != std::string::npos);
+  CHECK(message_of(writer().input("x", {-1, 4}).node("Relu", {"x"}, {"y"}).output("y"))
+            .find("input 'x' is there twice") != std::string::npos);
+  // An initializer may be listed as an input, and nodes may leave outputs out.
+  CHECK(message_of(writer()
+                       .input("w", {3})
+                       .floats("w", {3}, {1, 2, 3})
+                       .node("Add", {"x", "w"}, {"y", ""})
+                       .node("Add", {"y", "w"}, {"z", ""})
+                       .output("z"))
+            .empty());
+}
+
+TEST_CASE("NaN and infinite weights and negative variances are refused by name", "[fast]") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
+                  kInfinity = std::numeric_limits<float>::infinity();
+  const auto product = [](float v) {
+    return ModelWriter()
+        .input("x", {-1, 2})
+        .floats("fc.weight", {2, 2}, {1, 2, v, 4})
+        .node("MatMul", {"x", "fc.weight"}, {"y"}, {}, "mm")
+        .output("y");
+  };
+  CHECK(message_of(product(3)).empty());
+  CHECK(
+      message_of(product(kNan))
+          .find(
+              "node 'mm' (MatMul): tensor 'fc.weight': element 2: expected a number, found NaN") !=
+      std::string::npos);
+  CHECK(message_of(product(kInfinity))
+            .find("node 'mm' (MatMul): weight: element 1: expected a finite number, found inf") !=
+        std::string::npos);
+  // Masks are infinite.
+  CHECK(message_of(ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("mask", {2}, {0, -kInfinity})
+                       .node("Add", {"x", "mask"}, {"y"})
+                       .output("y"))
+            .empty());
+  const auto norm = [](float variance) {
+    return ModelWriter()
+        .input("x", {-1, 2})
+        .floats("one", {2}, {1, 1})
+        .floats("v", {2}, {1, variance})
+        .node("BatchNormalization", {"x", "one", "one", "one", "v"}, {"y"}, {}, "bn")
+        .output("y");
+  };
+  CHECK(message_of(norm(0)).empty());
+  CHECK(
+      message_of(norm(-0.25f))
+          .find("node 'bn' (BatchNormalization): tensor 'v': element 1: expected a variance of at "
+                "least 0, found -0.25") != std::string::npos);
+}
+
+TEST_CASE("the memory budget holds for constants", "[fast]") {
+  const ModelWriter writer = ModelWriter()
+                                 .input("x", {-1, 3})
+                                 .integers("many", {1}, {100'000})
+                                 .node("ConstantOfShape", {"many"}, {"c"}, {}, "big")
+                                 .output("c");
+  CHECK(message_of(writer).empty());
+  const test::MemoryBudget budget(1 << 20);
+  const std::string message = message_of(writer);
+  INFO(message);
+  CHECK(message.find("node 'big' (ConstantOfShape)") != std::string::npos);
+  CHECK(message.find("than --memory leaves: 100000 elements") != std::string::npos);
 }
 
 TEST_CASE("models that make no sense are refused", "[fast]") {
   CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"nowhere"}, {"y"}).output("y"))
             .find("expected input 'nowhere' to be made before") != std::string::npos);
   CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"x"}, {"y"}).output("z"))
-            .find("output 'z' is made by no node") != std::string::npos);
+            .find("output 'z': is made by no node") != std::string::npos);
   CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"x"}, {"y"}))
             .find("expected a graph with an output") != std::string::npos);
   CHECK(message_of(ModelWriter().floats("w", {1}, {1}).node("Relu", {"w"}, {"y"}).output("y"))

@@ -1,0 +1,49 @@
+// Where the outputs of numemu infer go, what they take, and what must be said of them.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emu/net/memory.hpp"
+#include "emu/net/model/onnx_import.hpp"
+
+namespace numemu::cli {
+
+/// "name=file" or "file" (then the name is "").
+std::pair<std::string, std::string> named(const std::string& text);
+
+/// Before anything is read or computed: throws Error for files that cannot be written, and for one
+/// named twice unless it is a .safetensors file, which takes several outputs.
+void require_paths(const std::vector<std::string>& out, const std::vector<std::string>& in);
+
+/// The file of each output that has one; without a name that of the first.
+std::map<std::string, std::string> destinations(const std::vector<std::string>& out,
+                                                const net::ImportedModel&);
+
+/// A shape of the graph as ONNX has it.
+net::Shape in_onnx_order(const net::OnnxPort&, const net::Shape&);
+
+/// The memory of what stays beside the passes: the arrays as read and in the graph's layout, and
+/// the files' outputs for all samples, with one batch of them on its way.
+std::deque<net::MemoryClaim> claim_memory(const net::ImportedModel&,
+                                          const std::vector<net::Tensor>& inputs,
+                                          std::int64_t batch,
+                                          const std::map<std::string, std::string>& files);
+
+/// NaN in the inputs, and in how many samples they are.
+struct NanCount {
+  std::int64_t elements = 0, samples = 0;
+  /// Samples with NaN whose outputs have none: a format without NaN makes a number of one, and
+  /// nothing in the outputs tells.
+  std::int64_t hidden = 0;
+};
+NanCount count_nan(const std::vector<net::Tensor>& inputs,
+                   const std::map<std::string, net::Tensor>& results);
+
+void write_results(const std::map<std::string, std::string>& files,
+                   const std::map<std::string, net::Tensor>& results);
+
+}  // namespace numemu::cli

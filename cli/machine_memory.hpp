@@ -1,0 +1,14 @@
+// How much memory this process may take, as the machine and its cgroup tell.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace numemu::cli {
+
+/// Bytes of the machine's memory, or of the smallest limit that a cgroup (v1 or v2) above the
+/// process or its address space has, where that is less. `root` stands before the files that are
+/// read
+/// (/proc/meminfo, /proc/self/cgroup, /sys/fs/cgroup). 0 where nothing tells.
+std::int64_t machine_memory(const std::string& root = "");
+
+}  // namespace numemu::cli

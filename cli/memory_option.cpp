@@ -1,0 +1,58 @@
+// --memory: a number of bytes, or one with K, M, G or T (powers of 1024).
+#include "cli/memory_option.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/machine_memory.hpp"
+#include "emu/net/memory.hpp"
+
+namespace numemu::cli {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 50;
+
+std::optional<std::int64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || value < 1) return std::nullopt;
+  const std::string_view unit(at, static_cast<std::size_t>(end - at));
+  if (unit.empty()) return value <= kMost ? std::optional(value) : std::nullopt;
+  const std::size_t power = kUnits.find(unit[0]);
+  if (power == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "iB"))
+    return std::nullopt;
+  const auto shift = static_cast<int>(10 * (power + 1));
+  return value <= kMost >> shift ? std::optional(value << shift) : std::nullopt;
+}
+
+}  // namespace
+
+void add_memory(CLI::App& command) {
+  command.preparse_callback([](std::size_t) {
+    if (const std::int64_t bytes = machine_memory(); bytes > 0) net::set_memory_budget(bytes / 2);
+  });
+  constexpr std::size_t kShown = 40;  // characters of a wrong value
+  command
+      .add_option_function<std::string>(
+          "--memory",
+          [](const std::string& text) { net::set_memory_budget(parse_size(text).value_or(kMost)); },
+          "Most memory for networks and their values (default: half of the machine's, or of its "
+          "cgroup's limit)")
+      ->check([](const std::string& text) {
+        return parse_size(text) ? std::string()
+                                : fmt::format(
+                                      "expected bytes, or a number with K, M, G or T up to "
+                                      "1024T, not '{}'",
+                                      text.substr(0, kShown));
+      })
+      ->type_name("SIZE");
+}
+
+}  // namespace numemu::cli

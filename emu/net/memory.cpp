@@ -1,0 +1,51 @@
+// The memory budget of the process and what is claimed of it.
+#include "emu/net/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
+
+std::atomic<std::int64_t> budget = kNoBound, claimed = 0;
+
+}  // namespace
+
+void set_memory_budget(std::int64_t bytes) { budget = bytes; }
+
+std::int64_t memory_budget() { return budget; }
+
+std::int64_t memory_left() {
+  const std::int64_t bytes = budget;
+  return bytes == kNoBound ? kNoBound : std::max<std::int64_t>(0, bytes - claimed);
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
+  const auto count = static_cast<double>(bytes);
+  return count >= kGiB   ? fmt::format("{:.1f} GiB", count / kGiB)
+         : count >= kMiB ? fmt::format("{:.1f} MiB", count / kMiB)
+                         : fmt::format("{} bytes", bytes);
+}
+
+MemoryClaim::MemoryClaim(std::int64_t elements, std::string_view what)
+    : bytes_(elements > kNoBound / 4 ? kNoBound : elements * 4) {
+  const std::int64_t left = memory_left();
+  if (bytes_ > left) {
+    throw Error(fmt::format("{}: takes {}, and the memory budget of {} (--memory) has {} left",
+                            what, bytes_text(bytes_), bytes_text(memory_budget()),
+                            bytes_text(left)));
+  }
+  claimed += bytes_;
+}
+
+MemoryClaim::~MemoryClaim() { claimed -= bytes_; }
+
+}  // namespace numemu::net

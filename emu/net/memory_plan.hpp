@@ -1,0 +1,36 @@
+// What a pass over a network holds at once, worked out from shapes before anything is allocated.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+
+namespace numemu::net {
+
+/// The shape of every value, given those of the inputs with the batch.
+std::vector<Shape> value_shapes(const Graph&, std::span<const Shape> inputs);
+
+/// The node that reads each value last; -1 for one that nobody reads.
+std::vector<int> last_readers(const Graph&);
+
+/// Whether inference writes node i's result over its first input.
+bool works_in_place(const Graph&, std::size_t node, const std::vector<int>& last_readers,
+                    const Shape& first_input, const Shape& result);
+
+/// What a caller of forward keeps of the values.
+enum class Keeps : std::uint8_t {
+  nothing,       ///< inference: a value dies after its last reader
+  for_backward,  ///< training, up to the update
+  products       ///< inference that copies the operands and the result of every product
+};
+
+/// Throws Error naming the node and its result where a pass needs more than is left of the memory
+/// budget. Counted are, each in float32: the inputs; the values alive and those whose memory waits
+/// for the next results; what operators make for themselves; once more the operands and the result
+/// of the largest product, which numerics hold as codes; the parameters twice (their values and
+/// their codes), in training four times (with their gradients and two tensors of an optimizer).
+/// Inside a parallel region as many passes are taken to run as it has threads.
+void require_memory(const Graph&, std::span<const Shape> inputs, Keeps);
+void require_memory(const Graph&, std::span<const Tensor> inputs, Keeps);
+
+}  // namespace numemu::net

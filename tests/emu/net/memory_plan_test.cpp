@@ -1,0 +1,149 @@
+// What a pass holds, counted by hand, and that passes are refused before they begin.
+#include "emu/net/memory_plan.hpp"
+
+#include <omp.h>
+
+#include <limits>
+
+#include "emu/net/memory.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/pad.hpp"
+#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/transpose.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/memory_budget.hpp"
+
+namespace numemu::net {
+namespace {
+
+using Catch::Contains;
+
+bool fits(const Graph& graph, std::span<const Shape> inputs, Keeps keeps, std::int64_t elements) {
+  const test::MemoryBudget budget(4 * elements);
+  try {
+    require_memory(graph, inputs, keeps);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+/// The least number of elements that is enough.
+std::int64_t needed(const Graph& graph, const Shape& input, Keeps keeps) {
+  std::int64_t low = 0, high = std::int64_t{1} << 40;
+  while (low < high) {
+    const std::int64_t middle = (low + high) / 2;
+    if (fits(graph, {&input, 1}, keeps, middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+Graph graph_of(const Shape& input) {
+  Graph graph;
+  graph.name = "m";
+  graph.inputs = {{"input", input}};
+  return graph;
+}
+
+std::unique_ptr<Op> turn() {
+  return std::make_unique<Transpose>(std::vector<std::int64_t>{0, 2, 1});
+}
+
+}  // namespace
+
+TEST_CASE("values are counted while they live and their memory is used again", "[fast]") {
+  Graph graph = graph_of({2, 5});
+  graph.add("a", turn());
+  CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30);
+  graph.add("b", turn());
+  CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30 + 30);
+  graph.add("c", turn());  // in the memory of a
+  CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30 + 30);
+  graph.add("relu", std::make_unique<Relu>());  // over its input
+  CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30 + 30);
+  graph.add("wide", std::make_unique<Pad>(std::vector<std::int64_t>{0, 0, 0},
+                                          std::vector<std::int64_t>{0, 0, 95}, 0.0f));
+  CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) > 90 + 3 * 5 * 97 - 1);
+}
+
+TEST_CASE("a product counts its codes and its parameters' twice, training four times", "[fast]") {
+  Graph graph = graph_of({4});
+  graph.add("fc", std::make_unique<Linear>(4, 6, false));
+  const std::int64_t codes = 10 * 4 + 24 + 10 * 6;
+  CHECK(needed(graph, {10, 4}, Keeps::nothing) == 2 * 24 + 40 + 60 + codes);
+  CHECK(needed(graph, {10, 4}, Keeps::products) == 2 * 24 + 40 + 60 + codes + 40 + 60);
+  // The input and its copy, the output, its copy and its gradient, the input's gradient.
+  CHECK(needed(graph, {10, 4}, Keeps::for_backward) == 4 * 24 + 2 * 40 + 3 * 60 + 40 + codes);
+}
+
+TEST_CASE("a convolution counts the padded image that it reads", "[fast]") {
+  Graph graph = graph_of({1, 1, 1});
+  graph.add("conv",
+            std::make_unique<Conv2d>(Conv2dOptions{.stride = 999, .pad = 499, .bias = false}));
+  const std::int64_t padded = 999 * 999;
+  CHECK(needed(graph, {1, 1, 1, 1}, Keeps::nothing) == 2 + 1 + 1 + padded + 1 + 3);
+}
+
+TEST_CASE("a refusal names network, node, result and budget", "[fast]") {
+  Graph graph = graph_of({2, 5});
+  graph.add("small", turn());
+  graph.add("huge", std::make_unique<Pad>(std::vector<std::int64_t>{0, 0, 0},
+                                          std::vector<std::int64_t>{0, 0, 1 << 20}, 0.0f));
+  Tensor x({1, 2, 5});
+  Numerics numerics;
+  const test::MemoryBudget budget(1 << 20);
+  CHECK_THROWS_WITH(forward(graph, x, numerics),
+                    "network m: 'huge' (pad): its result [1, 5, 1048578] of 20.0 MiB and what is "
+                    "held beside it do not fit the memory budget of 1.0 MiB (--memory)");
+  const MemoryClaim rest((1 << 18) - 19, "what stays");
+  CHECK_THROWS_WITH(forward(graph, x, numerics), Contains("'small'"));
+}
+
+TEST_CASE("threads that run passes at the same time share the budget", "[fast]") {
+  Graph graph = graph_of({2, 5});
+  graph.add("a", turn());
+  const Shape input{1, 2, 5};
+  const std::int64_t alone = needed(graph, input, Keeps::nothing);
+  const test::MemoryBudget budget(4 * (2 * alone - 1));
+  require_memory(graph, std::span(&input, 1), Keeps::nothing);
+  int refused = 0;
+#pragma omp parallel num_threads(2) reduction(+ : refused)
+  try {
+    require_memory(graph, std::span(&input, 1), Keeps::nothing);
+  } catch (const Error&) {
+    ++refused;
+  }
+  CHECK(refused == 2);
+}
+
+TEST_CASE("no reference network is refused what its tensors take", "[fast]") {
+  for (const std::string& name : net_names()) {
+    if (net_kind(name) != DataKind::images) continue;
+    INFO(name);
+    const Shape shape{28, 28, 1}, input{16, 28, 28, 1};
+    const Graph graph = build_net(name, shape, 10);
+    std::int64_t values = 16 * 784;
+    std::vector<Shape> shapes{input};
+    for (const Node& node : graph.nodes) {
+      std::vector<Shape> inputs;
+      for (const int v : node.inputs) inputs.push_back(shapes[static_cast<std::size_t>(v)]);
+      shapes.push_back(node.op->output_shape(inputs));
+      values += element_count(shapes.back());
+    }
+    const std::int64_t inference = needed(graph, input, Keeps::nothing),
+                       training = needed(graph, input, Keeps::for_backward);
+    CHECK(inference < training);
+    CHECK(inference < 4 * values + 3 * graph.parameter_count());
+    CHECK(training < 8 * values + 5 * graph.parameter_count() + 10'000);
+  }
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,38 @@
+// The memory budget: claims, what is left, refusals.
+#include "emu/net/memory.hpp"
+
+#include <limits>
+
+#include "tests/catch.hpp"
+#include "tests/emu/net/memory_budget.hpp"
+
+namespace numemu::net {
+
+TEST_CASE("claims count against the budget while they live", "[fast]") {
+  const test::MemoryBudget budget(1000);
+  CHECK(memory_left() == 1000);
+  {
+    const MemoryClaim first(100, "a");
+    CHECK(memory_left() == 600);
+    CHECK_THROWS_WITH(MemoryClaim(151, "output y"),
+                      "output y: takes 604 bytes, and the memory budget of 1000 bytes (--memory) "
+                      "has 600 bytes left");
+    const MemoryClaim second(150, "b");
+    CHECK(memory_left() == 0);
+  }
+  CHECK(memory_left() == 1000);
+  CHECK_THROWS(MemoryClaim(std::numeric_limits<std::int64_t>::max(), "more than there are bytes"));
+}
+
+TEST_CASE("without a budget everything fits", "[fast]") {
+  const MemoryClaim claim(std::int64_t{1} << 50, "much");
+  CHECK(memory_left() == std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("bytes as text", "[fast]") {
+  CHECK(bytes_text(1023) == "1023 bytes");
+  CHECK(bytes_text(std::int64_t{700} << 20) == "700.0 MiB");
+  CHECK(bytes_text(std::int64_t{3} << 29) == "1.5 GiB");
+}
+
+}  // namespace numemu::net
