@@ -31,18 +31,18 @@ std::string variable(const char* name) {
 void add_threads(CLI::App& command) {
   command
       .add_option_function<int>(
-          "--threads",
-          [](int threads) {
-            omp_set_num_threads(std::min(threads, std::max(omp_get_num_procs(), kFewThreads)));
-          },
+          "--threads", [](int threads) { omp_set_num_threads(threads); },
           "Number of threads (the results do not depend on it)")
       ->check(whole_number(1, 1024))
       ->type_name("T");
 }
 
 void require_threads() {
+  // Also of OMP_NUM_THREADS.
+  omp_set_num_threads(std::min(omp_get_max_threads(), std::max(omp_get_num_procs(), kFewThreads)));
   const int wanted = omp_get_max_threads() - 1;  // beside this one
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(wanted));
   std::atomic<bool> go = false;
   std::string error;
   try {

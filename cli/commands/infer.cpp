@@ -262,7 +262,7 @@ int run(const Options& options) {
   if (nan.hidden > 0) {
     fmt::print(stderr,
                "note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs "
-               "without\n",
+               "without: a format without NaN makes numbers of them\n",
                nan.elements, nan.hidden, nan.samples);
   }
   if (options.json) fmt::print("{}\n", report.dump(2));

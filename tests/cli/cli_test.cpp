@@ -84,6 +84,16 @@ TEST_CASE("threads that cannot be started are one line and no failed verdict", "
                 "16 threads cannot be started");
 }
 
+TEST_CASE("whatever runs networks has a memory budget", "[fast]") {
+  const Scratch s;
+  const std::string refused = "do not fit the memory budget of 1.0 MiB (--memory)";
+  check_refused(s.run("train --net mlp --data glyphs --epochs 1 --memory 1M --quiet"), refused);
+  check_refused(s.run("eval --net lenet --data glyphs --images 32 --memory 1M --quiet"), refused);
+  s.file("s.json", R"({"numemu_sweep": 1, "eval_images": 32, "points": [{}]})");
+  check_refused(s.run("sweep s.json --out o --memory 1M --quiet"), refused);
+  check_refused(s.run("experiment mvue --size smoke --memory nothing"), "--memory");
+}
+
 TEST_CASE("a sweep without points is refused", "[fast]") {
   const Scratch s;
   const std::string sweep = s.file("s.json", R"({"numemu_sweep": 1, "points": []})");
