@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/talk.hpp"
 #include "emu/unit/catalogue/models.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -23,10 +23,9 @@ void note_name(const std::string& where, const std::string& name) {
     const Format& here = find_format(name);
     const Format* in_units = unit::format_of_type(name);
     if (in_units == nullptr || in_units->name == here.name || !said.insert(name).second) return;
-    fmt::print(stderr,
-               "numemu: note: {}: {} is {}; in names of units it is {}. Write the full name of the "
-               "one you mean\n",
-               where, name, here.name, in_units->name);
+    say("numemu: note: {}: {} is {}; in names of units it is {}. Write the full name of the one you "
+        "mean",
+        where, name, here.name, in_units->name);
   } catch (const Error&) {  // no format: whoever reads it as one says so
   }
 }

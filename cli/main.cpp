@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/talk.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
@@ -26,15 +28,16 @@ using namespace numemu::cli;
 /// Commands that are documented but not written yet.
 const std::vector<std::string> kPlanned = {"vectors", "verify", "identify"};
 
-/// One line, whatever the text.
-int complain(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  // Unlike fmt::print this throws nothing where stderr cannot be written.
-  std::fputs(("numemu: " + text + "\n").c_str(), stderr);
+int complain(const std::string& text) {
+  say("numemu: {}", text);
   return kBadUsage;
 }
 
 int complain_about_output(int error) {
+  if (error == EPIPE) {  // whoever read has heard enough: end as if nothing had been ignored
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
   return complain(fmt::format("cannot write to standard output: {}", std::strerror(error)));
 }
 
@@ -64,6 +67,13 @@ void hold_standard_streams() {
   }
 }
 
+/// A file that may not grow and a pipe that nobody reads become errors of the write, which leaves
+/// no half-written file behind and, on stderr, harms nothing.
+void survive_full_streams() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 /// CLI11 lists every unmatched word; one line with the nearest known word says more.
 int complain_about(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* command : app.get_subcommands()) {
@@ -87,6 +97,7 @@ int complain_about(const CLI::App& app, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   hold_standard_streams();
+  survive_full_streams();
   // Batches come and go by the megabyte: memory that is given back each time is faulted in each
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -126,7 +137,7 @@ int run(int argc, char** argv) {
     return complain(numemu::unknown_name("command", argv[1], names));
   }
   if (argc == 1) {
-    std::fputs(app.help().c_str(), stderr);
+    write_talk(app.help());
     return kBadUsage;
   }
   try {

@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "emu/net/profile.hpp"
 
 namespace numemu::cli {
@@ -26,14 +27,13 @@ void print(const std::vector<net::ProfileRow>& rows, double wall) {
     kinds[row.kind] += row.seconds;
     total += row.seconds;
   }
-  fmt::print(stderr, "\n{:.2f} s of wall time, {:.2f} s in sections on up to {} threads:\n", wall,
-             total, omp_get_max_threads());
-  for (const auto& [kind, seconds] : kinds) {
-    fmt::print(stderr, "  {:9} {:8.3f} s  {}\n", net::to_string(kind), seconds,
-               percent(seconds, total));
-  }
-  fmt::print(stderr, "  outside matrix units: {}\n\n",
-             percent(total - kinds[net::SectionKind::gemm], total));
+  say("");
+  say("{:.2f} s of wall time, {:.2f} s in sections on up to {} threads:", wall, total,
+      omp_get_max_threads());
+  for (const auto& [kind, seconds] : kinds)
+    say("  {:9} {:8.3f} s  {}", net::to_string(kind), seconds, percent(seconds, total));
+  say("  outside matrix units: {}", percent(total - kinds[net::SectionKind::gemm], total));
+  say("");
   std::vector<std::vector<std::string>> table;
   double rest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -51,8 +51,7 @@ void print(const std::vector<net::ProfileRow>& rows, double wall) {
   if (rest > 0)
     table.push_back(
         {"(the rest)", "", "", "", fmt::format("{:.3f}", rest), percent(rest, total), ""});
-  fmt::print(
-      stderr, "{}",
+  write_talk(
       text_table({"layer", "operator", "part", "calls", "seconds", "share", "GMAC/s"}, table));
 }
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "cli/command.hpp"
+#include "cli/talk.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -16,6 +16,7 @@ namespace {
 constexpr int kWidth = 30;         // of the bar, in characters
 constexpr double kRedraw = 0.1;    // seconds between two drawings
 constexpr std::int64_t kStep = 5;  // per cent between two lines
+constexpr std::size_t kLongestNote = 120;
 
 std::string clock_text(double left) {
   const long whole = static_cast<long>(left + 0.5);
@@ -34,7 +35,7 @@ Progress::Progress(std::string title, std::int64_t total, std::string unit, bool
       start_(seconds()) {}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\n");
+  if (drawn_) write_talk("\n");
 }
 
 void Progress::show(std::int64_t done, const std::string& note, std::int64_t free) {
@@ -49,16 +50,16 @@ void Progress::show(std::int64_t done, const std::string& note, std::int64_t fre
   const double rate = now > start_ ? static_cast<double>(done - free) / (now - start_) : 0;
   const std::string left =
       rate > 0 ? clock_text(static_cast<double>(total_ - done) / rate) : "-:--";
-  const std::string tail = fmt::format("{}/{} {}  {:.{}f} {}/s  {} left  {}", done, total_, unit_,
-                                       rate, rate < 10 ? 2 : 0, unit_, left, note);
+  const std::string tail =
+      fmt::format("{}/{} {}  {:.{}f} {}/s  {} left  {}", done, total_, unit_, rate,
+                  rate < 10 ? 2 : 0, unit_, left, shortened(note, kLongestNote));
   if (terminal_) {
     const int full = static_cast<int>(kWidth * done / total_);
-    fmt::print(stderr, "\r\033[K{} [{}{}] {}", title_, std::string(full, '#'),
-               std::string(kWidth - full, '.'), tail);
-    std::fflush(stderr);
+    write_talk(fmt::format("\r\033[K{} [{}{}] {}", title_, std::string(full, '#'),
+                           std::string(kWidth - full, '.'), harmless(tail)));
     drawn_ = true;
   } else {
-    fmt::print(stderr, "{} {:3} %  {}\n", title_, percent, tail);
+    say("{} {:3} %  {}", title_, percent, tail);
   }
 }
 

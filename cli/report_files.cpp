@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/record.hpp"
@@ -32,12 +33,12 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
     const std::size_t points =
         experiments::parse_sweep(read_text(sweep_path), sweep_path).points.size();
     if (present.size() < points)
-      fmt::print(stderr, "{}: {} of {} points present\n", sweep_path, present.size(), points);
+      say("{}: {} of {} points present", sweep_path, present.size(), points);
     if (present.size() > points)
-      fmt::print(stderr, "{}: {} points, but rows of {}: another sweep's are among them\n",
-                 sweep_path, points, present.size());
+      say("{}: {} points, but rows of {}: another sweep's are among them", sweep_path, points,
+          present.size());
   } catch (const Error& error) {
-    fmt::print(stderr, "{}; not known whether all points are present\n", error.what());
+    say("{}; not known whether all points are present", error.what());
   }
 }
 
@@ -73,9 +74,13 @@ ReportPaths default_paths(const std::string& folder) {
           folder + "/report.md"};
 }
 
-std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths) {
+void require_report_files(const ReportPaths& paths) {
   for (const std::string* path : {&paths.html, &paths.csv, &paths.sqlite, &paths.markdown})
     require_replaceable(*path);
+}
+
+std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths) {
+  require_report_files(paths);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
                     experiment_path = folder + "/experiment.json";
   const bool has_sweep = std::filesystem::exists(sweep_path),

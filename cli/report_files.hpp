@@ -13,10 +13,14 @@ struct ReportPaths {
 /// Beside the rows: report.html, report.csv, report.sqlite, report.md.
 ReportPaths default_paths(const std::string& folder);
 
+/// Throws Error for a path that is there and no regular file, and for a folder where no file can be
+/// made. For whoever writes the report at the end of long work.
+void require_report_files(const ReportPaths&);
+
 /// Merges the rows of `folder`, writes the files and returns the rows; says on stderr when they are
 /// not all the points of the folder's sweep.json. Where an experiment.json stands without rows, CSV
-/// and SQLite, which hold rows alone, are not written. Throws Error for a path that is there and no
-/// regular file, before anything is written.
+/// and SQLite, which hold rows alone, are not written. Throws what require_report_files does before
+/// anything is written.
 std::vector<nlohmann::ordered_json> write_report(const std::string& folder, const ReportPaths&);
 
 /// A role of a canonical recipe: "int8 rne saturate absmax/tensor", "float32" for null.

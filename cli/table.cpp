@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cli/talk.hpp"
+
 namespace numemu::cli {
 namespace {
 
@@ -15,7 +17,10 @@ bool numeric(const std::string& cell) {
 }  // namespace
 
 std::string text_table(const std::vector<std::string>& header,
-                       const std::vector<std::vector<std::string>>& rows) {
+                       std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = harmless(cell);
+  }
   std::vector<std::size_t> width;
   std::vector<bool> right;
   for (std::size_t c = 0; c < header.size(); ++c) {

@@ -6,8 +6,8 @@
 namespace numemu::cli {
 
 /// Columns as wide as their widest cell, two spaces apart; columns that hold only numbers are
-/// right-aligned.
+/// right-aligned. Cells are made harmless (cli/talk.hpp): names in them come from files.
 std::string text_table(const std::vector<std::string>& header,
-                       const std::vector<std::vector<std::string>>& rows);
+                       std::vector<std::vector<std::string>> rows);
 
 }  // namespace numemu::cli

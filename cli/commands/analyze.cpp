@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "formats/analysis/best_scale.hpp"
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/monte_carlo.hpp"
@@ -203,7 +204,7 @@ void print_report(const Subject& s, const Options& options, const std::vector<Ro
   fmt::print("{}{} {} {}, scale {:.9g}, {} {} of {}, seed {}\n\n", format.name,
              symmetric ? " (symmetric)" : "", to_string(s.conversion.rounding),
              to_string(s.conversion.overflow), s.scale, s.n, s.sampled() ? "numbers" : "draws",
-             s.law ? s.law->name() : options.dist, options.seed);
+             s.law ? s.law->name() : harmless(options.dist), options.seed);
   std::vector<std::vector<std::string>> table;
   for (const Row& row : rows) {
     table.push_back(
@@ -234,7 +235,7 @@ int run(const Options& options) {
   const Subject s = subject_of(options);
   const Conversion& c = s.conversion;
   const OutcomeLaw law = outcome_law(*c.format, c.rounding, c.overflow, c.symmetric);
-  if (!options.quiet && s.n > kSlowDraws) fmt::print(stderr, "converting {} numbers\n", s.n);
+  if (!options.quiet && s.n > kSlowDraws) say("converting {} numbers", s.n);
   const ErrorFigures predicted = s.law ? error_figures(law, s.scale, s.law->density())
                                        : error_figures(law, s.scale, s.numbers.data(), s.n);
   const ErrorFigures measured =

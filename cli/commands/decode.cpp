@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/input_arrays.hpp"
+#include "cli/talk.hpp"
 #include "cli/text_numbers.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
@@ -61,7 +62,7 @@ void print_summary(const Options& options, const Codes& codes, const std::string
     return;
   }
   if (options.quiet) return;
-  fmt::print("{}: {} of {} {}, {}\n", options.out, dtype, codes.format->name,
+  fmt::print("{}: {} of {} {}, {}\n", harmless(options.out), dtype, codes.format->name,
              shape_text(codes.array.shape), counted(n, "element"));
 }
 

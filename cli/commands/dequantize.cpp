@@ -7,6 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/input_arrays.hpp"
+#include "cli/talk.hpp"
 #include "formats/block_convert.hpp"
 #include "formats/block_layout.hpp"
 #include "formats/error.hpp"
@@ -187,7 +188,7 @@ int run(const Options& options) {
                                     {"bits_per_element", stored_bits(f, layout)}})
                            .dump(2));
   } else if (!options.quiet) {
-    fmt::print("{}: float32 of {} {}, {} elements, {} scales\n", options.out, f.name,
+    fmt::print("{}: float32 of {} {}, {} elements, {} scales\n", harmless(options.out), f.name,
                shape_text(shape), layout.elements(), layout.blocks);
   }
   return kFine;

@@ -11,6 +11,7 @@
 #include "cli/format_names.hpp"
 #include "cli/input_arrays.hpp"
 #include "cli/progress.hpp"
+#include "cli/talk.hpp"
 #include "cli/text_numbers.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
@@ -129,8 +130,8 @@ void print_summary(const Options& options, const Result& result, const Sidecar& 
     return;
   }
   if (options.quiet) return;
-  fmt::print("{}: {} {} {} of {} {}, {}: {}\n", options.out, *about.format, *about.rounding,
-             *about.overflow, result.from, shape_text(result.codes.shape),
+  fmt::print("{}: {} {} {} of {} {}, {}: {}\n", harmless(options.out), *about.format,
+             *about.rounding, *about.overflow, result.from, shape_text(result.codes.shape),
              counted(result.codes.elements(), "element"), flags_text(counts));
 }
 

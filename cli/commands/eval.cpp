@@ -9,6 +9,7 @@
 #include "cli/profile_table.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -96,8 +97,7 @@ int run(const Options& options) {
   policies::RecipeNumerics(point.recipe, trained.graph, point.where);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet)
-    fmt::print(stderr, "loading {} on {}: float32 baseline, noise gains\n", options.net,
-               options.data);
+    say("loading {} on {}: float32 baseline, noise gains", options.net, options.data);
   experiments::Workbench bench(std::move(dataset), std::move(trained),
                                options.images == 0 ? INT64_MAX : options.images);
   point.json = {{"net", point.net},

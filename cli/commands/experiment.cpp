@@ -12,9 +12,11 @@
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_folder.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
@@ -57,13 +59,11 @@ int list(const Options& options) {
 void require_own_folder(const std::string& folder, const std::string& name, bool fresh) {
   const std::string path = folder + "/experiment.json";
   if (fresh || !std::filesystem::exists(path)) return;
-  const Json json = parse_json(read_text(path), path);
-  const std::string found = JsonReader(json, path).member("name").text("");
-  if (found != name) {
-    throw Error(
-        fmt::format("{}: results of experiment '{}': expected those of '{}' or an empty "
-                    "folder (--fresh replaces them)",
-                    path, found, name));
+  const Json found = parse_json(read_text(path), path);
+  const std::string other = found.is_object() ? found.value("name", Json()).dump() : "?";
+  if (other != Json(name).dump()) {
+    throw Error(fmt::format("{}: results of experiment {}, not of \"{}\"; use --fresh or --out {}",
+                            path, other, name, fresh_folder(folder)));
   }
 }
 
@@ -121,8 +121,14 @@ int run(const Options& options) {
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
   run.say = [&](const std::string& what) {
-    if (!options.quiet) fmt::print(stderr, "{}\n", what);
+    if (!options.quiet) say_line(what);
   };
+  run.hooks.warn = [](const std::string& what) { say("numemu: {}", what); };
+  require_writable_folder(run.out);
+  if (std::filesystem::exists(run.out)) {
+    require_replaceable(run.out + "/experiment.json");
+    require_report_files(default_paths(run.out));
+  }
   require_own_folder(run.out, experiment.name, options.fresh);
   const experiments::Conclusion conclusion = experiment.run(run);
   std::error_code error;  // an experiment without rows and trials made no folder
@@ -138,7 +144,7 @@ int run(const Options& options) {
     fmt::print("{}\n", json.dump(2));
   } else {
     print(conclusion);
-    fmt::print("{}\n", run.out);
+    fmt::print("{}\n", harmless(run.out));
   }
   return failed ? kMismatch : kFine;
 }

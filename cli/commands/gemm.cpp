@@ -14,6 +14,7 @@
 #include "cli/format_names.hpp"
 #include "cli/gemm_arrays.hpp"
 #include "cli/progress.hpp"
+#include "cli/talk.hpp"
 #include "cli/text_numbers.hpp"
 #include "cli/unit_trace.hpp"
 #include "emu/unit/description/json.hpp"
@@ -165,13 +166,12 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
   fmt::print(
       "{}: {} [{}, {}] = {} of {} x {}, K = {}, C {}; register {}, overflow {}, "
       "scales {}{}; evidence: {}\n",
-      options.out, row.result, g.m, g.n, row.name, g.a.format->name, g.b.format->name, g.k,
-      options.files.c.empty() ? "+0" : options.files.c, rounding, overflow, scale,
+      harmless(options.out), row.result, g.m, g.n, row.name, g.a.format->name, g.b.format->name,
+      g.k, options.files.c.empty() ? "+0" : harmless(options.files.c), rounding, overflow, scale,
       options.alpha ? ", alpha " + alpha + " outside the unit" : "", unit::to_string(row.grade));
   if (arrays.nan_scales != 0)
-    fmt::print(stderr, "numemu: {}, {}: {}, the outputs that meet them are NaN\n",
-               options.files.scale_a, options.files.scale_b,
-               counted(arrays.nan_scales, "NaN scale"));
+    say("numemu: {}, {}: {}, the outputs that meet them are NaN", options.files.scale_a,
+        options.files.scale_b, counted(arrays.nan_scales, "NaN scale"));
 }
 
 /// Everything that can be refused before anything is read.

@@ -13,6 +13,7 @@
 #include "cli/infer_results.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/progress.hpp"
+#include "cli/talk.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/model/load_network.hpp"
@@ -198,8 +199,7 @@ int run(const Options& options) {
       return samples_of(inputs, first, count);
     });
     if (!options.quiet) note_short_names_in(options.recipe);
-    if (!options.quiet)
-      fmt::print(stderr, "scales calibrated on the first {} of {} samples\n", used, samples);
+    if (!options.quiet) say("scales calibrated on the first {} of {} samples", used, samples);
   }
   net::Numerics& numerics = quantized ? *quantized : float32;
 
@@ -255,15 +255,15 @@ int run(const Options& options) {
     report.push_back({{"output", name}, {"file", utf8_text(path)}, {"shape", y.shape}});
     if (nan.hidden > 0) report.back()["nan_samples_without_nan_output"] = nan.hidden;
     if (!options.json)
-      fmt::print("{} {} -> {}, {}\n", name, net::to_string(y.shape), path,
-                 options.recipe.empty() ? "float32 on neutral.f32.sequential"
-                                        : "numerics of " + options.recipe);
+      fmt::print("{}\n",
+                 harmless(fmt::format("{} {} -> {}, {}", name, net::to_string(y.shape), path,
+                                      options.recipe.empty() ? "float32 on neutral.f32.sequential"
+                                                             : "numerics of " + options.recipe)));
   }
   if (nan.hidden > 0) {
-    fmt::print(stderr,
-               "note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs "
-               "without: a format without NaN makes numbers of them\n",
-               nan.elements, nan.hidden, nan.samples);
+    say("note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs without: a "
+        "format without NaN makes numbers of them",
+        nan.elements, nan.hidden, nan.samples);
   }
   if (options.json) fmt::print("{}\n", report.dump(2));
   return kFine;

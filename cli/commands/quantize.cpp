@@ -10,6 +10,7 @@
 #include "cli/conversion_options.hpp"
 #include "cli/float32_input.hpp"
 #include "cli/format_names.hpp"
+#include "cli/talk.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -217,9 +218,9 @@ void print_text(const Summary& s) {
   if (s.counts.nan_blocks > 0) blocks += fmt::format(", {} NaN blocks", s.counts.nan_blocks);
   if (f.tensor_scale) blocks += fmt::format(", tensor scale {:a}", s.counts.tensor_scale);
   fmt::print("{}: {} {} {} scale rule {}, {} {} elements, {}, {:.4g} bits: {}; SQNR {}\n",
-             s.options.out, f.name, *s.about.rounding, *s.about.overflow, rule, shape_text(s.shape),
-             s.layout.elements(), blocks, stored_bits(f, s.layout), flags_text(s.counts.elements),
-             s.sqnr.text());
+             harmless(s.options.out), f.name, *s.about.rounding, *s.about.overflow, rule,
+             shape_text(s.shape), s.layout.elements(), blocks, stored_bits(f, s.layout),
+             flags_text(s.counts.elements), s.sqnr.text());
 }
 
 int run(const Options& options) {
@@ -256,8 +257,8 @@ int run(const Options& options) {
   write_outputs(options, f, about, outputs);
   const std::string missing = missing_to_decode(options, f);
   if (!missing.empty() && !options.quiet)
-    fmt::print(stderr, "numemu: warning: {}: decoding it will need what {} would have written\n",
-               options.codes, missing);
+    say("numemu: warning: {}: decoding it will need what {} would have written", options.codes,
+        missing);
   if (!options.quiet) {
     note_short_names("--block", options.block.block);
     note_short_names("--format", options.block.format);

@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/report_files.hpp"
+#include "cli/talk.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -25,7 +26,7 @@ int run(const Options& options) {
     return kFine;
   }
   if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows));
-  fmt::print("{}\n", paths.html);
+  fmt::print("{}\n", harmless(paths.html));
   return kFine;
 }
 

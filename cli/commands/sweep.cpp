@@ -10,10 +10,14 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/point_labels.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
+#include "cli/talk.hpp"
+#include "experiments/engine/estimate.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_folder.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -29,21 +33,17 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-std::string point_text(const experiments::Point& point) {
-  const Json& recipe = point.recipe.json();
-  return fmt::format("W {} A {} {}", role_text(recipe["roles"]["weight"]),
-                     role_text(recipe["roles"]["activation"]),
-                     unit_text(recipe["gemms"]["fprop"]["unit"]));
-}
-
-int dry_run(const experiments::SweepConfig& config, experiments::Workbench& bench,
-            const experiments::Shard& shard) {
-  std::size_t listed = 0;
-  for (std::size_t i = shard.index; i < config.points.size(); i += shard.count, ++listed) {
-    fmt::print("{:4}  {}\n", i, point_text(config.points[i]));
-  }
-  const auto estimate = experiments::estimate_seconds(config, bench, shard, seconds);
-  fmt::print("{} points, about {:.0f} seconds on this machine\n", listed, estimate.value_or(0));
+int dry_run(const experiments::SweepConfig& config, const experiments::Folders& folders,
+            const std::string& out, const experiments::Shard& shard,
+            experiments::Existing existing) {
+  const std::vector<std::string> labels = point_labels(config);
+  for (std::size_t i = shard.index; i < labels.size(); i += shard.count)
+    fmt::print("{:4}  {}\n", i, harmless(labels[i]));
+  const experiments::Estimate estimate =
+      experiments::estimate_sweep(config, folders, out, shard, existing, seconds);
+  fmt::print("{} points, {}about {:.0f} seconds on this machine\n", estimate.points,
+             estimate.kept > 0 ? fmt::format("{} of them there already, ", estimate.kept) : "",
+             estimate.seconds);
   return kFine;
 }
 
@@ -57,50 +57,54 @@ int run(const Options& options) {
   const std::string out =
       options.out.empty() ? "out/" + std::filesystem::path(path).stem().string() : options.out;
   if (config.repeated > 0)
-    fmt::print(stderr, "{}: {} points repeat earlier ones and are run once\n", path,
-               config.repeated);
-
+    say("{}: {} points repeat earlier ones and are run once", path, config.repeated);
   if (!options.quiet) note_short_names_in(path);
-  if (!options.quiet)
-    fmt::print(stderr, "loading {} on {}: data, float32 baseline, noise gains\n", config.net,
-               config.data);
-  const double start = seconds();
-  experiments::Workbench bench = experiments::make_bench(config, folders);
-  if (options.dry_run) return dry_run(config, bench, shard);
-
   const auto existing = options.fresh      ? experiments::Existing::fresh
                         : options.keep_old ? experiments::Existing::keep_old
                                            : experiments::Existing::resume;
+  if (options.dry_run) return dry_run(config, folders, out, shard, existing);
+
+  const ReportPaths paths = default_paths(out);
+  require_writable_folder(out);
+  if (std::filesystem::exists(out)) require_report_files(paths);
+  if (!options.quiet)
+    say("loading {} on {}: data, float32 baseline, noise gains", config.net, config.data);
+  const double start = seconds();
+  experiments::Workbench bench = experiments::make_bench(config, folders);
+
   Progress progress("sweep",
                     static_cast<std::int64_t>(
                         (config.points.size() + shard.count - 1 - shard.index) / shard.count),
                     "points", options.quiet);
+  const std::vector<std::string> labels = point_labels(config);
   experiments::SweepHooks hooks;
   hooks.seconds = seconds;
   hooks.host = host_name();
+  hooks.warn = [](const std::string& what) { say("numemu: {}", what); };
   hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t,
                        const experiments::Point& point) {
-    progress.show(static_cast<std::int64_t>(done), point_text(point),
+    progress.show(static_cast<std::int64_t>(done),
+                  labels[static_cast<std::size_t>(&point - config.points.data())],
                   static_cast<std::int64_t>(std::min(done, kept)));
   };
   const experiments::SweepSummary summary =
       experiments::run_sweep(config, bench, out, shard, existing, hooks);
   if (!options.quiet) {
-    fmt::print(stderr, "\n{} points: {} computed, {} already there, {:.1f} s\n", summary.points,
-               summary.computed, summary.kept, seconds() - start);
+    say("");
+    say("{} points: {} computed, {} already there, {:.1f} s", summary.points, summary.computed,
+        summary.kept, seconds() - start);
   }
   if (shard.count > 1) {
-    fmt::print("{}\n", summary.rows_path);
-    if (!options.quiet) fmt::print(stderr, "when all shards are done: numemu report {}\n", out);
+    fmt::print("{}\n", harmless(summary.rows_path));
+    if (!options.quiet) say("when all shards are done: numemu report {}", out);
     return kFine;
   }
-  const ReportPaths paths = default_paths(out);
   const auto rows = write_report(out, paths);
   if (options.json) {
     for (const auto& row : rows) fmt::print("{}\n", row.dump());
   } else {
     if (!options.quiet) fmt::print("{}\n", summary_table(rows));
-    fmt::print("{}\n", paths.html);
+    fmt::print("{}\n", harmless(paths.html));
   }
   return kFine;
 }

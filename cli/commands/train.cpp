@@ -2,9 +2,7 @@
 // anywhere, interrupted or not.
 #include "emu/net/train/train.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +15,15 @@
 #include "cli/format_names.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
+#include "cli/talk.hpp"
 #include "cli/train_options.hpp"
 #include "cli/train_report.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/file_lock.hpp"
+#include "formats/storage/output_folder.hpp"
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/reference.hpp"
@@ -100,8 +102,8 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
     metrics.begin(state.history);
     behind = state.step;
     if (behind > 0 && !options.quiet) {
-      fmt::print(stderr, "{} after {} steps, {} epochs (--fresh starts over)\n",
-                 state.finished ? "finished" : "resumed", behind, state.epoch);
+      say("{} after {} steps, {} epochs (--fresh starts over)",
+          state.finished ? "finished" : "resumed", behind, state.epoch);
     }
     progress = std::make_unique<Progress>("train", steps_of(dataset, options.train), "steps",
                                           options.quiet);
@@ -117,32 +119,15 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
     }
     metrics.append(epoch);
     if (options.quiet) return;
-    fmt::print(stderr, "{}{}{}\n", terminal ? "\r" : "", epoch_line(epoch, text),
-               terminal ? "\033[K" : "");
+    if (terminal) write_talk("\r\033[K");
+    say_line(epoch_line(epoch, text));
   };
   const ProfiledRun profiled(options.profile);
   net::train(graph, dataset, options.train, numerics, hooks, run_file(options));
 }
 
-/// Two runs in one folder would mix their rows; the kernel releases the lock when a run dies.
-class FolderLock {
- public:
-  explicit FolderLock(const std::string& folder)
-      : file_(::open((folder + "/.train.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (file_ < 0) throw Error(folder + ": cannot be written");
-    if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-    ::close(file_);
-    throw Error(folder + ": another training run is writing to it");
-  }
-  ~FolderLock() { ::close(file_); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int file_;
-};
-
 int run(TrainCommand options) {
+  require_writable_folder(options.out);
   const net::Dataset dataset = net::load_dataset(options.data, cache_folder());
   // The recommended warm-up is for long runs; a short one would end before its full rate.
   if (!options.warmup)
@@ -162,11 +147,15 @@ int run(TrainCommand options) {
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", options.out, error.message()));
-  const FolderLock lock(options.out);
-  train(graph, dataset, numerics, options);
-
+  // Two runs in one folder would mix their rows.
+  const FileLock lock(options.out + "/.train.lock",
+                      options.out + ": another training run is writing to it");
   const std::string path =
       fmt::format("{}/{}-{}.safetensors", options.out, graph.name, dataset.name());
+  for (const std::string& file : {path, options.out + "/metrics.jsonl", run_file(options).path})
+    require_replaceable(file);
+  train(graph, dataset, numerics, options);
+
   net::write_safetensors(path, described(graph, dataset, options), storage(options.store));
   net::load_parameters(graph, net::read_safetensors(path), path);
   const net::Evaluation tested = test(graph, dataset, options.numerics);
@@ -179,8 +168,8 @@ int run(TrainCommand options) {
   } else {
     fmt::print("{}, {}\n{}\n", test_line(tested, text, noun_of(dataset.kind())),
                options.recipe.empty() ? "float32 on neutral.f32.sequential"
-                                      : "numerics of " + options.recipe,
-               path);
+                                      : "numerics of " + harmless(options.recipe),
+               harmless(path));
   }
   return kFine;
 }

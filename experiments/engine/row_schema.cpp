@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "formats/error.hpp"
-#include "formats/storage/json_guard.hpp"
+#include "formats/digest.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/canonical_json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool is_text(const Json& value) { return value.is_string(); }
 /// A name, or the description of a unit.
@@ -46,7 +45,7 @@ struct Needed {
   const char* what;
 };
 
-/// What tables and reports take for granted in a row; everything else is read leniently.
+/// What tables and reports take for granted in a row.
 constexpr const char* kRole =
     "null or an object with format, rounding, overflow, scale, granularity, or with a mask alone";
 constexpr Needed kNeeded[] = {
@@ -65,17 +64,77 @@ constexpr Needed kNeeded[] = {
     {"/layers", is_layers, "a list of objects with a name"},
 };
 
+/// All that rows without a digest hold: a digest would tell that a key was renamed, here only its
+/// name does.
+const std::vector<std::string> kRowKeys = {"key",       "point",  "bits",  "metrics",
+                                           "predicted", "layers", "notes", "version"};
+const std::vector<std::string> kBitsKeys = {"weight", "activation"};
+const std::vector<std::string> kMetricKeys = {"top1",
+                                              "n",
+                                              "ci95",
+                                              "loss",
+                                              "baseline_top1",
+                                              "difference",
+                                              "difference_ci95",
+                                              "perplexity",
+                                              "bits_per_character",
+                                              "baseline_bits_per_character",
+                                              "sqnr_db",
+                                              "sqnr_error_db",
+                                              "not_finite"};
+const std::vector<std::string> kPredictedKeys = {"sqnr_db", "verdict", "left_out", "tensors"};
+const std::vector<std::string> kTensorKeys = {
+    "layer",          "role",          "format",       "n",       "measured_mse", "measured_db",
+    "standard_error", "empirical_mse", "empirical_db", "verdict", "fitted"};
+const std::vector<std::string> kLayerKeys = {"name",         "gemm",     "unit",      "sqnr_db",
+                                             "predicted_db", "left_out", "verdict",   "overflow",
+                                             "underflow",    "invalid",  "not_finite"};
+
+void require_known_keys(const JsonReader& row) {
+  row.require_keys(kRowKeys);
+  row.member("bits").require_keys(kBitsKeys);
+  row.member("metrics").require_keys(kMetricKeys);
+  const JsonReader predicted = row.member("predicted"), tensors = predicted.member("tensors"),
+                   layers = row.member("layers");
+  predicted.require_keys(kPredictedKeys);
+  for (std::size_t i = 0; i < tensors.value().size(); ++i)
+    tensors.element(i).require_keys(kTensorKeys);
+  for (std::size_t i = 0; i < layers.value().size(); ++i)
+    layers.element(i).require_keys(kLayerKeys);
+}
+
+std::string digest_of(Json row) {
+  row.erase("digest");
+  return sha256_hex(policies::canonical_json(row));
+}
+
 [[noreturn]] void refuse_row(const std::string& path, std::size_t number, const std::string& what) {
   throw Error(fmt::format("{}: line {}: expected a row with {}", path, number, what));
 }
 
 }  // namespace
 
+std::string with_digest(const std::string& line) {
+  Json row = Json::parse(line);
+  row["digest"] = digest_of(row);
+  return row.dump();
+}
+
 Json parse_identity(const std::string& line, const std::string& path, std::size_t number) {
-  guard_json(line, fmt::format("{}: line {}", path, number));
-  Json row = Json::parse(line, nullptr, false);
+  const auto damaged = [&](const std::string& how) {
+    return DamagedRow(fmt::format("{}: line {}: a damaged row ({})", path, number, how));
+  };
+  Json row;
+  try {
+    row = parse_json(line, "");
+  } catch (const Error& error) {
+    const std::string text = error.what();  // ": line 1 column 7: not valid JSON"
+    throw damaged(text.substr(text.rfind(": ") + 2));
+  }
   if (!row.is_object())
     throw Error(fmt::format("{}: line {}: expected a row (a JSON object)", path, number));
+  if (row.contains("digest") && row["digest"] != digest_of(row))
+    throw damaged("its digest is not its own");
   for (const char* key : {"key", "version"}) {
     if (!row.contains(key) || !row[key].is_string())
       refuse_row(path, number, fmt::format("{} (a string)", key));
@@ -91,6 +150,8 @@ void check_schema(const Json& row, const std::string& path, std::size_t number) 
     std::replace(dotted.begin(), dotted.end(), '/', '.');
     refuse_row(path, number, fmt::format("{} ({})", dotted, needed.what));
   }
+  if (!row.contains("digest"))
+    require_known_keys(JsonReader(row, fmt::format("{}: line {}", path, number)));
 }
 
 Json parse_row(const std::string& line, const std::string& path, std::size_t number) {

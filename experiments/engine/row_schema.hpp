@@ -3,14 +3,27 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "formats/error.hpp"
+
 namespace numemu::experiments {
 
-/// A line that names its key and numerics version: enough to tell whose row it is. Throws Error
-/// naming file and line.
+/// A line that is no row as any run wrote it: not strict JSON (a key twice, a byte 0), or with the
+/// digest of another row.
+class DamagedRow : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A row without a digest, in one line of JSON, with its digest added as the last key: the SHA-256
+/// of the canonical JSON (RFC 8785) of everything else.
+std::string with_digest(const std::string& line);
+
+/// A line that names its key and numerics version: enough to tell whose row it is. Throws
+/// DamagedRow, or Error, naming file and line. Rows of earlier programs have no digest.
 nlohmann::ordered_json parse_identity(const std::string& line, const std::string& path,
                                       std::size_t number);
 /// Throws Error naming file, line and the first key of the schema (version 1) that is missing or of
-/// another type.
+/// another type; without a digest, also a key that no earlier program wrote.
 void check_schema(const nlohmann::ordered_json& row, const std::string& path, std::size_t number);
 /// Both.
 nlohmann::ordered_json parse_row(const std::string& line, const std::string& path,

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +16,12 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <tuple>
 
 #include "experiments/engine/row_schema.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/file_lock.hpp"
+#include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
 
 namespace numemu::experiments {
@@ -91,11 +91,13 @@ std::string lock_path(const std::string& rows_path) {
   return (path.parent_path() / fmt::format(".{}.lock", path.filename().string())).string();
 }
 
-/// The number of shards that the last writer of a rows file noted in its lock; 0 when none did.
-int noted_shards(const std::string& rows_path) {
-  std::ifstream file(lock_path(rows_path));
-  int count = 0;
-  return file >> count ? count : 0;
+std::string busy(const std::string& rows_path, const std::string& writer) {
+  return fmt::format("{}: another {} is writing to it", rows_path, writer);
+}
+
+/// "--out runs/sweep-2", for messages about rows that are in the way.
+std::string another_out(const std::string& rows_path) {
+  return "--out " + fresh_folder(std::filesystem::path(rows_path).parent_path());
 }
 
 }  // namespace
@@ -113,31 +115,6 @@ Shard parse_shard(const std::string& text) {
     throw Error(fmt::format("--shard: expected i/n with 0 <= i < n, not '{}'", text.substr(0, 40)));
   return {*index, *count};
 }
-
-/// Held while rows are added; the kernel releases it when the process dies.
-class FileLock {
- public:
-  FileLock(const std::string& path, const std::string& guarded, const std::string& writer)
-      : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (file_ < 0)
-      throw Error(fmt::format("{}: cannot be opened for writing ({})", path, reason()));
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(file_);
-      throw Error(guarded + ": another " + writer + " is writing to it");
-    }
-  }
-  ~FileLock() { ::close(file_); }
-  /// Notes the number of shards for noted_shards; a note that is lost costs only a check.
-  void note(int shards) {
-    const std::string text = fmt::format("{}\n", shards);
-    if (::ftruncate(file_, 0) == 0) std::ignore = ::pwrite(file_, text.data(), text.size(), 0);
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int file_;
-};
 
 RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<std::string> keys,
                    Existing existing)
@@ -162,7 +139,7 @@ void RowStore::lock(const std::string& folder, const std::string& writer) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", folder, error.message()));
-  lock_ = std::make_unique<FileLock>(lock_path(path_), path_, writer);
+  lock_ = std::make_unique<FileLock>(lock_path(path_), busy(path_, writer));
 }
 
 void RowStore::begin() {
@@ -180,15 +157,16 @@ void RowStore::begin() {
 void RowStore::settle_shards(const std::string& folder, const Shard& shard, Existing existing) {
   for (const auto& [index, path] : rows_files(folder)) {
     const auto belongs = [&, at = index, &file = path] {
-      const int noted = noted_shards(file);
+      const int noted = noted_number(lock_path(file));
       return (at < 0) == (shard.count == 1) && at < shard.count &&
              (noted == 0 || noted == shard.count);
     };
     if (belongs()) continue;
     if (existing != Existing::fresh)
-      throw Error(path + ": was written with another --shard; use --fresh or another --out");
+      throw Error(fmt::format("{}: was written with another --shard; use --fresh or {}", path,
+                              another_out(path)));
     if (path == path_) continue;  // about to be written anew
-    const FileLock other(lock_path(path), path, kSweep);
+    const FileLock other(lock_path(path), busy(path, kSweep));
     if (!belongs()) std::filesystem::remove(path);
   }
   lock_->note(shard.count);
@@ -199,28 +177,38 @@ void RowStore::read_existing(Existing existing, const RowFile* file) {
   const std::set<std::string> wanted(keys_.begin(), keys_.end());
   std::size_t number = 0;
   for (const std::string& line : complete_lines(path_)) {
-    const Json row = parse_identity(line, path_, ++number);
-    if (row["version"] != kNumericsVersion) {
-      if (existing != Existing::keep_old) {
-        throw Error(
-            fmt::format("{}: line {}: a row of numerics version {}, this program is {}; use "
-                        "--keep-old or --fresh",
-                        path_, number, row["version"].get<std::string>(), kNumericsVersion));
-      }
-      old_lines_.push_back(line);
-    } else if (wanted.contains(row["key"].get<std::string>())) {
-      lines_[row["key"]] = line;
-    } else if (file != nullptr) {
-      old_lines_.push_back(line);
-    } else {
-      throw Error(fmt::format("{}: line {}: a row of another sweep; use --fresh or another --out",
-                              path_, number));
+    try {
+      read_line(line, ++number, wanted, existing, file);
+    } catch (const DamagedRow& error) {
+      damaged_.push_back(error.what() + std::string("; it is dropped and computed again"));
     }
-    if (file == nullptr) {
-      check_schema(row, path_, number);
-    } else if (!file->holds(row)) {
-      throw Error(fmt::format("{}: line {}: expected a row with {}", path_, number, file->needs));
+  }
+}
+
+void RowStore::read_line(const std::string& line, std::size_t number,
+                         const std::set<std::string>& wanted, Existing existing,
+                         const RowFile* file) {
+  const Json row = parse_identity(line, path_, number);
+  if (row["version"] != kNumericsVersion) {
+    if (existing != Existing::keep_old) {
+      throw Error(fmt::format(
+          "{}: line {}: a row of numerics version {}, this program is {}; use --keep-old, --fresh "
+          "or {}",
+          path_, number, row["version"].get<std::string>(), kNumericsVersion, another_out(path_)));
     }
+    old_lines_.push_back(line);
+  } else if (wanted.contains(row["key"].get<std::string>())) {
+    lines_[row["key"]] = line;
+  } else if (file != nullptr) {
+    old_lines_.push_back(line);
+  } else {
+    throw Error(fmt::format("{}: line {}: a row of another sweep; use --fresh or {}", path_, number,
+                            another_out(path_)));
+  }
+  if (file == nullptr) {
+    check_schema(row, path_, number);
+  } else if (!file->holds(row)) {
+    throw Error(fmt::format("{}: line {}: expected a row with {}", path_, number, file->needs));
   }
 }
 
@@ -233,7 +221,8 @@ std::string RowStore::in_point_order() const {
   return text;
 }
 
-void RowStore::append(const std::string& key, const std::string& line) {
+void RowStore::append(const std::string& key, const std::string& row) {
+  const std::string line = with_digest(row);
   lines_[key] = line;
   if (!prefix_) {  // points were added in front of known rows: nothing known may be lost to a kill
     write_atomically(path_, {in_point_order()});
@@ -249,6 +238,20 @@ bool has_rows(const std::string& folder) {
   return std::filesystem::is_directory(folder) && !rows_files(folder).empty();
 }
 
+std::set<std::string> stored_keys(const std::string& folder) {
+  std::set<std::string> keys;
+  if (!std::filesystem::is_directory(folder)) return keys;
+  for (const auto& [index, path] : rows_files(folder)) {
+    for (const std::string& line : complete_lines(path)) {
+      try {
+        keys.insert(parse_identity(line, path, 0)["key"]);
+      } catch (const Error&) {
+      }
+    }
+  }
+  return keys;
+}
+
 std::vector<Json> merge_rows(const std::string& folder) {
   const std::map<int, std::string> files = rows_files(folder);
   if (files.empty()) throw Error(folder + ": expected rows.jsonl or rows.<i>.jsonl in it");
@@ -258,7 +261,12 @@ std::vector<Json> merge_rows(const std::string& folder) {
     shards.emplace_back();
     std::size_t number = 0;
     for (const std::string& line : complete_lines(path)) {
-      Json row = parse_row(line, path, ++number);
+      Json row;
+      try {
+        row = parse_row(line, path, ++number);
+      } catch (const DamagedRow& error) {
+        throw Error(error.what() + std::string("; run what wrote it again to compute it anew"));
+      }
       const auto [at, added] = seen.emplace(row["key"], line);
       if (added) {
         shards.back().push_back(std::move(row));

@@ -4,8 +4,11 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "formats/storage/file_lock.hpp"
 
 namespace numemu::experiments {
 
@@ -21,8 +24,6 @@ Shard parse_shard(const std::string& text);
 /// What to do with rows that are already there.
 enum class Existing { resume, fresh, keep_old };
 
-class FileLock;
-
 /// A file of rows that no shards split, and what its rows hold beside key and version.
 struct RowFile {
   std::string name;                                  ///< in its folder
@@ -34,11 +35,11 @@ struct RowFile {
 class RowStore {
  public:
   /// Opens `folder`/rows file for the points with these keys, in order. Complete lines that are
-  /// among the keys are kept (and put in point order), a half-written last line is dropped. Throws
-  /// Error for rows of another numerics version (unless keep_old), of another sweep, damaged in the
-  /// middle or without a key that reports need, for rows files of another number of shards, and
-  /// when another process holds the file. With Existing::fresh rows files of another number of
-  /// shards are removed; those of other shards of the same number stay.
+  /// among the keys are kept (and put in point order); a half-written last line is dropped, and so
+  /// are damaged rows (DamagedRow). Throws Error for rows of another numerics version (unless
+  /// keep_old), of another sweep or without a key that reports need, for rows files of another
+  /// number of shards, and when another process holds the file. With Existing::fresh rows files of
+  /// another number of shards are removed; those of other shards of the same number stay.
   RowStore(const std::string& folder, const Shard&, std::vector<std::string> keys, Existing);
   /// The same for another file. Rows with other keys are kept in front of those with these keys.
   RowStore(const RowFile&, const std::string& folder, std::vector<std::string> keys, Existing);
@@ -50,19 +51,25 @@ class RowStore {
   std::size_t kept() const { return kept_; }
   /// The row with this key, which must be there.
   const std::string& line(const std::string& key) const { return lines_.at(key); }
-  /// Adds the row of the next missing key, durably, at its place in point order.
-  void append(const std::string& key, const std::string& line);
+  /// Adds the row of the next missing key, one line of JSON, with its digest, durably, at its place
+  /// in point order.
+  void append(const std::string& key, const std::string& row);
+  /// A sentence for each damaged row that was dropped, naming file and line.
+  const std::vector<std::string>& damaged() const { return damaged_; }
   const std::string& path() const { return path_; }
 
  private:
   void lock(const std::string& folder, const std::string& writer);
   void settle_shards(const std::string& folder, const Shard&, Existing);
   void read_existing(Existing, const RowFile*);
+  void read_line(const std::string& line, std::size_t number, const std::set<std::string>& wanted,
+                 Existing, const RowFile*);
   void begin();
   std::string in_point_order() const;
   std::string path_;
   std::vector<std::string> keys_;
   std::map<std::string, std::string> lines_;
+  std::vector<std::string> damaged_;
   std::vector<std::string> old_lines_;  ///< rows of other numerics versions or keys, kept in front
   std::size_t kept_ = 0;
   bool prefix_ =
@@ -73,8 +80,12 @@ class RowStore {
 /// Whether the folder holds rows.jsonl or a rows.<i>.jsonl.
 bool has_rows(const std::string& folder);
 
-/// Every row of a folder, shards merged in point order; duplicates that differ, damaged lines,
-/// lines without a key that reports need and a folder without rows are Errors naming file and line.
+/// The keys of the rows in a folder, of any shard; damaged rows and a folder that is not there have
+/// none.
+std::set<std::string> stored_keys(const std::string& folder);
+
+/// Every row of a folder, shards merged in point order; duplicates that differ, damaged rows, rows
+/// without a key that reports need and a folder without rows are Errors naming file and line.
 /// A half-written last line is ignored.
 std::vector<nlohmann::ordered_json> merge_rows(const std::string& folder);
 

@@ -111,12 +111,17 @@ void forget_unfollowed(LayerPrediction& predicted, const policies::Recipe& recip
 }  // namespace
 
 Json identify(const Point& point, const Workbench& bench) {
+  return identify(point, bench.dataset, bench.trained, bench.eval_images);
+}
+
+Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet& trained,
+              std::int64_t images) {
   Json json = point.json;
-  json["eval_images"] = bench.eval_images;
-  json["net"] = bench.trained.graph.name;  // no paths: moving a file changes no key
-  json["data"] = bench.dataset.name();
-  json["weights"] = bench.trained.digest;
-  json["images"] = bench.dataset.digest();
+  json["eval_images"] = images;
+  json["net"] = trained.graph.name;  // no paths: moving a file changes no key
+  json["data"] = dataset.name();
+  json["weights"] = trained.digest;
+  json["images"] = dataset.digest();
   return json;
 }
 

@@ -9,6 +9,9 @@ namespace numemu::experiments {
 
 /// The point of the row: what the configuration says and the digest of the weights.
 nlohmann::ordered_json identify(const Point&, const Workbench&);
+/// The same without a workbench, for `images` test samples.
+nlohmann::ordered_json identify(const Point&, const net::Dataset&, const TrainedNet&,
+                                std::int64_t images);
 
 /// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
 /// no thread count.

@@ -15,6 +15,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_folder.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/scale_rule.hpp"
@@ -25,14 +26,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kHistogramBins = 128;
-constexpr std::size_t kPilotPoints = 6;
-
-std::vector<const Point*> shard_points(const SweepConfig& config, const Shard& shard) {
-  std::vector<const Point*> points;
-  for (std::size_t i = shard.index; i < config.points.size(); i += shard.count)
-    points.push_back(&config.points[i]);
-  return points;
-}
 
 /// Shards are run apart and merged, so they must be of one and the same sweep. An unsharded folder
 /// may change its sweep: its one rows file is checked row by row.
@@ -43,9 +36,9 @@ void require_same_sweep(const std::string& text, const std::string& folder, cons
       !has_rows(folder))
     return;
   if (read_text(path) != text)
-    throw Error(path +
-                ": is another sweep's, whose shards are in this folder; use --fresh or "
-                "another --out");
+    throw Error(fmt::format(
+        "{}: is another sweep's, whose shards are in this folder; use --fresh or --out {}", path,
+        fresh_folder(folder)));
 }
 
 void append_time(const std::string& path, const std::string& key, double seconds,
@@ -91,10 +84,22 @@ Json tensor_histograms(const Workbench& bench) {
   return {{"tensors", tensors}};
 }
 
-Workbench make_bench(const SweepConfig& config, const Folders& folders) {
+std::vector<const Point*> shard_points(const SweepConfig& config, const Shard& shard) {
+  std::vector<const Point*> points;
+  for (std::size_t i = shard.index; i < config.points.size(); i += shard.count)
+    points.push_back(&config.points[i]);
+  return points;
+}
+
+std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const Folders& folders) {
   net::Dataset dataset = net::load_dataset(config.data, folders.cache);
   TrainedNet trained = load_trained_net(config.net, dataset, folders);
   if (config.fold_batch_norm) fold_batch_norm(trained);
+  return {std::move(dataset), std::move(trained)};
+}
+
+Workbench make_bench(const SweepConfig& config, const Folders& folders) {
+  auto [dataset, trained] = load_sweep(config, folders);
   return {std::move(dataset), std::move(trained), config.eval_images};
 }
 
@@ -111,7 +116,9 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
     keys.push_back(row_key(identify(*point, bench)));
   }
   RowStore store(folder, shard, keys, existing);
+  for (const std::string& damage : store.damaged()) hooks.warn(damage);
   const std::string times = folder + "/times.jsonl";
+  require_replaceable(times);
   if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
   write_atomically(folder + "/sweep.json", {text});
   write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
@@ -127,28 +134,6 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
     if (hooks.on_point) hooks.on_point(i + 1, summary.kept, points.size(), *points[i]);
   }
   return summary;
-}
-
-std::optional<double> estimate_seconds(const SweepConfig& config, Workbench& bench,
-                                       const Shard& shard, const std::function<double()>& seconds) {
-  const std::vector<const Point*> points = shard_points(config, shard);
-  if (points.empty()) return std::nullopt;
-  run_point(*points.front(), bench);  // fits and tables are made once, not per point
-  const auto unit_of = [](const Point& point) {
-    return point.recipe.json()["gemms"]["fprop"]["unit"].dump();  // a name or a description
-  };
-  std::map<std::string, std::vector<const Point*>> by_unit;
-  for (const Point* point : points) by_unit[unit_of(*point)].push_back(point);
-  double total = 0;
-  for (const auto& [unit, group] : by_unit) {
-    const std::size_t pilots =
-        std::min(group.size(), std::max<std::size_t>(1, kPilotPoints / by_unit.size()));
-    const double start = seconds();
-    for (std::size_t i = 0; i < pilots; ++i)
-      run_point(*group[(2 * i + 1) * group.size() / (2 * pilots)], bench);
-    total += (seconds() - start) / static_cast<double>(pilots) * static_cast<double>(group.size());
-  }
-  return total;
 }
 
 }  // namespace numemu::experiments

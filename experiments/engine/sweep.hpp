@@ -1,8 +1,9 @@
 // Running a sweep: points in order, rows stored as they come, everything else told through hooks.
 #pragma once
 #include <functional>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
@@ -19,6 +20,8 @@ struct SweepHooks {
                      const std::string& label)>
       on_trial;
   std::string host;  ///< written to times.jsonl
+  /// Told what a reader must know whatever else is silent: damaged rows that are computed again.
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
 struct SweepSummary {
@@ -26,8 +29,13 @@ struct SweepSummary {
   std::string rows_path;
 };
 
+/// The points of a shard, in order.
+std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
+
 /// The data set and network of the sweep by name or file, batch normalisation folded where it says
 /// so. Throws Error for a network that does not fit the data.
+std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
+/// load_sweep, and what its points share.
 Workbench make_bench(const SweepConfig&, const Folders&);
 
 /// Runs the shard's missing points and writes rows, times.jsonl, sweep.json and tensors.json into
@@ -36,11 +44,6 @@ Workbench make_bench(const SweepConfig&, const Folders&);
 /// in the folder.
 SweepSummary run_sweep(const SweepConfig&, Workbench&, const std::string& folder, const Shard&,
                        Existing, const SweepHooks&);
-
-/// Seconds that the missing points of the shard will take: points evenly spread over the sweep are
-/// run (and thrown away), one per distinct unit at least; nullopt when nothing is missing.
-std::optional<double> estimate_seconds(const SweepConfig&, Workbench&, const Shard&,
-                                       const std::function<double()>& seconds);
 
 /// Histograms of the float32 tensors: {"tensors": [{layer, role, n, min, max, low, high, counts,
 /// absmax}]}.

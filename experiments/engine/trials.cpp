@@ -34,6 +34,7 @@ std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>&
     if (seen.insert(keys.back()).second) distinct.push_back(keys.back());
   }
   RowStore store = open_store(run, distinct);
+  for (const std::string& damage : store.damaged()) run.hooks.warn(damage);
   std::vector<Json> results;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     const std::string& key = keys[i];

@@ -17,12 +17,12 @@ struct Trial {
 };
 
 /// The results in the order of the trials. Each is appended durably to `run.out`/trials.jsonl as
-/// {"key", "point", "result", "version"}; a killed run finds what is there and computes the rest,
-/// to the same bytes. Trials with equal points are run once. An experiment may call this several
-/// times: rows of other points stay in the file, in front. Numbers that are not finite come back as
-/// null. With Existing::fresh the first call of a run drops what is there. Throws Error for a
-/// damaged file, for rows of another numerics version (unless Existing::keep_old), and when another
-/// process is writing to it.
+/// {"key", "point", "result", "version", "digest"}; a killed run finds what is there and computes
+/// the rest, to the same bytes. Trials with equal points are run once. An experiment may call this
+/// several times: rows of other points stay in the file, in front. Numbers that are not finite come
+/// back as null. With Existing::fresh the first call of a run drops what is there. Damaged rows are
+/// dropped, said through hooks.warn. Throws Error for rows of another numerics version (unless
+/// Existing::keep_old), and when another process is writing to it.
 std::vector<nlohmann::ordered_json> run_trials(const ExperimentRun& run,
                                                const std::vector<Trial>& trials);
 

@@ -48,14 +48,9 @@ class Activations : public net::Numerics {
   std::int64_t elements = 0;
 };
 
-/// As many calibration samples as the reference may hold.
 net::Tensor reference_samples(const net::Graph& graph, const net::Dataset& dataset) {
   std::vector<std::uint8_t> labels;
-  Activations one;
-  net::forward(graph, dataset.calibration_batch(0, 1, labels), one);
-  const std::int64_t most = Workbench::kReferenceElements / std::max<std::int64_t>(1, one.elements);
-  return dataset.calibration_batch(
-      0, std::clamp<std::int64_t>(most, 1, dataset.calibration_count()), labels);
+  return dataset.calibration_batch(0, reference_count(graph, dataset), labels);
 }
 
 net::Evaluation float32_baseline(const TrainedNet& trained, const net::Dataset& dataset,
@@ -111,6 +106,14 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
 void fold_batch_norm(TrainedNet& trained) {
   net::fold_batch_norm(trained.graph);
   trained.digest = digest_of(trained.graph);
+}
+
+std::int64_t reference_count(const net::Graph& graph, const net::Dataset& dataset) {
+  std::vector<std::uint8_t> labels;
+  Activations one;
+  net::forward(graph, dataset.calibration_batch(0, 1, labels), one);
+  const std::int64_t most = Workbench::kReferenceElements / std::max<std::int64_t>(1, one.elements);
+  return std::clamp<std::int64_t>(most, 1, dataset.calibration_count());
 }
 
 Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images)

@@ -35,6 +35,9 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset&, const 
 /// Folds batch normalisation into the weights before it (emu/net/fold_batch_norm.hpp).
 void fold_batch_norm(TrainedNet&);
 
+/// How many calibration samples the reference may hold: fewer of larger networks.
+std::int64_t reference_count(const net::Graph&, const net::Dataset&);
+
 /// The shared float32 side of a sweep.
 struct Workbench {
   Workbench(net::Dataset, TrainedNet, std::int64_t eval_images);

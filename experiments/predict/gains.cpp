@@ -60,22 +60,31 @@ class Probe : public net::Numerics {
 class MacCounter : public net::Numerics {
  public:
   void product(const net::Product& p) override {
-    macs += static_cast<double>(p.d_stack.count() * p.m) * static_cast<double>(p.n * p.k);
+    macs += multiply_adds(p);
     net::Numerics::product(p);
   }
   double macs = 0;
 };
 
 int probes_for(const net::Graph& graph, const policies::FloatReference& reference) {
-  MacCounter counter;
-  net::forward(graph, reference.batch, counter);
   const double kinds = 4.0 * static_cast<double>(net::gemm_layers(graph).size());
-  const double affordable = NoiseGains::kProbeMacs / (counter.macs * kinds);
+  const double affordable =
+      NoiseGains::kProbeMacs / (multiply_adds(graph, reference.batch) * kinds);
   return static_cast<int>(
       std::clamp(affordable, double{NoiseGains::kFewestProbes}, double{NoiseGains::kProbes}));
 }
 
 }  // namespace
+
+double multiply_adds(const net::Product& p) {
+  return static_cast<double>(p.d_stack.count() * p.m) * static_cast<double>(p.n * p.k);
+}
+
+double multiply_adds(const net::Graph& graph, const std::vector<net::Tensor>& batch) {
+  MacCounter counter;
+  net::forward(graph, batch, counter);
+  return counter.macs;
+}
 
 NoiseGains::NoiseGains(const net::Graph& graph, const policies::FloatReference& whole,
                        std::uint64_t seed)

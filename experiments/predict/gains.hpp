@@ -12,6 +12,10 @@
 
 namespace numemu::experiments {
 
+/// Multiply-adds of a product as the network asks for it, and of all products of a batch.
+double multiply_adds(const net::Product&);
+double multiply_adds(const net::Graph&, const std::vector<net::Tensor>& batch);
+
 /// The shape of a tensor's noise: the same variance on every non-zero element (integers,
 /// subnormals), or one proportional to the element's square (normal numbers of a float).
 enum class NoiseShape { flat, proportional };

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -142,6 +144,91 @@ TEST_CASE("a report is written to regular files only", "[fast]") {
   CHECK_THAT(read_file(s.path + "/old.html"), Contains("<html"));
 }
 
+TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]") {
+  const Scratch s;
+  s.file("file", "");
+  const std::string sweep = s.file("s.json", R"({"numemu_sweep": 1, "net": "mlp"})");
+  const std::string nowhere = "file/x: cannot be created (file is no folder)";
+  check_refused(s.run("sweep s.json --out file/x"), nowhere);
+  check_refused(s.run("train --net mlp --data glyphs --out file/x"), nowhere);
+  check_refused(s.run("experiment zap --size smoke --out file/x"), nowhere);
+  check_refused(s.run("infer --model mlp --in x.npy --out no/y.npy"),
+                "no/y.npy: cannot create a temporary file beside it");
+  std::filesystem::create_directories(s.path + "/o/report.html");
+  for (const char* command : {"sweep s.json", "experiment zap --size smoke"})
+    check_refused(s.run(std::string(command) + " --out o"),
+                  "o/report.html: expected a regular file or a new name");
+  std::filesystem::create_directory(s.path + "/r");
+  s.file("r/rows.jsonl", row("a").dump() + "\n");
+  for (const char* option : {"-o", "--csv", "--sqlite"})
+    check_refused(s.run("report r " + std::string(option) + " no/report"), "no/report: cannot");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/cache"));
+}
+
+TEST_CASE("a message is short and harmless whatever it quotes, and keeps its ends", "[fast]") {
+  const Scratch s;
+  const auto check_short = [](const Result& result, const std::string& start,
+                              const std::string& end) {
+    INFO(result.err);
+    CHECK(result.code == 2);
+    CHECK(result.err.size() <= 300);
+    CHECK_THAT(result.err, Catch::StartsWith(start) && Catch::EndsWith(end + "\n"));
+    CHECK(std::all_of(result.err.begin(), result.err.end() - 1,
+                      [](char c) { return static_cast<unsigned char>(c) >= 0x20; }));
+  };
+  const std::string longest(5000, 'x');
+  check_short(s.run("formats " + longest), "numemu: unknown format 'xxx", "xxx'");
+  check_short(s.run("config --print " + longest + "/r.json"), "numemu: xxx",
+              "x/r.json: cannot be opened for reading");
+  check_short(s.run("experiment zap --set 'a b " + longest + "'"),
+              "numemu: --set: expected key=value, not 'a b xxx", "xxx'");
+  check_short(s.run("config --print '\x1b[31mr\xc2\x9b\x9b\xff.json'"),
+              "numemu: ?[31mr???.json: cannot be opened", "for reading");
+  s.file("r.json", "{\"numemu_recipe\": 1, \"\\u001b]0;x\\u0007\\u009b\": 1}");
+  check_short(s.run("config --print r.json"), "numemu: r.json: unknown key '?]0;x??'", "");
+  // Quotes of other scripts are whole characters still.
+  std::string greek;
+  for (int i = 0; i < 400; ++i) greek += "\u03c0";
+  const std::string err = s.run("formats " + greek).err;
+  CHECK(err.size() <= 300);
+  CHECK_THAT(err, Contains("\u03c0 ... \u03c0"));
+}
+
+TEST_CASE("tables and paths on standard output are harmless too", "[fast]") {
+  const Scratch s;
+  const std::string folder = "r\x1b[31m";
+  std::filesystem::create_directory(s.path + "/" + folder);
+  Json hostile = row("a");
+  hostile["point"]["recipe"]["layers"] =
+      Json::array({{{"match", "\x1b]0;x\x07"}, {"gemms", {{"fprop", {{"unit", "exact"}}}}}}});
+  s.file(folder + "/rows.jsonl", hostile.dump() + "\n");
+  const Result result = s.run("report '" + folder + "'");
+  CHECK(result.code == 0);
+  CHECK_THAT(result.out, Contains("?]0;x?: fprop exact") && Contains("r?[31m/report.html"));
+  CHECK(result.out.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("a file that may not grow leaves nothing behind", "[fast]") {
+  const Scratch s;
+  std::string numbers;
+  for (int i = 0; i < 20000; ++i) numbers += "1\n";
+  s.file("x.txt", numbers);
+  const std::string command = "encode --format float32 --text --in x.txt --out y.npy --quiet";
+  const Result result = s.run(command, "ulimit -f 8;");
+  check_refused(result, "y.npy: cannot write: File too large");
+  CHECK(std::distance(std::filesystem::directory_iterator(s.path), {}) == 3);  // x, out, err
+  CHECK(s.run(command).code == 0);
+}
+
+TEST_CASE("a reader that stops early ends the program in silence", "[fast]") {
+  const Scratch s;
+  const std::string command =
+      "cd " + s.path + " && ( '" NUMEMU_PROGRAM "' units --json; echo $? >code ) 2>err.txt | true";
+  std::system(command.c_str());
+  CHECK(read_file(s.path + "/code") == "141\n");  // SIGPIPE
+  CHECK(read_file(s.path + "/err.txt").empty());
+}
+
 TEST_CASE("formats and units print tables and JSON", "[fast]") {
   const Scratch s;
   const Result table = s.run("formats");
@@ -241,7 +328,14 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   const Result dry = s.run("sweep " + sweep + " --dry-run --quiet");
   CHECK(dry.code == 0);
   CHECK_THAT(dry.out, Contains("2 points, about"));
-  CHECK_FALSE(std::filesystem::exists(s.path + "/out/s/rows.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(s.path + "/out"));
+  // Talk that nobody can hear stops no work.
+  const Result unheard = s.run("sweep " + sweep + " --out unheard", "", "/dev/full");
+  CHECK(unheard.code == 0);
+  CHECK_THAT(unheard.out, Contains("unheard/report.html"));
+  CHECK(s.run("train --net mlp --data mnist:mnist --epochs 1 --out t2", "", "/dev/full").code == 0);
+  CHECK(read_file(s.path + "/t2/mlp-mnist.safetensors") ==
+        read_file(s.path + "/t/mlp-mnist.safetensors"));
   const Result swept = s.run("sweep " + sweep + " --quiet");
   CHECK(swept.code == 0);
   CHECK(swept.out == "out/s/report.html\n");
@@ -269,5 +363,47 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   const Result added = s.run("sweep " + other + " --out out/s");
   CHECK(added.code == 0);
   CHECK_THAT(added.err, Contains("3 points: 1 computed, 2 already there"));
-  check_refused(s.run("report nothing"), "nothing");
+  // Of a finished sweep the times are known.
+  CHECK_THAT(s.run("sweep " + other + " --dry-run --out out/s").out,
+             Contains("3 points, 3 of them there already, about 0 seconds"));
+  // A sweep of something else is offered a folder of its own.
+  check_refused(s.run("sweep " + sweep + " --quiet --out out/s"),
+                "out/s/rows.jsonl: line 3: a row of another sweep; use --fresh or --out out/s-2");
+  // An edited row is found, by the report and by the sweep, which computes it again.
+  const std::string whole = read_file(s.path + "/out/s/rows.jsonl");
+  std::string edited = whole;
+  const std::string top1 = R"("top1":)";
+  edited.replace(edited.find(top1), top1.size() + 1, top1 + "0");
+  REQUIRE(edited != whole);
+  s.file("out/s/rows.jsonl", edited);
+  check_refused(s.run("report out/s"), "out/s/rows.jsonl: line 1: a damaged row (its digest is");
+  const Result mended = s.run("sweep " + other + " --quiet --out out/s");
+  CHECK(mended.code == 0);
+  CHECK(mended.err ==
+        "numemu: out/s/rows.jsonl: line 1: a damaged row (its digest is not its own); it is "
+        "dropped and computed again\n");
+  CHECK(read_file(s.path + "/out/s/rows.jsonl") == whole);
+  // Lines of a dry run tell points apart by whatever differs.
+  s.file("apart.json",
+         R"({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist",
+    "seeds": [0, 1], "eval_images": 50, "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"}}},
+    "grid": {"calibrate.rule": ["absmax", "percentile(99.9)"], "roles.weight.axis": ["channel", "reduction"],
+             "gemms.*.unit": ["exact", "f32.sequential"]
+}
+, "points" : [
+  {"layers" : [ {"match" : "fc1", "roles" : {"weight" : {"format" : "mxfp8_e4m3"}}} ]},
+  {"layers" : [ {"match" : "fc2", "roles" : {"weight" : {"format" : "mxfp8_e4m3"}}} ]}
+]
+})");
+  const Result apart = s.run("sweep apart.json --dry-run");
+INFO(apart.err);
+REQUIRE(apart.code == 0);
+std::set<std::string> lines;
+std::istringstream listed(apart.out);
+for (std::string line; std::getline(listed, line);)
+  lines.insert(line.substr(std::min<std::size_t>(4, line.size())));
+CHECK(lines.size() == 21);  // points and the estimate
+CHECK_THAT(apart.out, Contains("neutral.exact, calibrate.rule percentile(99.9)") &&
+                          Contains("layers.0.match fc2") && !Contains("dgrad"));
+check_refused(s.run("report nothing"), "nothing");
 }

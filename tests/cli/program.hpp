@@ -30,9 +30,12 @@ struct Scratch {
     write_file(path + "/" + name, text);
     return path + "/" + name;
   }
-  Result run(const std::string& arguments) const {
-    const std::string command = "cd " + path + " && NUMEMU_CACHE=" + path +
-                                "/cache '" NUMEMU_PROGRAM "' " + arguments + " >out.txt 2>err.txt";
+  /// `before` stands in front of the program ("ulimit -f 8;"), `err` is where its stderr goes.
+  Result run(const std::string& arguments, const std::string& before = "",
+             const std::string& err = "err.txt") const {
+    const std::string command = "cd " + path + " && export NUMEMU_CACHE=" + path + "/cache; " +
+                                before + " '" NUMEMU_PROGRAM "' " + arguments + " >out.txt 2>" +
+                                err;
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(path + "/out.txt"),
             read_file(path + "/err.txt")};

@@ -14,6 +14,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_guard.hpp"
+#include "formats/storage/output_folder.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
 namespace numemu::net {
@@ -168,7 +169,8 @@ bool read_run_state(const std::string& path, const RunIdentity& identity, const 
   if (!difference.empty()) {
     if (stored.finished()) return false;
     throw Error(
-        fmt::format("{}: the state of an unfinished run that differs: {}", path, difference));
+        fmt::format("{}: the state of an unfinished run that differs: {}; use --fresh or --out {}",
+                    path, difference, fresh_folder(std::filesystem::path(path).parent_path())));
   }
   RunState state = stored.numbers(scalars);
   const Run target{run.graph, run.optimizer, run.numerics, state};

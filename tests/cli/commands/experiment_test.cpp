@@ -54,7 +54,9 @@ TEST_CASE("a folder holds one experiment", "[fast]") {
   const Scratch s;
   write_file(s.path + "/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
   check_refused(s.run("experiment sensitivity --quiet --size smoke --out ."),
-                "results of experiment 'zap'");
+                "./experiment.json: results of experiment \"zap\", not of \"sensitivity\"; use "
+                "--fresh or --out " +
+                    s.path + "-2");
 }
 
 TEST_CASE("an answer without rows has a report", "[fast]") {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "experiments/engine/row_schema.hpp"
 #include "formats/error.hpp"
 #include "formats/version.hpp"
 #include "tests/catch.hpp"
@@ -76,8 +77,9 @@ TEST_CASE("points added in front keep known rows through a kill", "[fast]") {
     CHECK(content(folder.path + "/rows.jsonl").find("\"c\"") != std::string::npos);
   }
   finish(folder.path, {}, {"a", "b", "c"});
-  CHECK(content(folder.path + "/rows.jsonl") ==
-        line_of("a") + "\n" + line_of("b") + "\n" + line_of("c") + "\n");
+  CHECK(content(folder.path + "/rows.jsonl") == with_digest(line_of("a")) + "\n" +
+                                                    with_digest(line_of("b")) + "\n" +
+                                                    with_digest(line_of("c")) + "\n");
 }
 
 TEST_CASE("rows that do not belong are refused by file and line", "[fast]") {
@@ -85,7 +87,8 @@ TEST_CASE("rows that do not belong are refused by file and line", "[fast]") {
   const std::string path = folder.path + "/rows.jsonl";
   put(path, line_of("z") + "\n");
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
-                    Contains("rows.jsonl: line 1: a row of another sweep"));
+                    Contains("rows.jsonl: line 1: a row of another sweep; use --fresh or --out " +
+                             folder.path + "-2"));
   put(path, line_of("a") + "\n" + line_of("b", "0") + "\n");
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
                     Contains("line 2: a row of numerics version 0") && Contains("--keep-old"));
@@ -94,7 +97,7 @@ TEST_CASE("rows that do not belong are refused by file and line", "[fast]") {
     CHECK(store.kept() == 1);
   }
   CHECK(content(path) == line_of("b", "0") + "\n" + line_of("a") + "\n");
-  put(path, "garbage\n" + line_of("a") + "\n");
+  put(path, "[1]\n" + line_of("a") + "\n");
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
                     Contains("line 1: expected a row"));
   put(path, R"({"version": "0", )" + line_of("a").substr(1) + "\n");
@@ -102,6 +105,84 @@ TEST_CASE("rows that do not belong are refused by file and line", "[fast]") {
                     Contains("line 1: key 'version' stands twice in one object"));
   CHECK_NOTHROW(RowStore(folder.path, {}, kKeys, Existing::fresh));
   CHECK(content(path).empty());
+}
+
+TEST_CASE("a damaged row is dropped, said and computed again; a report refuses it", "[fast]") {
+  Folder folder;
+  const std::string path = folder.path + "/rows.jsonl";
+  finish(folder.path);
+  const std::string expected = content(path);
+  const std::string second = with_digest(line_of("b"));
+  const auto damaged = [&](const std::string& line) {
+    std::string text = expected;
+    return text.replace(text.find(second), second.size(), line);
+  };
+  const auto edited = [&](const std::string& from, const std::string& to) {
+    std::string line = second;
+    return line.replace(line.find(from), from.size(), to);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {edited(R"("top1":1)", R"("top1":0.9)"), "its digest is not its own"},
+      {edited(R"("n":2)", R"("m":2)"), "its digest is not its own"},
+      {edited(R"("key":"b")", R"("key":"a")"), "its digest is not its own"},
+      {edited(R"("digest":")", R"("digest":7,"was":")"), "its digest is not its own"},
+      {edited(R"("n":2)", R"("n":3,"n":2)"), "key 'n' stands twice in one object"},
+      {edited("]", "}"), "not valid JSON"},
+      {"garbage", "not valid JSON"},
+  };
+  for (const auto& [line, how] : cases) {
+    INFO(line);
+    put(path, damaged(line));
+    const std::string what = "rows.jsonl: line 2: a damaged row (" + how + ")";
+    CHECK_THROWS_WITH(merge_rows(folder.path), Contains(what));
+    {
+      const RowStore store(folder.path, {}, kKeys, Existing::resume);
+      CHECK(store.kept() == 3);
+      CHECK_FALSE(store.has("b"));
+      REQUIRE(store.damaged().size() == 1);
+      CHECK_THAT(store.damaged()[0], Contains(what + "; it is dropped"));
+    }
+    finish(folder.path);
+    CHECK(content(path) == expected);
+  }
+  // White space and the order of keys are no damage: another program may have written them.
+  const nlohmann::json sorted = nlohmann::json::parse(second);
+  put(path, damaged(sorted.dump(-1)));
+  CHECK(merge_rows(folder.path).size() == 4);
+  CHECK(RowStore(folder.path, {}, kKeys, Existing::resume).damaged().empty());
+}
+
+TEST_CASE("rows without a digest are read as long as every key is known", "[fast]") {
+  using Json = nlohmann::ordered_json;
+  Folder folder;
+  const std::string path = folder.path + "/rows.jsonl";
+  put(path, line_of("a") + "\n");
+  CHECK(merge_rows(folder.path).size() == 1);
+  CHECK(RowStore(folder.path, {}, kKeys, Existing::resume).kept() == 1);
+  CHECK(content(path) == line_of("a") + "\n");
+  const Json layer = {{"name", "fc"}, {"sqnr", 1}};
+  for (const auto& [pointer, value, message] :
+       std::vector<std::tuple<const char*, Json, const char*>>{
+           {"/metrics/sqnr_bd", 1, "metrics: unknown key 'sqnr_bd'; did you mean 'sqnr_db'"},
+           {"/layer", 1, "unknown key 'layer'; did you mean 'layers'"},
+           {"/layers", Json::array({layer}), "layers[0]: unknown key 'sqnr'"},
+           {"/predicted/tensors", Json::array({layer}), "tensors[0]: unknown key 'name'"}}) {
+    Json row = Json::parse(line_of("a"));
+    row[Json::json_pointer(pointer)] = value;
+    put(path, row.dump() + "\n");
+    CHECK_THROWS_WITH(merge_rows(folder.path),
+                      Contains("rows.jsonl: line 1: ") && Contains(message));
+    CHECK_THROWS(RowStore(folder.path, {}, kKeys, Existing::resume));
+  }
+}
+
+TEST_CASE("a link in a lock's place is refused and what it leads to is kept", "[fast]") {
+  Folder folder;
+  put(folder.path + "/precious", "kept");
+  std::filesystem::create_symlink("precious", folder.path + "/.rows.jsonl.lock");
+  for (const Existing existing : {Existing::resume, Existing::fresh})
+    CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, existing), Contains("a symbolic link"));
+  CHECK(content(folder.path + "/precious") == "kept");
 }
 
 TEST_CASE("one writer at a time, one split at a time", "[fast]") {
@@ -120,8 +201,10 @@ TEST_CASE("one writer at a time, one split at a time", "[fast]") {
 TEST_CASE("different numbers of shards do not mix", "[fast]") {
   Folder folder;
   finish(folder.path, {0, 2}, {"a", "c"});
-  CHECK_THROWS_WITH(RowStore(folder.path, Shard{1, 3}, {"b"}, Existing::resume),
-                    Contains("rows.0.jsonl: was written with another --shard"));
+  CHECK_THROWS_WITH(
+      RowStore(folder.path, Shard{1, 3}, {"b"}, Existing::resume),
+      Contains("rows.0.jsonl: was written with another --shard; use --fresh or --out " +
+               folder.path + "-2"));
   CHECK_THROWS_WITH(RowStore(folder.path, Shard{0, 3}, {"a", "d"}, Existing::resume),
                     Contains("rows.0.jsonl: was written with another --shard"));
   finish(folder.path, {1, 2}, {"b", "d"});
@@ -225,7 +308,7 @@ TEST_CASE("a file of another name has rows of its own kind and keeps those of ot
     CHECK_NOTHROW(RowStore(folder.path, {}, kKeys, Existing::resume));  // rows.jsonl is not locked
     store.append("a", line("a"));
   }
-  CHECK(content(path) == line("z") + "\n" + line("a") + "\n" + line("b") + "\n");
+  CHECK(content(path) == line("z") + "\n" + with_digest(line("a")) + "\n" + line("b") + "\n");
   put(path, line_of("a") + "\n");
   CHECK_THROWS_WITH(RowStore(file, folder.path, {"a"}, Existing::resume),
                     Contains("things.jsonl: line 1: expected a row with x"));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "experiments/engine/row_schema.hpp"
 #include "formats/version.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -137,7 +138,6 @@ TEST_CASE("trials that do not belong are refused by file and line", "[fast]") {
                 {"version", version}};
   };
   const std::string good = row(numemu::kNumericsVersion).dump() + "\n";
-  CHECK_THAT(refusal("garbage\n" + good), Contains("trials.jsonl: line 1: expected a row"));
   CHECK_THAT(refusal(good + "[]\n"), Contains("trials.jsonl: line 2: expected a row"));
   for (const char* missing : {"key", "point", "result", "version"}) {
     Json less = row(numemu::kNumericsVersion);
@@ -146,14 +146,37 @@ TEST_CASE("trials that do not belong are refused by file and line", "[fast]") {
                Contains("line 1: expected a row with ") && Contains(missing));
   }
   const std::string old = row("0").dump() + "\n";
-  CHECK_THAT(refusal(old),
-             Contains("line 1: a row of numerics version 0") && Contains("--keep-old or --fresh"));
+  CHECK_THAT(refusal(old), Contains("line 1: a row of numerics version 0") &&
+                               Contains("--keep-old, --fresh or --out "));
   CHECK(ran.empty());
   CHECK(refusal(old, Existing::keep_old).empty());
   CHECK(ran == std::vector{1});
-  CHECK(numemu::test::read_file(path) == old + good);
+  const std::string digested = with_digest(row(numemu::kNumericsVersion).dump()) + "\n";
+  CHECK(numemu::test::read_file(path) == old + digested);
   CHECK(refusal("garbage\n", Existing::fresh).empty());
-  CHECK(numemu::test::read_file(path) == good);
+  CHECK(numemu::test::read_file(path) == digested);
+}
+
+TEST_CASE("a damaged trial is said once and run again, to the same bytes", "[fast]") {
+  const numemu::test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/trials.jsonl";
+  std::vector<int> ran;
+  run_trials(run_in(folder.path()), trials_of({1, 2, 3}, ran));
+  const std::string expected = numemu::test::read_file(path);
+  std::string edited = expected;
+  const std::string result = R"("square":4)";
+  edited.replace(edited.find(result), result.size(), R"("square":5)");
+  numemu::test::write_file(path, edited);
+  ran.clear();
+  ExperimentRun run = run_in(folder.path());
+  std::vector<std::string> said;
+  run.hooks.warn = [&](const std::string& what) { said.push_back(what); };
+  CHECK(squares(run_trials(run, trials_of({1, 2, 3}, ran))) == std::vector{1, 4, 9});
+  run_trials(run, trials_of({1, 2, 3}, ran));
+  CHECK(ran == std::vector{2});
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Contains("trials.jsonl: line 2: a damaged row (its digest is not its own)"));
+  CHECK(numemu::test::read_file(path) == expected);
 }
 
 TEST_CASE("one process writes trials at a time and says how far it is", "[fast]") {

@@ -1,0 +1,31 @@
+// Talk on stderr: one line at a time, which no name from a file can bend, and which may be lost
+// without harm to the work.
+#pragma once
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace numemu::cli {
+
+/// Text that a terminal shows and does not obey: white space as blanks, other control characters
+/// and bytes that are not UTF-8 as '?'.
+std::string harmless(std::string_view text);
+
+/// At most `longest` bytes: words too long for their place, such as names and paths, keep their
+/// ends, and then so does the whole.
+std::string shortened(std::string text, std::size_t longest);
+
+/// Writes to stderr as it is; a stream that is full or closed is no error.
+void write_talk(std::string_view text);
+
+/// One line, harmless and shorter than 300 characters.
+void say_line(std::string_view text);
+
+template <class... T>
+void say(fmt::format_string<T...> format, T&&... values) {
+  say_line(fmt::format(format, std::forward<T>(values)...));
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,129 @@
+// Rates are multiply-adds per second, so that a try may end in the middle of the first sample.
+#include "experiments/engine/estimate.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "experiments/engine/run_point.hpp"
+#include "experiments/engine/sweep.hpp"
+#include "experiments/predict/gains.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A point also calibrates, predicts and measures on the samples of the reference, which takes as
+/// long as so many passes over them: 2.7 measured on LeNet over element and block formats.
+constexpr double kPassesOfReference = 3;
+
+struct OutOfTime {};
+
+/// A recipe's numerics until a moment.
+class Pilot : public policies::RecipeNumerics {
+ public:
+  Pilot(const Point& point, const net::Graph& graph, const std::function<double()>& clock,
+        double end)
+      : RecipeNumerics(point.recipe, graph, point.where), clock_(clock), end_(end) {}
+  void product(const net::Product& p) override {
+    if (macs > 0 && clock_() > end_) throw OutOfTime();
+    RecipeNumerics::product(p);
+    macs += multiply_adds(p);
+  }
+  std::atomic<double> macs = 0;
+
+ private:
+  const std::function<double()>& clock_;
+  double end_;
+};
+
+/// Multiply-adds per second of test samples under the point.
+double rate_of(const Point& point, const net::Dataset& dataset, const net::Graph& graph,
+               const std::function<double()>& clock, double budget) {
+  const double begin = clock();
+  Pilot pilot(point, graph, clock, begin + budget);
+  const auto one = [&](std::int64_t first, std::int64_t count) {
+    std::vector<std::uint8_t> labels;
+    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, labels)};
+  };
+  try {
+    pilot.freeze(graph, 1, one);
+    net::evaluate(graph, dataset, net::Split::test,
+                  std::min(point.eval_images, dataset.test_count()), pilot);
+  } catch (const OutOfTime&) {
+  }
+  return pilot.macs / std::max(1e-9, clock() - begin);
+}
+
+/// Seconds by key; what cannot be read is no time.
+std::map<std::string, double> stored_times(const std::string& folder) {
+  std::map<std::string, double> times;
+  std::ifstream file(folder + "/times.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.value("key", Json()).is_string() &&
+        json.value("seconds", Json()).is_number())
+      times[json["key"]] = json["seconds"];
+  }
+  return times;
+}
+
+double measured_seconds(const std::vector<const Point*>& missing, const net::Dataset& dataset,
+                        const TrainedNet& trained, const std::function<double()>& clock,
+                        double budget) {
+  const net::Graph& graph = trained.graph;
+  std::vector<std::uint8_t> labels;
+  const double macs = multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
+  std::map<std::string, std::vector<const Point*>> by_unit;  // a name or a description
+  for (const Point* point : missing)
+    by_unit[point->recipe.json()["gemms"]["fprop"]["unit"].dump()].push_back(point);
+  const double share = budget / static_cast<double>(by_unit.size());
+  double total = 0;
+  for (const auto& [unit, group] : by_unit) {
+    const Point& middle = *group[group.size() / 2];
+    const double samples =
+        static_cast<double>(std::min(middle.eval_images, dataset.test_count())) +
+        kPassesOfReference * static_cast<double>(reference_count(graph, dataset));
+    total += static_cast<double>(group.size()) * samples * macs /
+             std::max(1.0, rate_of(middle, dataset, graph, clock, share));
+  }
+  return total;
+}
+
+}  // namespace
+
+Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
+                        const std::string& folder, const Shard& shard, Existing existing,
+                        const std::function<double()>& clock, double budget) {
+  const auto [dataset, trained] = load_sweep(config, folders);
+  const std::int64_t images = std::min(config.eval_images, dataset.test_count());
+  const std::set<std::string> rows =
+      existing == Existing::fresh ? std::set<std::string>() : stored_keys(folder);
+  const std::map<std::string, double> times = stored_times(folder);
+  Estimate estimate;
+  std::vector<const Point*> missing;
+  double known = 0, known_points = 0;
+  for (const Point* point : shard_points(config, shard)) {
+    const std::string key = row_key(identify(*point, dataset, trained, images));
+    if (const auto time = times.find(key); time != times.end()) {
+      known += time->second;
+      ++known_points;
+    }
+    if (!rows.contains(key)) missing.push_back(point);
+    ++estimate.points;
+  }
+  estimate.kept = estimate.points - missing.size();
+  if (known_points > 0) {
+    estimate.seconds = known / known_points * static_cast<double>(missing.size());
+  } else if (!missing.empty()) {
+    estimate.seconds = measured_seconds(missing, dataset, trained, clock, budget);
+  }
+  return estimate;
+}
+
+}  // namespace numemu::experiments
