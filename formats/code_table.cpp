@@ -5,6 +5,7 @@
 
 #include "formats/codec.hpp"
 #include "formats/containers.hpp"
+#include "formats/signalling_nan.hpp"
 
 namespace numemu {
 
@@ -20,7 +21,19 @@ CodeTable::CodeTable(const Conversion& c, const Format& from) : from_(from), to_
 }
 
 bool CodeTable::exact() const {
-  return std::all_of(flags_.begin(), flags_.end(), [](std::uint8_t f) { return f == 0; });
+  for (std::uint64_t code = 0; code < codes_.size(); ++code)
+    if (flags_[code] != 0 && !is_signalling(decode(from_, code))) return false;
+  return true;
+}
+
+void CodeTable::keep_signalling() {
+  constexpr std::uint64_t kSignalling = 0x7fa00000, kSign = 0x80000000;
+  for (std::uint64_t code = 0; code < codes_.size(); ++code) {
+    const Value v = decode(from_, code);
+    if (!is_signalling(v)) continue;
+    codes_[code] = kSignalling | (v.negative ? kSign : 0);
+    flags_[code] = 0;
+  }
 }
 
 template <class In>

@@ -14,8 +14,11 @@ class CodeTable {
 
   /// The result of a source code, in its container.
   std::uint64_t code(std::uint64_t from_code) const { return codes_[from_code]; }
-  /// No code raises a flag.
+  /// No code raises a flag, but signalling NaNs.
   bool exact() const;
+  /// To float32: signalling NaNs stay signalling from now on and raise no flag. That is a widening
+  /// before another conversion, and none by itself.
+  void keep_signalling();
 
   /// Elements [begin, begin + n) of `in` to out[0..n), in containers; flags[0..n) if given. Throws
   /// an Error that names the position in `in` of what is no code.

@@ -2,6 +2,7 @@
 #include "formats/convert.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
+#include "formats/signalling_nan.hpp"
 #include "formats/simd/decode.hpp"
 #include "formats/simd/streaming.hpp"
 
@@ -48,20 +50,38 @@ void convert_slowly(const Conversion& c, const Format& from, const void* in, std
 class Decoder {
  public:
   Decoder(const CodeTable& table, const Format& from) : from_(from) {
-    for (std::size_t code = 0; code < std::size(values_); ++code)
-      values_[code] = std::bit_cast<float>(
-          static_cast<std::uint32_t>(code <= from.last_code() ? table.code(code) : 0));
+    for (std::size_t code = 0; code < std::size(values_); ++code) {
+      const bool used = code <= from.last_code();
+      values_[code] = std::bit_cast<float>(static_cast<std::uint32_t>(used ? table.code(code) : 0));
+      if (!used || !is_signalling(decode(from, code))) continue;
+      const auto magnitude = static_cast<std::uint8_t>(code & ~from.sign_bit());
+      signalling_ = {std::min(signalling_.low, magnitude), std::max(signalling_.high, magnitude)};
+    }
   }
 
-  void convert(const void* in, std::int64_t begin, std::int64_t n, void* out, bool stream) const {
-    const auto* codes = static_cast<const std::uint8_t*>(in);
+  /// Returns how many are signalling NaNs; flags may be null.
+  std::int64_t convert(const void* in, std::int64_t begin, std::int64_t n, void* out, bool stream,
+                       std::uint8_t* flags) const {
+    const auto* codes = static_cast<const std::uint8_t*>(in) + begin;
     auto* y = static_cast<float*>(out) + begin;
-    if (simd::decode_bytes(values_, codes + begin, n, y, stream) <= from_.last_code()) return;
-    for (std::int64_t i = begin; i < begin + n; ++i) checked_code(from_, codes, i);  // throws
+    if (simd::decode_bytes(values_, codes, n, y, stream) > from_.last_code())
+      for (std::int64_t i = begin; i < begin + n; ++i) checked_code(from_, in, i);  // throws
+    if (signalling_.high != 0) {
+      const auto mask = static_cast<std::uint8_t>(~from_.sign_bit());
+      return simd::count_between(codes, n, mask, signalling_.low, signalling_.high, kInvalid,
+                                 flags);
+    }
+    if (flags != nullptr) std::fill_n(flags, n, std::uint8_t{0});
+    return 0;
   }
 
  private:
+  /// Of codes without their sign, which are neighbours.
+  struct Range {
+    std::uint8_t low = 0xff, high = 0;
+  };
   const Format& from_;
+  Range signalling_;
   alignas(64) float values_[256];
 };
 
@@ -73,9 +93,10 @@ bool widens(const Format& from) {
 class Fast {
  public:
   Fast(const Conversion& c, const Format& from) : converter_(c), is_float32_(is_float32(from)) {
-    if (!is_float32_)
-      widening_ = std::make_unique<CodeTable>(
-          Conversion{.format = &float32(), .overflow = Overflow::ieee}, from);
+    if (is_float32_) return;
+    widening_ = std::make_unique<CodeTable>(
+        Conversion{.format = &float32(), .overflow = Overflow::ieee}, from);
+    widening_->keep_signalling();
   }
 
   void convert(const void* in, std::int64_t begin, std::int64_t n, void* out, std::uint8_t* flags,
@@ -101,7 +122,7 @@ class Fast {
  private:
   Float32Converter converter_;
   bool is_float32_;
-  std::unique_ptr<const CodeTable> widening_;
+  std::unique_ptr<CodeTable> widening_;
 };
 
 // Runs task(begin, size) over [0, n) in tasks; the first Error wins.
@@ -171,11 +192,12 @@ FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in
     if (table.exact()) {
       const Decoder decoder(table, from);
       const bool stream = simd::worth_streaming(out, n);
+      std::atomic<std::int64_t> invalid = 0;
       in_parallel(n, [&](std::int64_t begin, std::int64_t size) {
-        decoder.convert(in, begin, size, out, stream);
-        if (flags != nullptr) std::fill_n(flags + begin, size, std::uint8_t{0});
+        invalid += decoder.convert(in, begin, size, out, stream,
+                                   flags == nullptr ? nullptr : flags + begin);
       });
-      return {.elements = n};
+      return {.elements = n, .invalid = invalid};
     }
   }
   const bool few = n < std::int64_t{1} << std::min(from.bits, kTableBits);

@@ -10,6 +10,7 @@
 
 #include "formats/codebook.hpp"
 #include "formats/codec.hpp"
+#include "formats/signalling_nan.hpp"
 
 namespace numemu {
 namespace {
@@ -207,8 +208,10 @@ Encoded encode_codebook(const Format& f, const Value& v, const Rounding& roundin
 
 Encoded encode(const Format& f, const Value& v, const Rounding& rounding, Overflow overflow,
                std::uint32_t random) {
-  if (v.kind == Class::nan)
-    return f.has_nan() ? Encoded{f.nan_code(v.negative), 0} : Encoded{f.largest_code(), kInvalid};
+  if (v.kind == Class::nan) {
+    if (!f.has_nan()) return {f.largest_code(), kInvalid};
+    return {f.nan_code(v.negative), is_signalling(v) ? std::uint8_t{kInvalid} : std::uint8_t{0}};
+  }
   if (v.kind == Class::infinite)
     return v.negative && !f.is_signed ? refused_sign(f) : overflowed(f, v, rounding, overflow);
   if (f.kind == Kind::sign) return encode_sign(f, v);

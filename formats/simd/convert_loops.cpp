@@ -53,7 +53,8 @@ struct Plain {
       flags = choose(hn::And(inexact, is_tiny_at_random(plan, a, random)),
                      set(std::uint32_t{kInexact | kUnderflow}), flags);
       flags = choose(over, set(std::uint32_t{kInexact | kOverflow}), flags);
-      result.flags = choose(number, flags, set(plan.nan.flags));
+      flags = choose(number, flags, set(plan.nan.flags));
+      result.flags = flag_signalling(flags, x, number, kInvalid);
     } else if (kFlags) {
       result.flags = flags_of(plan, x, y, number);
     }
@@ -88,7 +89,8 @@ struct Plain {
     }
     const WordVector flags = flag_words(y, x, magnitude, tiny, over, kInexact,
                                         kInexact | kUnderflow, kInexact | kOverflow);
-    return plan.nan.flags == 0 ? flags : choose(number, flags, set(plan.nan.flags));
+    if (plan.nan.flags != 0) return choose(number, flags, set(plan.nan.flags));
+    return flag_signalling(flags, x, number, kInvalid);
   }
 };
 
@@ -160,6 +162,7 @@ struct General {
     if (!plan.is_signed)
       replace(hn::And(negative, hn::Not(is_zero)), negative, plan.refused, plan.refused, result);
     replace(hn::Not(number), negative, plan.nan, plan.nan_negative, result);
+    result.flags = flag_signalling(result.flags, x, number, kInvalid);
     return result;
   }
 

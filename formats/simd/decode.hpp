@@ -9,4 +9,10 @@ namespace numemu::simd {
 std::uint8_t decode_bytes(const float* table, const std::uint8_t* codes, std::int64_t n, float* y,
                           bool stream);
 
+/// How many of the codes have low <= (code & mask) <= high, for a mask of the lower bits. Where
+/// `flags` is given, flags[i] is `flag` for those and 0 for the others.
+std::int64_t count_between(const std::uint8_t* codes, std::int64_t n, std::uint8_t mask,
+                           std::uint8_t low, std::uint8_t high, std::uint8_t flag,
+                           std::uint8_t* flags);
+
 }  // namespace numemu::simd

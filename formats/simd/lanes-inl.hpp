@@ -143,6 +143,17 @@ HWY_INLINE WordVector flag_words(FloatVector y, FloatVector x, FloatVector magni
 #endif
 }
 
+/// The words with `bits` set too where x is a signalling NaN. Few vectors hold a NaN at all.
+HWY_INLINE WordVector flag_signalling(WordVector words, FloatVector x, FloatMask number,
+                                      std::uint32_t bits) {
+  if (HWY_LIKELY(hn::AllTrue(kFloats, number))) return words;
+  const hn::RebindToSigned<Floats> integers;
+  const auto magnitude = hn::BitCast(integers, hn::Abs(x));
+  const auto quiet = hn::Set(integers, 0x7fc00000);
+  const FloatMask signals = hn::AndNot(number, hn::RebindMask(kFloats, hn::Lt(magnitude, quiet)));
+  return choose(signals, hn::Or(words, set(bits)), words);
+}
+
 /// The low bytes of four vectors, in order.
 HWY_INLINE void store_bytes(WordVector a, WordVector b, WordVector c, WordVector d,
                             std::uint8_t* to) {

@@ -88,7 +88,9 @@ HWY_INLINE Result convert(const SharedExponentPlan& plan, WordVector x, WordVect
                                       set(std::uint32_t{kInexact}));
     flags =
         hn::IfThenElse(hn::Eq(rounded, infinity), set(std::uint32_t{kInexact | kOverflow}), flags);
-    result.flags = hn::IfThenZeroElse(hn::Or(hn::Eq(y, a), nan), flags);
+    flags = hn::IfThenZeroElse(hn::Or(hn::Eq(y, a), nan), flags);
+    const FloatMask number = hn::Not(hn::RebindMask(kFloats, nan));
+    result.flags = flag_signalling(flags, float_of(x), number, kInvalid);
   }
   result.bits = hn::Or(sign, hn::IfThenElse(nan, set(kNan), y));
   return result;

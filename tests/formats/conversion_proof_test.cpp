@@ -59,7 +59,7 @@ struct Source {
     for (std::size_t code = 0; code < count(); ++code) {
       codes.set(code, code);
       const oracle::Decoded v = codec.decode(code);
-      values.push_back({v.kind, v.negative, oracle::dyadic(v.magnitude)});
+      values.push_back({v.kind, v.negative, oracle::dyadic(v.magnitude), v.signalling});
     }
   }
   std::size_t count() const { return std::size_t{1} << format.bits; }

@@ -70,6 +70,33 @@ TEST_CASE("convert: long arrays agree with the reference on every path", "[fast]
   }
 }
 
+TEST_CASE("convert: signalling NaNs raise NV on every path, long and short", "[fast]") {
+  for (const char* source :
+       {"float8_e5m2", "e4m3+unsigned", "float16", "bfloat16", "float32", "float64"}) {
+    const Format& from = find_format(source);
+    const std::uint64_t infinity = from.infinity_code();
+    for (const std::int64_t n : {5, 700, 70'001}) {
+      std::vector<std::byte> in(static_cast<std::size_t>(n * container_bytes(from)));
+      for (std::int64_t i = 0; i < n; ++i)
+        store_code(from, in.data(), i, i % 61 == 3 ? infinity + 1 : i % 67 == 1 ? infinity : 0);
+      const std::int64_t signalling = (n - 4) / 61 + 1;
+      for (const char* target :
+           {"float8_e4m3fn", "int8", "float16", "bfloat16", "tfloat32", "float32", "float64"}) {
+        const Conversion c{.format = &find_format(target),
+                           .rounding = parse_rounding(n == 700 ? "sr(8)" : "rne"),
+                           .overflow = Overflow::saturate};
+        check_equal(c, from, in, 0);
+        std::vector<std::byte> out(static_cast<std::size_t>(n * container_bytes(*c.format)));
+        INFO(source << " to " << target << " " << n);
+        CHECK(convert_codes(c, from, in.data(), n, out.data()).invalid == signalling);
+      }
+      const Conversion stochastic{.format = &find_format("float8_e4m3fn"),
+                                  .rounding = parse_rounding("sr(3)")};
+      check_equal(stochastic, from, in, 0);
+    }
+  }
+}
+
 TEST_CASE("convert: float64 sources have one rounding on long arrays", "[fast]") {
   const std::vector<std::byte> in = random_doubles(20'000);
   for (const char* target : {"float8_e4m3fn", "int8", "float16", "float32"})

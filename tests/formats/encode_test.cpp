@@ -104,6 +104,45 @@ TEST_CASE("encode: canonical codes of float8_e4m3fn and others", "[fast]") {
   CHECK(encode_as("dlfloat16", -0.0).code == 0);
 }
 
+TEST_CASE("encode: a signalling NaN raises NV and becomes the quiet one, quiet NaN raises nothing",
+          "[fast]") {
+  struct Case {
+    const char* from;
+    std::uint64_t signalling, quiet;
+  };
+  for (const auto& [from, signalling, quiet] : {Case{"float16", 0x7c01, 0x7e01},
+                                                {"bfloat16", 0x7fbf, 0x7fff},
+                                                {"float32", 0xff800001, 0xffc00001},
+                                                {"float64", 0x7ff7ffffffffffff, 0x7fffffffffffffff},
+                                                {"e6m5+ieee", 0x7e1, 0x7f0},
+                                                {"e5m2", 0x7d, 0x7f},
+                                                {"tfloat32", 0x3fc01, 0x3fe01}}) {
+    const Format& f = find_format(from);
+    INFO(f.name);
+    for (const char* to : {"float32", "float8_e4m3fn", "bfloat16", "e5m3"}) {
+      const auto flags = [&](std::uint64_t code) {
+        return encode(find_format(to), decode(f, code), {}, Overflow::ieee).flags;
+      };
+      REQUIRE(decode(f, signalling).kind == Class::nan);
+      CHECK(flags(signalling) == kInvalid);
+      CHECK(flags(quiet) == 0);
+      CHECK(flags(f.nan_code()) == 0);
+    }
+    CHECK(encode(f, decode(f, signalling), {}, Overflow::ieee).code ==
+          f.nan_code((signalling & f.sign_bit()) != 0));
+  }
+  // One NaN per sign, or one alone, says nothing about signalling; nor does one of two bits.
+  for (const char* from : {"float8_e4m3fn", "float8_e4m3fnuz", "dlfloat16", "float8_e8m0fnu",
+                           "binary8p3se", "binary8p3uf", "e4m1+ieee"}) {
+    const Format& f = find_format(from);
+    INFO(f.name);
+    for (std::uint64_t code = 0; code <= f.last_code(); ++code) {
+      if (decode(f, code).kind != Class::nan) continue;
+      CHECK(encode(find_format("float32"), decode(f, code), {}, Overflow::ieee).flags == 0);
+    }
+  }
+}
+
 TEST_CASE("encode: formats without NaN or sign follow their rules in every overflow mode",
           "[fast]") {
   for (const Overflow overflow : kOverflows) {

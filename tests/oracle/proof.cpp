@@ -58,11 +58,12 @@ std::vector<Rounding> roundings(const std::vector<int>& random_bits) {
 
 Value Input::value() const {
   if (kind == Class::finite) return oracle::value(magnitude, negative);
-  return {.kind = kind, .negative = negative};
+  return {.kind = kind, .negative = negative, .significand = signalling ? 1u : 0u};
 }
 
 Place Input::place(const RationalCodec& codec) const {
-  return kind == Class::finite ? codec.place(magnitude, negative) : codec.special(kind, negative);
+  return kind == Class::finite ? codec.place(magnitude, negative)
+                               : codec.special(kind, negative, signalling);
 }
 
 std::vector<Input> probes(const RationalCodec& codec) {
@@ -94,7 +95,8 @@ std::vector<Input> probes(const RationalCodec& codec) {
       inputs.push_back({x.zero() ? Class::zero : Class::finite, negative, x});
     inputs.push_back({Class::zero, negative, {}});
     inputs.push_back({Class::infinite, negative, {}});
-    inputs.push_back({Class::nan, negative, {}});
+    for (const bool signalling : {false, true})
+      inputs.push_back({Class::nan, negative, {}, signalling});
   }
   return inputs;
 }
@@ -121,7 +123,7 @@ std::string Tally::report(const std::string& what) const {
 std::string describe(const std::string& format, const Input& x, const Rounding& rounding,
                      Overflow overflow) {
   const char* kinds[] = {"0", "", "Inf", "NaN"};
-  std::string number = kinds[static_cast<int>(x.kind)];
+  std::string number = (x.signalling ? "s" : "") + std::string(kinds[static_cast<int>(x.kind)]);
   if (x.kind == Class::finite) {
     const Value v = x.value();
     const int trailing = std::countr_zero(v.significand);

@@ -26,6 +26,7 @@ struct Input {
   Class kind = Class::zero;
   bool negative = false;
   Dyadic magnitude;
+  bool signalling = false;  ///< NaN
 
   Value value() const;
   Place place(const RationalCodec&) const;

@@ -136,7 +136,11 @@ Decoded RationalCodec::decode(std::uint64_t code) const {
   if (magnitude > largest()) {
     const bool infinite =
         has_infinity() && f_.reserved != Reserved::nan_or_inf && code == infinity(upper_half);
-    return {infinite ? Class::infinite : Class::nan, upper_half, 0};
+    if (infinite) return {Class::infinite, upper_half, 0};
+    // IEEE 754-2019, 6.2.1: the first bit of the fraction is the quiet bit.
+    const bool signalling =
+        f_.reserved == Reserved::inf_and_nan && (magnitude >> (f_.m - 1)) % 2 == 0;
+    return {Class::nan, upper_half, 0, signalling};
   }
   const bool flushed = f_.lowest == Lowest::zeros && magnitude >> f_.m == 0;
   if (flushed || formula(magnitude) == 0)

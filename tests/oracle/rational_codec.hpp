@@ -20,12 +20,14 @@ struct Decoded {
   Class kind = Class::zero;
   bool negative = false;
   Rational magnitude = 0;
+  bool signalling = false;  ///< NaN
 };
 
 /// Where a number lies: what every rounding rule looks at.
 struct Place {
   Class kind = Class::zero;
   bool negative = false;
+  bool signalling = false;  ///< NaN
   Dyadic magnitude;
   std::optional<Rational> exact;  ///< of a number that is not dyadic
 
@@ -71,7 +73,7 @@ class RationalCodec {
 
   Place place(const Dyadic& magnitude, bool negative) const;
   Place place(const Rational&) const;
-  Place special(Class, bool negative) const;
+  Place special(Class, bool negative, bool signalling = false) const;
   Place place(double) const;
 
   Plan plan(const Place&, const Rounding&) const;

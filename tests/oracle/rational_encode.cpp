@@ -1,4 +1,5 @@
 // Rounding as the specification words it: neighbours, random words that go up, overflow, flags.
+#include <bit>
 #include <stdexcept>
 
 #include "tests/oracle/rational_codec.hpp"
@@ -99,15 +100,19 @@ Place RationalCodec::place(const Rational& x) const {
   return p;
 }
 
-Place RationalCodec::special(Class kind, bool negative) const {
+Place RationalCodec::special(Class kind, bool negative, bool signalling) const {
   Place p;
   p.kind = kind;
   p.negative = negative;
+  p.signalling = signalling;
   return p;
 }
 
 Place RationalCodec::place(double x) const {
-  if (std::isnan(x)) return special(Class::nan, std::signbit(x));
+  if (std::isnan(x)) {
+    const bool quiet = (std::bit_cast<std::uint64_t>(x) >> 51 & 1) != 0;
+    return special(Class::nan, std::signbit(x), !quiet);
+  }
   if (std::isinf(x)) return special(Class::infinite, std::signbit(x));
   return place(dyadic(x), std::signbit(x));
 }
@@ -167,7 +172,8 @@ Encoded RationalCodec::encode(const Plan& plan, Overflow mode, std::uint32_t wor
   const Encoded refused{has_nan() ? nan(false) : 0, kInvalid};
   const std::uint64_t zero = p.negative && has_negative_zero() ? top() + 1 : 0;
   if (p.kind == Class::nan) {
-    if (has_nan()) return {nan(p.negative), 0};
+    // IEEE 754-2019, 6.2: an operation on a signalling NaN is invalid.
+    if (has_nan()) return {nan(p.negative), static_cast<std::uint8_t>(p.signalling ? kInvalid : 0)};
     return {largest(), kInvalid};
   }
   const bool no_sign = p.negative && !f_.is_signed;

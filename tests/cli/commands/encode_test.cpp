@@ -202,6 +202,33 @@ TEST_CASE("sources: float16, float64, bfloat16 codes, another format's codes", "
                 "x.npy: dtype: expected uint16 codes of bfloat16, found float32");
 }
 
+TEST_CASE("signalling NaNs raise NV, whatever array they come in", "[fast]") {
+  const Folder s;
+  const auto flags = [&](const std::string& more) {
+    INFO(more);
+    REQUIRE(s.run("encode --in n.npy --out c.npy --flags f.npy --format e4m3fn " + more).code == 0);
+    CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x7f, 0x7f, 0xff});
+    return octets(s.npy("f.npy"));
+  };
+  const std::vector<std::uint8_t> first_and_last = {16, 0, 16};
+  const std::uint32_t singles[] = {0x7f800001, 0x7fc00001, 0xffbfffff};
+  write_npy(s.path + "/n.npy", ArrayType::float32, {3}, singles);
+  CHECK(flags("") == first_and_last);
+  const std::uint64_t doubles[] = {0x7ff0000000000001, 0x7ff8000000000000, 0xfff7000000000000};
+  write_npy(s.path + "/n.npy", ArrayType::float64, {3}, doubles);
+  CHECK(flags("") == first_and_last);
+  const std::uint16_t halves[] = {0x7c01, 0x7e00, 0xfdff};
+  write_npy(s.path + "/n.npy", ArrayType::float16, {3}, halves);
+  CHECK(flags("") == first_and_last);
+  const std::uint16_t brains[] = {0x7f81, 0x7fc0, 0xffbf};
+  write_npy(s.path + "/n.npy", ArrayType::uint16, {3}, brains);
+  CHECK(flags("--from bfloat16") == first_and_last);
+  CHECK(flags("--from bfloat16 --rounding 'sr(8)'") == first_and_last);
+  const std::uint8_t ones[] = {0x7f, 0x7f, 0xff};  // a single NaN per sign is quiet
+  write_npy(s.path + "/n.npy", ArrayType::uint8, {3}, ones);
+  CHECK(flags("--from e4m3fn") == std::vector<std::uint8_t>{0, 0, 0});
+}
+
 TEST_CASE("text", "[fast]") {
   const Folder s;
   s.file("x.txt", "0x1.8p0\n-0.1\nnan\r\n1e300");
