@@ -50,9 +50,8 @@ std::vector<NamedArray> read_inputs(const Options& options) {
     std::int64_t rounded = 0;
     const Array array = read_float32(path, "", &rounded);
     if (rounded > 0 && !options.quiet)
-      fmt::print(stderr,
-                 "numemu: note: {}: {} of {} rounded to float32, in which networks compute\n", path,
-                 rounded, counted(array.elements(), "number"));
+      say("numemu: note: {}: {} of {} rounded to float32, in which networks compute", path, rounded,
+          counted(array.elements(), "number"));
     const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
     if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
       throw Error(fmt::format("--in: {} is given twice", name));
