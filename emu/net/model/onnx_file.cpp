@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 
+#include "emu/net/memory.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/safetensors_header.hpp"
@@ -338,6 +339,12 @@ OnnxModel read_onnx(const std::string& path) {
   if (file.left() > kLargestFile) {
     file.fail(
         fmt::format("expected a model of at most {} bytes, found {}", kLargestFile, file.left()));
+  }
+  if (file.left() > memory_left()) {
+    file.fail(
+        fmt::format("expected a model within the {} that are left of the memory budget "
+                    "(--memory), found {}",
+                    bytes_text(memory_left()), bytes_text(file.left())));
   }
   OnnxModel model;
   model.path = path;

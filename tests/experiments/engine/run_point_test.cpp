@@ -37,4 +37,5 @@ TEST_CASE("a row of images has the error of its SQNR and no bits per character",
   CHECK_FALSE(row["metrics"].contains("bits_per_character"));
   CHECK(row["predicted"]["tensors"].size() == 3);
   CHECK(row["predicted"]["tensors"][0]["format"] == "mxfp4");
+  CHECK_FALSE(row.contains("notes"));
 }

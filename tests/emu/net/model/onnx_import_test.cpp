@@ -308,6 +308,10 @@ TEST_CASE("the memory budget holds for constants", "[fast]") {
   INFO(message);
   CHECK(message.find("node 'big' (ConstantOfShape)") != std::string::npos);
   CHECK(message.find("than --memory leaves: 100000 elements") != std::string::npos);
+  const test::MemoryBudget none(50);
+  CHECK(message_of(writer).find(
+            "m.onnx: byte 0: expected a model within the 50 bytes that are left") !=
+        std::string::npos);
 }
 
 TEST_CASE("models that make no sense are refused", "[fast]") {
