@@ -41,7 +41,7 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
   const double share =
       100 * static_cast<double>(elements) / static_cast<double>(graph.parameter_count());
   return {fmt::format(
-      "Role weight is that of products: {}{} (tables, {:.3g} % of the parameters) stay float32.",
+      "Role weight is that of products; tables stay float32: {}{}, {:.3g} % of the parameters.",
       fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
 }
 
