@@ -28,7 +28,9 @@ inline constexpr double kSearchTolerance = 1e-6;
 /// least as far off as its two numbers stay from it over the interval. The sum is a bound below;
 /// intervals whose bound exceeds the least error met are dropped, the most promising one is halved,
 /// and where few elements pass their quadratics are looked at one by one. Elements are sorted once
-/// and summed beforehand, so that a bound takes a step per piece, not per element.
+/// and summed beforehand, so that a bound takes a step per piece, not per element. Grids of more
+/// than some hundred pieces, and rodd, may need more intervals than the search has time for: then
+/// the best code met is given.
 std::int64_t least_error_code(const ElementGrids&, const float* x, std::int64_t n,
                               const ScaleCodes&);
 

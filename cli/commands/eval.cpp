@@ -47,11 +47,11 @@ void print_row(const Json& row) {
   }
   std::vector<std::vector<std::string>> layers;
   for (const Json& layer : row["layers"]) {
-    layers.push_back({layer["name"], layer["unit"], decibels(layer["sqnr_db"]),
-                      decibels(layer["predicted_db"]), layer["verdict"],
-                      number_text(layer["overflow"], "{:.2e}"),
-                      number_text(layer["underflow"], "{:.2e}"),
-                      number_text(layer.value("invalid", Json(0.0)), "{:.2e}")});
+    layers.push_back(
+        {layer["name"], layer["unit"], decibels(layer["sqnr_db"]), decibels(layer["predicted_db"]),
+         layer["verdict"].is_null() ? "-" : layer["verdict"],
+         number_text(layer["overflow"], "{:.2e}"), number_text(layer["underflow"], "{:.2e}"),
+         number_text(layer.value("invalid", Json(0.0)), "{:.2e}")});
   }
   fmt::print("{}\n", text_table({"layer", "unit", "SQNR dB", "predicted", "verdict", "overflow",
                                  "underflow", "invalid"},

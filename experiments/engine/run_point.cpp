@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "experiments/predict/left_out.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/bits.hpp"
@@ -88,24 +88,10 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
   return json;
 }
 
-/// The linear model follows noise on weights and on the activations that a weight multiplies. From
-/// the first layer on that adds other noise (masks, roles vector and output, products of two
-/// activations) it predicts nothing.
-void forget_unfollowed(LayerPrediction& predicted, const policies::Recipe& recipe,
-                       const net::Graph& graph) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  bool other = false;
-  for (const net::Node& node : graph.nodes) {
-    for (const net::OpProduct& product : node.op->products()) {
-      const policies::LayerRecipe layer = recipe.layer(node.name + product.suffix);
-      other = other || layer.output || layer.weight_mask || layer.activation_mask ||
-              (product.weight < 0 && layer.activation);
-      if (other) predicted.db[node.name + product.suffix] = kUnknown;
-    }
-    const policies::LayerRecipe own = recipe.layer(node.name);
-    other = other || own.vector || own.zap;
-  }
-  if (other) predicted.output_db = kUnknown;
+/// null for nothing to judge.
+Json verdict_json(double predicted_db, double measured_db) {
+  const std::string verdict = layer_verdict(predicted_db, measured_db);
+  return verdict.empty() ? Json() : Json(verdict);
 }
 
 }  // namespace
@@ -136,7 +122,7 @@ Json run_point(const Point& point, Workbench& bench) {
   std::vector<TensorNoise> tensors =
       predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
   LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
-  forget_unfollowed(predicted, point.recipe, graph);
+  leave_out(predicted, point.recipe, graph, tensors);
   measure_tensors(tensors, point.recipe, graph, bench.reference);
   const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
   numerics.reset_counts();
@@ -153,8 +139,10 @@ Json run_point(const Point& point, Workbench& bench) {
   row["metrics"]["sqnr_db"] = number(measured.output_db);
   row["metrics"]["sqnr_error_db"] = number(measured.output_error);
   row["predicted"] = {{"sqnr_db", number(predicted.output_db)},
-                      {"verdict", layer_verdict(predicted.output_db, measured.output_db)},
+                      {"verdict", verdict_json(predicted.output_db, measured.output_db)},
                       {"tensors", Json::array()}};
+  if (!predicted.output_left_out.empty()) row["predicted"]["left_out"] = predicted.output_left_out;
+  if (!predicted.ignores.empty()) row["predicted"]["ignores"] = predicted.ignores;
   for (const TensorNoise& noise : tensors)
     row["predicted"]["tensors"].push_back(tensor_json(noise));
   row["layers"] = Json::array();
@@ -168,10 +156,12 @@ Json run_point(const Point& point, Workbench& bench) {
          {"unit", numerics.recipe(name).fprop->row().name},
          {"sqnr_db", number(layer_measured)},
          {"predicted_db", number(layer_predicted)},
-         {"verdict", layer_verdict(layer_predicted, layer_measured)},
+         {"verdict", verdict_json(layer_predicted, layer_measured)},
          {"overflow", number(static_cast<double>(counts.overflow) / elements)},
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});
+    if (const auto why = predicted.left_out.find(name); why != predicted.left_out.end())
+      row["layers"].back()["left_out"] = why->second;
   }
   for (const std::vector<std::string>& notes :
        {policies::recipe_notes(point.recipe, graph, bench.reference),

@@ -14,7 +14,8 @@ namespace numemu::experiments {
 /// The linear model of independent noises is meant to be this near, in decibels; beyond kLayerFails
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
-/// "holds", "undecided", "fails"; "holds" when both are infinite (no quantization).
+/// "holds", "undecided", "fails"; empty where no noise is predicted (an infinite or unknown
+/// figure), so that there is nothing to judge.
 std::string layer_verdict(double predicted_db, double measured_db);
 
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
@@ -30,6 +31,10 @@ void measure_tensors(std::vector<TensorNoise>&, const policies::Recipe&, const n
 struct LayerPrediction {
   std::map<std::string, double> db;  ///< by layer; +inf where nothing upstream is quantized
   double output_db = 0;              ///< at the network's last multiplying layer
+  /// What leave_out() adds: why a layer, or the output, has no prediction (then NaN), and what the
+  /// others do not count.
+  std::map<std::string, std::string> left_out;
+  std::string output_left_out, ignores;
 };
 LayerPrediction predict_layers(const std::vector<TensorNoise>&, const NoiseGains&,
                                const policies::FloatReference&);

@@ -39,3 +39,40 @@ TEST_CASE("a row of images has the error of its SQNR and no bits per character",
   CHECK(row["predicted"]["tensors"][0]["format"] == "mxfp4");
   CHECK_FALSE(row.contains("notes"));
 }
+
+TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict", "[fast]") {
+  Workbench bench(testing::small_dataset(), testing::small_net(), 40);
+  const auto row_of = [&](const std::string& base) {
+    return run_point(
+        parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1)" + base + "}}", "s.json")
+            .points[0],
+        bench);
+  };
+  const auto shifted = row_of(
+      R"j(, "layers": [{"match": "fc2", "roles": {"weight": {"format": "group(uint4,16,float16,zp)"
+}
+}
+}],
+               "roles": {"weight": {"format": "int8"}})j");
+  CHECK(shifted["predicted"]["sqnr_db"].is_null());
+  CHECK(shifted["predicted"]["verdict"].is_null());
+  CHECK(shifted["predicted"]["left_out"] ==
+        "the noise of the shifted codes of group(uint4,16,float16,zp) (weight), in fc2, is not "
+        "modelled");
+  CHECK(shifted["layers"][0]["predicted_db"].is_number());
+  CHECK_FALSE(shifted["layers"][0].contains("left_out"));
+  CHECK(shifted["layers"][1]["predicted_db"].is_null());
+  CHECK(shifted["layers"][1]["left_out"] == shifted["predicted"]["left_out"]);
+  CHECK(shifted["layers"][1]["sqnr_db"].is_number());
+  const auto plain = row_of("");
+  CHECK(plain["predicted"]["verdict"].is_null());
+  CHECK(plain["layers"][0]["verdict"].is_null());
+  CHECK_FALSE(plain["predicted"].contains("left_out"));
+  CHECK_FALSE(plain.contains("notes"));
+  const auto unit = row_of(R"j(, "roles": {"weight": {"format": "group(int8,4096,float16)"
+  }
+  },
+      "gemms": {"fprop": {"unit": "neutral.mac.hfp16_e6m9.rne"}})j");
+  CHECK(unit["predicted"]["ignores"] == "the rounding of neutral.mac.hfp16_e6m9.rne");
+  CHECK(unit["notes"].size() == 3);  // lines of 64, 256 and 128 elements
+}

@@ -47,7 +47,8 @@ TEST_CASE("verdicts of layers", "[fast]") {
   CHECK(layer_verdict(20, 20.9) == "holds");
   CHECK(layer_verdict(20, 18) == "undecided");
   CHECK(layer_verdict(20, 23.1) == "fails");
-  CHECK(layer_verdict(HUGE_VAL, HUGE_VAL) == "holds");
+  CHECK(layer_verdict(HUGE_VAL, HUGE_VAL).empty());  // float32: nothing to judge
+  CHECK(layer_verdict(NAN, 20).empty());
   CHECK(layer_verdict(20, HUGE_VAL) == "fails");
 }
 

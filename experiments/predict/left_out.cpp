@@ -1,0 +1,96 @@
+// What a prediction of noise leaves out, and why a layer has none.
+#include "experiments/predict/left_out.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "emu/unit/unit.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Why the noise of a quantized operand has no closed form; empty where it has one.
+std::string unknown_noise(const policies::RolePolicy& policy) {
+  if (policy.block == nullptr) return "";
+  if (policy.block->affine != Affine::sym)
+    return fmt::format("the shifted codes of {}", policy.block->name);
+  if (policy.axis == policies::BlockAxis::reduction) return "blocks along the reduction";
+  return "";
+}
+
+/// What a product adds that the model does not know; empty for nothing.
+std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
+  if (layer.weight_mask && has_weight) return "the mask of its weight";
+  if (layer.activation_mask) return "the mask of its activation";
+  if (layer.activation && !has_weight) return "a product of two quantized activations";
+  if (layer.weight && has_weight) {
+    if (const std::string why = unknown_noise(*layer.weight); !why.empty())
+      return why + " (weight)";
+  }
+  if (layer.activation) {
+    if (const std::string why = unknown_noise(*layer.activation); !why.empty())
+      return why + " (activation)";
+  }
+  return layer.output ? "its role output" : "";
+}
+
+/// Rounding moments assume that what lies beyond the largest element saturates.
+std::map<std::string, std::string> infinite_tensors(const std::vector<TensorNoise>& noises) {
+  std::map<std::string, std::string> layers;
+  for (const TensorNoise& noise : noises) {
+    if (noise.policy.overflow == Overflow::saturate || noise.empirical.saturated == 0) continue;
+    layers[noise.source.layer] =
+        fmt::format("its {} beyond the largest {} does not saturate (overflow {})",
+                    net::to_string(noise.source.role), noise.policy.format->name,
+                    to_string(noise.policy.overflow));
+  }
+  return layers;
+}
+
+}  // namespace
+
+void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const net::Graph& graph,
+               const std::vector<TensorNoise>& noises) {
+  const std::map<std::string, std::string> infinite = infinite_tensors(noises);
+  std::string unknown;          // what is not known from here on, with its layer
+  std::set<std::string> units;  // beside the default one, met so far
+  std::string last;
+  const auto add = [&](const std::string& why, const std::string& layer) {
+    if (unknown.empty() && !why.empty())
+      unknown = fmt::format("the noise of {}, in {}, is not modelled", why, layer);
+  };
+  for (const net::Node& node : graph.nodes) {
+    for (const net::OpProduct& product : node.op->products()) {
+      const std::string name = node.name + product.suffix;
+      const policies::LayerRecipe layer = recipe.layer(name);
+      if (const std::string& unit = layer.fprop->row().name; unit != "neutral.f32.sequential")
+        units.insert(unit);
+      add(unknown_of(layer, product.weight >= 0), name);
+      if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
+      double& db = predicted.db[name];
+      std::string why = unknown;
+      if (why.empty() && db == HUGE_VAL && !units.empty())
+        why = "nothing is quantized up to here, and the rounding of units is not modelled";
+      if (!why.empty()) {
+        db = kUnknown;
+        predicted.left_out[name] = why;
+      }
+      last = name;
+    }
+    const policies::LayerRecipe own = recipe.layer(node.name);
+    if (own.vector || own.zap) add("the role vector", node.name);
+  }
+  if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())
+    predicted.output_left_out = found->second;
+  if (!unknown.empty()) predicted.output_left_out = unknown;
+  if (!predicted.output_left_out.empty()) predicted.output_db = kUnknown;
+  units.erase("neutral.exact");
+  if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", fmt::join(units, ", "));
+}
+
+}  // namespace numemu::experiments

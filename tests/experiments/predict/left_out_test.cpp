@@ -1,0 +1,91 @@
+// What predictions leave out: each cause is named, from its layer on, and units are named beside.
+#include "experiments/predict/left_out.hpp"
+
+#include <cmath>
+
+#include "emu/net/nets.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using Catch::Contains;
+
+namespace {
+
+/// 20 dB everywhere but for what leave_out() takes away.
+LayerPrediction predicted(const std::string& recipe, double db = 20) {
+  const net::Graph graph = testing::small_net().graph;  // fc1, fc2, fc3
+  LayerPrediction prediction{{{"fc1", db}, {"fc2", db}, {"fc3", db}}, db, {}, "", ""};
+  leave_out(prediction,
+            policies::Recipe::parse_text(R"({"numemu_recipe": 1, )" + recipe + "}", "recipe"),
+            graph, {});
+  return prediction;
+}
+
+}  // namespace
+
+TEST_CASE("left out: noise that is modelled stays", "[fast]") {
+  const LayerPrediction all =
+      predicted(R"("roles": {"weight": {"format": "int4"}, "activation": {"format": "mxfp4"}})");
+  CHECK(all.left_out.empty());
+  CHECK(all.output_left_out.empty());
+  CHECK(all.ignores.empty());
+  CHECK(all.db.at("fc3") == 20);
+}
+
+TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
+  const std::pair<const char*, const char*> causes[] = {
+      {R"j("weight": {"format": "group(uint4,16,float16,zp)"})j", "shifted codes of group(uint4"},
+      {R"j("activation": {"format": "group(uint4,16,float16,min)"})j", "(activation)"},
+      {R"j("weight": {"format": "mxfp4", "axis": "reduction"})j", "blocks along the reduction"},
+      {R"j("weight": {"format": "int8", "mask": "greedy(2:4)"})j", "the mask of its weight"},
+      {R"j("activation": {"mask": "greedy(2:4)"})j", "the mask of its activation"},
+      {R"j("output": {"format": "bfloat16"})j", "its role output"}};
+  for (const auto& [role, text] : causes) {
+    INFO(role);
+    const LayerPrediction some =
+        predicted(std::string(R"("layers": [{"match": "fc2", "roles": {)") + role + "}}]");
+    CHECK(some.db.at("fc1") == 20);
+    CHECK(some.left_out.count("fc1") == 0);
+    CHECK(std::isnan(some.db.at("fc2")));
+    CHECK(std::isnan(some.db.at("fc3")));
+    CHECK(std::isnan(some.output_db));
+    CHECK_THAT(some.left_out.at("fc2"), Contains(text) && Contains("in fc2"));
+    CHECK(some.left_out.at("fc3") == some.left_out.at("fc2"));
+    CHECK(some.output_left_out == some.left_out.at("fc2"));
+  }
+}
+
+TEST_CASE("left out: the rounding of units is named, and alone it is no prediction", "[fast]") {
+  const std::string unit = R"("gemms": {"fprop": {"unit": "neutral.chunk64.hfp16_e6m9"}})";
+  const LayerPrediction beside = predicted(R"("roles": {"weight": {"format": "int8"}}, )" + unit);
+  CHECK(beside.left_out.empty());
+  CHECK(beside.ignores == "the rounding of neutral.chunk64.hfp16_e6m9.rne");
+  const LayerPrediction alone = predicted(unit, HUGE_VAL);
+  CHECK(std::isnan(alone.output_db));
+  CHECK_THAT(alone.left_out.at("fc1"), Contains("nothing is quantized up to here"));
+  const LayerPrediction exact = predicted(
+      R"("roles": {"weight": {"format": "int8"}}, "gemms": {"fprop": {"unit": "exact"}})");
+  CHECK(exact.ignores.empty());
+  CHECK(predicted(R"("seed": 1)", HUGE_VAL).left_out.empty());
+}
+
+TEST_CASE("left out: values that become infinite", "[fast]") {
+  const net::Graph graph = testing::small_net().graph;
+  std::vector<std::uint8_t> labels;
+  const policies::FloatReference reference =
+      policies::float_reference(graph, testing::small_dataset().calibration_batch(0, 32, labels));
+  for (const char* overflow : {"saturate", "ieee"}) {
+    const policies::Recipe recipe = policies::Recipe::parse_text(
+        std::string(R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp8_e5m2", )") +
+            R"("overflow": ")" + overflow + "\"}}}",
+        "recipe");
+    FitCache fits;
+    const std::vector<TensorNoise> noises = predict_tensors(recipe, graph, reference, fits);
+    REQUIRE(noises[0].empirical.saturated > 0);  // the rule floor lets large ones go beyond
+    LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}, {"fc3", 20}}, 20, {}, "", ""};
+    leave_out(prediction, recipe, graph, noises);
+    CHECK(prediction.left_out.empty() == (std::string(overflow) == "saturate"));
+  }
+}
