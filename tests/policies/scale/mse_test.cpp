@@ -385,3 +385,24 @@ TEST_CASE("mse keeps absmax where nothing is lost, and one number has nothing to
   const std::vector<float> whole = {127, -3, 50, 0};
   CHECK(find_scale_rule("mse").scale({whole.data(), 4, &c}) == 1);
 }
+
+TEST_CASE("mse passes over NaN and infinities", "[fast]") {
+  Conversion c;
+  c.format = &find_format("int4");
+  const std::vector<float> x = normal_like(21, 40);
+  std::vector<float> odd = x;
+  for (const float v : {NAN, INFINITY, -INFINITY}) odd.insert(odd.begin() + 7, v);
+  CHECK(find_scale_rule("mse").scale({odd.data(), 43, &c}) ==
+        find_scale_rule("mse").scale({x.data(), 40, &c}));
+}
+
+TEST_CASE("mse of 16-bit elements ends, with no more error than absmax", "[fast]") {
+  const std::vector<float> x = normal_like(22, 2000);
+  Conversion c;
+  c.format = &find_format("float16");
+  for (const char* rounding : {"rne", "rodd"}) {
+    c.rounding = parse_rounding(rounding);
+    CHECK(error_of(c, x, find_scale_rule("mse").scale({x.data(), 2000, &c})) <=
+          error_of(c, x, find_scale_rule("absmax").scale({x.data(), 2000, &c})));
+  }
+}
