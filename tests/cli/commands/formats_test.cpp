@@ -27,8 +27,9 @@ TEST_CASE("block formats are listed with their parameters", "[fast]") {
 
 TEST_CASE("one block format, named or described", "[fast]") {
   const Scratch s;
-  CHECK_THAT(s.run("formats mxfp4").out, Contains("float4_e2m1fn") && Contains("4.25") &&
-                                             Contains("ceil even floor mse(exact) mse(17) nearest"));
+  CHECK_THAT(s.run("formats mxfp4").out,
+             Contains("float4_e2m1fn") && Contains("4.25") &&
+                 Contains("ceil even floor mse(exact) mse(17) nearest"));
   const Summary json = Summary::parse(s.run("formats 'group(int4, 128, float16)' --json").out);
   CHECK(json["name"] == "group(int4,128,float16)");
   CHECK(json["element"] == "int4");
