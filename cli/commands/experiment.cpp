@@ -69,7 +69,7 @@ void require_own_folder(const std::string& folder, const std::string& name, bool
 
 void print(const experiments::Conclusion& conclusion) {
   for (const experiments::ResultTable& table : conclusion.tables)
-    fmt::print("{}\n{}\n", table.title, text_table(table.header, table.rows));
+    fmt::print("{}\n{}\n", harmless(table.title), text_table(table.header, table.rows));
   std::vector<std::vector<std::string>> findings;
   for (const experiments::Finding& finding : conclusion.findings) {
     findings.push_back({finding.what, fmt::format("{:.4g}", finding.predicted),
@@ -82,7 +82,7 @@ void print(const experiments::Conclusion& conclusion) {
         "{}\n",
         text_table({"prediction", "predicted", "measured", "95 % interval", "verdict"}, findings));
   }
-  for (const std::string& sentence : conclusion.sentences) fmt::print("{}\n", sentence);
+  for (const std::string& sentence : conclusion.sentences) fmt::print("{}\n", harmless(sentence));
 }
 
 int run(const Options& options) {

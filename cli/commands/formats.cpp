@@ -7,6 +7,7 @@
 #include "cli/block_tables.hpp"
 #include "cli/command.hpp"
 #include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "formats/codec.hpp"
 #include "formats/conformance.hpp"
 #include "formats/error.hpp"
@@ -157,7 +158,7 @@ void print_values(const Format& format) {
 
 void print_properties(const Json& json) {
   for (const auto& item : json.items())
-    fmt::print("{:<18}{}\n", item.key(), property_text(item.value()));
+    fmt::print("{:<18}{}\n", item.key(), harmless(property_text(item.value())));
 }
 
 int print_block(const BlockFormat& format, bool as_json) {
