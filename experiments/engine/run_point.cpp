@@ -8,8 +8,10 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/not_finite.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/left_out.hpp"
+#include "experiments/predict/listening.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/bits.hpp"
@@ -124,10 +126,15 @@ Json run_point(const Point& point, Workbench& bench) {
   LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
   leave_out(predicted, point.recipe, graph, tensors);
   measure_tensors(tensors, point.recipe, graph, bench.reference);
-  const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
+  NotFinite lost(graph, numerics);
+  Listening listening(numerics, [&](const net::Product& p) { lost.add(p); });
+  const LayerMeasurement measured = measure_layers(graph, listening, bench.reference);
+  const Json lost_reference = lost.json(bench.reference.samples(), measured.outputs);
+  lost.reset();
   numerics.reset_counts();
   const net::Evaluation evaluation =
-      net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images, numerics);
+      net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images, listening);
+  const Json lost_test = lost.json(evaluation.samples, evaluation.outputs);
 
   Json row;
   row["point"] = identify(point, bench);
@@ -168,6 +175,8 @@ Json run_point(const Point& point, Workbench& bench) {
         policies::notes_on_tables(point.recipe, graph), policies::notes_on_nan(numerics, graph)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);
   }
+  if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;
+  if (!lost_reference.is_null()) row["not_finite"]["reference"] = lost_reference;
   row["version"] = kNumericsVersion;
   return row;
 }

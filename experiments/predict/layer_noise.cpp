@@ -6,31 +6,13 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/predict/listening.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "experiments/predict/part_noise.hpp"
 #include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-/// The recipe's numerics, with the products of parts of operators looked at.
-class Listening : public net::Numerics {
- public:
-  Listening(policies::RecipeNumerics& inner, PartNoise& parts) : inner_(inner), parts_(parts) {}
-  void product(const net::Product& p) override {
-    inner_.product(p);
-    parts_.add(p);
-  }
-  void edge(const net::Edge& edge, net::Tensor& x) override { inner_.edge(edge, x); }
-  void vector_result(std::string_view layer, std::string_view op, net::Tensor& x) override {
-    inner_.vector_result(layer, op, x);
-  }
-  net::NormRule norm(std::string_view layer) override { return inner_.norm(layer); }
-
- private:
-  policies::RecipeNumerics& inner_;
-  PartNoise& parts_;
-};
 
 /// Standard error in dB of the mean noise power, from its spread over the samples.
 double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
@@ -129,7 +111,7 @@ LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const Noi
   return prediction;
 }
 
-LayerMeasurement measure_layers(const net::Graph& graph, policies::RecipeNumerics& numerics,
+LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics,
                                 const policies::FloatReference& reference) {
   LayerMeasurement measurement;
   const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
@@ -139,13 +121,14 @@ LayerMeasurement measure_layers(const net::Graph& graph, policies::RecipeNumeric
           decibels(mean_square(clean->second), mean_square_difference(output, clean->second));
   };
   PartNoise parts(graph, reference);
-  Listening listening(numerics, parts);
+  Listening listening(numerics, [&](const net::Product& p) { parts.add(p); });
   numerics.begin_step({});
   const net::Tensor logits = net::forward(graph, reference.batch, listening, &observe);
   for (const auto& [layer, noise] : parts.mean_squares())
     measurement.db[layer] = decibels(mean_square(reference.outputs.at(layer)), noise);
   measurement.output_db =
       decibels(mean_square(reference.logits), mean_square_difference(logits, reference.logits));
+  measurement.outputs = stats::count_finite(logits.data.data(), logits.size());
   measurement.output_error = decibel_error(logits, reference.logits);
   return measurement;
 }

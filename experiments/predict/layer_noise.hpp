@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/stats/finite_counts.hpp"
 #include "experiments/predict/gains.hpp"
 #include "experiments/predict/tensor_noise.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -41,11 +42,11 @@ LayerPrediction predict_layers(const std::vector<TensorNoise>&, const NoiseGains
 
 struct LayerMeasurement {
   std::map<std::string, double> db;
-  double output_db = 0;     ///< at the network's output
-  double output_error = 0;  ///< its standard error in dB, the samples being a sample
+  double output_db = 0;         ///< at the network's output
+  double output_error = 0;      ///< its standard error in dB, the samples being a sample
+  stats::FiniteCounts outputs;  ///< of the network's outputs
 };
 /// Runs the quantized network on the reference's samples beside the float32 outputs.
-LayerMeasurement measure_layers(const net::Graph&, policies::RecipeNumerics&,
-                                const policies::FloatReference&);
+LayerMeasurement measure_layers(const net::Graph&, net::Numerics&, const policies::FloatReference&);
 
 }  // namespace numemu::experiments

@@ -59,6 +59,7 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   result.right.resize(static_cast<std::size_t>(result.n));
   std::vector<double> losses(result.right.size());
   const std::int64_t batches = (result.samples + kBatch - 1) / kBatch;
+  std::vector<stats::FiniteCounts> outputs(static_cast<std::size_t>(batches));
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
 
@@ -77,7 +78,9 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
       numerics.begin_step(step);
       std::vector<std::uint8_t> labels;
       const Tensor x = (data.*row.batch)(first, size, labels);
-      const Classified seen = cross_entropy(forward(graph, x, numerics), labels);
+      const Tensor logits = forward(graph, x, numerics);
+      outputs[b] = stats::count_finite(logits.data.data(), logits.size());
+      const Classified seen = cross_entropy(logits, labels);
       std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
       std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
       numerics.end_step(step);
@@ -89,6 +92,7 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
+  for (const stats::FiniteCounts& of_batch : outputs) result.outputs += of_batch;
   result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
   if (result.n > 0) {
     result.loss = stats::pairwise_sum(result.n, [&](std::int64_t i) { return losses[i]; }) /

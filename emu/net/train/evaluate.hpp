@@ -5,6 +5,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/stats/finite_counts.hpp"
 
 namespace numemu::net {
 
@@ -16,6 +17,7 @@ struct Evaluation {
   std::int64_t correct = 0;         ///< of the targets
   double loss = 0;                  ///< mean cross-entropy of a target
   std::vector<std::uint8_t> right;  ///< one entry per target
+  stats::FiniteCounts outputs;      ///< of the network's outputs
 };
 
 /// On the first `count` samples of a split (0 = all), in fixed batches of 32 over OpenMP threads.

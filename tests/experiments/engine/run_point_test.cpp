@@ -76,3 +76,35 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
   CHECK(unit["predicted"]["ignores"] == "the rounding of neutral.mac.hfp16_e6m9.rne");
   CHECK(unit["notes"].size() == 3);  // lines of 64, 256 and 128 elements
 }
+
+TEST_CASE("a row says where NaN and infinities arise, and only then", "[fast]") {
+  Workbench bench(testing::small_dataset(), testing::small_net(), 40);
+  const auto row_on = [&](const std::string& unit) {
+    return run_point(
+        parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"weight":
+                    {"format": "float8_e5m2"}, "activation": {"format": "float8_e5m2"}},
+                    "gemms": {"fprop": {"unit": ")" +
+                        unit + R"("}}}})",
+                    "s.json")
+            .points[0],
+        bench);
+  };
+  CHECK_FALSE(row_on("f32.sequential").contains("not_finite"));
+  // Codes are scaled to 57344 each; sums of such products leave float16 at once.
+  const auto row = row_on("neutral.mac.float16");
+  const auto& test = row["not_finite"]["test"];
+  CHECK(test["samples"] == 40);
+  CHECK(test["outputs"]["of"] == 400);
+  CHECK(test["outputs"]["nan"].get<int>() + test["outputs"]["infinite"].get<int>() > 0);
+  const auto& first = test["layers"][0];
+  CHECK(first["name"] == row["layers"][0]["name"]);
+  CHECK(first["inherited"] == 0);
+  CHECK(first["causes"][0] == "accumulator overflow (float16, at most 6.55e+04)");
+  CHECK(row["layers"][0]["sqnr_db"].is_null());
+  CHECK(row["layers"][0]["verdict"] == "fails");
+  bool passed_on = false;
+  for (const auto& layer : test["layers"])
+    passed_on = passed_on || layer["inherited"].get<int>() > 0;
+  CHECK(passed_on);
+  CHECK(row["not_finite"].contains("reference"));
+}

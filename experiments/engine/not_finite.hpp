@@ -1,0 +1,42 @@
+// Where a network's numbers stop being finite: in which layer's products, how many, and why.
+#pragma once
+#include <atomic>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "emu/stats/finite_counts.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::experiments {
+
+/// Counts NaN and infinite results of the forward products of some passes. Several threads may add.
+class NotFinite {
+ public:
+  /// Both are read until the end of life.
+  NotFinite(const net::Graph&, const policies::RecipeNumerics&);
+  /// A forward product that was just computed.
+  void add(const net::Product&);
+  /// Forgets the passes so far.
+  void reset();
+  /// {"samples", "outputs": {"of", "nan", "infinite"}, "layers": [{"name", "of", "nan", "infinite",
+  /// "inherited", "causes"}]}: the layers with such results, in the network's order; `inherited`
+  /// counts those of samples whose operands were not finite before the product, `causes` says in
+  /// words where the others come from. null where the outputs and every product are finite.
+  nlohmann::ordered_json json(std::int64_t samples, const stats::FiniteCounts& outputs) const;
+
+ private:
+  struct Layer {
+    std::atomic<std::int64_t> of{0}, nan{0}, infinite{0};
+    std::atomic<std::int64_t> inherited{0};  ///< NaN and infinite ones
+    std::atomic<std::int64_t> born_infinite{0}, born_nan{0};
+  };
+
+  nlohmann::ordered_json causes(const std::string& name, const Layer&) const;
+
+  const net::Graph& graph_;
+  const policies::RecipeNumerics& numerics_;
+  std::map<std::string, Layer, std::less<>> layers_;
+};
+
+}  // namespace numemu::experiments
