@@ -14,6 +14,7 @@ class CodeTable {
 
   /// The result of a source code, in its container.
   std::uint64_t code(std::uint64_t from_code) const { return codes_[from_code]; }
+  std::uint8_t flags(std::uint64_t from_code) const { return flags_[from_code]; }
   /// No code raises a flag, but signalling NaNs.
   bool exact() const;
   /// To float32: signalling NaNs stay signalling from now on and raise no flag. That is a widening

@@ -13,7 +13,6 @@
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
-#include "formats/signalling_nan.hpp"
 #include "formats/simd/decode.hpp"
 #include "formats/simd/streaming.hpp"
 
@@ -53,7 +52,7 @@ class Decoder {
     for (std::size_t code = 0; code < std::size(values_); ++code) {
       const bool used = code <= from.last_code();
       values_[code] = std::bit_cast<float>(static_cast<std::uint32_t>(used ? table.code(code) : 0));
-      if (!used || !is_signalling(decode(from, code))) continue;
+      if (!used || table.flags(code) == 0) continue;  // nothing but a signalling NaN raises one
       const auto magnitude = static_cast<std::uint8_t>(code & ~from.sign_bit());
       signalling_ = {std::min(signalling_.low, magnitude), std::max(signalling_.high, magnitude)};
     }

@@ -88,9 +88,12 @@ HWY_INLINE Result convert(const SharedExponentPlan& plan, WordVector x, WordVect
                                       set(std::uint32_t{kInexact}));
     flags =
         hn::IfThenElse(hn::Eq(rounded, infinity), set(std::uint32_t{kInexact | kOverflow}), flags);
-    flags = hn::IfThenZeroElse(hn::Or(hn::Eq(y, a), nan), flags);
-    const FloatMask number = hn::Not(hn::RebindMask(kFloats, nan));
-    result.flags = flag_signalling(flags, float_of(x), number, kInvalid);
+    result.flags = hn::IfThenZeroElse(hn::Or(hn::Eq(y, a), nan), flags);
+    // Few vectors hold a NaN at all.
+    if (HWY_UNLIKELY(!hn::AllFalse(kWords, nan))) {
+      const WordMask signals = hn::And(nan, greater(set(kNan), a));
+      result.flags = hn::IfThenElse(signals, set(std::uint32_t{kInvalid}), result.flags);
+    }
   }
   result.bits = hn::Or(sign, hn::IfThenElse(nan, set(kNan), y));
   return result;
