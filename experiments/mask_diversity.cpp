@@ -30,7 +30,18 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_mask_diversity;
 const Experiment experiment_mask_diversity = {
     "mask-diversity",
-    "how many masks a sparsity pattern admits, which of them occur, and whether accuracy follows",
+    "how many masks does a sparsity pattern admit, which of them occur, and does accuracy follow",
+    "Hubara et al. (NeurIPS 2021, arXiv 2102.08124) claim that at equal density accuracy rises "
+    "with "
+    "mask diversity, the number of masks that a pattern admits.",
+    {{"accuracy",
+      "One-shot accuracy rises with mask diversity: their rank correlation is above 0."},
+     {"groups",
+      "Of normal weights, all masks of a group are equally likely: entropy = log2 of their "
+      "number."},
+     {"tiles", "So are all transposable masks (asked rather than known)."},
+     {"kinds", "Transposable masks that permutations map to each other are equally likely."},
+     {"weights", "All masks of a group of trained weights are equally likely."}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "trained networks or files to prune"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"blocks", "100000", "1000000", "10000000", "normal pieces of up to 64 elements per pattern"},

@@ -9,14 +9,19 @@ namespace {
 Conclusion run(const ExperimentRun& run) {
   Conclusion conclusion;
   mvue::add_laws(run, conclusion);
+  conclusion.about("laws");
   mvue::add_averaging(run, conclusion);
+  conclusion.about("averaging");
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   if (data.kind() == net::DataKind::images) {
     mvue::add_gradients(run, data, conclusion);
+    conclusion.about("gradients");
     mvue::add_propagation(run, data, conclusion);
+    conclusion.about("propagation");
   }
   mvue::add_training(run, data, conclusion);
+  conclusion.about("training");
   return conclusion;
 }
 
@@ -25,7 +30,26 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_mvue;
 const Experiment experiment_mvue = {
     "mvue",
-    "N:M pruning of gradients without bias: variance, averaging and training against closed forms",
+    "does N:M pruning of gradients without bias follow its closed forms, average out, and leave "
+    "training as it was",
+    "Chmiel et al. (ICLR 2023, arXiv 2203.10991) claim that N:M pruning of gradients without bias "
+    "and of minimum variance (MVUE) averages out over batches and steps, so that training ends as "
+    "accurate as dense, while the bias of greedy pruning stays.",
+    {{"laws",
+      "On numbers of known laws the noise and the bias of N:M pruning are what closed "
+      "forms say."},
+     {"averaging",
+      "Averaged over batches, the error of dW falls as variance over batches plus "
+      "bias squared: to zero under MVUE, not under greedy pruning."},
+     {"gradients",
+      "On gradients of networks MVUE has no bias and the variance of its closed "
+      "form."},
+     {"propagation",
+      "Pruned without bias in every dgrad, a gradient keeps its length on the "
+      "dense one (projection 1)."},
+     {"training",
+      "Trained with MVUE gradients, a network loses at most 1 point of top-1, or 0.02 "
+      "bits per character."}},
     {{"net", "mlp", "mlp", "lenet", "network to train"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"samples", "16000", "200000", "2000000", "numbers of each law"},

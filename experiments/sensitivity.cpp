@@ -1,4 +1,4 @@
-// Which layer breaks first: one layer at a time at each format, everything else float32.
+// Which layer breaks first: one layer at a time at each format, everything else as in a recipe.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/role_json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -18,16 +20,41 @@ using Json = nlohmann::ordered_json;
 
 const char* const kAllLayers = "all layers";
 
-Json role(const std::string& format) { return {{"format", format}}; }
+/// The recipe that layers are changed from; float32 without one.
+struct Base {
+  std::string file;
+  Json recipe = {{"numemu_recipe", 1}};
+};
 
-/// The settings of one point: this format in this layer (or in all), as the recipe's layers.
-Json layers_of(const std::string& layer, const std::string& format, const std::string& roles) {
-  Json patch = Json::object();
-  if (roles != "activation") patch["weight"] = role(format);
-  if (roles != "weight") patch["activation"] = role(format);
-  return Json::array({{{"match", layer == kAllLayers ? "*" : layer}, {"roles", patch}}});
+/// A format with its own scale rule: that of the recipe's format may not serve it.
+Json role(const char* name, const std::string& format, const Base& base) {
+  Json role = {{"format", format}};
+  if (base.file.empty()) return role;
+  const JsonReader reader(role, "--set: formats");
+  if (policies::stays_float32(reader)) return nullptr;
+  const policies::RolePolicy policy = policies::read_role(reader, policies::role_schema(name));
+  role["scale"] = policies::role_json(policy)["scale"];
+  return role;
 }
 
+/// The recipe's layers, and after them this format in this layer (or in all): later entries win.
+Json layers_of(const std::string& layer, const std::string& format, const std::string& roles,
+               const Base& base) {
+  Json patch = Json::object(), layers = base.recipe.value("layers", Json::array());
+  if (roles != "activation") patch["weight"] = role("weight", format, base);
+  if (roles != "weight") patch["activation"] = role("activation", format, base);
+  layers.push_back({{"match", layer == kAllLayers ? "*" : layer}, {"roles", patch}});
+  return layers;
+}
+
+Base base_of(const std::string& file) {
+  Base base{.file = file};
+  if (!file.empty())
+    base.recipe = policies::Recipe::parse(parse_json(read_text(file), file), file).json();
+  return base;
+}
+
+/// One point: a layer at a format, or (no format) the recipe as it is.
 struct Cell {
   std::string format, layer;
   const Json* row = nullptr;
@@ -49,8 +76,10 @@ std::vector<Finding> judge(const std::vector<Cell>& cells) {
     const Json measured = number_at(*cell.row, "metrics", "sqnr_db"),
                predicted = number_at(*cell.row, "predicted", "sqnr_db");
     if (!measured.is_number() || !predicted.is_number()) continue;
-    judged.add(fmt::format("output SQNR in dB with {} in {}", cell.format, cell.layer), predicted,
-               measured, error_of(*cell.row), kLayerHolds);
+    judged.add(cell.format.empty()
+                   ? "output SQNR in dB of the recipe as it is"
+                   : fmt::format("output SQNR in dB with {} in {}", cell.format, cell.layer),
+               predicted, measured, error_of(*cell.row), kLayerHolds);
   }
   return judged.findings();
 }
@@ -63,17 +92,18 @@ std::string decibel_text(const Json& value) {
   return value.is_number() ? fmt::format("{:.1f}", value.get<double>()) : "-";
 }
 
-ResultTable table_of(const std::string& format, std::vector<Cell> cells) {
+ResultTable table_of(const std::string& title, std::vector<Cell> cells) {
   std::stable_sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
     const Json x = number_at(*a.row, "metrics", "sqnr_db"),
                y = number_at(*b.row, "metrics", "sqnr_db");
     return (x.is_number() ? x.get<double>() : HUGE_VAL) <
            (y.is_number() ? y.get<double>() : HUGE_VAL);
   });
-  ResultTable table{format + ", the most sensitive layer first",
+  ResultTable table{title,
                     {"layer", "top-1 difference, points", "95 % interval", "output SQNR dB",
                      "predicted", "overflow", "underflow"},
-                    {}};
+                    {},
+                    /*first=*/true};
   for (const Cell& cell : cells) {
     const Json& metrics = (*cell.row)["metrics"];
     double overflow = 0, underflow = 0;
@@ -96,6 +126,7 @@ Conclusion run(const ExperimentRun& run) {
   if (roles != "both" && roles != "weight" && roles != "activation")
     throw Error("--set: roles: expected both, weight or activation, not '" + roles + "'");
   const std::string& net = run.settings.text("net");
+  const Base base = base_of(run.settings.text("recipe"));
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
@@ -108,16 +139,21 @@ Conclusion run(const ExperimentRun& run) {
   layers.emplace_back(kAllLayers);
   Json points = Json::array();
   std::vector<Cell> cells;
+  const std::string& unit = run.settings.text("unit");
+  const auto add = [&](const std::string& format, const std::string& layer, const Json& patches) {
+    points.push_back({{"layers", patches}});
+    if (!unit.empty()) points.back()["gemms.*.unit"] = unit;
+    cells.push_back({format, layer});
+  };
   for (const std::string& format : run.settings.list("formats")) {
-    for (const std::string& layer : layers) {
-      points.push_back({{"layers", layers_of(layer, format, roles)},
-                        {"gemms.*.unit", run.settings.text("unit")}});
-      cells.push_back({format, layer});
-    }
+    for (const std::string& layer : layers)
+      add(format, layer, layers_of(layer, format, roles, base));
   }
+  if (!base.file.empty()) add("", "the recipe as it is", base.recipe["layers"]);
   const Json sweep = {
       {"numemu_sweep", 1},     {"net", net},          {"data", run.settings.text("data")},
-      {"eval_images", images}, {"seeds", {run.seed}}, {"points", points}};
+      {"eval_images", images}, {"seeds", {run.seed}}, {"base", base.recipe},
+      {"points", points}};
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
@@ -130,17 +166,33 @@ Conclusion run(const ExperimentRun& run) {
 
   Conclusion conclusion;
   conclusion.findings = judge(cells);
-  for (std::size_t first = 0; first < cells.size(); first += layers.size()) {
-    const std::vector<Cell> of_format(cells.begin() + first, cells.begin() + first + layers.size());
-    conclusion.tables.push_back(table_of(of_format[0].format, of_format));
+  conclusion.about("noise");
+  const std::size_t whole = base.file.empty() ? cells.size() : cells.size() - 1;
+  for (std::size_t first = 0; first < whole; first += layers.size()) {
+    std::vector<Cell> of_format(cells.begin() + first, cells.begin() + first + layers.size());
     // The last is "all layers"; the first of the others after sorting is the weakest.
-    const ResultTable alone =
-        table_of(of_format[0].format, {of_format.begin(), of_format.end() - 1});
-    conclusion.sentences.push_back(fmt::format(
-        "{}: {} is the most sensitive layer ({} dB at the output, {} points of top-1); all layers "
-        "together cost {} points.",
-        of_format[0].format, alone.rows[0][0], alone.rows[0][3], alone.rows[0][1],
-        percent((*of_format.back().row)["metrics"]["difference"])));
+    const ResultTable alone = table_of("", {of_format.begin(), of_format.end() - 1});
+    const std::string all = percent((*of_format.back().row)["metrics"]["difference"]);
+    const auto at = [](const std::vector<std::string>& row) {
+      return fmt::format("{} dB at the output, {} points of top-1 to float32", row[3], row[1]);
+    };
+    std::string title = of_format[0].format + ", the most sensitive layer first";
+    std::string sentence =
+        fmt::format("{}: {} is the most sensitive layer ({}); all layers together cost {} points.",
+                    of_format[0].format, alone.rows[0][0], at(alone.rows[0]), all);
+    if (!base.file.empty()) {
+      // The format may be finer than the recipe's.
+      title = fmt::format("{} in one layer of {}, the lowest SQNR first", of_format[0].format,
+                          base.file);
+      sentence = fmt::format(
+          "{} in one layer: {} ends lowest ({}), {} highest ({}); {} as it is: {}; all layers "
+          "together: {} points.",
+          of_format[0].format, alone.rows[0][0], at(alone.rows[0]), alone.rows.back()[0],
+          at(alone.rows.back()), base.file, at(table_of("", {cells.back()}).rows[0]), all);
+      of_format.push_back(cells.back());
+    }
+    conclusion.sentences.push_back(sentence);
+    conclusion.tables.push_back(table_of(title, of_format));
   }
   return conclusion;
 }
@@ -151,6 +203,9 @@ extern const Experiment experiment_sensitivity;
 const Experiment experiment_sensitivity = {
     "sensitivity",
     "which layer breaks first: one layer at a time at each format",
+    "numemu's own claim: noises of layers are independent and reach the output linearly, so that "
+    "the output's SQNR is known from the float32 network before anything is quantized.",
+    {{"noise", "The output's SQNR is within 1 dB of its prediction."}},
     {{"net", "lenet", "lenet", "lenet", "network or file"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,float8_e5m2,int8,int4,mxfp4",
@@ -158,7 +213,8 @@ const Experiment experiment_sensitivity = {
       "int4,int3,mxint8,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "formats or block formats to try"},
      {"roles", "both", "both", "both", "both, weight or activation"},
-     {"unit", "f32.sequential", "f32.sequential", "f32.sequential", "unit of every GEMM"},
+     {"recipe", "", "", "", "file with the recipe that one layer at a time is changed in; float32"},
+     {"unit", "", "", "", "unit of every GEMM; the recipe's, f32.sequential without one"},
      {"images", "500", "2000", "10000", "test samples"}},
     run};
 

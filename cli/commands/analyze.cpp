@@ -152,18 +152,6 @@ std::vector<Row> rows_of(const Subject& s, const ErrorFigures& predicted,
   return rows;
 }
 
-const char* to_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::holds:
-      return "holds";
-    case Verdict::fails:
-      return "fails";
-    case Verdict::undecided:
-      break;
-  }
-  return "undecided";
-}
-
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
 double sqnr_db(double signal, double square) { return 10 * std::log10(signal / square); }
@@ -188,7 +176,7 @@ Json report_json(const Subject& s, const Options& options, const std::vector<Row
     json["figures"][row.key] = {{"predicted", row.predicted.mean},
                                 {"measured", row.measured.mean},
                                 {"ci95", {row.comparison.low, row.comparison.high}},
-                                {"verdict", to_text(row.comparison.verdict)}};
+                                {"verdict", to_string(row.comparison.verdict)}};
   }
   if (best) {
     json["best_scale"] = {{"real", choice_json(best->real, best->signal)},
@@ -210,7 +198,7 @@ void print_report(const Subject& s, const Options& options, const std::vector<Ro
     table.push_back(
         {row.label, number(row.predicted.mean), number(row.measured.mean),
          fmt::format("[{}, {}]", number(row.comparison.low), number(row.comparison.high)),
-         to_text(row.comparison.verdict)});
+         to_string(row.comparison.verdict)});
   }
   fmt::print("{}", text_table({"quantity", s.sampled() ? "predicted" : "predicted (exact)",
                                "measured", "95 % interval", "verdict"},

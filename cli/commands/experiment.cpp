@@ -28,14 +28,14 @@ struct Options {
   std::string name, size = "default", out;
   std::vector<std::string> settings;
   std::int64_t seed = 0;
-  bool fresh = false, json = false, quiet = false;
+  bool fresh = false, json = false, quiet = false, strict = false;
 };
 
 int list(const Options& options) {
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (const experiments::Experiment* experiment : experiments::all_experiments()) {
-    rows.push_back({experiment->name, experiment->summary});
+    rows.push_back({experiment->name, experiment->question});
     Json settings = Json::array();
     for (const experiments::Setting& setting : experiment->settings) {
       settings.push_back({{"key", setting.key},
@@ -45,7 +45,7 @@ int list(const Options& options) {
                           {"doc", setting.doc}});
     }
     all.push_back(
-        {{"name", experiment->name}, {"summary", experiment->summary}, {"settings", settings}});
+        {{"name", experiment->name}, {"summary", experiment->question}, {"settings", settings}});
   }
   if (options.json) {
     fmt::print("{}\n", all.dump(2));
@@ -67,22 +67,51 @@ void require_own_folder(const std::string& folder, const std::string& name, bool
   }
 }
 
-void print(const experiments::Conclusion& conclusion) {
+/// Predicted, measured, interval of a finding; "-" where there is none.
+std::vector<std::string> cells_of(const Json& finding) {
+  if (finding.is_null()) return {"-", "-", "-"};
+  const Json& ends = finding["ci95"];
+  return {number_text(finding["predicted"], "{:.4g}"), number_text(finding["measured"], "{:.4g}"),
+          ends[0].is_null() && ends[1].is_null() ? "-" : interval_text(ends, "{:.4g}")};
+}
+
+/// Tables, what does not hold, sentences, and last, where a terminal shows it, the answer.
+void print(const experiments::Conclusion& conclusion, const Json& json) {
   for (const experiments::ResultTable& table : conclusion.tables)
     fmt::print("{}\n{}\n", harmless(table.title), text_table(table.header, table.rows));
-  std::vector<std::vector<std::string>> findings;
-  for (const experiments::Finding& finding : conclusion.findings) {
-    findings.push_back({finding.what, fmt::format("{:.4g}", finding.predicted),
-                        fmt::format("{:.4g}", finding.measured),
-                        fmt::format("[{:.4g}, {:.4g}]", finding.low, finding.high),
-                        finding.verdict});
+  std::vector<std::vector<std::string>> findings, claims;
+  std::size_t checks = 0, passed = 0;
+  for (const Json& finding : json["findings"]) {
+    const bool holds = finding["verdict"] == "holds", check = finding.contains("self_check");
+    checks += check;
+    passed += check && holds;
+    if (holds) continue;
+    findings.push_back(cells_of(finding));
+    findings.back().insert(findings.back().begin(), finding["verdict"].get<std::string>());
+    findings.back().push_back(finding["what"].get<std::string>());
   }
   if (!findings.empty()) {
-    fmt::print(
-        "{}\n",
-        text_table({"prediction", "predicted", "measured", "95 % interval", "verdict"}, findings));
+    fmt::print("{}\n", text_table({"verdict", "predicted", "measured", "95 % interval",
+                                   "finding that does not hold"},
+                                  findings));
   }
   for (const std::string& sentence : conclusion.sentences) fmt::print("{}\n", harmless(sentence));
+  if (checks > 0) fmt::print("Self-checks: {} of {} hold.\n", passed, checks);
+  for (const Json& claim : json["claims"]) {
+    const Json& verdict = claim["verdict"];
+    claims.push_back(cells_of(claim["worst"]));
+    claims.back().insert(
+        claims.back().begin(),
+        {verdict.is_null() ? std::string("not tested") : verdict.get<std::string>(),
+         fmt::format("{}, {}, {}", claim["holds"].dump(), claim["undecided"].dump(),
+                     claim["fails"].dump())});
+    claims.back().push_back(claim["claim"].get<std::string>());
+  }
+  if (!claims.empty()) {
+    fmt::print("\n{}\n", text_table({"verdict", "hold, undecided, fail", "predicted", "measured",
+                                     "95 % interval", "claim (numbers: its worst finding)"},
+                                    claims));
+  }
 }
 
 int run(const Options& options) {
@@ -138,15 +167,15 @@ int run(const Options& options) {
   write_atomically(run.out + "/experiment.json", {json.dump(2), "\n"});
   bool failed = false;
   for (const experiments::Finding& finding : conclusion.findings)
-    failed = failed || finding.verdict == "fails";
+    failed = failed || finding.verdict == Verdict::fails;
   write_report(run.out, default_paths(run.out));
   if (options.json) {
     fmt::print("{}\n", json.dump(2));
   } else {
-    print(conclusion);
+    print(conclusion, json);
     fmt::print("{}\n", harmless(run.out));
   }
-  return failed ? kMismatch : kFine;
+  return options.strict && failed ? kMismatch : kFine;
 }
 
 }  // namespace
@@ -167,6 +196,8 @@ void add_experiment(CLI::App& app, Action& action) {
   command->add_option("--out", options->out, "Folder for rows and report (default out/NAME-SIZE)")
       ->type_name("DIR");
   command->add_flag("--fresh", options->fresh, "Drop rows that are there");
+  command->add_flag("--strict", options->strict,
+                    "Exit with 1 where a finding fails (else 0: it is a result, not an error)");
   command->add_flag("--json", options->json, "Print the conclusion as JSON");
   command->add_flag("--quiet", options->quiet, "No progress");
   add_threads(*command);

@@ -17,7 +17,7 @@ struct ChartPoint {
 struct ChartSeries {
   std::string name = {};  ///< in the legend: "measured", "predicted", a method
   std::vector<ChartPoint> points = {};
-  bool predicted = false;  ///< a dashed line, or a pale bar
+  bool predicted = false;  ///< a dashed line; among bars a diamond, on the bar of what is measured
 };
 
 /// Lines join the points of a series in the order of x; intervals are bands where points stand

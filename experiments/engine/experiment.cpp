@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "experiments/engine/claims.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
@@ -21,6 +22,27 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json finding_json(const Finding& finding) {
+  Json json = {{"what", finding.what},
+               {"predicted", number(finding.predicted)},
+               {"measured", number(finding.measured)},
+               {"ci95", {number(finding.low), number(finding.high)}},
+               {"verdict", to_string(finding.verdict)}};
+  if (finding.self_check) json["self_check"] = true;
+  if (!finding.claim.empty()) json["claim"] = finding.claim;
+  return json;
+}
+
+Json claim_json(const ClaimResult& result) {
+  return {{"key", result.claim->key},
+          {"claim", result.claim->text},
+          {"holds", result.holds},
+          {"undecided", result.undecided},
+          {"fails", result.fails},
+          {"verdict", result.worst == nullptr ? Json() : Json(to_string(result.verdict()))},
+          {"worst", result.worst == nullptr ? Json() : finding_json(*result.worst)}};
+}
 
 }  // namespace
 
@@ -111,26 +133,34 @@ const Experiment& find_experiment(std::string_view name) {
   throw Error(unknown_name("experiment", name, known));
 }
 
+void Conclusion::about(const char* claim) {
+  for (Finding& finding : findings) {
+    if (finding.claim.empty()) finding.claim = claim;
+  }
+}
+
 Json to_json(const Experiment& experiment, const ExperimentRun& run, const Conclusion& conclusion) {
   Json json = {{"numemu_experiment", 1},
                {"name", experiment.name},
+               {"question", experiment.question},
+               {"source", experiment.source},
                {"version", kNumericsVersion},
                {"seed", run.seed},
                {"settings", run.settings.values()},
+               {"claims", Json::array()},
                {"sentences", conclusion.sentences},
                {"tables", Json::array()},
                {"findings", Json::array()},
                {"charts", Json::array()}};
-  for (const ResultTable& table : conclusion.tables)
+  for (const ClaimResult& result : claim_results(experiment.claims, conclusion.findings))
+    json["claims"].push_back(claim_json(result));
+  for (const ResultTable& table : conclusion.tables) {
     json["tables"].push_back(
         {{"title", table.title}, {"header", table.header}, {"rows", table.rows}});
-  for (const Finding& finding : conclusion.findings) {
-    json["findings"].push_back({{"what", finding.what},
-                                {"predicted", number(finding.predicted)},
-                                {"measured", number(finding.measured)},
-                                {"ci95", {number(finding.low), number(finding.high)}},
-                                {"verdict", finding.verdict}});
+    if (table.first) json["tables"].back()["first"] = true;
   }
+  for (const Finding& finding : conclusion.findings)
+    json["findings"].push_back(finding_json(finding));
   for (const Chart& chart : conclusion.charts) json["charts"].push_back(to_json(chart));
   return json;
 }

@@ -13,6 +13,7 @@
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "formats/analysis/comparison.hpp"
 
 namespace numemu::experiments {
 
@@ -63,8 +64,10 @@ struct ExperimentRun {
 struct Finding {
   std::string what;
   double predicted = 0, measured = 0;
-  double low = 0, high = 0;  ///< 95 % interval of the measurement
-  std::string verdict;       ///< holds, undecided, fails
+  double low = 0, high = 0;              ///< 95 % interval of the measurement
+  Verdict verdict = Verdict::undecided;  ///< by engine/judge.hpp
+  bool self_check = false;               ///< both sides are the same computation: counted apart
+  std::string claim = {};                ///< key of the Claim that it is about
 };
 
 /// A table of texts.
@@ -72,6 +75,7 @@ struct ResultTable {
   std::string title;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+  bool first = false;  ///< it is the answer, and stands before the claims
 };
 
 struct Conclusion {
@@ -79,12 +83,23 @@ struct Conclusion {
   std::vector<ResultTable> tables;
   std::vector<Finding> findings;
   std::vector<Chart> charts;
+
+  /// Findings that belong to no claim yet are about this one.
+  void about(const char* claim);
+};
+
+/// Something that an experiment puts to the test.
+struct Claim {
+  const char* key;   ///< findings name it
+  const char* text;  ///< a sentence
 };
 
 /// One file in experiments/ defines `const Experiment experiment_<stem>`.
 struct Experiment {
   const char* name;
-  const char* summary;
+  const char* question;  ///< one line, without a question mark
+  const char* source;    ///< what its source claims: a sentence that names it
+  std::vector<Claim> claims;
   std::vector<Setting> settings;
   Conclusion (*run)(const ExperimentRun&);
 };
@@ -93,7 +108,8 @@ std::vector<const Experiment*> all_experiments();
 /// Throws Error with the nearest known name.
 const Experiment& find_experiment(std::string_view name);
 
-/// experiment.json: name, settings, seed, sentences, tables, findings, charts.
+/// experiment.json: name, question, source, settings, seed, claims with what became of them,
+/// sentences, tables, findings, charts. Throws Error for a finding that is about no claim.
 nlohmann::ordered_json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
 
 }  // namespace numemu::experiments

@@ -7,6 +7,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/entropy.hpp"
 #include "emu/stats/holm.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/mask_diversity/parts.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
@@ -95,13 +96,11 @@ struct Tested {
   double p = 1;
 };
 
-Finding entropy_finding(const Census& census, const std::string& of) {
-  return {fmt::format("entropy of a {} mask of {}, bits", census.pattern->name, of),
-          census.pattern->masks().log2,
-          census.entropy(),
-          census.low(),
-          census.high(),
-          ""};
+Finding entropy_finding(const Census& census, const std::string& of, const char* claim) {
+  Finding finding{fmt::format("entropy of a {} mask of {}, bits", census.pattern->name, of),
+                  census.pattern->masks().log2, census.entropy(), census.low(), census.high()};
+  finding.claim = claim;
+  return finding;
 }
 
 /// Groups: every mask is equally likely under any exchangeable law without ties. Tiles: the ratio
@@ -112,16 +111,18 @@ std::vector<Tested> normal_findings(const std::vector<Census>& censuses) {
     const MaskFamily family = census.pattern->family;
     if (std::isnan(census.p())) continue;
     if (family == MaskFamily::group)
-      tested.push_back({entropy_finding(census, "normal weights"), census.p()});
+      tested.push_back({entropy_finding(census, "normal weights", "groups"), census.p()});
     if (family != MaskFamily::transposable) continue;
     const double log2 = census.pattern->masks().log2;
     tested.push_back(
         {{fmt::format("entropy / log2 count of {} masks of normal weights", census.pattern->name),
-          1, census.of_count(), census.low() / log2, census.high() / log2, ""},
+          1, census.of_count(), census.low() / log2, census.high() / log2},
          census.p()});
+    tested.back().finding.claim = "tiles";
     const Json& kinds = census.json["kinds"];
     if (census.covered() && kinds["within_p"].is_number() && kinds["distinct"] > 1) {
-      Tested within{entropy_finding(census, "normal weights"), number_of(kinds, "within_p")};
+      Tested within{entropy_finding(census, "normal weights", "kinds"),
+                    number_of(kinds, "within_p")};
       within.finding.what += " (masks that permutations map to each other equally likely)";
       within.finding.predicted = number_of(kinds, "entropy");
       tested.push_back(within);
@@ -134,7 +135,7 @@ std::vector<Tested> weight_findings(const std::vector<Census>& censuses, const s
   std::vector<Tested> tested;
   for (const Census& census : censuses) {
     if (census.pattern->family == MaskFamily::group && !std::isnan(census.p()))
-      tested.push_back({entropy_finding(census, "the weights of " + net), census.p()});
+      tested.push_back({entropy_finding(census, "the weights of " + net, "weights"), census.p()});
   }
   return tested;
 }
@@ -149,10 +150,9 @@ void judge(const std::vector<Tested>& tested, Conclusion& conclusion) {
   const std::vector<bool> rejected = stats::holm(p_values);
   for (std::size_t i = 0; i < tested.size(); ++i) {
     Finding finding = tested[i].finding;
-    const double slack = kEntropyHolds * finding.predicted;
-    const bool near =
-        finding.low >= finding.predicted - slack && finding.high <= finding.predicted + slack;
-    finding.verdict = rejected[i] ? "fails" : near ? "holds" : "undecided";
+    const Claimed claimed = near(finding.predicted, kEntropyHolds * finding.predicted);
+    const bool seen = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
+    finding.verdict = rejected[i] ? Verdict::fails : seen ? Verdict::holds : Verdict::undecided;
     conclusion.findings.push_back(finding);
   }
 }

@@ -180,7 +180,7 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
           {fmt::format("rank correlation of one-shot top-1 with {}, {} (holds above 0; 1: the same "
                        "order)",
                        ranking.name, label),
-           1, found.top1, found.images.low, found.images.high, ""});
+           1, found.top1, found.images.low, found.images.high});
       if (members.size() == nets.size()) {
         sentence += fmt::format("{}{} {:.3f} [{:.3f}, {:.3f}]", sentence.empty() ? "" : ", ",
                                 ranking.name, found.top1, found.images.low, found.images.high);
@@ -190,9 +190,10 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
     }
   }
   // The claim is a sign: it holds where "not above 0" is rejected and fails where "not below" is.
-  const std::vector<std::string> verdicts = sign_verdicts(above, below);
+  const std::vector<Verdict> verdicts = sign_verdicts(above, below);
   for (std::size_t i = 0; i < verdicts.size(); ++i)
     conclusion.findings[first + i].verdict = verdicts[i];
+  conclusion.about("accuracy");
   conclusion.tables.push_back(table);
   conclusion.sentences.push_back(fmt::format(
       "Rank correlation of one-shot top-1 over {} patterns of density 50 % ({}) with {}.",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "formats/analysis/distribution.hpp"
@@ -194,9 +195,9 @@ std::vector<Point> measure(const Distribution& law, const policies::MaskPolicy& 
 
 /// With the width that Student's t law gives what 4 standard errors are of a normal one.
 Finding judged_point(std::string what, double expected, const Point& point, std::int64_t repeats) {
-  constexpr double kTail = 3.167e-5;  // of a normal law beyond 4
+  constexpr double kTail = 3.167e-5;  // of a normal law beyond kErrors
   Estimate wide = point.square;
-  wide.error *= stats::student_quantile(static_cast<double>(repeats - 1), kTail) / 4;
+  wide.error *= stats::student_quantile(static_cast<double>(repeats - 1), kTail) / kErrors;
   Finding finding = judged(std::move(what), expected, wide, point.effective);
   finding.low = point.low;
   finding.high = point.high;

@@ -13,6 +13,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "experiments/mvue/recipes.hpp"
@@ -63,13 +64,13 @@ double projection(const std::vector<float>& g, const std::vector<float>& h) {
 
 /// With the width that Student's t law gives what 4 standard errors are of a normal one.
 Finding judged_mean(std::string what, const stats::PairedInterval& t) {
-  constexpr double kTail = 3.167e-5;  // of a normal law beyond 4
+  constexpr double kTail = 3.167e-5;  // of a normal law beyond kErrors
   constexpr double kTwoSided95 = 0.025;
   constexpr std::int64_t kFewest = 10;  // passes
   const auto degrees = static_cast<double>(t.n - 1);
   const double error = (t.high - t.mean) / stats::student_quantile(degrees, kTwoSided95);
   const double width = error * stats::student_quantile(degrees, kTail);
-  Finding finding = judged(std::move(what), 1, {t.mean, width / 4}, t.n >= kFewest ? 1e9 : 0);
+  Finding finding = judged(std::move(what), 1, {t.mean, width / kErrors}, t.n >= kFewest ? 1e9 : 0);
   finding.low = t.low;
   finding.high = t.high;
   return finding;

@@ -101,14 +101,8 @@ PrunedSample prune_and_measure(const policies::MaskPolicy& policy, const std::ve
 }
 
 Finding judged(std::string what, double predicted, const Estimate& measured, double effective) {
-  constexpr double kErrors = 4;
-  // What is certain has no spread but that of rounding.
-  constexpr double kRounding = 1e-6;
-  const bool near = std::fabs(measured.value - predicted) <=
-                    kErrors * measured.error + kRounding * std::fabs(predicted);
-  const bool known = effective >= kFewestGroups && std::isfinite(measured.error);
-  Finding finding = unjudged(std::move(what), predicted, measured.value, measured.error);
-  finding.verdict = !known ? "undecided" : near ? "holds" : "fails";
+  Finding finding = closed_form(std::move(what), predicted, measured.value, measured.error);
+  if (effective < kFewestGroups) finding.verdict = Verdict::undecided;
   return finding;
 }
 

@@ -36,7 +36,7 @@ PrunedSample prune_and_measure(const policies::MaskPolicy&, const std::vector<fl
 /// Fewer groups than that do not tell the error of a figure that they carry.
 inline constexpr double kFewestGroups = 200;
 
-/// holds within 4 standard errors, else fails; undecided below kFewestGroups.
+/// A closed form (engine/judge.hpp), undecided below kFewestGroups.
 Finding judged(std::string what, double predicted, const Estimate& measured, double effective);
 
 /// "0.9987 +- 0.0004": with the 95 % half-width.

@@ -7,6 +7,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/recipes.hpp"
@@ -84,8 +85,7 @@ std::vector<double> losses(const std::vector<TrainOutcome>& dense,
   return out;
 }
 
-/// No worse than dense: holds where the whole interval is within the margin, fails where none of it
-/// is.
+/// No worse than dense, by the margin.
 Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedInterval& loss) {
   const double margin = accuracy ? kMargin : kMarginBits;
   return {fmt::format("{} lost to dense by {} (at most {} predicted)",
@@ -94,31 +94,44 @@ Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedI
           loss.mean,
           loss.low,
           loss.high,
-          loss.high <= margin ? "holds"
-          : loss.low > margin ? "fails"
-                              : "undecided"};
+          verdict_on({loss.low, loss.high}, at_most(margin))};
 }
 
-/// What a method loses to dense as the difference people read: points of top-1 fall, bits per
-/// character rise.
-std::string difference_text(double loss, bool accuracy) {
-  return accuracy ? fmt::format("{:+.2f} points", 0 - loss)
-                  : fmt::format("{:+.4f} bits per character", loss);
+/// What a method loses to dense as the difference people read, with its interval: points of top-1
+/// fall, bits per character rise.
+std::string difference_text(const stats::PairedInterval& loss, bool accuracy) {
+  const double sign = accuracy ? -1 : 1;
+  const int digits = accuracy ? 2 : 4;
+  const auto shown = [&](double x) { return fmt::format("{:+.{}f}", 0 + sign * x, digits); };
+  return fmt::format("{} {}{}", shown(loss.mean), accuracy ? "points" : "bits per character",
+                     loss.n < 2 ? ""
+                                : fmt::format(" [{}, {}]", shown(accuracy ? loss.high : loss.low),
+                                              shown(accuracy ? loss.low : loss.high)));
 }
 
-/// The best and the worst of the methods with that ending.
+/// The least and the most that the methods with that ending lose. One seed cannot tell chance from
+/// a better method, so that it names none.
 std::string sentence_on(const std::string& where, const std::vector<Method>& compared,
                         const std::vector<stats::PairedInterval>& loss, bool accuracy) {
-  std::vector<std::pair<double, std::string>> order;
+  std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t m = 0; m < compared.size(); ++m) {
-    if (compared[m].name.ends_with(", " + where))
-      order.emplace_back(loss[m].mean,
-                         compared[m].name.substr(0, compared[m].name.size() - where.size() - 2));
+    if (compared[m].name.ends_with(", " + where)) order.emplace_back(loss[m].mean, m);
   }
   std::sort(order.begin(), order.end());
-  return fmt::format("Gradients pruned in {}: {} does best ({} against dense), {} worst ({}).",
-                     where, order.front().second, difference_text(order.front().first, accuracy),
-                     order.back().second, difference_text(order.back().first, accuracy));
+  const std::size_t best = order.front().second, worst = order.back().second;
+  const auto name = [&](std::size_t m) {
+    return compared[m].name.substr(0, compared[m].name.size() - where.size() - 2);
+  };
+  if (loss[best].n < 2) {
+    return fmt::format(
+        "Gradients pruned in {}: between {} and {} against dense over {} rules; one seed does not "
+        "tell which rule is best.",
+        where, difference_text(loss[worst], accuracy), difference_text(loss[best], accuracy),
+        order.size());
+  }
+  return fmt::format("Gradients pruned in {}: {} loses least ({} against dense), {} most ({}).",
+                     where, name(best), difference_text(loss[best], accuracy), name(worst),
+                     difference_text(loss[worst], accuracy));
 }
 
 }  // namespace
@@ -135,11 +148,10 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   }
   for (const char* where : {"update", "backward + update"})
     conclusion.sentences.push_back(sentence_on(where, compared, loss, accuracy));
-  conclusion.sentences.push_back(
-      fmt::format("With transposable 2:4 weights, MVUE 2:4 gradients in the update make all three "
-                  "products of a layer sparse: {} against dense, {} for the weights alone.",
-                  difference_text(loss.back().mean, accuracy),
-                  difference_text(loss[loss.size() - 2].mean, accuracy)));
+  conclusion.sentences.push_back(fmt::format(
+      "With transposable 2:4 weights, MVUE 2:4 gradients in the update make all three "
+      "products of a layer sparse: {} against dense, {} for the weights alone.",
+      difference_text(loss.back(), accuracy), difference_text(loss[loss.size() - 2], accuracy)));
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }

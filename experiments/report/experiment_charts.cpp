@@ -70,15 +70,19 @@ Json ready(const Json& chart) {
   const std::string kind = json_text(chart, {"kind"});
   const Axes axes{kind == "bars", flag(chart, "log_x"), flag(chart, "log_y")};
   double least = HUGE_VAL;
-  std::map<std::string, std::size_t> colours;
+  std::map<std::string, std::pair<std::size_t, std::string>> groups;  // colour and name by stem
   Json series = Json::array(), records = Json::array();
   for (const Json& one : list_at(chart, "series")) {
     const Json drawn = records_of(one, axes, least);
     if (drawn.empty()) continue;
     const std::string name = json_text(one, {"name"});
+    const std::string of = stem(name);
+    const auto& [colour, group] =
+        groups.emplace(of, std::pair(groups.size(), of.empty() ? name : of)).first->second;
     series.push_back({{"name", name},
                       {"predicted", flag(one, "predicted")},
-                      {"colour", colours.emplace(stem(name), colours.size()).first->second}});
+                      {"colour", colour},
+                      {"group", group}});
     records.insert(records.end(), drawn.begin(), drawn.end());
   }
   for (Json& record : records) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/report/record.hpp"
+#include "formats/analysis/comparison.hpp"
 
 namespace numemu::experiments {
 
@@ -56,9 +57,10 @@ const Record* cheapest_safe(const std::vector<Record>&);
 /// The headline paragraph, sentence by sentence, in plain text.
 std::vector<std::string> headline(const std::vector<Record>&, const Verdicts&);
 
-/// Labels of the quantized configurations that lose less than kSmallLoss, or kSmallRise (`small`),
-/// or at least that; each label once.
-std::vector<std::string> labels_by_loss(const std::vector<Record>&, bool small);
+/// Labels of the quantized configurations of which it holds (fails, is undecided by their paired
+/// interval) that they lose less than kSmallLoss, or kSmallRise; each once, with the unit where a
+/// label has several.
+std::vector<std::string> labels_by_loss(const std::vector<Record>&, Verdict little);
 
 /// A count with its thousands apart: "10,000"; "–" if there is none.
 std::string grouped(const std::optional<double>& count);

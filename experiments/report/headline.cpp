@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 
@@ -30,9 +32,15 @@ std::optional<double> loss_of(const Record& r) {
   return r.difference ? std::optional(-*r.difference) : std::nullopt;
 }
 
-bool loses_little(const Record& r) {
-  const std::optional<double> loss = loss_of(r);
-  return loss && *loss < (r.bits_per_character ? kSmallRise : kSmallLoss);
+/// Whether a configuration loses less than what is called small, by its paired interval. Rows of
+/// texts hold none: their rise is taken as it is.
+Verdict loses_little(const Record& r) {
+  if (r.bits_per_character) {
+    const std::optional<double> rise = r.bits_change();
+    return rise ? verdict_on({*rise, *rise}, at_most(kSmallRise)) : Verdict::undecided;
+  }
+  if (!r.difference_low || !r.difference_high) return Verdict::undecided;
+  return verdict_on({*r.difference_low, *r.difference_high}, at_least(-kSmallLoss));
 }
 
 void say_baseline(const std::vector<Record>& records, std::vector<std::string>& out) {
@@ -68,7 +76,7 @@ void say_rises(const std::vector<Record>& records, std::vector<std::string>& out
   for (const Record& r : records) {
     if (!r.quantized() || !r.bits_change()) continue;
     ++compared;
-    small += loses_little(r);
+    small += loses_little(r) == Verdict::holds;
   }
   if (compared == 0) return;
   out.push_back(
@@ -78,27 +86,27 @@ void say_rises(const std::vector<Record>& records, std::vector<std::string>& out
 }
 
 void say_losses(const std::vector<Record>& records, std::vector<std::string>& out) {
-  std::size_t compared = 0, small = 0, sure = 0;
+  std::size_t compared = 0;
+  std::map<Verdict, std::size_t> losses;
   const bool texts = std::any_of(records.begin(), records.end(), [](const Record& r) {
     return r.quantized() && r.bits_change().has_value();
   });
   for (const Record& r : records) {
     if (!r.quantized() || !r.difference || r.bits_per_character) continue;
     ++compared;
-    if (!loses_little(r)) continue;
-    ++small;
-    if (r.difference_low && *r.difference_low > -kSmallLoss) ++sure;
+    ++losses[loses_little(r)];
   }
   if (compared == 0 && texts) return;
   if (compared == 0) {
     out.push_back("No quantized configuration has been measured.");
     return;
   }
-  out.push_back(fmt::format(
-      "Of {} quantized configuration{}, {} lose{} less than {:.1f} points; for {} of these the "
-      "whole "
-      "paired 95 % interval lies above that limit.",
-      compared, compared == 1 ? "" : "s", small, small == 1 ? "s" : "", 100 * kSmallLoss, sure));
+  const std::size_t less = losses[Verdict::holds], open = losses[Verdict::undecided];
+  out.push_back(
+      fmt::format("Of {} quantized configuration{}, {} lose{} less than {:.1f} points and {} more, "
+                  "by the whole of their paired 95 % intervals; {} {} undecided.",
+                  compared, compared == 1 ? "" : "s", less, less == 1 ? "s" : "", 100 * kSmallLoss,
+                  losses[Verdict::fails], open, open == 1 ? "is" : "are"));
 }
 
 void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& out) {
@@ -124,13 +132,7 @@ void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& 
 }
 
 void say_predictions(const Verdicts& v, std::vector<std::string>& out) {
-  if (v.empirical.compared()) {
-    out.push_back(
-        fmt::format("Of the predictions, {} of {} empirical ones equal the measured error of their "
-                    "tensor within "
-                    "1e-9 relative.",
-                    v.empirical.holds, v.empirical.compared()));
-  }
+  // The empirical error of a tensor is the same sum as the measured one: no prediction.
   if (v.weight_tensors + v.activation_tensors) {
     out.push_back(
         fmt::format("A fitted distribution was accepted for {} of {} weight and {} of {} "
@@ -177,7 +179,7 @@ const Record* find_baseline(const std::vector<Record>& records, const Record& of
 const Record* cheapest_safe(const std::vector<Record>& records) {
   const Record* best = nullptr;
   const auto is_safe = [&records](const Record& r) {
-    if (r.bits_per_character) return loses_little(r);
+    if (r.bits_per_character) return loses_little(r) == Verdict::holds;
     const Record* baseline = find_baseline(records, r);
     return baseline && baseline->ci_low && r.top1 && *r.top1 >= *baseline->ci_low;
   };
@@ -204,11 +206,23 @@ std::vector<std::string> headline(const std::vector<Record>& records, const Verd
   return out;
 }
 
-std::vector<std::string> labels_by_loss(const std::vector<Record>& records, bool small) {
+std::vector<std::string> labels_by_loss(const std::vector<Record>& records, Verdict little) {
+  std::map<std::string, std::set<std::string>> units;
+  std::map<std::string, std::set<Verdict>> verdicts;
+  for (const Record& r : records) {
+    if (!r.quantized() || !loss_of(r)) continue;
+    units[r.label()].insert(r.unit);
+    verdicts[r.label()].insert(loses_little(r));
+  }
   std::vector<std::string> out;
   for (const Record& r : records) {
-    if (!r.quantized() || !loss_of(r) || loses_little(r) != small) continue;
-    if (std::find(out.begin(), out.end(), r.label()) == out.end()) out.push_back(r.label());
+    if (!r.quantized() || !loss_of(r) || loses_little(r) != little) continue;
+    std::string label = r.label();
+    if (const std::size_t count = units[label].size(); count > 1) {
+      label += verdicts[r.label()].size() == 1 ? fmt::format(" on all {} units", count)
+                                               : " on " + short_unit(r.unit);
+    }
+    if (std::find(out.begin(), out.end(), label) == out.end()) out.push_back(label);
   }
   return out;
 }

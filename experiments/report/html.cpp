@@ -76,12 +76,12 @@ std::string loss_lists(const std::vector<Record>& records) {
                                  [](const Record& r) { return r.bits_per_character.has_value(); });
   const std::string limit = texts ? fmt::format("{:g} bits per character", kSmallRise)
                                   : fmt::format("{:.1f} points", 100 * kSmallLoss);
-  for (const bool small : {true, false}) {
-    const std::vector<std::string> labels = labels_by_loss(records, small);
+  for (const auto& [little, words] : {std::pair(Verdict::holds, "Lose less than {}"),
+                                      {Verdict::undecided, "Undecided by their intervals, {}"},
+                                      {Verdict::fails, "Lose {} or more"}}) {
+    const std::vector<std::string> labels = labels_by_loss(records, little);
     if (labels.empty()) continue;
-    out += fmt::format(
-        "<dt>{}</dt><dd>",
-        fmt::format(fmt::runtime(small ? "Lose less than {}" : "Lose {} or more"), limit));
+    out += fmt::format("<dt>{}</dt><dd>", fmt::format(fmt::runtime(words), limit));
     for (const std::string& label : labels) {
       out +=
           fmt::format("{}<span>{}</span>", &label == &labels.front() ? "" : ", ", html_text(label));

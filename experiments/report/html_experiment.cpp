@@ -1,7 +1,8 @@
-// What an experiment concluded, before everything that the rows say: sentences, figures, findings
-// with their verdicts, tables, settings.
+// What an experiment concluded, before everything that the rows say: question, claims and what
+// became of them, figures; then the details: sentences, findings, tables, settings.
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -22,10 +23,10 @@ const Json& list_at(const Json& json, const char* key) {
   return found && found->is_array() ? *found : none;
 }
 
-std::string table_start(const std::string& label) {
+std::string table_start(const std::string& label, const std::string& attributes = "") {
   return fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
-      html_text(label));
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table{}><thead><tr>",
+      html_text(label), attributes);
 }
 
 constexpr const char* kTableEnd = "</tbody></table></div>";
@@ -47,15 +48,81 @@ std::string interval(const Json& finding) {
                      finding_text(ends[1].get<double>()));
 }
 
-std::string finding_row(const Json& finding) {
-  const std::string verdict = html_text(json_text(finding, {"verdict"}));
-  return "<tr>" + html_text_cell(json_text(finding, {"what"})) +
-         number_cell(json_number(finding, {"predicted"})) +
+/// Predicted, measured, interval.
+std::string number_cells(const Json& finding) {
+  return number_cell(json_number(finding, {"predicted"})) +
          number_cell(json_number(finding, {"measured"})) +
-         fmt::format("<td class=\"n\">{}</td><td class=\"verdict {}\">{}</td></tr>",
-                     interval(finding), verdict, verdict);
+         fmt::format("<td class=\"n\">{}</td>", interval(finding));
 }
 
+std::string finding_row(const Json& finding) {
+  const std::string verdict = html_text(json_text(finding, {"verdict"}));
+  return "<tr>" + html_text_cell(json_text(finding, {"what"})) + number_cells(finding) +
+         fmt::format("<td class=\"verdict {}\">{}</td></tr>", verdict, verdict);
+}
+
+/// "1 holds", "2 are undecided".
+std::string counted(std::size_t n, const std::string& verdict) {
+  if (verdict == "undecided") return fmt::format("{} {} undecided", n, n == 1 ? "is" : "are");
+  return fmt::format("{} {}", n, n == 1 ? verdict : verdict.substr(0, verdict.size() - 1));
+}
+
+using Counts = std::map<std::string, std::size_t>;
+
+/// "3 hold, 1 is undecided": those that there are.
+std::string counted(const Counts& counts) {
+  std::string out;
+  for (const char* verdict : {"holds", "undecided", "fails"}) {
+    const auto found = counts.find(verdict);
+    if (found == counts.end() || found->second == 0) continue;
+    out += (out.empty() ? "" : ", ") + counted(found->second, verdict);
+  }
+  return out;
+}
+
+std::string claim_row(const Json& claim) {
+  const Json* worst = json_at(claim, {"worst"});
+  const std::string text = html_text(json_text(claim, {"claim"}));
+  if (!worst || !worst->is_object()) {
+    return "<tr><td>" + text + "</td>" + number_cells(Json()) +
+           "<td class=\"verdict\">not tested</td></tr>";
+  }
+  Counts counts;
+  std::size_t total = 0;
+  for (const char* verdict : {"holds", "undecided", "fails"}) {
+    const std::optional<double> n = json_number(claim, {verdict});
+    if (n && *n > 0 && *n < 1e9) total += counts[verdict] = static_cast<std::size_t>(*n);
+  }
+  const std::string verdict = html_text(json_text(claim, {"verdict"}));
+  return fmt::format("<tr><td>{}<small>{}{}</small></td>", text,
+                     total > 1 ? fmt::format("The worst of {}: ", total) : "",
+                     html_text(json_text(*worst, {"what"}))) +
+         number_cells(*worst) +
+         fmt::format("<td class=\"verdict {}\">{}<small>{}</small></td></tr>", verdict, verdict,
+                     total > 1 ? counted(counts) : "");
+}
+
+/// The answer in a sentence and in a table; "" for files that know no claims.
+std::string claims_part(const Json& claims) {
+  if (claims.empty()) return "";
+  Counts counts;
+  std::string rows;
+  for (const Json& claim : claims) {
+    ++counts[json_text(claim, {"verdict"})];
+    rows += claim_row(claim);
+  }
+  std::string answer = "Claims: " + counted(counts);
+  if (counts[""] > 0) answer += fmt::format("; this run did not test {}", counts[""]);
+  std::string out =
+      "<p class=\"answer\">" + answer + ".</p>" + table_start("Claims", " class=\"claims\"");
+  out +=
+      "<th scope=\"col\">Claimed</th><th scope=\"col\" class=\"n\">Predicted</th>"
+      "<th scope=\"col\" class=\"n\">Measured</th><th scope=\"col\" class=\"n\">95 %</th>"
+      "<th scope=\"col\">Verdict</th></tr></thead><tbody>";
+  return out + rows + kTableEnd;
+}
+
+/// All of them, or those with another verdict than "holds".
 std::string findings_table(const Json& findings, bool only_not_held) {
   std::string out = table_start("Findings");
   out +=
@@ -68,19 +135,43 @@ std::string findings_table(const Json& findings, bool only_not_held) {
   return out + kTableEnd;
 }
 
-std::string findings_part(const Json& findings) {
+bool is_self_check(const Json& finding) { return json_text(finding, {"self_check"}) == "true"; }
+
+std::string findings_part(const Json& all) {
+  Json findings = Json::array();
+  for (const Json& finding : all) {
+    if (!is_self_check(finding)) findings.push_back(finding);
+  }
   if (findings.empty()) return "";
-  std::map<std::string, std::size_t> counts;
+  Counts counts;
   for (const Json& finding : findings) ++counts[json_text(finding, {"verdict"})];
-  std::string out = fmt::format(
-      "<h3>Findings</h3><p>Of {} prediction{}, {} hold{}, {} {} undecided, {} fail{}.</p>",
-      findings.size(), findings.size() == 1 ? "" : "s", counts["holds"],
-      counts["holds"] == 1 ? "s" : "", counts["undecided"], counts["undecided"] == 1 ? "is" : "are",
-      counts["fails"], counts["fails"] == 1 ? "s" : "");
-  if (counts["holds"] < findings.size()) out += findings_table(findings, true);
+  std::string out = fmt::format("<h3>Findings</h3><p>Of {} prediction{} {}.</p>", findings.size(),
+                                findings.size() == 1 ? "" : "s", counted(counts));
+  constexpr std::size_t kFew = 20;  // that need no fold
+  const std::size_t open = findings.size() - counts["holds"];
+  if (open > 0 && open < findings.size()) {
+    out += fmt::format("<details{}><summary>Those that do not hold</summary>{}</details>",
+                       open <= kFew ? " open" : "", findings_table(findings, true));
+  }
   return out + fmt::format("<details{}><summary>All findings</summary>{}</details>",
-                           counts["holds"] == findings.size() ? " open" : "",
+                           findings.size() <= kFew && open == 0 ? " open" : "",
                            findings_table(findings, false));
+}
+
+/// Identities that the program keeps: no part of the answer.
+std::string self_checks_part(const Json& findings) {
+  Json checks = Json::array();
+  std::size_t passed = 0;
+  for (const Json& finding : findings) {
+    if (!is_self_check(finding)) continue;
+    checks.push_back(finding);
+    passed += json_text(finding, {"verdict"}) == "holds";
+  }
+  if (checks.empty()) return "";
+  return fmt::format(
+      "<details{}><summary>Self-checks (both sides are the same computation): {} of {} "
+      "hold</summary>{}</details>",
+      passed < checks.size() ? " open" : "", passed, checks.size(), findings_table(checks, false));
 }
 
 std::string table_part(const Json& table) {
@@ -113,23 +204,50 @@ std::string settings_part(const Json& experiment) {
   return out + kTableEnd + "</details>";
 }
 
+std::string sentences_part(const Json& experiment) {
+  std::string sentences;
+  for (const Json& sentence : list_at(experiment, "sentences")) {
+    if (sentence.is_string())
+      sentences += fmt::format("<li>{}</li>", html_text(sentence.get<std::string>()));
+  }
+  return sentences.empty() ? "" : "<ul class=\"sentences\">" + sentences + "</ul>";
+}
+
+/// The tables that are the answer, or the others.
+std::string tables_part(const Json& experiment, bool first) {
+  std::string out;
+  for (const Json& table : list_at(experiment, "tables")) {
+    if ((json_text(table, {"first"}) == "true") == first) out += table_part(table);
+  }
+  return out;
+}
+
+/// The question, or the name where a file has none.
+std::string heading(const Json& experiment) {
+  std::string question = json_text(experiment, {"question"});
+  if (question.empty()) return "Experiment: " + json_text(experiment, {"name"});
+  question[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(question[0])));
+  return question + "?";
+}
+
 }  // namespace
 
 std::string experiment_section(const Json* experiment, const std::string& figures) {
   if (!experiment || !experiment->is_object()) return "";
-  std::string out = fmt::format(
-      "<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">Experiment: {}</h2>\n",
-      html_text(json_text(*experiment, {"name"})));
-  std::string sentences;
-  for (const Json& sentence : list_at(*experiment, "sentences")) {
-    if (sentence.is_string())
-      sentences += fmt::format("<li>{}</li>", html_text(sentence.get<std::string>()));
-  }
-  if (!sentences.empty()) out += "<ul class=\"headline\">" + sentences + "</ul>";
+  const std::string source = json_text(*experiment, {"source"});
+  const Json& findings = list_at(*experiment, "findings");
+  const std::string claims = claims_part(list_at(*experiment, "claims"));
+  std::string out =
+      fmt::format("<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">{}</h2>\n",
+                  html_text(heading(*experiment)));
+  if (!source.empty()) out += "<p class=\"source\">" + html_text(source) + "</p>";
+  out += tables_part(*experiment, true) + claims;
+  // Files of earlier versions have no claims: their sentences are the answer.
+  if (claims.empty()) out += sentences_part(*experiment);
   out += figures;
-  out += findings_part(list_at(*experiment, "findings"));
-  for (const Json& table : list_at(*experiment, "tables")) out += table_part(table);
-  out += settings_part(*experiment);
+  if (!claims.empty()) out += "<h3>What was found</h3>" + sentences_part(*experiment);
+  out += findings_part(findings) + tables_part(*experiment, false) + self_checks_part(findings) +
+         settings_part(*experiment);
   return out + "\n</section>\n";
 }
 

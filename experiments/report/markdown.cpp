@@ -22,6 +22,15 @@ std::string number(const std::optional<double>& x, int digits, double factor = 1
 /// Of a finding, in decibels or in thousandths.
 std::string figure(const std::optional<double>& x) { return x ? fmt::format("{:.4g}", *x) : ""; }
 
+/// The interval of a finding.
+std::string ends(const Json& finding) {
+  const Json* ends = json_at(finding, {"ci95"});
+  if (!ends || !ends->is_array() || ends->size() != 2 || !(*ends)[0].is_number() ||
+      !(*ends)[1].is_number())
+    return "";
+  return fmt::format("[{:.4g}, {:.4g}]", (*ends)[0].get<double>(), (*ends)[1].get<double>());
+}
+
 std::string interval(const std::optional<double>& x, const std::optional<double>& low,
                      const std::optional<double>& high) {
   if (!x || !low || !high) return number(x, 2, 100);
@@ -59,15 +68,37 @@ std::string experiment_part(const Json& experiment) {
     for (std::size_t i = 0; i < columns; ++i) out += "---|";
     return out + "\n";
   };
-  std::string out = "# Experiment: " + markdown_cell(json_text(experiment, {"name"})) + "\n\n";
+  const auto paragraph = [&](const char* key, const char* end) {
+    const std::string text = json_text(experiment, {key});
+    return text.empty() ? "" : markdown_cell(text) + end + "\n\n";
+  };
+  std::string out = "# Experiment: " + markdown_cell(json_text(experiment, {"name"})) + "\n\n" +
+                    paragraph("question", "?") + paragraph("source", "");
+  std::string claims;
+  each(experiment, "claims", [&](const Json& claim) {
+    const Json* worst = json_at(claim, {"worst"});
+    const Json finding = worst ? *worst : Json();
+    const std::string verdict = json_text(claim, {"verdict"});
+    claims +=
+        table_line({json_text(claim, {"claim"}), figure(json_number(finding, {"predicted"})),
+                    figure(json_number(finding, {"measured"})), ends(finding),
+                    verdict.empty() ? "not tested" : verdict,
+                    fmt::format("{} hold, {} undecided, {} fail", json_text(claim, {"holds"}),
+                                json_text(claim, {"undecided"}), json_text(claim, {"fails"}))});
+  });
+  if (!claims.empty()) {
+    out += table_line({"claimed", "predicted", "measured", "95 %", "verdict", "findings"}) +
+           rule(6) + claims + "\nNumbers are those of the worst finding of each claim.\n\n";
+  }
   each(experiment, "sentences", [&](const Json& sentence) {
     if (sentence.is_string()) out += "- " + markdown_cell(sentence.get<std::string>()) + "\n";
   });
-  out += "\n" + table_line({"finding", "predicted", "measured", "verdict"}) + rule(4);
+  out += "\n" + table_line({"finding", "predicted", "measured", "95 %", "verdict"}) + rule(5);
   each(experiment, "findings", [&](const Json& finding) {
-    out +=
-        table_line({json_text(finding, {"what"}), figure(json_number(finding, {"predicted"})),
-                    figure(json_number(finding, {"measured"})), json_text(finding, {"verdict"})});
+    const bool self_check = json_text(finding, {"self_check"}) == "true";
+    out += table_line({json_text(finding, {"what"}), figure(json_number(finding, {"predicted"})),
+                       figure(json_number(finding, {"measured"})), ends(finding),
+                       json_text(finding, {"verdict"}) + (self_check ? " (self-check)" : "")});
   });
   each(experiment, "tables", [&](const Json& table) {
     const std::vector<std::string> header = cells_of(table, "header");

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/claims.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
@@ -101,22 +102,23 @@ struct Row {
 std::vector<Finding> judge(const std::string& net, const std::vector<Row>& rows) {
   constexpr double kSmallLoss = 0.5;  // points
   Claims claims;
-  const auto gains = [&](const Row& row, const Row& on) {
+  const auto gains = [&](const Row& row, const Row& on, const char* claim) {
     claims.add(fmt::format("{}: {} gains on {}", net, row.method->name, on.method->name),
-               stats::paired_interval(row.top1, on.top1), 0);
+               stats::paired_interval(row.top1, on.top1), 0, claim);
   };
   const Row* equal = nullptr;
   for (const Row& row : rows) {
     if (row.method->series == kShared) {
-      if (equal != nullptr) gains(row, *equal);
+      if (equal != nullptr) gains(row, *equal, "sharing");
       if (equal == nullptr) equal = &row;
     }
     if (row.method->series != kStochastic) continue;
     claims.add(
         fmt::format("{}: {} loses less than {} points to dense", net, row.method->name, kSmallLoss),
-        row.difference, -kSmallLoss);
+        row.difference, -kSmallLoss, "accuracy");
     for (const Row& hard : rows) {
-      if (hard.method->series == kHard && hard.method->share == row.method->share) gains(row, hard);
+      if (hard.method->series == kHard && hard.method->share == row.method->share)
+        gains(row, hard, "bias");
     }
   }
   return claims.judged();
@@ -129,13 +131,9 @@ std::vector<Finding> judge_plans(const std::string& net, double planned,
   for (const Row& row : rows) {
     if (row.method->series != kShared) continue;
     const stats::PairedInterval reached = stats::paired_interval(row.zeros_of);
-    const bool close = std::fabs(reached.mean - planned) <= kPlanHolds;
-    const bool away = reached.low > planned + kPlanHolds || reached.high < planned - kPlanHolds;
     findings.push_back({fmt::format("{}: zeros reached with {}", net, row.method->name), planned,
                         reached.mean, reached.low, reached.high,
-                        close  ? "holds"
-                        : away ? "fails"
-                               : "undecided"});
+                        verdict_on({reached.low, reached.high}, near(planned, kPlanHolds))});
   }
   return findings;
 }
@@ -231,6 +229,10 @@ void describe(const std::string& net, const std::vector<Row>& rows, Conclusion& 
     if (best == nullptr || row.difference.mean > best->difference.mean) best = &row;
   }
   if (equal == nullptr) return;
+  if (equal->top1.size() < 2) {
+    conclusion.sentences.push_back(net + ": one seed does not tell which plan is best.");
+    return;
+  }
   const stats::PairedInterval gain = stats::paired_interval(best->top1, equal->top1);
   conclusion.sentences.push_back(
       best == equal
@@ -271,9 +273,10 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
     row.difference = stats::paired_interval(row.top1, rows.empty() ? row.top1 : rows.front().top1);
     rows.push_back(std::move(row));
   }
-  for (const std::vector<Finding>& findings :
-       {judge(net, rows), judge_plans(net, planned_zeros(run, layers), rows)})
-    conclusion.findings.insert(conclusion.findings.end(), findings.begin(), findings.end());
+  for (const Finding& finding : judge(net, rows)) conclusion.findings.push_back(finding);
+  for (const Finding& finding : judge_plans(net, planned_zeros(run, layers), rows))
+    conclusion.findings.push_back(finding);
+  conclusion.about("plans");
   conclusion.tables.push_back(
       table_of(training_of(run, net, run.seed), run.settings.text("data"), rows));
   conclusion.tables.push_back(plan_table(net, methods, layers));

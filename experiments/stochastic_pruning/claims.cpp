@@ -25,8 +25,10 @@ double p_value(const stats::PairedInterval& d, double bound) {
   return 2 * std::exp(high);
 }
 
-void Claims::add(std::string what, const stats::PairedInterval& d, double bound) {
-  findings_.push_back({std::move(what), bound, d.mean, d.low, d.high, ""});
+void Claims::add(std::string what, const stats::PairedInterval& d, double bound,
+                 std::string claim) {
+  findings_.push_back({std::move(what), bound, d.mean, d.low, d.high});
+  findings_.back().claim = std::move(claim);
   p_values_.push_back(p_value(d, bound));
 }
 
@@ -35,7 +37,9 @@ std::vector<Finding> Claims::judged() const {
   std::vector<Finding> findings = findings_;
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& f = findings[i];
-    f.verdict = !rejected[i] ? "undecided" : f.measured > f.predicted ? "holds" : "fails";
+    f.verdict = !rejected[i]               ? Verdict::undecided
+                : f.measured > f.predicted ? Verdict::holds
+                                           : Verdict::fails;
   }
   return findings;
 }

@@ -15,7 +15,8 @@ double p_value(const stats::PairedInterval&, double bound);
 /// Collects claims that a mean difference lies above a bound.
 class Claims {
  public:
-  void add(std::string what, const stats::PairedInterval&, double bound);
+  /// `claim` is the key of the experiment's claim.
+  void add(std::string what, const stats::PairedInterval&, double bound, std::string claim = "");
   /// A claim holds or fails where Holm's procedure over all of them rejects that the difference is
   /// the bound, by its side of it; else it is undecided.
   std::vector<Finding> judged() const;

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
@@ -55,13 +56,16 @@ void judge(const Json& record, const std::string& where, Conclusion& conclusion)
     if (model.cut) continue;
     findings.push_back(model_finding(fmt::format("zeros by the {} law: {}", name, where),
                                      at(record, name, "predicted", "zeros"), zeros, kLawHolds));
+    const std::size_t given = findings.size();
     findings.push_back(
-        exact_finding(fmt::format("zeros given the elements, {} threshold: {}", name, where),
-                      at(record, name, "expected", "zeros"), zeros));
-    findings.push_back(exact_finding(
-        fmt::format("added variance given the elements, {} threshold: {}", name, where),
-        at(record, name, "expected", "error"), error));
+        closed_form(fmt::format("zeros given the elements, {} threshold: {}", name, where),
+                    at(record, name, "expected", "zeros"), zeros.value, zeros.error));
+    findings.push_back(
+        closed_form(fmt::format("added variance given the elements, {} threshold: {}", name, where),
+                    at(record, name, "expected", "error"), error.value, error.error));
+    for (std::size_t i = given; i < findings.size(); ++i) findings[i].claim = "elements";
   }
+  conclusion.about("gradients");
 }
 
 std::vector<std::string> row_of(const Json& record, const char* law) {

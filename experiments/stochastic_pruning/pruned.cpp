@@ -44,18 +44,10 @@ PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::i
   return t;
 }
 
-Finding exact_finding(std::string what, double predicted, const Estimate& measured) {
-  Finding f = unjudged(std::move(what), predicted, measured.value, measured.error);
-  f.verdict = std::fabs(predicted - measured.value) <= kErrors * measured.error ? "holds" : "fails";
-  return f;
-}
-
 Finding model_finding(std::string what, double predicted, const Estimate& measured, double slack) {
   Finding f = unjudged(std::move(what), predicted, measured.value, measured.error);
-  const double distance = std::fabs(predicted - measured.value);
-  f.verdict = distance <= slack                             ? "holds"
-              : distance > slack + kErrors * measured.error ? "fails"
-                                                            : "undecided";
+  const double width = kErrors * measured.error;
+  f.verdict = verdict_on({measured.value - width, measured.value + width}, near(predicted, slack));
   return f;
 }
 

@@ -30,14 +30,11 @@ struct PrunedTensor {
 PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::int64_t n,
                                double threshold, const RandomSource& random);
 
-/// Standard errors that a measurement may be away from a prediction that is exact.
-inline constexpr double kErrors = 4;
 /// Distance of zero shares on real gradients that a law is trusted with (specs/quantization.md).
 inline constexpr double kLawHolds = 0.02;
 
-/// A prediction that is exact: holds within kErrors standard errors, else fails.
-Finding exact_finding(std::string what, double predicted, const Estimate& measured);
-/// A prediction by a model: holds within `slack`, fails beyond it by kErrors standard errors.
+/// A prediction by a model: holds within `slack`, and fails beyond it, with kErrors standard errors
+/// to spare; else undecided.
 Finding model_finding(std::string what, double predicted, const Estimate& measured, double slack);
 
 }  // namespace numemu::experiments::stochastic_pruning

@@ -166,7 +166,7 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
   }
   conclusion.tables.push_back(table);
   const std::vector<Finding> of_layers = permuted.findings();
-  const auto count = [&](const char* verdict) {
+  const auto count = [&](Verdict verdict) {
     return std::count_if(of_layers.begin(), of_layers.end(),
                          [&](const Finding& finding) { return finding.verdict == verdict; });
   };
@@ -177,9 +177,11 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
       "Groups of trained layers that break N:M after unstructured pruning, channels permuted: the "
       "binomial law holds in {} of {} cases and fails in {}; {} lie above it (rows that differ in "
       "density break more groups).",
-      count("holds"), of_layers.size(), count("fails"), larger));
-  for (const Judged* judged : {&placed, &permuted})
-    for (const Finding& finding : judged->findings()) conclusion.findings.push_back(finding);
+      count(Verdict::holds), of_layers.size(), count(Verdict::fails), larger));
+  for (const Finding& finding : placed.findings()) conclusion.findings.push_back(finding);
+  conclusion.about("placement");
+  for (const Finding& finding : of_layers) conclusion.findings.push_back(finding);
+  conclusion.about("layers");
 }
 
 void draw(const std::vector<Series>& all, Conclusion& conclusion) {

@@ -207,6 +207,7 @@ void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclu
   conclusion.charts.push_back(chart);
   conclusion.tables.push_back(table);
   for (const Finding& finding : losses.findings()) conclusion.findings.push_back(finding);
+  conclusion.about("magnitude");
 }
 
 /// Each pattern against the one before it, on the same blocks: the claim is that it prunes more.
@@ -225,13 +226,15 @@ void report_order(const Json& measured, Conclusion& conclusion) {
     below.push_back(stats::normal_tail(-step.value / step.error));
     names += " < " + patterns[p].name;
   }
-  const std::vector<std::string> verdicts = sign_verdicts(above, below);
+  const std::vector<Verdict> verdicts = sign_verdicts(above, below);
   for (std::size_t i = 0; i < verdicts.size(); ++i)
     conclusion.findings[first + i].verdict = verdicts[i];
+  conclusion.about("order");
   conclusion.sentences.push_back(fmt::format(
       "Magnitude pruned of normal weights: {}, {} of {} steps confirmed; unstructured pruning of a "
       "whole tensor instead of 8 x 8 elements prunes {:.5f}.",
-      names, std::count(verdicts.begin(), verdicts.end(), "holds"), verdicts.size(), half_loss()));
+      names, std::count(verdicts.begin(), verdicts.end(), Verdict::holds), verdicts.size(),
+      half_loss()));
 }
 
 }  // namespace
@@ -277,6 +280,7 @@ void add_losses(const ExperimentRun& run, Conclusion& conclusion) {
                       method.name, blocks * kBlock / (size * size), method.bound),
           0, broken, broken == 0));
     }
+  conclusion.about("greedy");
   conclusion.tables.push_back(table);
 }
 

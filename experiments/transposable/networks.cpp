@@ -164,11 +164,11 @@ void judge_repair(const Network& network, const std::vector<Variant>& all, Concl
         exact_finding("AdaPrune divides the squared error of layer outputs by 2 or more, " + of,
                       kLeastGain, gain, gain >= kLeastGain));
     const Difference d = difference(result, network.results[0]);
-    const char* verdict = d.interval.low > -kMostLost    ? "holds"
-                          : d.interval.high < -kMostLost ? "fails"
-                                                         : "undecided";
+    conclusion.about("outputs");
     conclusion.findings.push_back({"top-1 within 1 point of unpruned after AdaPrune, " + of,
-                                   -kMostLost, d.value, d.interval.low, d.interval.high, verdict});
+                                   -kMostLost, d.value, d.interval.low, d.interval.high,
+                                   verdict_on(d.interval, at_least(-kMostLost))});
+    conclusion.about("accuracy");
   }
 }
 

@@ -93,11 +93,11 @@ Finding aim_under(const std::vector<ZapResults>& all, ZapCare care) {
   const std::vector<bool> passes = stats::holm(p_values, kLevel);
   ZapBest told = best_of(all, care);
   const bool reached = told.of != nullptr && told.at.saving >= kZapSaving;
-  std::string verdict = reached ? "undecided" : "fails";
+  Verdict verdict = reached ? Verdict::undecided : Verdict::fails;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!passes[i]) continue;
-    if (verdict != "holds" || points[i].at.saving > told.at.saving) told = points[i];
-    verdict = "holds";
+    if (verdict != Verdict::holds || points[i].at.saving > told.at.saving) told = points[i];
+    verdict = Verdict::holds;
   }
   return {fmt::format("share of the convolutions' multiply-adds saved (mean over seeds) for less "
                       "than {} points, {}, at least",
@@ -176,18 +176,23 @@ std::vector<Finding> zap_findings(const std::vector<ZapResults>& all) {
                          std::fabs(limits["all"].get<double>() - limits["expected"].get<double>()));
       }
   }
-  std::vector<Finding> findings = shares.findings();
+  Conclusion conclusion;
+  conclusion.findings = shares.findings();
+  conclusion.about("shares");
   const auto broken = static_cast<double>(broken_identities(all));
+  std::vector<Finding>& findings = conclusion.findings;
   findings.push_back(
-      exact_finding("tallies whose hits and misses do not add up", 0, broken, broken == 0));
-  findings.push_back(exact_finding("error where nothing is skipped", 0, none, none == 0));
+      self_check("tallies whose hits and misses do not add up", 0, broken, broken == 0));
+  findings.push_back(self_check("error where nothing is skipped", 0, none, none == 0));
   // Three float64 sums over leaves of 64 terms and at most 40 levels of halves.
   constexpr double kRounding = 3 * (64 + 40) * 0x1p-53;
-  findings.push_back(exact_finding("error where all predictions say zero, less 1 - sum(I_s) / sum",
-                                   0, limit, limit <= kRounding));
+  findings.push_back(self_check("error where all predictions say zero, less 1 - sum(I_s) / sum", 0,
+                                limit, limit <= kRounding));
   findings.push_back(exact_finding("largest residual (RMS) of a logistic error curve, at most",
                                    kZapFitHolds, worst_fit, worst_fit <= kZapFitHolds));
+  conclusion.about("curves");
   for (const ZapCare care : cares_of(all)) findings.push_back(aim_under(all, care));
+  conclusion.about("saving");
   return findings;
 }
 

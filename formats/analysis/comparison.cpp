@@ -21,6 +21,18 @@ Verdict verdict(bool holds) { return holds ? Verdict::holds : Verdict::fails; }
 
 }  // namespace
 
+const char* to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::fails:
+      return "fails";
+    case Verdict::undecided:
+      break;
+  }
+  return "undecided";
+}
+
 Comparison compare_mean(const Figure& predicted, const Figure& measured, std::int64_t n,
                         double size) {
   const double own = standard_error(measured.variance, n);

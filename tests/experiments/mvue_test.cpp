@@ -31,7 +31,7 @@ std::map<std::string, int> verdicts(const Conclusion& conclusion) {
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what);
     CHECK(std::isfinite(finding.measured));
-    ++counts[finding.verdict];
+    ++counts[to_string(finding.verdict)];
   }
   return counts;
 }
@@ -57,9 +57,9 @@ TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is so
   for (const char* rule : {"mvue(1:2)", "mvue(2:4)", "mvue-approx(2:4)", "random-unbiased(2:4)"}) {
     INFO(rule);
     const mvue::PrunedSample s = measured(rule);
-    CHECK(mvue::judged("", 1, s.projection, s.effective).verdict == "holds");
-    CHECK(mvue::judged("", 1, s.variance, s.effective_error).verdict == "holds");
-    CHECK(mvue::judged("", 1, s.mean, s.effective_error).verdict == "holds");
+    CHECK(mvue::judged("", 1, s.projection, s.effective).verdict == Verdict::holds);
+    CHECK(mvue::judged("", 1, s.variance, s.effective_error).verdict == Verdict::holds);
+    CHECK(mvue::judged("", 1, s.mean, s.effective_error).verdict == Verdict::holds);
     CHECK(std::fabs(s.nsr.value - s.closed_nsr) <= 0.05 * s.closed_nsr);
   }
   // A rule that keeps the larger one of a pair has no chance in it: |mean e|^2 is |e|^2, and what
@@ -67,8 +67,8 @@ TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is so
   const mvue::PrunedSample greedy = measured("greedy(1:2)");
   CHECK(greedy.variance.value == Approx(1).epsilon(1e-12));
   CHECK(greedy.projection.value == Approx(1 - greedy.nsr.value).epsilon(1e-12));
-  CHECK(mvue::judged("", 1, greedy.projection, greedy.effective).verdict == "fails");
-  CHECK(mvue::judged("", 1, greedy.projection, 10).verdict == "undecided");
+  CHECK(mvue::judged("", 1, greedy.projection, greedy.effective).verdict == Verdict::fails);
+  CHECK(mvue::judged("", 1, greedy.projection, 10).verdict == Verdict::undecided);
 }
 
 TEST_CASE("laws and averages keep to their closed forms", "[fast]") {
@@ -171,4 +171,18 @@ TEST_CASE("every method is trained, and compared with dense", "[fast]") {
   CHECK(conclusion.findings.size() == 6);
   verdicts(conclusion);
   CHECK(conclusion.sentences.size() == 3);
+  CHECK_THAT(conclusion.sentences[0], Catch::Contains("loses least"));
+}
+
+TEST_CASE("one seed names no best method", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
+                                            "train_samples=64", "eval_samples=100", "seeds=1"});
+  Conclusion conclusion;
+  mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
+  for (std::size_t i : {0, 1}) {
+    CHECK_THAT(conclusion.sentences[i], Catch::Contains("one seed does not tell"));
+    CHECK_THAT(conclusion.sentences[i], !Catch::Contains("MVUE") && !Catch::Contains("greedy"));
+  }
+  for (const Finding& finding : conclusion.findings) CHECK(finding.verdict == Verdict::undecided);
 }

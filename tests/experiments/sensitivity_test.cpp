@@ -1,5 +1,6 @@
 // Which layer breaks first: every layer and all of them at every format, sorted and judged.
 #include <cmath>
+#include <fstream>
 
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/experiment.hpp"
@@ -79,11 +80,48 @@ TEST_CASE("each layer alone and all together at each format", "[fast]") {
   REQUIRE_FALSE(conclusion.findings.empty());
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what);
-    const bool near = std::fabs(finding.predicted - finding.measured) <= kLayerHolds;
-    CHECK((finding.verdict == "holds") == near);
+    const bool within = finding.low >= finding.predicted - kLayerHolds &&
+                        finding.high <= finding.predicted + kLayerHolds;
+    CHECK((finding.verdict == Verdict::holds) == within);
+    CHECK(finding.claim == "noise");
     CHECK(finding.low <= finding.measured);
     CHECK(finding.measured <= finding.high);
   }
+}
+
+TEST_CASE("one layer at a time is changed from a recipe", "[fast]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "base.json") << R"({"numemu_recipe": 1,
+    "roles": {"weight": {"format": "int8"}, "activation": {"format": "int8"}},
+    "gemms": {"fprop": {"unit": "exact"}},
+    "layers": [{"match": "bottom.fc1", "roles": {"weight": {"format": "int16"}}}]})";
+  const std::string file = folder / "base.json";
+  const ExperimentRun run = run_of(folder, {"formats=int4,float32", "recipe=" + file});
+  const Conclusion conclusion = answer(run);
+  const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
+  const std::vector<std::string> layers = net::gemm_layer_names(graph);
+  const std::vector<nlohmann::ordered_json> rows = merge_rows(run.out);
+  REQUIRE(rows.size() == 2 * layers.size() + 3);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const nlohmann::ordered_json& recipe = rows[i]["point"]["recipe"];
+    CHECK(recipe["roles"]["weight"]["format"] == "int8");
+    CHECK_THAT(recipe["gemms"]["fprop"]["unit"].get<std::string>(), Catch::Contains("exact"));
+    CHECK(recipe["layers"][0]["match"] == "bottom.fc1");
+    REQUIRE(recipe["layers"].size() == (i + 1 < rows.size() ? 2 : 1));  // the last: as it is
+    if (i < layers.size()) CHECK(recipe["layers"][1]["match"] == layers[i]);
+  }
+  REQUIRE(conclusion.tables.size() == 2);
+  for (const ResultTable& table : conclusion.tables) {
+    CHECK(table.first);
+    CHECK(table.rows.size() == layers.size() + 2);
+  }
+  CHECK_THAT(conclusion.tables[0].title, Catch::StartsWith("int4 in one layer of " + file));
+  CHECK_THAT(conclusion.sentences[0], Catch::Contains(file + " as it is"));
+  CHECK_THAT(message_of([&] { answer(run_of(folder, {"recipe=" + (folder / "none.json")})); }),
+             Catch::Contains("none.json"));
+  std::ofstream(folder / "bad.json") << R"({"numemu_recipe": 1, "rolls": {}})";
+  CHECK_THAT(message_of([&] { answer(run_of(folder, {"recipe=" + (folder / "bad.json")})); }),
+             Catch::Contains("bad.json") && Catch::Contains("rolls"));
 }
 
 TEST_CASE("one role alone leaves the other as it is", "[fast]") {

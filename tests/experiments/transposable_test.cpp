@@ -54,17 +54,17 @@ TEST_CASE("transposable: losses, bounds, conversion and networks", "[fast]") {
       CHECK(std::fabs(finding.measured - finding.predicted) < 4 * standard_error(finding));
     } else if (finding.what.find("claimed above 0") != std::string::npos) {
       ++steps;
-      CHECK((finding.verdict == "holds") == (finding.measured > 0 && finding.low > 0));
+      CHECK((finding.verdict == Verdict::holds) == (finding.measured > 0 && finding.low > 0));
     } else if (finding.what.find("break the bound") != std::string::npos) {
       ++bounds;
       CHECK(finding.measured == 0);
-      CHECK(finding.verdict == "holds");
+      CHECK(finding.verdict == Verdict::holds);
     } else if (finding.what.find("random placement") != std::string::npos) {
       ++placed;
       CHECK(std::fabs(finding.measured - finding.predicted) < 4 * standard_error(finding));
     } else if (finding.what.starts_with("AdaPrune")) {
       ++repairs;
-      CHECK((finding.verdict == "holds") == (finding.measured >= 2));
+      CHECK((finding.verdict == Verdict::holds) == (finding.measured >= 2));
     }
   }
   CHECK(losses == 7);

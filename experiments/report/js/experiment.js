@@ -8,7 +8,8 @@ function experimentFigure(spec, chart, width) {
   const COLOURS = ["--float", "--int", "--mixed", "--other", "--block", "--muted"];
   const DASHES = [[6, 4], [2, 3], [8, 3, 2, 3]];  // of lines that take a colour for the second time
   const FEW = 16;  // names that can stand beside their points
-  const ROW = 24, SMALL_ROW = 15;  // pixels of a category with one bar, and of each of several
+  const ROW = 24, SMALL_ROW = 15, LEAST_ROW = 7;  // pixels of a category with one bar, of each of several, of many
+  const TALL = 400;  // pixels that many bars share
 
   const records = chart.records;
   const names = chart.series.map((s) => s.name);
@@ -17,10 +18,16 @@ function experimentFigure(spec, chart, width) {
   const dot = (d) => !line(d) || (!d.predicted && !d.dense);
   const band = (d) => chart.kind === "line" && d.dense;
   const named = records.filter((d) => !d.predicted && d.name);
+  // Bars stand in a row for each group of series; what is predicted is a diamond on it.
+  const groups = [...new Set(chart.series.map((s) => s.group))];
+  const groupOf = new Map(chart.series.map((s) => [s.name, s.group]));
+  for (const d of records) Object.assign(d, { group: groupOf.get(d.series), what: d.predicted ? "predicted" : "measured" });
+  const measured = records.filter((d) => !d.predicted), predicted = records.filter((d) => d.predicted);
   const data = bars ? {
-    experiment_bars: chart.log_y ? [] : records,
-    experiment_values: chart.log_y ? records : [],
+    experiment_bars: chart.log_y ? [] : measured,
+    experiment_values: chart.log_y ? measured : [],
     experiment_ends: records.filter(interval),
+    experiment_predictions: predicted,
   } : {
     experiment_bands: records.filter((d) => interval(d) && band(d)),
     experiment_lines: records.filter((d) => line(d) && !d.predicted),
@@ -36,14 +43,21 @@ function experimentFigure(spec, chart, width) {
     s.colour % COLOURS.length === chart.series[i].colour % COLOURS.length).length;
   const colour = chart.series.map((s) => {
     const own = "var(" + COLOURS[s.colour % COLOURS.length] + ")";
-    return s.predicted && !bars ? "color-mix(in srgb, " + own + " 45%, var(--ink))" : own;  // seen on what it predicts
+    return s.predicted ? "color-mix(in srgb, " + own + " 45%, var(--ink))" : own;  // seen on what it predicts
   });
   const dash = chart.series.map((s, i) => s.predicted ? [5, 4] : drawnBefore(i) === 0 ? [1, 0] : DASHES[drawnBefore(i) % DASHES.length]);
-  const entry = 6 * Math.max(...names.map((name) => name.length)) + 40;  // pixels of the widest
+  // As many entries side by side as the widest leaves room for.
+  const legendColumns = (texts, beside = 60) => Math.max(1, Math.floor((width - beside) / (6 * Math.max(...texts.map((text) => text.length)) + 40)));
   const shape = chart.series.map((s) => (line(s) ? "stroke" : "circle"));
-  const legend = names.length === 1 ? null : { columns: Math.max(1, Math.floor((width - 60) / entry)),
-    ...(bars ? { symbolType: "square" } : chart.kind === "line" ? { symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 260 }
+  const legend = names.length === 1 ? null : { columns: legendColumns(names),
+    ...(chart.kind === "line" ? { symbolType: "stroke", symbolStrokeWidth: 2, symbolSize: 260 }
       : { symbolStrokeWidth: 1.6, symbolSize: 100 }) };
+  const plain = (i) => "var(" + COLOURS[i % COLOURS.length] + ")";
+  const byGroup = { title: null, sort: null,
+    legend: groups.length === 1 ? null : { symbolType: "square", symbolStrokeWidth: 0, columns: legendColumns(groups, 150) },
+    scale: { domain: groups, range: groups.map((name) => plain(chart.series.find((s) => s.group === name).colour)) } };
+  const byWhat = { title: null, legend: predicted.length === 0 || measured.length === 0 ? null : { orient: "bottom", symbolSize: 70 },
+    scale: { domain: ["measured", "predicted"], range: [chart.log_y ? "circle" : "square", "diamond"] } };
   const bySeries = (range) => ({ title: null, sort: null, legend, scale: { domain: names, range } });
 
   // Labels of a logarithmic axis: by its length at powers of ten, at 1, 2 and 5, or at every tick.
@@ -78,17 +92,18 @@ function experimentFigure(spec, chart, width) {
     const encoding = layer.encoding;
     Object.assign(encoding.x, bars ? value : place);
     Object.assign(encoding.y, bars ? category : value);
-    if (encoding.yOffset) encoding.yOffset.scale = { domain: names, paddingInner: 0.12 };
-    if (encoding.color) Object.assign(encoding.color, bySeries(colour));
-    if (encoding.shape && chart.kind === "points") Object.assign(encoding.shape, bySeries(shape));
+    if (encoding.yOffset) encoding.yOffset.scale = { domain: groups, paddingInner: 0.12 };
+    if (encoding.color) Object.assign(encoding.color, bars ? byGroup : bySeries(colour));
+    if (encoding.shape && bars) Object.assign(encoding.shape, byWhat);
+    else if (encoding.shape && chart.kind === "points") Object.assign(encoding.shape, bySeries(shape));
     else delete encoding.shape;
     if (encoding.strokeDash) Object.assign(encoding.strokeDash, bySeries(dash));
-    if (encoding.opacity) Object.assign(encoding.opacity, bySeries(chart.series.map((s) => (s.predicted ? 0.45 : 1))));
     if (bars || layer.data.name === "experiment_hits") encoding.tooltip = tooltip;
   }
   if (bars) {
     const categories = new Set(records.map((d) => d.name)).size;
-    spec.height = Math.max(60, categories * (names.length === 1 ? ROW : SMALL_ROW * names.length + 8));
+    const row = Math.max(LEAST_ROW, Math.min(SMALL_ROW, TALL / (categories * groups.length)));
+    spec.height = Math.max(60, categories * (groups.length === 1 ? ROW : row * groups.length + 8));
   }
   return spec;
 }

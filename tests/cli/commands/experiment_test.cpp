@@ -73,6 +73,22 @@ TEST_CASE("an answer without rows has a report", "[fast]") {
   CHECK_FALSE(std::filesystem::exists(s.path + "/report.csv"));  // it holds rows alone
 }
 
+TEST_CASE("a finding that fails is a result, and an error under --strict alone", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const std::string command =
+      "experiment sensitivity --size smoke --quiet --set net=n.safetensors --set data=clicks "
+      "--set formats=int2 --set images=20 --out o";
+  const Result result = s.run(command);
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  REQUIRE(read_file(s.path + "/o/experiment.json").find("\"fails\"") != std::string::npos);
+  CHECK_THAT(result.out, Contains("The output's SQNR is within 1 dB of its prediction."));
+  const Result strict = s.run(command + " --strict");
+  CHECK(strict.code == 1);
+  CHECK(strict.out == result.out);
+}
+
 TEST_CASE("an experiment leaves rows and a report and gives the same bytes again", "[slow]") {
   const Scratch s;
   numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
@@ -81,7 +97,7 @@ TEST_CASE("an experiment leaves rows and a report and gives the same bytes again
       "'formats=int4,mx(float4_e2m1fn,16)' --set images=50 --out o --json";
   const Result first = s.run(command);
   INFO(first.err);
-  REQUIRE((first.code == 0 || first.code == 1));
+  REQUIRE(first.code == 0);  // whatever the verdicts
   CHECK_THAT(first.err, Contains("loading n.safetensors on clicks"));
   const Json json = Json::parse(first.out);
   CHECK(json["name"] == "sensitivity");
@@ -93,7 +109,7 @@ TEST_CASE("an experiment leaves rows and a report and gives the same bytes again
   REQUIRE(json["sentences"].size() == 2);
   bool failed = false;
   for (const Json& finding : json["findings"]) failed = failed || finding["verdict"] == "fails";
-  CHECK(first.code == (failed ? 1 : 0));
+  CHECK(s.run(command + " --strict --quiet").code == (failed ? 1 : 0));
   CHECK(read_file(s.path + "/o/experiment.json") == first.out);
   const std::string rows = read_file(s.path + "/o/rows.jsonl");
   CHECK(std::count(rows.begin(), rows.end(), '\n') == static_cast<std::ptrdiff_t>(2 * points));

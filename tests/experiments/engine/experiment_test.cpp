@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
 using Texts = std::vector<std::string>;
@@ -89,7 +90,12 @@ TEST_CASE("experiments have names of their own and settings for every size", "[f
   for (const Experiment* experiment : all_experiments()) {
     CHECK(names.insert(experiment->name).second);
     CHECK(&find_experiment(experiment->name) == experiment);
-    CHECK(std::string(experiment->summary).size() > 10);
+    CHECK(std::string(experiment->question).size() > 10);
+    CHECK(std::string(experiment->question).back() != '?');  // the report asks
+    CHECK(std::string(experiment->source).back() == '.');
+    CHECK_FALSE(experiment->claims.empty());
+    std::set<std::string> claims;
+    for (const Claim& claim : experiment->claims) CHECK(claims.insert(claim.key).second);
     std::set<std::string> keys;
     for (const Setting& setting : experiment->settings) {
       CHECK(keys.insert(setting.key).second);
@@ -107,9 +113,12 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   Conclusion conclusion;
   conclusion.sentences = {"so it is"};
   conclusion.tables = {{"t", {"a", "b"}, {{"1", "2"}}}};
-  conclusion.findings = {{"x", 1.5, HUGE_VAL, -HUGE_VAL, std::nan(""), "fails"}};
+  conclusion.findings = {{"x", 1.5, HUGE_VAL, -HUGE_VAL, std::nan(""), Verdict::fails},
+                         {"y", 1, 1, 1, 1, Verdict::holds, /*self_check=*/true}};
+  conclusion.about("it");
   conclusion.charts = {{.title = "c", .series = {{.name = "s", .points = {{.x = 1, .y = 2}}}}}};
-  const Experiment experiment{"name", "a question", kSettings, nullptr};
+  const Experiment experiment{"name",    "a question", "X claims it.", {{"it", "It is."}},
+                              kSettings, nullptr};
   const auto json = to_json(experiment, run, conclusion);
   CHECK(json["numemu_experiment"] == 1);
   CHECK(json["name"] == "name");
@@ -125,6 +134,16 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   CHECK(json["findings"][0]["ci95"][0].is_null());
   CHECK(json["findings"][0]["ci95"][1].is_null());
   CHECK(json["findings"][0]["verdict"] == "fails");
+  CHECK(json["findings"][0]["claim"] == "it");
+  CHECK_FALSE(json["findings"][0].contains("self_check"));
+  CHECK(json["findings"][1]["self_check"] == true);
+  CHECK(json["question"] == "a question");
+  CHECK(json["source"] == "X claims it.");
+  REQUIRE(json["claims"].size() == 1);
+  CHECK(json["claims"][0]["claim"] == "It is.");
+  CHECK(json["claims"][0]["verdict"] == "fails");
+  CHECK(json["claims"][0]["holds"] == 0);  // the self-check is none of it
+  CHECK(json["claims"][0]["worst"]["what"] == "x");
   CHECK(json["charts"][0]["title"] == "c");
   CHECK(json["charts"][0]["series"][0]["points"][0]["y"] == 2);
 }

@@ -1,28 +1,66 @@
-// Verdicts: within tolerance, beyond it by chance, beyond it for certain.
+// Verdicts: what an interval shows, does not show, and cannot see.
 #include "experiments/engine/judge.hpp"
 
 #include <cmath>
 
 #include "tests/catch.hpp"
 
+using namespace numemu;
 using namespace numemu::experiments;
+
+TEST_CASE("judge: three classes by the interval", "[fast]") {
+  // int8 of a network: -0.50 points [-2.87, +1.88] does not show a loss of half a point.
+  CHECK(verdict_on({-0.0287, 0.0188}, at_least(-0.005)) == Verdict::undecided);
+  CHECK(verdict_on({-0.004, 0.01}, at_least(-0.005)) == Verdict::holds);
+  CHECK(verdict_on({-0.02, -0.006}, at_least(-0.005)) == Verdict::fails);
+  CHECK(verdict_on({0.2, 0.9}, at_most(1)) == Verdict::holds);
+  CHECK(verdict_on({0.2, 1.1}, at_most(1)) == Verdict::undecided);
+  CHECK(verdict_on({1.1, 1.2}, at_most(1)) == Verdict::fails);
+  CHECK(verdict_on({1, 1}, near(1, 0)) == Verdict::holds);
+  CHECK(verdict_on({0.5, 1.5}, near(1, 0.1)) == Verdict::undecided);
+  CHECK(verdict_on({-HUGE_VAL, HUGE_VAL}, at_most(1)) == Verdict::undecided);
+  CHECK(verdict_on({NAN, NAN}, at_most(1)) == Verdict::undecided);
+}
+
+TEST_CASE("judge: an interval that is wider than what is claimed decides nothing", "[fast]") {
+  Judged judged;
+  judged.add("spot on, but uncertain", 20, 20, 5, 1);
+  judged.add("spot on", 20, 20, 0.1, 1);
+  const std::vector<Finding> findings = judged.findings();
+  CHECK(findings[0].verdict == Verdict::undecided);
+  CHECK(findings[1].verdict == Verdict::holds);
+}
+
+TEST_CASE("judge: closed forms within four standard errors", "[fast]") {
+  CHECK(closed_form("", 1, 1.3, 0.1).verdict == Verdict::holds);
+  CHECK(closed_form("", 1, 1.5, 0.1).verdict == Verdict::fails);
+  // Four errors reach the value without the effect.
+  CHECK(closed_form("", 1, 1.0, 0.3).verdict == Verdict::undecided);
+  CHECK(closed_form("", 1, 1.0, HUGE_VAL).verdict == Verdict::undecided);
+  CHECK(closed_form("", 1, 1.0, NAN).verdict == Verdict::undecided);
+  CHECK(closed_form("", 1, 1 + 1e-7, 0).verdict == Verdict::holds);
+  CHECK(closed_form("", 0, 0, 0).verdict == Verdict::holds);
+  CHECK(closed_form("", 0, 1, 0).verdict == Verdict::fails);
+}
 
 TEST_CASE("judge: predictions hold, fail or stay undecided", "[fast]") {
   Judged judged;
-  judged.add("near", 1, 1.005, 0.5, 0.01);
+  judged.add("near", 1, 1.005, 0.001, 0.01);
   judged.add("far but uncertain", 1, 1.5, 0.4, 0.01);
   judged.add("far", 1, 1.5, 0.01, 0.01);
   judged.add("far, no error", 1, 2, 0, 0.01);
   const std::vector<Finding> findings = judged.findings();
   REQUIRE(findings.size() == 4);
-  CHECK(findings[0].verdict == "holds");
-  CHECK(findings[1].verdict == "undecided");
-  CHECK(findings[2].verdict == "fails");
-  CHECK(findings[3].verdict == "fails");
+  CHECK(findings[0].verdict == Verdict::holds);
+  CHECK(findings[1].verdict == Verdict::undecided);
+  CHECK(findings[2].verdict == Verdict::fails);
+  CHECK(findings[3].verdict == Verdict::fails);
   CHECK(findings[1].low == Approx(1.5 - 1.96 * 0.4).margin(1e-4));
   CHECK(findings[1].high == Approx(1.5 + 1.96 * 0.4).margin(1e-4));
-  CHECK(exact_finding("none broken", 0, 0, true).verdict == "holds");
-  CHECK(exact_finding("some broken", 0, 3, false).verdict == "fails");
+  CHECK(exact_finding("none broken", 0, 0, true).verdict == Verdict::holds);
+  CHECK(exact_finding("some broken", 0, 3, false).verdict == Verdict::fails);
+  CHECK_FALSE(exact_finding("none broken", 0, 0, true).self_check);
+  CHECK(self_check("the same sum", 0, 0, true).self_check);
 }
 
 TEST_CASE("judge: Holm's procedure takes all of a kind together", "[fast]") {
@@ -31,13 +69,13 @@ TEST_CASE("judge: Holm's procedure takes all of a kind together", "[fast]") {
   const auto verdicts = [](int count) {
     Judged judged;
     for (int i = 0; i < count; ++i) judged.add("", 0, 0.5, 0.2, 0.1);
-    std::vector<std::string> all;
+    std::vector<Verdict> all;
     for (const Finding& finding : judged.findings()) all.push_back(finding.verdict);
     return all;
   };
-  CHECK(verdicts(1) == std::vector<std::string>{"fails"});
-  CHECK(verdicts(2) == std::vector<std::string>{"fails", "fails"});
-  CHECK(verdicts(3) == std::vector<std::string>(3, "undecided"));
+  CHECK(verdicts(1) == std::vector{Verdict::fails});
+  CHECK(verdicts(2) == std::vector(2, Verdict::fails));
+  CHECK(verdicts(3) == std::vector(3, Verdict::undecided));
   CHECK(Judged().findings().empty());
 }
 
@@ -45,13 +83,15 @@ TEST_CASE("judge: an error that is not known decides nothing", "[fast]") {
   Judged judged;
   judged.add("far", 0, 100, HUGE_VAL, 0.1);
   judged.add("near", 0, 0.05, HUGE_VAL, 0.1);
+  judged.add("near, known", 0, 0.05, 0, 0.1);
   const std::vector<Finding> findings = judged.findings();
-  CHECK(findings[0].verdict == "undecided");
+  CHECK(findings[0].verdict == Verdict::undecided);
   CHECK(findings[0].low == -HUGE_VAL);
   CHECK(findings[0].high == HUGE_VAL);
-  CHECK(findings[1].verdict == "holds");
+  CHECK(findings[1].verdict == Verdict::undecided);
+  CHECK(findings[2].verdict == Verdict::holds);
   const Finding known = unjudged("known", 1, 2, 3);
-  CHECK(known.verdict.empty());
+  CHECK(known.verdict == Verdict::undecided);
   CHECK(known.high == Approx(2 + 3 * 1.959964).epsilon(1e-7));
 }
 
@@ -59,7 +99,7 @@ TEST_CASE("judge: claims of a sign", "[fast]") {
   const std::vector<double> above = {0.001, 0.999, 0.4, 0.02}, below = {0.999, 0.001, 0.6, 0.98};
   // 0.001 passes 0.0125; 0.02 is above 0.05 / 3.
   CHECK(sign_verdicts(above, below) ==
-        std::vector<std::string>{"holds", "fails", "undecided", "undecided"});
-  CHECK(sign_verdicts({0.02}, {0.98}) == std::vector<std::string>{"holds"});
+        std::vector{Verdict::holds, Verdict::fails, Verdict::undecided, Verdict::undecided});
+  CHECK(sign_verdicts({0.02}, {0.98}) == std::vector{Verdict::holds});
   CHECK(sign_verdicts({}, {}).empty());
 }

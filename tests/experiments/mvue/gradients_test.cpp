@@ -128,7 +128,7 @@ Tally check_layers(const std::vector<LayerGradient>& layers, int signs, int draw
       const mvue::PrunedSample s = mvue::prune_and_measure(policy, x, draws, random);
       if (s.effective >= mvue::kFewestGroups) {
         ++tally.means;
-        CHECK(mvue::judged("", 1, s.projection, s.effective).verdict == "holds");
+        CHECK(mvue::judged("", 1, s.projection, s.effective).verdict == Verdict::holds);
       }
       if (s.closed_nsr == 0) {
         ++tally.free;
@@ -138,8 +138,8 @@ Tally check_layers(const std::vector<LayerGradient>& layers, int signs, int draw
         ++tally.variances;
         INFO("variance " << s.variance.value << " +- " << s.variance.error << ", mean "
                          << s.mean.value << " +- " << s.mean.error);
-        CHECK(mvue::judged("", 1, s.variance, s.effective_error).verdict == "holds");
-        CHECK(mvue::judged("", 1, s.mean, s.effective_error).verdict == "holds");
+        CHECK(mvue::judged("", 1, s.variance, s.effective_error).verdict == Verdict::holds);
+        CHECK(mvue::judged("", 1, s.mean, s.effective_error).verdict == Verdict::holds);
       }
     }
     tally.biased += sums_missed(policies::parse_mask("greedy(1:2)"), x, signs, 2) > 0;

@@ -32,8 +32,8 @@ TEST_CASE("a chart is flattened to records", "[fast]") {
   CHECK(ready == Json::parse(R"([{
     "kind": "points", "title": "T", "caption": "Made up for tests.", "x": "share kept",
     "y": "noise to signal", "log_x": false, "log_y": false,
-    "series": [{"name": "measured", "predicted": false, "colour": 0},
-               {"name": "predicted", "predicted": true, "colour": 0}],
+    "series": [{"name": "measured", "predicted": false, "colour": 0, "group": "measured"},
+               {"name": "predicted", "predicted": true, "colour": 0, "group": "measured"}],
     "records": [
       {"series": "measured", "predicted": false, "name": "a", "x": 1.0, "y": 2.0, "low": 1.5,
        "high": 2.5, "dense": false},
@@ -76,8 +76,13 @@ TEST_CASE("a prediction has the colour of what it predicts", "[fast]") {
     list.push_back(sample::series(name, false, Json::array({sample::chart_point(1, "", 1, 0)})));
   const Json ready = charts_of(Json::array({sample::chart("line", "T", false, list)}));
   std::vector<int> colours;
-  for (const Json& series : ready[0]["series"]) colours.push_back(series["colour"]);
+  std::vector<std::string> groups;
+  for (const Json& series : ready[0]["series"]) {
+    colours.push_back(series["colour"]);
+    groups.push_back(series["group"]);
+  }
   CHECK(colours == std::vector{0, 0, 1, 1, 0, 2});
+  CHECK(groups == std::vector<std::string>{"conv1", "conv1", "fc1", "fc1", "conv1", "measured"});
 }
 
 TEST_CASE("files of any shape give what can be read of them", "[fast]") {

@@ -3,6 +3,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
+using namespace numemu;
 using namespace numemu::experiments;
 using Json = nlohmann::ordered_json;
 
@@ -39,13 +40,47 @@ TEST_CASE("headline of four points", "[fast]") {
   const std::string text = joined(headline(records, judge_predictions(records)));
   CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") !=
         text.npos);
-  CHECK(text.find("Of 4 quantized configurations, 3 lose less than 0.5 points; for 2 of these") !=
-        text.npos);
+  CHECK(text.find("Of 4 quantized configurations, 2 lose less than 0.5 points and 1 more, by the "
+                  "whole of their paired 95 % intervals; 1 is undecided.") != text.npos);
   CHECK(text.find(
             "are 6.00 (weights 6.00, activations 6.00) bits per element: int6, rne, saturate") !=
         text.npos);
-  CHECK(labels_by_loss(records, true) == std::vector<std::string>{"int8", "int6", "int5"});
-  CHECK(labels_by_loss(records, false) == std::vector<std::string>{"int4"});
+  CHECK(labels_by_loss(records, Verdict::holds) == std::vector<std::string>{"int8", "int6"});
+  CHECK(labels_by_loss(records, Verdict::undecided) == std::vector<std::string>{"int5"});
+  CHECK(labels_by_loss(records, Verdict::fails) == std::vector<std::string>{"int4"});
+}
+
+TEST_CASE("an interval that reaches over the limit decides nothing", "[fast]") {
+  Json wide = row(14, 8, 0.975), unknown = row(12, 6, 0.979);
+  wide["metrics"]["difference_ci95"] = {-0.0287, 0.0188};
+  unknown["metrics"].erase("difference_ci95");
+  const std::vector<Json> rows = {baseline(), wide, unknown};
+  const std::vector<Record> records = read_records(rows);
+  CHECK(labels_by_loss(records, Verdict::undecided) == std::vector<std::string>{"int8", "int6"});
+  CHECK(labels_by_loss(records, Verdict::fails).empty());
+}
+
+TEST_CASE("labels name the unit where a configuration ran on several", "[fast]") {
+  const std::vector<Json> rows = {baseline(),
+                                  row(14, 8, 0.98, "x.y.exact"),
+                                  row(14, 8, 0.98, "x.y.chain"),
+                                  row(10, 4, 0.98, "x.y.exact"),
+                                  row(10, 4, 0.5, "x.y.chain"),
+                                  row(12, 6, 0.98, "x.y.chain")};
+  const std::vector<Record> records = read_records(rows);
+  CHECK(labels_by_loss(records, Verdict::holds) ==
+        std::vector<std::string>{"int8 on all 2 units", "int4 on " + short_unit("x.y.exact"),
+                                 "int6"});
+  CHECK(labels_by_loss(records, Verdict::fails) ==
+        std::vector<std::string>{"int4 on " + short_unit("x.y.chain")});
+}
+
+TEST_CASE("a sum compared with itself is not in the headline", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  const std::vector<Record> records = read_records(rows);
+  const Verdicts verdicts = judge_predictions(records);
+  REQUIRE(verdicts.empirical.compared() > 0);
+  CHECK(joined(headline(records, verdicts)).find("empirical") == std::string::npos);
 }
 
 TEST_CASE("headline of a text speaks of bits per character", "[fast]") {
@@ -60,7 +95,8 @@ TEST_CASE("headline of a text speaks of bits per character", "[fast]") {
   CHECK(text.find("Of 4 quantized configurations, 2 cost less than 0.01 bits per character") !=
         text.npos);
   CHECK(text.find("top-1") == text.npos);
-  CHECK(labels_by_loss(records, true) == std::vector<std::string>{"mxint8", "mxfp8_e4m3"});
+  CHECK(labels_by_loss(records, Verdict::holds) ==
+        std::vector<std::string>{"mxint8", "mxfp8_e4m3"});
   CHECK(cheapest_safe(records) == &records[1]);  // as wide as the second, and better
 }
 
@@ -68,7 +104,7 @@ TEST_CASE("a loss of exactly half a point is not small", "[fast]") {
   Json exact = row(10, 4, 0.975);
   exact["metrics"]["difference"] = -0.005;
   const std::vector<Json> rows = {exact};
-  CHECK(labels_by_loss(read_records(rows), true).empty());
+  CHECK(labels_by_loss(read_records(rows), Verdict::holds).empty());
 }
 
 TEST_CASE("the baseline belongs to the same network, data and seed", "[fast]") {

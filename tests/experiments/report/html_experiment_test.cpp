@@ -25,15 +25,48 @@ TEST_CASE("no experiment gives no section", "[fast]") {
 TEST_CASE("findings that do not hold stand first, all of them in the fold", "[fast]") {
   Json experiment = sample::experiment();
   const std::string mixed = experiment_section(&experiment);
-  CHECK(count(mixed, "with mxfp4 in fc1") == 2);
+  CHECK(count(mixed, "with mxfp4 in fc1") == 3);  // the claim's worst finding too
   CHECK(count(mixed, "with mxfp4 in conv2") == 1);
-  CHECK(count(mixed, "<details>") == 2);  // all findings, settings
+  CHECK(count(mixed, "<details>") == 3);  // all findings, self-checks, settings
+  CHECK(count(mixed, "Of 2 predictions 1 holds, 1 fails.") == 1);
   experiment["findings"][1]["verdict"] = "holds";
   const std::string held = experiment_section(&experiment);
-  CHECK(count(held, "with mxfp4 in fc1") == 1);
-  CHECK(count(held, "Of 2 predictions, 2 hold, 0 are undecided, 0 fail.") == 1);
+  CHECK(count(held, "with mxfp4 in fc1") == 2);
+  CHECK(count(held, "Of 2 predictions 2 hold.") == 1);
   CHECK(count(held, "<details open>") == 1);
   CHECK(count(held, "[14, 14.2]") == 1);
+}
+
+TEST_CASE("the answer comes first: question, claims, figures, then the details", "[fast]") {
+  Json experiment = sample::experiment();
+  const std::string section = experiment_section(&experiment, "FIGURES");
+  std::size_t last = 0;
+  for (const char* part :
+       {"Which layer breaks first?", "Noises add up, it is claimed.",
+        "Claims: 1 fails; this run did not test 1.", "Claimed</th>",
+        "within 1 dB.<small>The worst of 2: output SQNR in dB with mxfp4 in fc1", "[15.5, 16.3]",
+        "Gains are linear.", "not tested</td>", "FIGURES", "What was found", "mxfp4: conv2 is",
+        "<h3>Findings", "the most sensitive layer first", "Self-checks", "noise of nothing",
+        "<summary>Settings"}) {
+    INFO(part);
+    const std::size_t at = section.find(part, last);
+    CHECK(at != section.npos);
+    if (at != section.npos) last = at;
+  }
+  CHECK(count(section, "noise of nothing") == 1);
+  experiment["tables"][0]["first"] = true;
+  const std::string ranked = experiment_section(&experiment);
+  CHECK(ranked.find("the most sensitive layer first") < ranked.find("Claimed</th>"));
+}
+
+TEST_CASE("a file without claims is answered by its sentences", "[fast]") {
+  Json experiment = sample::experiment();
+  for (const char* key : {"question", "source", "claims"}) experiment.erase(key);
+  const std::string section = experiment_section(&experiment, "FIGURES");
+  CHECK(section.find("Experiment: sensitivity") < section.find("mxfp4: conv2 is"));
+  CHECK(section.find("mxfp4: conv2 is") < section.find("FIGURES"));
+  CHECK(count(section, "Claimed</th>") == 0);
+  CHECK(count(section, "What was found") == 0);
 }
 
 TEST_CASE("an experiment of any shape gives a section with closed tables", "[fast]") {
@@ -52,8 +85,8 @@ TEST_CASE("figures stand before the findings, settings at the end", "[fast]") {
   const Json experiment = sample::experiment();
   const std::string section = experiment_section(&experiment, "FIGURES");
   CHECK(count(section, "FIGURES") == 1);
-  CHECK(section.find("int4: fc1 is.") < section.find("FIGURES"));
-  CHECK(section.find("FIGURES") < section.find("Findings"));
+  CHECK(section.find("FIGURES") < section.find("int4: fc1 is."));
+  CHECK(section.find("int4: fc1 is.") < section.find("<h3>Findings"));
   CHECK(section.find("the most sensitive layer first") < section.find("<summary>Settings"));
   CHECK(count(section, "<td>net</td><td>lenet</td>") == 1);
 }

@@ -97,6 +97,17 @@ async function testLists(browser) {
   assert.match(await said("tensor"), /activation.*under int/);
 }
 
+// Of many bars with predictions: no taller than a screen, and what is predicted has another shape.
+async function testManyBars(browser) {
+  const plot = `document.querySelector('[data-chart="experiment"][data-number="4"] svg')`;
+  const height = await browser.evaluate(plot + ".getBoundingClientRect().height");
+  assert.ok(height > 200 && height < 600, "many bars are " + height + " pixels high");
+  const shapes = await browser.evaluate(`Array.from(${plot}.querySelectorAll(".mark-symbol.role-mark path"), (mark) => mark.getAttribute("d"))`);
+  const round = shapes.filter((shape) => shape.includes("A"));
+  assert.equal(round.length, 5 * 7, "measured points are not round");
+  assert.equal(shapes.length - round.length, 5 * 7, "predicted points are round");
+}
+
 async function testLooks(browser, file, names) {
   for (const width of [1280, 400]) {
     await browser.size(width);
@@ -136,6 +147,7 @@ try {
     await testLooks(browser, text, TEXT);
     await testLooks(browser, experiment, [...EXPERIMENT, ...ANSWER]);
     await testLooks(browser, answer, ANSWER);
+    await testManyBars(browser);
     await load(browser, baseline);
     assertQuiet(browser);
     await load(browser, hostile);

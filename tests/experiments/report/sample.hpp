@@ -239,6 +239,11 @@ inline Json charts() {
     mean.push_back(chart_point(0, patterns[i], 0.5 / (i + 1), 0.08 / (i + 1)));
     law_mean.push_back(chart_point(0, patterns[i], 0.47 / (i + 1), 0));
   }
+  Json laws = Json::array();  // as many bars as an experiment draws at most
+  for (const char* name : {"normal", "laplace", "lognormal:0.5", "lognormal:1", "lognormal:2"}) {
+    laws.push_back(series((name + std::string(" measured")).c_str(), false, mean));
+    laws.push_back(series((name + std::string(" predicted")).c_str(), true, law_mean));
+  }
   const Json pair = {series("measured", false, dense), series("predicted", true, law)};
   return {chart("line", "A dense line and its law", false,
                 {pair[0], pair[1], series("other", false, line)}),
@@ -246,8 +251,7 @@ inline Json charts() {
           chart("points", "Named points", false, Json::array({series("patterns", false, cloud)})),
           chart("bars", "Means by pattern", false,
                 {series("measured", false, mean), series("predicted", true, law_mean)}),
-          chart("bars", "Means on a logarithmic axis", true,
-                Json::array({series("measured", false, mean)}))};
+          chart("bars", "Means on a logarithmic axis", true, laws)};
 }
 
 /// experiment.json of such rows.
@@ -255,9 +259,31 @@ inline Json experiment() {
   return {
       {"numemu_experiment", 1},
       {"name", "sensitivity"},
+      {"question", "which layer breaks first"},
+      {"source", "Noises add up, it is claimed."},
       {"version", "1"},
       {"seed", 0},
       {"settings", {{"net", "lenet"}}},
+      {"claims",
+       {{{"key", "noise"},
+         {"claim", "The output's SQNR is within 1 dB."},
+         {"holds", 1},
+         {"undecided", 0},
+         {"fails", 1},
+         {"verdict", "fails"},
+         {"worst",
+          {{"what", "output SQNR in dB with mxfp4 in fc1"},
+           {"predicted", 19.4},
+           {"measured", 15.9},
+           {"ci95", {15.5, 16.3}},
+           {"verdict", "fails"}}}},
+        {{"key", "gains"},
+         {"claim", "Gains are linear."},
+         {"holds", 0},
+         {"undecided", 0},
+         {"fails", 0},
+         {"verdict", nullptr},
+         {"worst", nullptr}}}},
       {"sentences", {"mxfp4: conv2 is the most sensitive layer.", "int4: fc1 is."}},
       {"tables",
        {{{"title", "mxfp4, the most sensitive layer first"},
@@ -273,7 +299,13 @@ inline Json experiment() {
          {"predicted", 19.4},
          {"measured", 15.9},
          {"ci95", {15.5, 16.3}},
-         {"verdict", "fails"}}}},
+         {"verdict", "fails"}},
+        {{"what", "noise of nothing"},
+         {"predicted", 0},
+         {"measured", 0},
+         {"ci95", {0, 0}},
+         {"verdict", "holds"},
+         {"self_check", true}}}},
       {"charts", charts()}};
 }
 

@@ -77,12 +77,12 @@ TEST_CASE("the aim holds where Holm says so of a point, is undecided where only 
     Json layer = {{"layer", "relu"},
                   {"macs", 3000},
                   {"activations", 100},
-                  {"bound_seen", {{"value", 0.3}, {"error", 0.01}}},
-                  {"bound", {{"value", 0.3}, {"error", 0.01}}},
+                  {"bound_seen", {{"value", 0.3}, {"error", 0.001}}},
+                  {"bound", {{"value", 0.3}, {"error", 0.001}}},
                   {"random",
                    {{"rate", 0.4},
-                    {"measured", {{"value", 0.2}, {"error", 0.01}}},
-                    {"trained", {{"value", 0.01}, {"error", 0.01}}}}},
+                    {"measured", {{"value", 0.2}, {"error", 0.001}}},
+                    {"trained", {{"value", 0.01}, {"error", 0.001}}}}},
                   {"limits", {{"none", 0}, {"all", 0.5}, {"expected", 0.5}}},
                   {"error_fit", {{"rms", 0.001}}},
                   {"chosen_errors", Json::array()}};
@@ -90,26 +90,26 @@ TEST_CASE("the aim holds where Holm says so of a point, is undecided where only 
     const std::vector<Finding> findings = zap_findings({{5, "inner", 10000, {result}}});
     CHECK_THAT(findings.back().what, Catch::Contains("the network as it is"));
     for (const Finding& finding : findings)
-      if (&finding != &findings.back()) CHECK(finding.verdict == "holds");
+      if (&finding != &findings.back()) CHECK(finding.verdict == Verdict::holds);
     return findings.back().verdict;
   };
   // Of 10000 images 10, 45 and 60 more are wrong.
-  CHECK(verdict({point(0, 28, 10, 0)}) == "holds");
-  CHECK(verdict({point(0, 28, 10, 0), point(0.1, 30, 50, 5)}) == "holds");
-  CHECK(verdict({point(0, 20, 10, 0), point(0.1, 30, 50, 5)}) == "undecided");
-  CHECK(verdict({point(0, 20, 10, 0), point(0.1, 30, 60, 0)}) == "fails");
+  CHECK(verdict({point(0, 28, 10, 0)}) == Verdict::holds);
+  CHECK(verdict({point(0, 28, 10, 0), point(0.1, 30, 50, 5)}) == Verdict::holds);
+  CHECK(verdict({point(0, 20, 10, 0), point(0.1, 30, 50, 5)}) == Verdict::undecided);
+  CHECK(verdict({point(0, 20, 10, 0), point(0.1, 30, 60, 0)}) == Verdict::fails);
   // 34 less right is 2.7 standard errors below 50 (p = 0.003): alone certain, the best of twenty
   // points not, whatever the others lose or save.
   const Json near = point(0.1, 30, 34, 0);
-  CHECK(verdict({near}) == "holds");
+  CHECK(verdict({near}) == Verdict::holds);
   std::vector<Json> many(19, point(0.1, 30, 50, 0));
   many.push_back(near);
-  CHECK(verdict(many) == "undecided");
+  CHECK(verdict(many) == Verdict::undecided);
   many.assign(19, point(0, 5, 1, 0));
   many.push_back(near);
-  CHECK(verdict(many) == "undecided");
+  CHECK(verdict(many) == Verdict::undecided);
   // Points that pass for certain leave the others as many fewer to be corrected for.
   many.assign(19, point(0, 26, 1, 0));
   many.push_back(near);
-  CHECK(verdict(many) == "holds");
+  CHECK(verdict(many) == Verdict::holds);
 }
