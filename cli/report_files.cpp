@@ -12,6 +12,8 @@
 #include "cli/talk.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
+#include "experiments/report/findings.hpp"
+#include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
@@ -23,6 +25,7 @@ namespace numemu::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using experiments::Record;
 
 /// Says when the rows are not all of the sweep's points. A sweep that this program cannot expand
 /// (another version's) hides no rows.
@@ -40,6 +43,60 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
   } catch (const Error& error) {
     say("{}; not known whether all points are present", error.what());
   }
+}
+
+std::string figure(const std::optional<double>& x, const char* format, double factor = 1) {
+  return x ? fmt::format(fmt::runtime(format), *x * factor) : "-";
+}
+
+std::string ends(const std::optional<double>& low, const std::optional<double>& high,
+                 const char* format) {
+  if (!low || !high) return "-";
+  return fmt::format("[{}, {}]", figure(low, format, 100), figure(high, format, 100));
+}
+
+/// "int8 rne saturate absmax/tensor" as the row's role has them; a mask alone "float32 MASK".
+std::string role_text(const experiments::RoleRecord& role) {
+  std::string out = role.format;
+  for (const std::string& part : {role.rounding, role.overflow}) {
+    if (!part.empty()) out += " " + part;
+  }
+  if (!role.scale.empty()) out += " " + role.scale + "/" + role.granularity;
+  return role.mask.empty() ? out : out + " " + role.mask;
+}
+
+/// What the cells of the table stand for: why no SQNR is predicted, what predictions leave out,
+/// where numbers stop being finite, and notes.
+std::string footnotes(const std::vector<Record>& records) {
+  std::string out;
+  const auto say = [&out](const std::string& line) { out += line + "\n"; };
+  if (std::any_of(records.begin(), records.end(), [](const Record& r) { return r.unit_ignored(); }))
+    say(kUnitLeftOut);
+  std::vector<experiments::SharedNote> left_out;
+  for (const Record& r : records) {
+    if (r.left_out.empty()) continue;
+    const auto found = std::find_if(left_out.begin(), left_out.end(),
+                                    [&](const auto& known) { return known.text == r.left_out; });
+    if (found == left_out.end()) {
+      left_out.push_back({r.left_out, {r.name}});
+    } else {
+      found->names.push_back(r.name);
+    }
+  }
+  // A single row needs no name.
+  const auto of = [&](const std::vector<std::string>& names) {
+    return records.size() < 2 ? "" : " (" + experiments::listed_names(names) + ")";
+  };
+  for (const auto& reason : left_out) say("no prediction: " + reason.text + of(reason.names));
+  for (const Record& r : records) {
+    if (!r.not_finite) continue;
+    say("not finite" + (records.size() < 2 ? "" : ": " + r.name));
+    for (const std::string& sentence : experiments::not_finite_sentences(*r.row))
+      say("  " + sentence);
+  }
+  for (const auto& note : experiments::shared_notes(records))
+    say("note: " + note.text + of(note.names));
+  return out;
 }
 
 }  // namespace
@@ -104,37 +161,39 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
 }
 
 std::string summary_table(const std::vector<Json>& rows) {
-  const bool texts = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
-    return row["metrics"].contains("bits_per_character");
-  });
-  const bool layers = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
-    return !row["point"]["recipe"].value("layers", Json::array()).empty();
-  });
-  std::vector<std::string> header = {"weights", "activations", "unit", "W bits", "A bits"};
-  if (layers) header.insert(header.begin() + 2, "layers");
-  if (texts) header.insert(header.end(), {"bits/char", "perplexity"});
-  header.insert(header.end(), {"top-1 %", "95 %", "SQNR dB", "predicted"});
+  const std::vector<Record> records = experiments::read_records(rows);
+  const auto any = [&records](auto test) {
+    return std::any_of(records.begin(), records.end(), test);
+  };
+  const bool texts = any([](const Record&r) { return r.bits_per_character.has_value(); }),
+             other = any([](const Record&r) { return !r.other.empty(); }),
+             settings = any([](const Record&r) { return !r.settings.empty(); });
+  std::vector<std::string> header = {"weights", "activations"};
+  if (other) header.emplace_back("layers");
+  if (settings) header.emplace_back("settings");
+  header.insert(header.end(), {"unit", "W bits", "A bits"});
+  if (texts) header.insert(header.end(), {"bits/char", "change", "perplexity"});
+  header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %", "SQNR dB", "predicted"});
   std::vector<std::vector<std::string>> cells;
-  const std::vector<experiments::Record> records = experiments::read_records(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Json &row = rows[i], &recipe = row["point"]["recipe"], &metrics = row["metrics"];
-    std::vector<std::string> line = {role_text(recipe["roles"]["weight"]),
-                                     role_text(recipe["roles"]["activation"])};
-    if (layers) line.push_back(records[i].other);
-    line.insert(line.end(), {unit_text(recipe["gemms"]["fprop"]["unit"]),
-                             number_text(row["bits"]["weight"], "{:.2f}"),
-                             number_text(row["bits"]["activation"], "{:.2f}")});
+  for (const Record& r : records) {
+    std::vector<std::string> line = {role_text(r.weight), role_text(r.activation)};
+    if (other) line.push_back(r.other);
+    if (settings) line.push_back(r.settings);
+    line.insert(line.end(),
+                {r.unit, figure(r.bits_weight, "{:.2f}"), figure(r.bits_activation, "{:.2f}")});
     if (texts) {
-      line.insert(line.end(), {number_text(metrics.value("bits_per_character", Json()), "{:.4f}"),
-                               number_text(metrics.value("perplexity", Json()), "{:.3f}")});
+      line.insert(line.end(), {figure(r.bits_per_character, "{:.4f}"),
+                               figure(r.bits_change(), "{:+.4f}"), figure(r.perplexity, "{:.3f}")});
     }
-    line.insert(line.end(), {number_text(metrics["top1"], "{:.2f}", 100),
-                             interval_text(metrics["ci95"], "{:.2f}", 100),
-                             number_text(metrics.value("sqnr_db", Json()), "{:.1f}"),
-                             number_text(row["predicted"].value("sqnr_db", Json()), "{:.1f}")});
+    line.insert(line.end(),
+                {figure(r.top1, "{:.2f}", 100), ends(r.ci_low, r.ci_high, "{:.2f}"),
+                 r.is_float32() ? "-" : figure(r.difference, "{:+.2f}", 100),
+                 r.is_float32() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}"),
+                 r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}"),
+                 figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : "")});
     cells.push_back(std::move(line));
   }
-  return text_table(header, cells);
+  return text_table(header, cells) + footnotes(records);
 }
 
 }  // namespace numemu::cli

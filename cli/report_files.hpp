@@ -23,6 +23,10 @@ void require_report_files(const ReportPaths&);
 /// anything is written.
 std::vector<nlohmann::ordered_json> write_report(const std::string& folder, const ReportPaths&);
 
+/// What the star at a predicted figure says.
+inline constexpr const char* kUnitLeftOut =
+    "* predicted for exact sums: what the unit's arithmetic adds is left out";
+
 /// A role of a canonical recipe: "int8 rne saturate absmax/tensor", "float32" for null.
 std::string role_text(const nlohmann::ordered_json& role);
 /// The name of a canonical recipe's unit; of a described one, which is an object, its own name.
@@ -33,7 +37,9 @@ std::string number_text(const nlohmann::ordered_json& value, const char* format,
 std::string interval_text(const nlohmann::ordered_json& pair, const char* format,
                           double factor = 1);
 
-/// One line a row: numerics, bits, accuracy, SQNR measured and predicted.
+/// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted;
+/// then lines about what is not finite, why something is not predicted, and notes. Rows of
+/// different points never have the same line.
 std::string summary_table(const std::vector<nlohmann::ordered_json>& rows);
 
 }  // namespace numemu::cli

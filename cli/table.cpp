@@ -11,7 +11,7 @@ namespace numemu::cli {
 namespace {
 
 bool numeric(const std::string& cell) {
-  return cell.find_first_not_of("0123456789.+-e%[], ") == std::string::npos;
+  return cell == "NaN" || cell.find_first_not_of("0123456789.+-e%[]*, ") == std::string::npos;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // numemu eval: the accuracy of a trained network under a recipe, predicted noise beside measured.
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
@@ -11,6 +12,8 @@
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/utf8.hpp"
@@ -46,16 +49,30 @@ void print_row(const Json& row) {
                number_text(metrics["baseline_bits_per_character"], "{:.4f}"));
   }
   std::vector<std::vector<std::string>> layers;
+  bool starred = false;
+  std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
   for (const Json& layer : row["layers"]) {
-    layers.push_back(
-        {layer["name"], layer["unit"], decibels(layer["sqnr_db"]), decibels(layer["predicted_db"]),
-         layer["verdict"].is_null() ? "-" : layer["verdict"],
-         number_text(layer["overflow"], "{:.2e}"), number_text(layer["underflow"], "{:.2e}"),
-         number_text(layer.value("invalid", Json(0.0)), "{:.2e}")});
+    const bool lost =
+        layer["sqnr_db"].is_null() && experiments::not_finite_results(row, layer["name"]) > 0;
+    const bool predicted = layer["predicted_db"].is_number();
+    const bool star = predicted && experiments::prediction_ignores(layer["unit"]);
+    starred = starred || star;
+    if (layer.contains("left_out") && layer["left_out"].is_string())
+      left_out[layer["left_out"]].push_back(layer["name"]);
+    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"]),
+                      decibels(layer["predicted_db"]) + (star ? "*" : ""),
+                      layer["verdict"].is_string() ? layer["verdict"].get<std::string>() : "-",
+                      number_text(layer["overflow"], "{:.2e}"),
+                      number_text(layer["underflow"], "{:.2e}"),
+                      number_text(layer.value("invalid", Json(0.0)), "{:.2e}")});
   }
-  fmt::print("{}\n", text_table({"layer", "unit", "SQNR dB", "predicted", "verdict", "overflow",
-                                 "underflow", "invalid"},
-                                layers));
+  fmt::print("{}", text_table({"layer", "unit", "SQNR dB", "predicted", "verdict", "overflow",
+                               "underflow", "invalid"},
+                              layers));
+  if (starred) fmt::print("{}\n", kUnitLeftOut);
+  for (const auto& [reason, names] : left_out)
+    fmt::print("no prediction of {}: {}\n", fmt::join(names, ", "), reason);
+  fmt::print("\n");
   std::vector<std::vector<std::string>> tensors;
   for (const Json& tensor : row["predicted"]["tensors"]) {
     const Json& fitted = tensor["fitted"];

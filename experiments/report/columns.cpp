@@ -26,6 +26,7 @@ const std::vector<Column>& record_columns() {
   }
   static const std::vector<Column> columns = {
       NUMEMU_TEXT("key", key),
+      NUMEMU_TEXT("name", name),
       NUMEMU_TEXT("net", net),
       NUMEMU_TEXT("data", data),
       NUMEMU_NUMBER("eval_images", eval_images),
@@ -49,6 +50,7 @@ const std::vector<Column>& record_columns() {
       NUMEMU_TEXT("dgrad_unit", dgrad_unit),
       NUMEMU_TEXT("wgrad_unit", wgrad_unit),
       NUMEMU_TEXT("other", other),
+      NUMEMU_TEXT("settings", settings),
       NUMEMU_NUMBER("bits_weight", bits_weight),
       NUMEMU_NUMBER("bits_activation", bits_activation),
       NUMEMU_NUMBER("top1", top1),
@@ -66,6 +68,9 @@ const std::vector<Column>& record_columns() {
       NUMEMU_NUMBER("sqnr_db", sqnr_db),
       NUMEMU_NUMBER("sqnr_error_db", sqnr_error_db),
       NUMEMU_NUMBER("predicted_sqnr_db", predicted_sqnr_db),
+      NUMEMU_TEXT("left_out", left_out),
+      NUMEMU_TEXT("not_finite", not_finite_words()),
+      NUMEMU_TEXT("notes", all_notes()),
       NUMEMU_TEXT("version", version),
   };
 #undef NUMEMU_TEXT

@@ -1,17 +1,23 @@
 // Builds the charts' tables of points, layers and predictions from the records.
 #include "experiments/report/datasets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "emu/stats/interval.hpp"
 #include "experiments/report/grids.hpp"
+#include "experiments/report/not_finite_text.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kNotFiniteSeries = "NaN or infinite (lower edge)";
+constexpr double kNoSignal = -999;  ///< dB that sort and colour a cell whose output is not finite
 
 Json optional_json(const std::optional<double>& x, double factor = 1) {
   return x ? Json(*x * factor) : Json();
@@ -32,12 +38,15 @@ Json point_json(const Record& r) {
     return r.bits_per_character ? Json() : optional_json(x, factor);
   };
   // The maps of widths show what all layers have, and points lost.
-  const bool mapped = !r.bits_per_character && r.only_in.empty();
+  const bool mapped = !r.bits_per_character && r.only_in.empty() && r.overrides.empty();
   const bool one_format = mapped && r.weight.format == r.activation.format;
   return {{"i", r.position},
-          {"label", r.label()},
+          {"label", r.label},
+          {"rules", r.other},
+          {"settings", r.settings},
           {"family", r.family()},
-          {"pairing", r.weight.format == r.activation.format ? "W = A" : "W ≠ A"},
+          {"pairing",
+           r.weight.format == r.activation.format && r.overrides.empty() ? "W = A" : "W ≠ A"},
           {"unit", r.unit},
           {"weight", r.weight.format},
           {"activation", r.activation.format},
@@ -61,20 +70,41 @@ Json point_json(const Record& r) {
           {"bpc_change", optional_json(r.bits_change())},
           {"perplexity", optional_json(r.perplexity)},
           {"sqnr", optional_json(r.sqnr_db)},
+          {"not_finite", r.not_finite && !r.sqnr_db ? Json(r.not_finite_words()) : Json()},
           {"predicted", optional_json(r.predicted_sqnr_db)}};
 }
 
+/// Without `measured` the numbers are not finite: the point gets its place on the lower edge in
+/// place_not_finite.
 void add_prediction(Json& out, const Record& r, const char* panel, const char* series,
                     const std::string& where, const std::optional<double>& predicted,
-                    const std::optional<double>& measured) {
-  if (!predicted || !measured) return;
+                    const std::optional<double>& measured, bool not_finite = false) {
+  if (!predicted || (!measured && !not_finite)) return;
   out.push_back({{"panel", panel},
-                 {"series", series},
+                 {"series", measured ? series : kNotFiniteSeries},
                  {"where", where},
-                 {"label", r.label()},
+                 {"label", r.label},
                  {"unit", r.unit},
                  {"predicted", *predicted},
-                 {"measured", *measured}});
+                 {"measured", optional_json(measured)},
+                 {"shown", measured ? fmt::format("{:.2f} dB", *measured) : "NaN or infinite"}});
+}
+
+/// Below every measured number.
+void place_not_finite(Json& predictions) {
+  double low = 0;
+  for (const Json& p : predictions) {
+    for (const char* key : {"predicted", "measured"})
+      low = std::min(low, json_number(p, {key}).value_or(low));
+  }
+  for (Json& p : predictions) {
+    if (p["measured"].is_null()) p["measured"] = low - 5;
+  }
+}
+
+bool is_layer_not_finite(const Record& r, const Json& layer) {
+  return !json_number(layer, {"sqnr_db"}) &&
+         not_finite_results(*r.row, json_text(layer, {"name"})) > 0;
 }
 
 void add_predictions(Json& out, const Record& r) {
@@ -95,11 +125,12 @@ void add_predictions(Json& out, const Record& r) {
   if (const Json* layers = json_at(*r.row, {"layers"}); layers && layers->is_array()) {
     for (const Json& layer : *layers) {
       add_prediction(out, r, "Layers", "layer", json_text(layer, {"name"}),
-                     json_number(layer, {"predicted_db"}), json_number(layer, {"sqnr_db"}));
+                     json_number(layer, {"predicted_db"}), json_number(layer, {"sqnr_db"}),
+                     is_layer_not_finite(r, layer));
     }
   }
   add_prediction(out, r, "Network output", "output", "network output", r.predicted_sqnr_db,
-                 r.sqnr_db);
+                 r.sqnr_db, r.not_finite);
 }
 
 void add_layers(Json& out, const Record& r) {
@@ -107,13 +138,15 @@ void add_layers(Json& out, const Record& r) {
   if (!layers || !layers->is_array()) return;
   for (const Json& layer : *layers) {
     for (const char* kind : {"measured", "predicted"}) {
-      const auto db = json_number(layer, {kind[0] == 'm' ? "sqnr_db" : "predicted_db"});
-      if (!db) continue;
+      const bool measured = kind[0] == 'm', lost = measured && is_layer_not_finite(r, layer);
+      const auto db = json_number(layer, {measured ? "sqnr_db" : "predicted_db"});
+      if (!db && !lost) continue;
       out.push_back({{"i", r.position},
                      {"layer", json_text(layer, {"name"})},
                      {"gemm", json_text(layer, {"gemm"})},
                      {"kind", kind},
-                     {"db", *db},
+                     {"db", db.value_or(0)},
+                     {"shown", db ? fmt::format("{:.1f}", *db) : "NaN or infinite"},
                      {"overflow", optional_json(json_number(layer, {"overflow"}), 100)},
                      {"underflow", optional_json(json_number(layer, {"underflow"}), 100)}});
     }
@@ -123,15 +156,20 @@ void add_layers(Json& out, const Record& r) {
 /// A cell of layer by format, for rows that quantize one layer alone.
 void add_sensitivity(Json& out, const Record& r) {
   if (r.only_in.empty()) return;
-  out.push_back({{"layer", layer_words(r.only_in)},
-                 {"format", r.formats()},
-                 {"unit", r.unit},
-                 {"sqnr", optional_json(r.sqnr_db)},
-                 {"predicted", optional_json(r.predicted_sqnr_db)},
-                 {"lost", r.bits_per_character ? Json() : optional_json(r.difference, -100)},
-                 {"low", optional_json(r.difference_low, 100)},
-                 {"high", optional_json(r.difference_high, 100)},
-                 {"bpc_change", optional_json(r.bits_change())}});
+  out.push_back(
+      {{"layer", layer_words(r.only_in)},
+       {"format", r.formats() + r.label.substr(r.short_label().size())},
+       {"unit", r.unit},
+       {"sqnr", optional_json(r.sqnr_db)},
+       {"noise", r.sqnr_db || r.not_finite ? Json(r.sqnr_db.value_or(kNoSignal)) : Json()},
+       {"shown", r.sqnr_db      ? fmt::format("{:.1f}", *r.sqnr_db)
+                 : r.not_finite ? "NaN"
+                                : ""},
+       {"predicted", optional_json(r.predicted_sqnr_db)},
+       {"lost", r.bits_per_character ? Json() : optional_json(r.difference, -100)},
+       {"low", optional_json(r.difference_low, 100)},
+       {"high", optional_json(r.difference_high, 100)},
+       {"bpc_change", optional_json(r.bits_change())}});
 }
 
 /// Every row tells its float32 baseline, also where no row is it.
@@ -191,6 +229,7 @@ Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
                           {"high", optional_json(r.ci_high, 100)}});
     }
   }
+  place_not_finite(predictions);
   if (baseline.empty()) add_told_baseline(baseline, records);
   const std::vector<SweptFormat> formats = swept_formats(records);
   const Json* histograms = tensors ? json_at(*tensors, {"tensors"}) : nullptr;

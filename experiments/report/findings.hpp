@@ -23,13 +23,16 @@ struct RefusedTensor {
 
 /// A prediction that was made and failed.
 struct FailedPrediction {
-  std::string what, layer, role, format;  ///< what: "empirical", "fitted", "layer" or "output"
-  double predicted_db = 0, measured_db = 0;
+  std::string what, layer, role, format;     ///< what: "empirical", "fitted", "layer" or "output"
+  double predicted_db = 0, measured_db = 0;  ///< measured: NaN where the numbers are not finite
+  std::string why = {};                      ///< then: what made them so
 };
 
-/// Verdicts of one kind of prediction, and how far it lies from the measurement in dB.
+/// Verdicts of one kind of prediction, and how far it lies from the measurement in dB. A finite
+/// prediction of numbers that are NaN or infinite has failed; it has no distance.
 struct Tally {
   std::size_t holds = 0, undecided = 0, fails = 0;
+  std::size_t not_finite = 0;  ///< of the failures
   double median = 0, largest = 0;
   std::size_t compared() const { return holds + undecided + fails; }
 };
@@ -42,7 +45,7 @@ struct Verdicts {
   std::size_t activation_tensors = 0, activation_accepted = 0;  ///< distinct layers
   Tally empirical, fitted, layers, outputs;                     ///< fitted: accepted fits only
   std::vector<RefusedTensor> refused;
-  std::vector<FailedPrediction> failed;  ///< the furthest first
+  std::vector<FailedPrediction> failed;  ///< numbers that are not finite, then the furthest first
 };
 
 Verdicts judge_predictions(const std::vector<Record>&);
@@ -50,17 +53,36 @@ Verdicts judge_predictions(const std::vector<Record>&);
 /// The unquantized row of the same network, data and seed; the first one; null if there is none.
 const Record* find_baseline(const std::vector<Record>&, const Record& of);
 
-/// The quantized row with the fewest mean bits whose top-1 lies inside its baseline's interval (of
-/// a text: whose bits per character rise by less than kSmallRise); the more accurate wins ties.
+/// Whether a row loses less than kSmallLoss (of texts: kSmallRise), by its paired 95 % interval.
+/// Texts have no interval; their loss counts as it is. Nothing where the row is not quantized or
+/// not measured.
+std::optional<Verdict> loses_little(const Record&);
+
+/// The quantized row with the fewest mean bits that surely loses less than the limit; the more
+/// accurate wins ties. Null if there is none.
 const Record* cheapest_safe(const std::vector<Record>&);
 
-/// The headline paragraph, sentence by sentence, in plain text.
-std::vector<std::string> headline(const std::vector<Record>&, const Verdicts&);
+/// The answer of a sweep: rows of which no other has as few bits and loses less, fewest bits first;
+/// those that lose most are left out, down to `most` rows.
+std::vector<const Record*> best_points(const std::vector<Record>&, std::size_t most = 8);
 
-/// Labels of the quantized configurations of which it holds (fails, is undecided by their paired
-/// interval) that they lose less than kSmallLoss, or kSmallRise; each once, with the unit where a
-/// label has several.
+/// The headline paragraph, sentence by sentence, in plain text, and what it says of predictions.
+std::vector<std::string> headline(const std::vector<Record>&);
+std::vector<std::string> prediction_sentences(const Verdicts&);
+
+/// Names of the configurations of a class, each once: the label where all its units agree ("int8 (2
+/// units)" where the sweep has more), else with the unit.
 std::vector<std::string> labels_by_loss(const std::vector<Record>&, Verdict little);
+
+/// A note and the names of the rows that have it.
+struct SharedNote {
+  std::string text;
+  std::vector<std::string> names;
+};
+/// The notes of all rows, each once, in order of appearance.
+std::vector<SharedNote> shared_notes(const std::vector<Record>&);
+/// "int8 on exact, int4 on exact and 3 more".
+std::string listed_names(const std::vector<std::string>& names, std::size_t most = 3);
 
 /// A count with its thousands apart: "10,000"; "–" if there is none.
 std::string grouped(const std::optional<double>& count);

@@ -17,30 +17,13 @@ namespace {
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
 std::string describe(const Record& r) {
-  if (!r.only_in.empty()) return r.label();
+  if (!r.only_in.empty() || !r.overrides.empty()) return r.label;
   std::string formats =
       r.weight.format == r.activation.format
           ? r.weight.format
           : r.weight.format + " weights and " + r.activation.format + " activations";
   if (!r.weight.rounding.empty()) formats += ", " + r.weight.rounding + ", " + r.weight.overflow;
   return formats;
-}
-
-/// What a configuration lost, in its own measure.
-std::optional<double> loss_of(const Record& r) {
-  if (r.bits_per_character) return r.bits_change();
-  return r.difference ? std::optional(-*r.difference) : std::nullopt;
-}
-
-/// Whether a configuration loses less than what is called small, by its paired interval. Rows of
-/// texts hold none: their rise is taken as it is.
-Verdict loses_little(const Record& r) {
-  if (r.bits_per_character) {
-    const std::optional<double> rise = r.bits_change();
-    return rise ? verdict_on({*rise, *rise}, at_most(kSmallRise)) : Verdict::undecided;
-  }
-  if (!r.difference_low || !r.difference_high) return Verdict::undecided;
-  return verdict_on({*r.difference_low, *r.difference_high}, at_least(-kSmallLoss));
 }
 
 void say_baseline(const std::vector<Record>& records, std::vector<std::string>& out) {
@@ -70,43 +53,41 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
   }
 }
 
-/// Of texts, whose rows hold no interval of the change.
-void say_rises(const std::vector<Record>& records, std::vector<std::string>& out) {
-  std::size_t compared = 0, small = 0;
-  for (const Record& r : records) {
-    if (!r.quantized() || !r.bits_change()) continue;
-    ++compared;
-    small += loses_little(r) == Verdict::holds;
-  }
-  if (compared == 0) return;
-  out.push_back(
-      fmt::format("Of {} quantized configuration{}, {} cost{} less than {:g} bits per "
-                  "character.",
-                  compared, compared == 1 ? "" : "s", small, small == 1 ? "s" : "", kSmallRise));
-}
-
+/// "12 lose less than 0.5 points, 3 lose that or more, for 2 the interval holds the limit".
 void say_losses(const std::vector<Record>& records, std::vector<std::string>& out) {
-  std::size_t compared = 0;
-  std::map<Verdict, std::size_t> losses;
-  const bool texts = std::any_of(records.begin(), records.end(), [](const Record& r) {
-    return r.quantized() && r.bits_change().has_value();
-  });
+  std::size_t compared = 0, less = 0, undecided = 0, more = 0, texts = 0;
   for (const Record& r : records) {
-    if (!r.quantized() || !r.difference || r.bits_per_character) continue;
+    const std::optional<Verdict> little = loses_little(r);
+    if (!little) continue;
     ++compared;
-    ++losses[loses_little(r)];
+    less += little == Verdict::holds;
+    undecided += little == Verdict::undecided;
+    more += little == Verdict::fails;
+    texts += r.bits_per_character.has_value();
   }
-  if (compared == 0 && texts) return;
   if (compared == 0) {
     out.push_back("No quantized configuration has been measured.");
     return;
   }
-  const std::size_t less = losses[Verdict::holds], open = losses[Verdict::undecided];
-  out.push_back(
-      fmt::format("Of {} quantized configuration{}, {} lose{} less than {:.1f} points and {} more, "
-                  "by the whole of their paired 95 % intervals; {} {} undecided.",
-                  compared, compared == 1 ? "" : "s", less, less == 1 ? "s" : "", 100 * kSmallLoss,
-                  losses[Verdict::fails], open, open == 1 ? "is" : "are"));
+  const std::string limit = texts ? fmt::format("{:g} bits per character", kSmallRise)
+                                  : fmt::format("{:.1f} points", 100 * kSmallLoss);
+  std::string text =
+      fmt::format("Of {} quantized configuration{}, {} lose{} less than {}", compared,
+                  compared == 1 ? "" : "s", less, less == 1 ? "s" : "", limit);
+  if (more > 0) text += fmt::format(", {} that or more", more);
+  if (undecided > 0)
+    text += fmt::format(", and {} {} undecided: the paired 95 % interval holds the limit",
+                        undecided, undecided == 1 ? "is" : "are");
+  out.push_back(text + ".");
+}
+
+void say_not_finite(const std::vector<Record>& records, std::vector<std::string>& out) {
+  std::vector<std::string> names;
+  for (const Record& r : records) {
+    if (r.not_finite) names.push_back(r.name);
+  }
+  if (!names.empty())
+    out.push_back(fmt::format("NaN or infinite outputs: {}.", listed_names(names)));
 }
 
 void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& out) {
@@ -119,36 +100,15 @@ void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& 
   }
   if (best->bits_per_character) {
     out.push_back(fmt::format(
-        "The fewest bits that cost less than {:g} bits per character are {} bits per element: {}, "
+        "The fewest bits that lose less than {:g} bits per character are {} bits per element: {}, "
         "on {}, at {:.4f}.",
         kSmallRise, bits, describe(*best), best->unit, *best->bits_per_character));
     return;
   }
   out.push_back(
-      fmt::format("The fewest bits whose accuracy stays inside the float32 baseline's interval are "
-                  "{} bits per element: "
-                  "{}, on {}, at {}.",
-                  bits, describe(*best), best->unit, percent(*best->top1)));
-}
-
-void say_predictions(const Verdicts& v, std::vector<std::string>& out) {
-  // The empirical error of a tensor is the same sum as the measured one: no prediction.
-  if (v.weight_tensors + v.activation_tensors) {
-    out.push_back(
-        fmt::format("A fitted distribution was accepted for {} of {} weight and {} of {} "
-                    "activation tensors, and "
-                    "{} of the {} predictions made from these fits lie within {:.1f} dB.",
-                    v.weight_accepted, v.weight_tensors, v.activation_accepted,
-                    v.activation_tensors, v.fitted.holds, v.fitted.compared(), kFittedTolerance));
-  }
-  if (v.outputs.compared()) {
-    out.push_back(fmt::format(
-        "The predicted SQNR of the network's output holds (within {:g} dB) in {} of {} "
-        "configurations; it differs from the measured one by {:.2f} dB in the median and by at "
-        "most "
-        "{:.2f} dB.",
-        kLayerHolds, v.outputs.holds, v.outputs.compared(), v.outputs.median, v.outputs.largest));
-  }
+      fmt::format("The fewest bits that surely lose less than {:.1f} points are {} bits per "
+                  "element: {}, on {}, at {}.",
+                  100 * kSmallLoss, bits, describe(*best), best->unit, percent(*best->top1)));
 }
 
 std::string listed(const std::set<std::string>& words) {
@@ -166,63 +126,38 @@ std::string grouped(const std::optional<double>& count) {
   return out;
 }
 
-const Record* find_baseline(const std::vector<Record>& records, const Record& of) {
-  const Record* any_seed = nullptr;
-  for (const Record& r : records) {
-    if (r.quantized() || r.net != of.net || r.data != of.data) continue;
-    if (r.seed == of.seed) return &r;
-    if (!any_seed) any_seed = &r;
-  }
-  return any_seed;
-}
-
-const Record* cheapest_safe(const std::vector<Record>& records) {
-  const Record* best = nullptr;
-  const auto is_safe = [&records](const Record& r) {
-    if (r.bits_per_character) return loses_little(r) == Verdict::holds;
-    const Record* baseline = find_baseline(records, r);
-    return baseline && baseline->ci_low && r.top1 && *r.top1 >= *baseline->ci_low;
-  };
-  const auto badness = [](const Record& r) {
-    return r.bits_per_character ? *r.bits_per_character : -r.top1.value_or(0);
-  };
-  for (const Record& r : records) {
-    if (!r.quantized() || !r.mean_bits() || !is_safe(r)) continue;
-    if (!best || *r.mean_bits() < *best->mean_bits() ||
-        (*r.mean_bits() == *best->mean_bits() && badness(r) < badness(*best))) {
-      best = &r;
-    }
-  }
-  return best;
-}
-
-std::vector<std::string> headline(const std::vector<Record>& records, const Verdicts& verdicts) {
+std::vector<std::string> headline(const std::vector<Record>& records) {
   std::vector<std::string> out;
-  say_baseline(records, out);
-  say_losses(records, out);
-  say_rises(records, out);
   say_cheapest(records, out);
-  say_predictions(verdicts, out);
+  say_losses(records, out);
+  say_not_finite(records, out);
+  say_baseline(records, out);
   return out;
 }
 
-std::vector<std::string> labels_by_loss(const std::vector<Record>& records, Verdict little) {
-  std::map<std::string, std::set<std::string>> units;
-  std::map<std::string, std::set<Verdict>> verdicts;
-  for (const Record& r : records) {
-    if (!r.quantized() || !loss_of(r)) continue;
-    units[r.label()].insert(r.unit);
-    verdicts[r.label()].insert(loses_little(r));
-  }
+std::vector<std::string> prediction_sentences(const Verdicts& v) {
   std::vector<std::string> out;
-  for (const Record& r : records) {
-    if (!r.quantized() || !loss_of(r) || loses_little(r) != little) continue;
-    std::string label = r.label();
-    if (const std::size_t count = units[label].size(); count > 1) {
-      label += verdicts[r.label()].size() == 1 ? fmt::format(" on all {} units", count)
-                                               : " on " + short_unit(r.unit);
-    }
-    if (std::find(out.begin(), out.end(), label) == out.end()) out.push_back(label);
+  // The empirical error of a tensor is the same sum as the measured one: no prediction.
+  if (v.weight_tensors + v.activation_tensors) {
+    out.push_back(
+        fmt::format("A fitted distribution was accepted for {} of {} weight and {} of {} "
+                    "activation tensors, and "
+                    "{} of the {} predictions made from these fits lie within {:.1f} dB.",
+                    v.weight_accepted, v.weight_tensors, v.activation_accepted,
+                    v.activation_tensors, v.fitted.holds, v.fitted.compared(), kFittedTolerance));
+  }
+  if (v.outputs.compared()) {
+    out.push_back(fmt::format(
+        "The predicted SQNR of the network's output holds (within {:g} dB) in {} of {} "
+        "configurations{}; it differs from the measured one by {:.2f} dB in the median and by at "
+        "most "
+        "{:.2f} dB.",
+        kLayerHolds, v.outputs.holds, v.outputs.compared(),
+        v.outputs.not_finite == 0
+            ? ""
+            : fmt::format(", and fails in {} whose outputs are NaN or infinite; of the others",
+                          v.outputs.not_finite),
+        v.outputs.median, v.outputs.largest));
   }
   return out;
 }

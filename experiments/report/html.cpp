@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/experiment_charts.hpp"
+#include "experiments/report/layer_ranking.hpp"
 #include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
@@ -35,8 +37,11 @@ std::string subject(const std::vector<Record>& records) {
     for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
     return out;
   };
-  if (nets.empty() || data.empty()) return "Accuracy against bits";
-  return fmt::format("{} on {}: accuracy against bits", joined(nets), joined(data));
+  const char* question =
+      asks_for_layers(records) ? "which layer breaks first" : "accuracy against bits";
+  if (nets.empty() || data.empty())
+    return std::string(1, static_cast<char>(question[0] - 'a' + 'A')) + (question + 1);
+  return fmt::format("{} on {}: {}", joined(nets), joined(data), question);
 }
 
 /// Of an experiment without rows.
@@ -63,38 +68,33 @@ std::string facts(const std::vector<Record>& records) {
   return html_text(out);
 }
 
-std::string paragraph(const std::vector<std::string>& sentences) {
-  std::string out;
-  for (const std::string& sentence : sentences)
-    out += (out.empty() ? "" : " ") + html_text(sentence);
-  return out;
-}
-
-std::string loss_lists(const std::vector<Record>& records) {
-  std::string out;
-  const bool texts = std::any_of(records.begin(), records.end(),
-                                 [](const Record& r) { return r.bits_per_character.has_value(); });
-  const std::string limit = texts ? fmt::format("{:g} bits per character", kSmallRise)
-                                  : fmt::format("{:.1f} points", 100 * kSmallLoss);
-  for (const auto& [little, words] : {std::pair(Verdict::holds, "Lose less than {}"),
-                                      {Verdict::undecided, "Undecided by their intervals, {}"},
-                                      {Verdict::fails, "Lose {} or more"}}) {
-    const std::vector<std::string> labels = labels_by_loss(records, little);
-    if (labels.empty()) continue;
-    out += fmt::format("<dt>{}</dt><dd>", fmt::format(fmt::runtime(words), limit));
-    for (const std::string& label : labels) {
-      out +=
-          fmt::format("{}<span>{}</span>", &label == &labels.front() ? "" : ", ", html_text(label));
-    }
-    out += "</dd>";
-  }
-  return out.empty() ? "" : "<dl class=\"losses\">" + out + "</dl>";
-}
-
 std::string role_words(const RoleRecord& role) {
   if (!role.quantized) return "float32";
   return fmt::format("{} ({}, {}, {} per {})", role.format, role.rounding, role.overflow,
                      role.scale, role.granularity);
+}
+
+std::string point_words(const Record& r) {
+  std::string out = fmt::format("weights {}; activations {}; unit {}", role_words(r.weight),
+                                role_words(r.activation), r.unit);
+  for (const std::string& more : {r.other, r.settings, r.not_finite_words()})
+    if (!more.empty()) out += "; " + more;
+  return out;
+}
+
+/// "Predictions leave out what these units' arithmetic adds: ...": part of a caption.
+std::string ignored_words(const std::vector<Record>& records) {
+  std::vector<std::string> units;
+  for (const Record& r : records) {
+    const std::string unit = short_unit(r.unit);
+    if (r.unit_ignored() && std::find(units.begin(), units.end(), unit) == units.end())
+      units.push_back(unit);
+  }
+  return units.empty() ? ""
+                       : fmt::format(
+                             "Predictions leave out what the arithmetic of these units "
+                             "adds: {}.",
+                             listed_names(units));
 }
 
 /// What the drop-down list of points offers: rows that have layers to draw.
@@ -104,11 +104,9 @@ Json point_choices(const std::vector<Record>& records, const Json& layers) {
   Json out = Json::array();
   for (const Record& r : records) {
     if (!drawn.contains(r.position)) continue;
-    out.push_back(
-        {{"i", r.position},
-         {"text", fmt::format("{}: {}, {}", r.position + 1, r.label(), short_unit(r.unit))},
-         {"words", fmt::format("weights {}; activations {}; unit {}", role_words(r.weight),
-                               role_words(r.activation), r.unit)}});
+    out.push_back({{"i", r.position},
+                   {"text", fmt::format("{}: {}, {}", r.position + 1, r.label, short_unit(r.unit))},
+                   {"words", point_words(r)}});
   }
   return out;
 }
@@ -142,11 +140,15 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
                             const Json& datasets) {
   if (assets.libraries.empty()) return kNoCharts;
   std::vector<std::string> absent;
-  const std::string figures = figures_html(assets.charts, datasets, conditions(records), absent);
+  std::string shared = conditions(records);
+  shared[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(shared[0])));
+  const std::string figures =
+      figures_html(assets.charts, datasets,
+                   {{"conditions", shared}, {"ignored", ignored_words(records)}}, absent);
   std::string out = figures.empty() ? "" : unit_control(swept_units(records));
   out += "<div class=\"figures\">" + figures + "</div>";
   if (!absent.empty()) {
-    out += "<p class=\"notice\">Not drawn, because the rows hold no data for it: ";
+    out += "<p class=\"notice\">Not drawn: ";
     for (const std::string& title : absent) {
       out += fmt::format("{}{}", &title == &absent.front() ? "" : "; ", html_text(title));
     }
@@ -201,6 +203,8 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const std::string figures = charts                         ? experiment_figures(experiment)
                               : alone && !experiment.empty() ? kNoCharts
                                                              : "";
+  // A ranking of layers answers before what the experiment concludes; other rows come after it.
+  const bool layers = asks_for_layers(records);
   const std::string title =
       alone ? "Experiment " + json_text(*input.experiment, {"name"}) : subject(records);
   return fill_template(with_section(assets.page, "rows", !alone),
@@ -208,8 +212,8 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
                         {"facts", alone ? facts(*input.experiment) : facts(records)},
                         {"style", std::string(assets.style)},
                         {"experiment", experiment_section(input.experiment, figures)},
-                        {"headline", paragraph(headline(records, verdicts))},
-                        {"losses", loss_lists(records)},
+                        {"answer", alone || layers ? "" : answer_section(records)},
+                        {"layers", layers ? answer_section(records) : ""},
                         {"figures", figures_section(records, assets, datasets)},
                         {"verdicts", verdict_tables(verdicts)},
                         {"points", points_table(records)},

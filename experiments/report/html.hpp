@@ -1,5 +1,6 @@
 // The HTML report as text: what write_html writes, for any set of assets.
 #pragma once
+#include <map>
 #include <string>
 
 #include "experiments/report/assets.hpp"
@@ -19,11 +20,18 @@ std::string experiment_section(const nlohmann::ordered_json* experiment,
 std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
 std::string verdict_tables(const Verdicts&);
+
+/// The answer before everything else: headline, the best points (or the ranking of layers), points
+/// whose outputs are not finite, notes.
+std::string answer_section(const std::vector<Record>&);
+
+/// Texts by the placeholder of a caption that they stand for.
+using CaptionWords = std::map<std::string, std::string>;
 /// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent`
-/// gets the titles of the others. Throws Error naming a chart that is not JSON with a usermeta
-/// object.
+/// gets the titles of the others with the reason. Throws Error naming a chart that is not JSON with
+/// a usermeta object.
 std::string figures_html(const std::vector<Asset>& charts, const nlohmann::ordered_json& datasets,
-                         const std::string& conditions, std::vector<std::string>& absent);
+                         const CaptionWords& words, std::vector<std::string>& absent);
 
 /// `page` with what stands from {{#name}} to {{/name}} left out, or, where `keep`, without these
 /// two marks.

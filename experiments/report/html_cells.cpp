@@ -24,4 +24,43 @@ std::string html_text_cell(const std::string& text) {
   return fmt::format("<td>{}</td>", html_text(text.empty() ? kNone : text));
 }
 
+std::string html_share(const std::optional<double>& x, const std::optional<double>& low,
+                       const std::optional<double>& high, bool sign) {
+  const auto percent = [sign](const std::optional<double>& share) {
+    return html_number(share ? std::optional(*share * 100) : std::nullopt, 2, sign);
+  };
+  std::string out = percent(x);
+  if (low && high) out += fmt::format(" <small>[{}, {}]</small>", percent(low), percent(high));
+  return out;
+}
+
+std::string html_measured_cell(const Record& r) {
+  if (!r.sqnr_db && r.not_finite) return "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>";
+  if (r.is_float32() && r.difference) return "<td class=\"n\" data-v=\"1e9\">∞</td>";
+  std::string text = html_number(r.sqnr_db, 1);
+  if (r.sqnr_db && r.sqnr_error_db)
+    text += fmt::format(" <small>± {:.2f}</small>", *r.sqnr_error_db);
+  return html_number_cell(r.sqnr_db, text);
+}
+
+std::string html_predicted_cell(const Record& r) {
+  std::string text = html_number(r.predicted_sqnr_db, 1);
+  if (!r.predicted_sqnr_db && !r.left_out.empty())
+    text += fmt::format(" <small class=\"why\">{}</small>", html_text(r.left_out));
+  if (r.unit_ignored()) text += " <small>unit left out</small>";
+  return html_number_cell(r.predicted_sqnr_db, text);
+}
+
+std::string html_table_start(const std::string& label, const std::vector<std::string>& titles) {
+  std::string out = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
+      html_text(label));
+  for (const std::string& title : titles) {
+    const bool numeric = title.starts_with('>');
+    out += fmt::format("<th scope=\"col\"{}>{}</th>", numeric ? " class=\"n\"" : "",
+                       html_text(title.substr(numeric ? 1 : 0)));
+  }
+  return out + "</tr></thead><tbody>";
+}
+
 }  // namespace numemu::experiments

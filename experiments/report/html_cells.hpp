@@ -2,6 +2,9 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "experiments/report/record.hpp"
 
 namespace numemu::experiments {
 
@@ -14,5 +17,16 @@ std::string html_number(const std::optional<double>& x, int digits, bool sign = 
 std::string html_number_cell(const std::optional<double>& value, const std::string& shown);
 /// A cell of untrusted text.
 std::string html_text_cell(const std::string& text);
+/// A share in percent with its 95 % interval in small print: "97.95 [97.6, 98.2]".
+std::string html_share(const std::optional<double>& x, const std::optional<double>& low,
+                       const std::optional<double>& high, bool sign);
+/// The measured SQNR of a row: "NaN" where its outputs are not finite, an infinity where float32 is
+/// reproduced.
+std::string html_measured_cell(const Record&);
+/// The predicted one; kNone with the reason where the row gives one, and what it leaves out.
+std::string html_predicted_cell(const Record&);
+/// The start of a table that scrolls by itself; a title that begins with '>' heads numbers.
+std::string html_table_start(const std::string& label, const std::vector<std::string>& titles);
+inline constexpr const char* kTableEnd = "</tbody></table></div>";
 
 }  // namespace numemu::experiments

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
@@ -67,8 +66,9 @@ std::string control(const std::string& kind) {
   return "";
 }
 
-/// Captions are ours; the placeholders become spans that the script keeps up to date.
-std::string caption_html(const std::string& caption, const std::string& conditions) {
+/// Captions are ours; placeholders become the words given for them, others spans that the script
+/// keeps up to date.
+std::string caption_html(const std::string& caption, const CaptionWords& words) {
   std::string out;
   for (std::size_t i = 0; i < caption.size(); ++i) {
     const std::size_t close = caption[i] == '{' ? caption.find('}', i) : caption.npos;
@@ -77,9 +77,8 @@ std::string caption_html(const std::string& caption, const std::string& conditio
       continue;
     }
     const std::string name = caption.substr(i + 1, close - i - 1);
-    if (name == "conditions" && !conditions.empty()) {
-      out += static_cast<char>(std::toupper(static_cast<unsigned char>(conditions.front())));
-      out += html_text(conditions.substr(1));
+    if (const auto known = words.find(name); known != words.end()) {
+      out += html_text(known->second);
     } else {
       out += fmt::format("<span data-say=\"{}\"></span>", html_text(name));
     }
@@ -91,13 +90,14 @@ std::string caption_html(const std::string& caption, const std::string& conditio
 }  // namespace
 
 std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
-                         const std::string& conditions, std::vector<std::string>& absent) {
+                         const CaptionWords& words, std::vector<std::string>& absent) {
   std::string out;
   int number = 0;
   for (const Figure& figure : ordered(charts)) {
     const std::string title = json_text(figure.meta, {"title"});
     if (!has_data(figure.meta, datasets)) {
-      if (is_missed(figure.meta, datasets)) absent.push_back(title);
+      if (is_missed(figure.meta, datasets))
+        absent.push_back(fmt::format("{} ({})", title, json_text(figure.meta, {"empty"})));
       continue;
     }
     out += fmt::format(
@@ -105,7 +105,7 @@ std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
         "<figcaption><b>Figure {}. {}.</b> {}</figcaption></figure>\n",
         json_text(figure.meta, {"wide"}) == "true" ? " class=\"wide\"" : "", html_text(figure.name),
         control(json_text(figure.meta, {"control"})), html_text(figure.name), ++number,
-        html_text(title), caption_html(json_text(figure.meta, {"caption"}), conditions));
+        html_text(title), caption_html(json_text(figure.meta, {"caption"}), words));
   }
   return out;
 }

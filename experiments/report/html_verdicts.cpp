@@ -16,21 +16,6 @@ namespace {
 /// How many failures the page lists; SQLite has them all.
 constexpr std::size_t kShown = 20;
 
-/// The start of a table; a title that begins with '>' heads a column of numbers.
-std::string table_start(const std::string& label, const std::vector<std::string>& titles) {
-  std::string out = fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
-      label);
-  for (const std::string& title : titles) {
-    const bool numeric = title[0] == '>';
-    out += fmt::format("<th scope=\"col\"{}>{}</th>", numeric ? " class=\"n\"" : "",
-                       html_text(title.substr(numeric ? 1 : 0)));
-  }
-  return out + "</tr></thead><tbody>";
-}
-
-constexpr const char* kTableEnd = "</tbody></table></div>";
-
 std::string count_cell(std::size_t n) { return html_number_cell(n, fmt::format("{}", n)); }
 
 std::string verdict_row(const std::string& what, const Tally& t, const std::string& rule) {
@@ -54,13 +39,14 @@ Tally acceptance(std::size_t accepted, std::size_t tensors) {
 std::string limits(const Tally& t) {
   std::string out = fmt::format("within {:g} dB; fails beyond {:g} dB", kLayerHolds, kLayerFails);
   if (t.compared()) {
-    out += fmt::format(" <small>median {:.2f} dB, at most {:.2f} dB</small>", t.median, t.largest);
+    out += fmt::format(" <small>median {:.2f} dB, at most {:.2f} dB{}</small>", t.median, t.largest,
+                       t.not_finite ? fmt::format("; {} NaN or infinite", t.not_finite) : "");
   }
   return out;
 }
 
 std::string summary(const Verdicts& v) {
-  std::string out = table_start(
+  std::string out = html_table_start(
       "Predictions", {"Prediction", ">Compared", ">Holds", ">Undecided", ">Fails", "Rule"});
   const char* ks = "Kolmogorov-Smirnov distance at most 0.03 + 1.36 / √n; undecided: refused";
   out += verdict_row("Distribution fits a weight tensor",
@@ -83,8 +69,8 @@ std::string summary(const Verdicts& v) {
 
 std::string refused_table(const std::vector<RefusedTensor>& refused) {
   std::string out = "<h3>Tensors that no distribution fits</h3>";
-  out += table_start("Refused tensors",
-                     {"Layer", "Role", ">Elements", "Best family", ">KS distance", ">Threshold"});
+  out += html_table_start("Refused tensors", {"Layer", "Role", ">Elements", "Best family",
+                                              ">KS distance", ">Threshold"});
   for (const RefusedTensor& t : refused) {
     out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(t.layer)) +
            html_text_cell(t.role) + html_number_cell(t.n, grouped(t.n)) + html_text_cell(t.family) +
@@ -98,8 +84,9 @@ std::string failed_table(const std::vector<FailedPrediction>& failed) {
   std::string out = "<h3>Predictions that failed";
   if (failed.size() > kShown)
     out += fmt::format(" (the worst {} of {}; SQLite has all)", kShown, failed.size());
-  out += "</h3>" + table_start("Failed predictions", {"Kind", "Layer", "Role", "Format",
-                                                      ">Predicted, dB", ">Measured, dB"});
+  out +=
+      "</h3>" + html_table_start("Failed predictions", {"Kind", "Layer", "Role", "Format",
+                                                        ">Predicted, dB", ">Measured, dB", "Why"});
   const auto db = [](double x) {
     const std::optional<double> finite = std::isfinite(x) ? std::optional(x) : std::nullopt;
     return html_number_cell(finite, html_number(finite, 2));
@@ -107,7 +94,10 @@ std::string failed_table(const std::vector<FailedPrediction>& failed) {
   for (std::size_t i = 0; i < std::min(kShown, failed.size()); ++i) {
     const FailedPrediction& f = failed[i];
     out += "<tr>" + html_text_cell(f.what) + html_text_cell(f.layer) + html_text_cell(f.role) +
-           html_text_cell(f.format) + db(f.predicted_db) + db(f.measured_db) + "</tr>";
+           html_text_cell(f.format) + db(f.predicted_db) +
+           (f.why.empty() ? db(f.measured_db) + "<td></td>"
+                          : "<td class=\"n lost\">NaN</td>" + html_text_cell(f.why)) +
+           "</tr>";
   }
   return out + kTableEnd;
 }
@@ -115,9 +105,12 @@ std::string failed_table(const std::vector<FailedPrediction>& failed) {
 }  // namespace
 
 std::string verdict_tables(const Verdicts& v) {
-  std::string out = summary(v);
-  if (!v.refused.empty()) out += refused_table(v.refused);
+  std::string out;
+  for (const std::string& sentence : prediction_sentences(v))
+    out += (out.empty() ? "<p>" : " ") + html_text(sentence);
+  out += (out.empty() ? "" : "</p>") + summary(v);
   if (!v.failed.empty()) out += failed_table(v.failed);
+  if (!v.refused.empty()) out += refused_table(v.refused);
   return out;
 }
 

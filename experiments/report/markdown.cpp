@@ -7,6 +7,8 @@
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/layer_ranking.hpp"
+#include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/storage/atomic_file.hpp"
 
@@ -40,7 +42,14 @@ std::string interval(const std::optional<double>& x, const std::optional<double>
 std::string role(const RoleRecord& r) {
   if (!r.quantized) return "float32";
   return fmt::format("{}, {}, {}, {} per {}", r.format, r.rounding, r.overflow, r.scale,
-                     r.granularity);
+                     r.granularity) +
+         (r.mask.empty() ? "" : " " + r.mask);
+}
+
+/// The predicted SQNR, "-" with the reason where the row gives one, and what it leaves out.
+std::string predicted(const Record& r) {
+  if (!r.predicted_sqnr_db) return r.left_out.empty() ? "" : "- (" + r.left_out + ")";
+  return number(r.predicted_sqnr_db, 1) + (r.unit_ignored() ? " (unit left out)" : "");
 }
 
 std::string table_line(const std::vector<std::string>& cells) {
@@ -122,10 +131,17 @@ std::string points_part(const std::vector<Record>& records) {
   if (texts) header.insert(header.end(), {"bits per character", "change, bits", "perplexity"});
   header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB",
                                "predicted, dB", "other rules"});
+  const auto any = [&records](auto test) {
+    return std::any_of(records.begin(), records.end(), test);
+  };
+  const bool settings = any([](const Record&r) { return !r.settings.empty(); }),
+             notes = any([](const Record&r) { return r.not_finite || !r.notes.empty(); });
+  if (settings) header.emplace_back("settings");
+  if (notes) header.emplace_back("notes");
   std::string out = table_line(header);
   for (const std::string& name : header) {
-    const bool words =
-        name == "weights" || name == "activations" || name == "unit" || name == "other rules";
+    const bool words = name == "weights" || name == "activations" || name == "unit" ||
+                       name == "other rules" || name == "settings" || name == "notes";
     out += &name == &header.front() ? "|--:|" : words ? "---|" : "--:|";
   }
   out += "\n";
@@ -140,9 +156,17 @@ std::string points_part(const std::vector<Record>& records) {
       cells.insert(cells.end(), {number(r.bits_per_character, 4), number(r.bits_change(), 4),
                                  number(r.perplexity, 3)});
     }
-    cells.insert(cells.end(), {interval(r.top1, r.ci_low, r.ci_high),
-                               interval(r.difference, r.difference_low, r.difference_high),
-                               number(r.sqnr_db, 1), number(r.predicted_sqnr_db, 1), r.other});
+    cells.insert(
+        cells.end(),
+        {interval(r.top1, r.ci_low, r.ci_high),
+         r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),
+         r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1), predicted(r), r.other});
+    if (settings) cells.push_back(r.settings);
+    if (notes) {
+      std::vector<std::string> lines = not_finite_sentences(*r.row);
+      lines.insert(lines.end(), r.notes.begin(), r.notes.end());
+      cells.push_back(fmt::format("{}", fmt::join(lines, "; ")));
+    }
     out += table_line(cells);
   }
   return out;
@@ -150,9 +174,15 @@ std::string points_part(const std::vector<Record>& records) {
 
 std::string rows_part(const std::vector<Record>& records) {
   const Verdicts verdicts = judge_predictions(records);
-  std::string out = "# Accuracy against bits\n\n";
-  for (const std::string& sentence : headline(records, verdicts))
+  const bool layers = asks_for_layers(records);
+  std::string out = layers ? "# Which layer breaks first\n\n" : "# Accuracy against bits\n\n";
+  for (const std::string& sentence :
+       layers ? ranking_sentences(rank_layers(records)) : headline(records))
     out += markdown_cell(sentence) + "\n";
+  for (const std::string& sentence : prediction_sentences(verdicts))
+    out += markdown_cell(sentence) + "\n";
+  for (const SharedNote& note : shared_notes(records))
+    out += "\nNote: " + markdown_cell(note.text + " (" + listed_names(note.names) + ")") + "\n";
   out += "\n" + points_part(records);
   if (verdicts.refused.empty()) return out;
   out += "\nTensors that no distribution fits:\n\n";

@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "experiments/report/names.hpp"
+#include "experiments/report/not_finite_text.hpp"
 #include "formats/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -51,76 +54,11 @@ RoleRecord read_role(const Json* json) {
   if (out.format.empty()) out.format = "float32";  // a mask alone
   out.rounding = json_text(*json, {"rounding"});
   out.overflow = json_text(*json, {"overflow"});
-  out.scale = json_text(*json, {"scale"});
+  out.scale = shown_scale(json_text(*json, {"scale"}));
   out.granularity = json_text(*json, {"granularity"});
   out.axis = json_text(*json, {"axis"});
   out.mask = json_text(*json, {"mask"});
   describe_format(out);
-  return out;
-}
-
-/// A unit's name, or its description where it has none.
-std::string unit_words(const Json* unit) {
-  if (!unit || unit->is_null()) return "";
-  if (unit->is_string()) return unit->get<std::string>();
-  if (const std::string name = json_text(*unit, {"name"}); !name.empty()) return name;
-  return unit->dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-/// "int8 greedy(2:4)", "float32 greedy(2:4)"; a gradient that is split part by part; "" where the
-/// role is patched otherwise.
-std::string role_words(const Json& role) {
-  std::string words = json_text(role, {"format"});
-  const std::string mask = json_text(role, {"mask"});
-  if (!mask.empty()) words = (words.empty() ? "float32 " : words + " ") + mask;
-  for (const char* part : {"dgrad", "wgrad"}) {
-    const Json* own = json_at(role, {part});
-    if (own && own->is_object())
-      words += fmt::format("{}{} {}", words.empty() ? "" : " ", part, role_words(*own));
-  }
-  return words;
-}
-
-/// "fc*: weight mxfp4, fprop exact"; what a rule patches besides formats and units in JSON.
-std::string layer_rule(const Json& rule) {
-  std::string out;
-  for (const char* part : {"roles", "gemms"}) {
-    const Json* items = json_at(rule, {part});
-    if (!items || !items->is_object()) continue;
-    for (const auto& [name, item] : items->items()) {
-      std::string words = part[0] == 'r' ? role_words(item) : unit_words(json_at(item, {"unit"}));
-      if (words.empty())
-        words =
-            item.is_null() ? "float32" : item.dump(-1, ' ', false, Json::error_handler_t::replace);
-      out += (out.empty() ? " " : ", ") + name + " " + words;
-    }
-  }
-  return layer_words(json_text(rule, {"match"})) + ":" + out;
-}
-
-std::string other_rules(const Json& row) {
-  std::string out;
-  const auto add = [&out](const std::string& text) { out += (out.empty() ? "" : "; ") + text; };
-  if (const Json* roles = json_at(row, {"point", "recipe", "roles"}); roles && roles->is_object()) {
-    for (const auto& [name, role] : roles->items()) {
-      if (name == "weight" || name == "activation" || !role.is_object()) continue;
-      std::string words;
-      if (role.contains("format")) {
-        for (const char* key : {"format", "rounding", "overflow", "scale", "granularity", "mask"}) {
-          if (const std::string text = json_text(role, {key}); !text.empty()) words += " " + text;
-        }
-      } else {
-        for (const auto& [part, rule] : role.items()) {
-          if (rule.is_object()) words += " " + part + " " + role_words(rule);
-        }
-      }
-      add(name + words);
-    }
-  }
-  if (const Json* layers = json_at(row, {"point", "recipe", "layers"});
-      layers && layers->is_array()) {
-    for (const Json& layer : *layers) add(layer_rule(layer));
-  }
   return out;
 }
 
@@ -167,7 +105,8 @@ Record read_record(const Json& row, std::size_t position) {
   r.unit = unit_name(row, "fprop");
   r.dgrad_unit = unit_name(row, "dgrad");
   r.wgrad_unit = unit_name(row, "wgrad");
-  r.other = other_rules(row);
+  if (const Json* recipe = json_at(row, {"point", "recipe"})) r.other = other_rules(*recipe);
+  r.overrides = layer_overrides(row);
   r.bits_weight = json_number(row, {"bits", "weight"});
   r.bits_activation = json_number(row, {"bits", "activation"});
   r.top1 = json_number(row, {"metrics", "top1"});
@@ -185,6 +124,12 @@ Record read_record(const Json& row, std::size_t position) {
   r.difference_low = bound(row, "difference_ci95", 0);
   r.difference_high = bound(row, "difference_ci95", 1);
   r.predicted_sqnr_db = json_number(row, {"predicted", "sqnr_db"});
+  r.left_out = json_text(row, {"predicted", "left_out"});
+  r.not_finite = is_not_finite(row);
+  if (const Json* notes = json_at(row, {"notes"}); notes && notes->is_array()) {
+    for (const Json& note : *notes)
+      if (note.is_string()) r.notes.push_back(note.get<std::string>());
+  }
   if (!r.difference && r.top1 && r.baseline_top1) r.difference = *r.top1 - *r.baseline_top1;
   return r;
 }
@@ -240,26 +185,33 @@ std::string Record::formats() const {
   return w == a ? w : w + " / " + a;
 }
 
-std::string Record::label() const {
-  return only_in.empty() ? formats() : formats() + " in " + layer_words(only_in);
+std::string Record::short_label() const {
+  if (!only_in.empty()) return formats() + " in " + layer_words(only_in);
+  return overrides.empty() ? formats() : formats() + " + " + overrides;
 }
 
-std::string layer_words(const std::string& glob) { return glob == "*" ? "all layers" : glob; }
-
-std::string short_format(const std::string& name) {
-  const std::size_t digits = name.find_first_not_of("0123456789", 5);
-  if (!name.starts_with("float") || digits == std::string::npos || digits == 5) return name;
-  return name[digits] == '_' && digits + 1 < name.size() ? name.substr(digits + 1) : name;
+std::string Record::not_finite_words() const {
+  return fmt::format("{}", fmt::join(not_finite_sentences(*row), "; "));
 }
 
-std::string short_unit(const std::string& name) {
-  return name.starts_with("neutral.") ? name.substr(8) : name;
+std::string Record::all_notes() const { return fmt::format("{}", fmt::join(notes, "; ")); }
+
+bool Record::unit_ignored() const {
+  if (!predicted_sqnr_db) return false;
+  if (prediction_ignores(unit)) return true;
+  const Json* layers = row ? json_at(*row, {"layers"}) : nullptr;
+  return layers && layers->is_array() &&
+         std::any_of(layers->begin(), layers->end(), [](const Json& layer) {
+           const std::string own = json_text(layer, {"unit"});
+           return !own.empty() && prediction_ignores(own);
+         });
 }
 
 std::vector<Record> read_records(const std::vector<Json>& rows) {
   std::vector<Record> out;
   out.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) out.push_back(read_record(rows[i], i));
+  name_records(out);
   return out;
 }
 

@@ -30,16 +30,25 @@ struct Record {
   /// Where nothing but one rule of `layers` quantizes: its glob and its roles.
   std::string only_in;
   RoleRecord layer_weight, layer_activation;
+  std::string overrides;  ///< layers whose formats or units are not the base's: "5 layers mxfp8"
   std::string unit, dgrad_unit, wgrad_unit;
   std::string other;  ///< further quantized roles and per-layer rules, in words; usually empty
+  /// What tells the row from the others (names.hpp): `label` from those on its unit, `name` from
+  /// all; `settings` what varies over the rows and is in none of the fields above, in words.
+  std::string label, name, settings;
   std::optional<double> bits_weight, bits_activation;
   std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db, sqnr_error_db;
   std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
+  std::string left_out;            ///< why no SQNR is predicted, if the row says so
+  std::vector<std::string> notes;  ///< what a reader must know of the row
+  bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)
   const nlohmann::ordered_json* row = nullptr;  ///< the row itself, for its layers and tensors
 
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
+  /// The network as it is: nothing is quantized and nothing differs.
+  bool is_float32() const { return !quantized() && !sqnr_db && !not_finite; }
   /// Mean of weight and activation bits, or the one that is known.
   std::optional<double> mean_bits() const;
   /// Change of the bits per character against float32: above 0 is worse.
@@ -48,8 +57,14 @@ struct Record {
   std::string family() const;
   /// "int8", or "int4 / int8" (weights / activations) where they differ.
   std::string formats() const;
-  /// The same; "mxfp4 in conv1" where one rule of `layers` alone quantizes.
-  std::string label() const;
+  /// The same; "mxfp4 in conv1" where one rule of `layers` alone quantizes; "mxfp4 + 5 layers
+  /// mxfp8_e4m3" where layers differ from the rest. Rows may share it.
+  std::string short_label() const;
+  /// Sentences of not_finite_text.hpp and notes, each list as one text; "" for none.
+  std::string not_finite_words() const;
+  std::string all_notes() const;
+  /// A prediction is made, but not of what its unit's arithmetic adds.
+  bool unit_ignored() const;
 };
 
 /// The records of `rows`, in their order. Missing or mistyped fields are empty, never an error.
@@ -59,6 +74,17 @@ std::vector<Record> read_records(const std::vector<nlohmann::ordered_json>& rows
 std::string short_format(const std::string& name);
 /// "conv1", and "all layers" for "*".
 std::string layer_words(const std::string& glob);
+/// A role's scale rule as it is shown: "mse" is what mse(17) was called when the row was made.
+std::string shown_scale(const std::string& rule);
+/// Whether predictions leave out what a unit of this name adds: all units but those whose sums are
+/// float32's or better.
+bool prediction_ignores(const std::string& unit);
+/// Further quantized roles and the rules of `layers` of a canonical recipe, in words.
+std::string other_rules(const nlohmann::ordered_json& recipe);
+/// The rules of its `layers`, every key of theirs.
+std::string layer_rules(const nlohmann::ordered_json& recipe);
+/// A unit's name, or its description where it has none.
+std::string unit_words(const nlohmann::ordered_json* unit);
 /// The last parts of a unit's name: "f32.sequential" for "neutral.f32.sequential".
 std::string short_unit(const std::string& name);
 

@@ -79,6 +79,7 @@ constexpr Field kLayerFields[] = {{"name", true, nullptr, "name"},
                                   {"unit", true, nullptr, "unit"},
                                   {"sqnr_db", false, nullptr, "sqnr_db"},
                                   {"predicted_db", false, nullptr, "predicted_db"},
+                                  {"left_out", true, nullptr, "left_out"},
                                   {"verdict", true, nullptr, "verdict"},
                                   {"overflow", false, nullptr, "overflow"},
                                   {"underflow", false, nullptr, "underflow"}};

@@ -8,6 +8,7 @@
 
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/not_finite_text.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -78,6 +79,14 @@ class Counter {
     }
   }
 
+  /// Numbers that are not finite: the prediction has failed, by no distance.
+  void add_not_finite(const std::optional<double>& predicted, const std::string& layer,
+                      const std::string& format, const std::string& why) {
+    ++tally_.fails;
+    ++tally_.not_finite;
+    failed_.push_back({what_, layer, "", format, predicted.value_or(NAN), NAN, why});
+  }
+
   void finish() {
     if (distances_.empty()) return;
     std::sort(distances_.begin(), distances_.end());
@@ -118,12 +127,30 @@ void judge_tensor(const Json& tensor, bool random, Counter& empirical, Counter& 
   fitted.add(verdict, fitted_db, measured_db, layer, role, format);
 }
 
+/// The sentence about the layer; of the output ("") the one about the first layer, its causes.
+std::string why_not_finite(const Record& record, const std::string& layer) {
+  const std::vector<std::string> sentences = not_finite_sentences(*record.row);
+  if (layer.empty())
+    return sentences.size() > 1 ? sentences[1] : sentences.empty() ? "" : sentences[0];
+  for (const std::string& sentence : sentences) {
+    if (sentence.starts_with(layer + ": ")) return sentence.substr(layer.size() + 2);
+  }
+  return "operands that were not finite before";
+}
+
+/// Measured dB are absent where numbers are not finite, and where nothing was lost: rows tell the
+/// two apart by their verdict and by what they count.
 void judge_sqnr(const std::string& recorded, const Number& predicted, const Number& measured,
                 const std::string& layer, const Record& record, Counter& counter) {
-  if (!predicted || !measured) return;
-  counter.add(
-      recorded.empty() ? by_distance(predicted, measured, kLayerHolds, kLayerFails) : recorded,
-      predicted, measured, layer, "", record.label());
+  if (!predicted) return;
+  if (measured) {
+    counter.add(
+        recorded.empty() ? by_distance(predicted, measured, kLayerHolds, kLayerFails) : recorded,
+        predicted, measured, layer, "", record.name);
+  } else if (recorded == "fails" ||
+             (layer.empty() ? record.not_finite : not_finite_results(*record.row, layer) > 0)) {
+    counter.add_not_finite(predicted, layer, record.name, why_not_finite(record, layer));
+  }
 }
 
 }  // namespace
@@ -168,7 +195,10 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
   }
   for (Counter* counter : {&empirical, &fitted, &layers, &outputs}) counter->finish();
   std::stable_sort(out.failed.begin(), out.failed.end(), [](const auto& a, const auto& b) {
-    return std::abs(a.predicted_db - a.measured_db) > std::abs(b.predicted_db - b.measured_db);
+    const auto distance = [](const FailedPrediction& f) {
+      return std::isnan(f.measured_db) ? HUGE_VAL : std::abs(f.predicted_db - f.measured_db);
+    };
+    return distance(a) > distance(b);
   });
   return out;
 }

@@ -18,6 +18,7 @@
   const ofUnit = (name) => () => all[name].filter((d) => !chosen.unit || d.unit === chosen.unit);
   const sources = {
     points: ofUnit("points"),
+    not_finite: () => sources.points().filter((d) => d.not_finite !== null && d.bits !== null),
     predictions: ofUnit("predictions"),
     sensitivity: ofUnit("sensitivity"),
     baseline: () => all.baseline.slice(0, 1),
@@ -82,9 +83,15 @@
     if (plot.dataset.number) return experimentFigure(spec, page.experiment[Number(plot.dataset.number)], plot.clientWidth);
     spec.datasets = {};
     for (const name of namesIn(spec, new Set())) if (sources[name]) spec.datasets[name] = sources[name]();
+    // A layer with data of its own that are empty would leave an empty mark.
+    if (spec.layer) spec.layer = spec.layer.filter((layer) => !layer.data?.name || spec.datasets[layer.data.name].length > 0);
     for (const param of spec.params || []) {
       if (param.name === "families") param.value = present("family", param.value);
       if (param.name === "pairings") param.value = present("pairing", param.value);
+      if (param.name === "series") {
+        const drawn = new Set(sources.predictions().map((d) => d.series));
+        param.value = param.value.filter((name) => drawn.has(name));
+      }
     }
     if (spec.facet) fitPanels(spec, plot.clientWidth);
     else fitRows(spec);
@@ -108,11 +115,27 @@
     spec.spec.height = Math.min(spec.spec.width, 320);
   }
 
+  // Whether the present choices leave a chart without a mark: its records lack the field that it needs, or pass its limit.
+  function isEmpty(meta) {
+    if (!sources[meta.data]) return false;
+    const known = (x) => x !== null && x !== undefined;
+    return !sources[meta.data]().some((d) => (!meta.needs || known(d[meta.needs])) &&
+      (!meta.below || !known(d[meta.below.field]) || d[meta.below.field] < meta.below.limit));
+  }
+
   const views = new Map();
   async function draw(plot) {
     const old = views.get(plot);
     if (old) old.finalize();
+    views.delete(plot);
     plot.replaceChildren();
+    const meta = page.charts[plot.dataset.chart].usermeta;
+    plot.classList.toggle("empty", !plot.dataset.number && isEmpty(meta));
+    if (plot.classList.contains("empty")) {
+      plot.textContent = "Nothing to draw" + (chosen.unit ? " on this unit" : "") + ": " + meta.empty + ".";
+      plot.dataset.drawn = "true";
+      return;
+    }
     const result = await vegaEmbed(plot, specification(plot), {
       renderer: "svg", actions: false, ast: true, config, tooltip: { theme: "report" },
     });
@@ -158,6 +181,9 @@
 
   chosen.point = Math.max(0, page.choices.findIndex((choice) => choice.i === page.chosen));
   chosen.format = Math.max(0, all.grids.findIndex((g) => g.bits >= 4 && g.family === "float"));
+  // A point that is not finite is seen at once, whatever its unit.
+  const unitList = document.getElementById("unit");
+  if (unitList && all.points.some((d) => d.not_finite !== null && d.unit !== chosen.unit)) unitList.value = chosen.unit = "";
   offer("unit", null, null, (list) => { chosen.unit = list.value; redraw(uses("points", "predictions", "sensitivity")); });
   offer("point", page.choices.map((choice) => choice.text), chosen.point,
     (list) => { chosen.point = list.selectedIndex; redraw(uses("layers")); });

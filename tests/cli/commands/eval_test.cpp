@@ -70,3 +70,21 @@ TEST_CASE("folding keeps accuracy and moves roundings only", "[slow][shared]") {
   CHECK(std::fabs(a["metrics"]["top1"].get<double>() - b["metrics"]["top1"].get<double>()) <=
         0.005);
 }
+
+TEST_CASE("eval says where NaN and infinities arise, and what a prediction leaves out", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "float8_e5m2"},
+    "activation": {"format": "float8_e5m2"}}, "gemms": {"fprop": {"unit": "neutral.mac.float16"}}})");
+  const Result run =
+      s.run("eval --net n.safetensors --data clicks --images 40 --recipe r.json --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.out, Contains("change") && Contains("not finite\n") &&
+                          Contains(": accumulator overflow (float16, at most 6.55e+04)") &&
+                          Contains("outputs are") && Contains("(40 test samples)"));
+  CHECK_THAT(run.out, Contains("  NaN  ") && Contains("* predicted for exact sums"));
+  // float32 makes no prediction, so it has no verdict.
+  const Result plain = s.run("eval --net n.safetensors --data clicks --images 40 --quiet");
+  CHECK_THAT(plain.out, !Contains("holds") && !Contains("NaN"));
+}

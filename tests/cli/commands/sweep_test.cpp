@@ -4,6 +4,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/experiments/small_network.hpp"
 
 using namespace numemu::test;
 using Json = nlohmann::ordered_json;
@@ -76,4 +77,28 @@ TEST_CASE("a sweep runs over element and block formats and a described unit", "[
   CHECK(report.err.empty());
   const Result dry = s.run("sweep s.json --quiet --dry-run");
   CHECK_THAT(dry.out, Catch::Contains("my.mac"));
+}
+
+TEST_CASE("the table of a sweep shows the change and whatever varies, notes below it", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("s.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+    "eval_images": 40, "base": {"numemu_recipe": 1, "roles": {"activation": {"format": "int8"}}},
+    "grid": {"calibrate.rule": ["absmax", "dynamic"]}})");
+  const Result swept = s.run("sweep s.json --out r");
+  REQUIRE(swept.code == 0);
+  CHECK_THAT(swept.out, Catch::Contains("change") && Catch::Contains("calibrate.rule absmax") &&
+                            Catch::Contains("calibrate.rule dynamic"));
+  // Rows that other programs wrote may have notes and reasons.
+  const std::string rows = numemu::test::read_file(s.path + "/r/rows.jsonl");
+  Json row = Json::parse(rows.substr(0, rows.find('\n')));
+  row.erase("digest");
+  row["notes"] = {"a third of the activations is negative"};
+  row["predicted"]["sqnr_db"] = nullptr;
+  row["predicted"]["left_out"] = "zero points are not modelled";
+  std::filesystem::create_directory(s.path + "/other");
+  s.file("other/rows.jsonl", row.dump() + "\n");
+  const Result told = s.run("report other");
+  CHECK_THAT(told.out, Catch::Contains("note: a third of the activations is negative") &&
+                           Catch::Contains("no prediction: zero points are not modelled"));
 }

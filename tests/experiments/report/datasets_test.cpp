@@ -91,3 +91,23 @@ TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
   const Json data = chart_datasets({}, &tensors);
   CHECK(data["tensors"] == Json::array({good}));
 }
+
+TEST_CASE("points that are not finite are drawn on the lower edge", "[fast]") {
+  std::vector<Json> rows = sample::rows();
+  rows.push_back(sample::not_finite_row());
+  const std::vector<Record> records = read_records(rows);
+  const Json data = chart_datasets(records, nullptr);
+  const Json& point = data["points"].back();
+  CHECK(point["sqnr"].is_null());
+  CHECK(point["not_finite"].get<std::string>().find("conv2") != std::string::npos);
+  CHECK(data["points"][0]["not_finite"].is_null());
+  std::size_t edge = 0;
+  for (const Json& p : data["predictions"]) {
+    CHECK(p["measured"].is_number());
+    if (p["series"] != "NaN or infinite (lower edge)") continue;
+    ++edge;
+    CHECK(p["shown"] == "NaN or infinite");
+    CHECK(p["measured"] == data["diagonal"][0]["low"]);
+  }
+  CHECK(edge == 3);  // the output, and the two layers that the row counts
+}

@@ -45,7 +45,8 @@ TEST_CASE("without libraries the page has its tables and says how to get charts"
   CHECK(has(page, "numemu report"));
   CHECK_FALSE(has(page, "<figure"));
   CHECK_FALSE(has(page, "id=\"report-data\""));
-  CHECK(count(page, "<tr") == rows.size() + 1 + 6 + 6);
+  const std::size_t best = 1 + best_points(read_records(rows)).size();
+  CHECK(count(page, "<tr") == best + rows.size() + 1 + 6 + 6);
   CHECK(has(page, "rne · saturate · absmax / channel"));
 }
 
@@ -73,12 +74,16 @@ TEST_CASE("a text has its own figure and columns and misses none", "[fast]") {
   CHECK(has(page, "<td>my.mac</td>"));
 }
 
-TEST_CASE("an experiment stands before the points, with and without libraries", "[fast]") {
+TEST_CASE("a ranking of layers stands before its experiment, that before the points", "[fast]") {
   const std::vector<Json> rows = sample::sensitivity_rows();
   const Json experiment = sample::experiment();
   for (const char* libraries : {"", "/* libraries */"}) {
     const std::string page = render(rows, nullptr, libraries, &experiment);
-    CHECK(page.find("Which layer breaks first?") < page.find("Unquantized, lenet on glyphs"));
+    CHECK(has(page, "<h1>lenet on glyphs: which layer breaks first</h1>"));
+    const std::size_t ranking = page.find("Layers, the most sensitive first</h2>");
+    CHECK(page.find("breaks first (") < ranking);
+    CHECK(ranking < page.find("Experiment: sensitivity"));
+    CHECK(page.find("Experiment: sensitivity") < page.find("All points</h2>"));
     CHECK(has(page, "<li>mxfp4: conv2 is the most sensitive layer.</li>"));
     CHECK(has(page, "Of 2 predictions 1 holds, 1 fails."));
     CHECK(has(page, "<td class=\"verdict fails\">fails</td>"));
@@ -152,8 +157,38 @@ TEST_CASE("figures without data are named, not drawn", "[fast]") {
   const std::string page = render(rows, nullptr, "/* libraries */");
   CHECK(count(page, "<figure") == 0);
   CHECK(has(page,
-            "Not drawn, because the rows hold no data for it: Accuracy against effective bits; "));
+            "Not drawn: Accuracy against effective bits (no quantized configuration has a measured "
+            "accuracy); "));
   CHECK(has(page, "∞"));
+}
+
+TEST_CASE("the page opens with the best points, then what is not finite, then figures", "[fast]") {
+  std::vector<Json> rows = sample::rows();
+  rows.push_back(sample::not_finite_row());
+  rows.back()["notes"] = {"blocks stop at a tap"};
+  const std::string page = render(rows, nullptr, "/* libraries */");
+  const std::size_t best = page.find("Best points</h2>"), lost = page.find("NaN or infinite</h2>");
+  CHECK(best < lost);
+  CHECK(lost < page.find("Figures</h2>"));
+  CHECK(has(page, "conv2: 1,200 of 40,000 results infinite: accumulator overflow (float16"));
+  CHECK(has(page, "<li>blocks stop at a tap"));
+  CHECK(has(page, "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>"));
+  CHECK(page.find("Predictions that failed") < page.find("Tensors that no distribution fits"));
+  CHECK_FALSE(has(render(sample::rows(), nullptr, ""), "NaN or infinite</h2>"));
+}
+
+TEST_CASE("a prediction that is withheld gives its reason, one without the unit says so",
+          "[fast]") {
+  std::vector<Json> rows = {sample::rows()[5], sample::rows()[6]};
+  rows[0]["predicted"]["sqnr_db"] = nullptr;
+  rows[0]["predicted"]["left_out"] = "zero points are not modelled";
+  rows[1]["point"]["recipe"]["gemms"]["fprop"]["unit"] = "nvidia.h100.wgmma.e4m3.f32";
+  const std::string page = render(rows, nullptr, "/* libraries */");
+  CHECK(has(page, "– <small class=\"why\">zero points are not modelled</small>"));
+  CHECK(has(page, "<small>unit left out</small>"));
+  CHECK(has(page,
+            "Predictions leave out what the arithmetic of these units adds: "
+            "nvidia.h100.wgmma.e4m3.f32."));
 }
 
 TEST_CASE("rows of any shape give a page", "[fast]") {
@@ -171,11 +206,11 @@ TEST_CASE("rows of any shape give a page", "[fast]") {
 TEST_CASE("seeds, networks and other rules appear as columns only where they differ", "[fast]") {
   std::vector<Json> rows = {sample::rows()[1], sample::rows()[1]};
   const auto table = [&rows] { return points_table(read_records(rows)); };
-  CHECK_FALSE(has(table(), "Seed"));
+  CHECK_FALSE(has(table(), "seed"));
   rows[1]["point"]["seed"] = 1;
-  CHECK(has(table(), "Seed"));
+  CHECK(has(table(), "seed 0"));
   rows[1]["point"]["net"] = "mlp";
-  CHECK(has(table(), "Network"));
+  CHECK(has(table(), "net mlp"));
   rows[1]["point"]["recipe"]["roles"]["vector"] = {{"format", "float16"}};
   CHECK(has(table(), "vector float16"));
 }
@@ -187,7 +222,7 @@ TEST_CASE("a template is filled once", "[fast]") {
 
 TEST_CASE("a chart that is no chart is named", "[fast]") {
   std::vector<std::string> absent;
-  CHECK_THROWS_WITH(figures_html({{"mine", "{"}}, Json::object(), "", absent),
+  CHECK_THROWS_WITH(figures_html({{"mine", "{"}}, Json::object(), {}, absent),
                     Catch::Contains("chart 'mine': expected a JSON object with usermeta"));
 }
 
@@ -201,5 +236,6 @@ TEST_CASE("every embedded chart reads a known data set", "[fast]") {
     CHECK((own || data.contains(meta["data"].get<std::string>())));
     CHECK_FALSE(meta["title"].get<std::string>().empty());
     CHECK_FALSE(meta["caption"].get<std::string>().empty());
+    CHECK((own || meta.contains("quiet") || meta.contains("empty")));
   }
 }

@@ -24,7 +24,7 @@ TEST_CASE("a record of a quantized row", "[fast]") {
   CHECK(r.ci_high == rows[5]["metrics"]["ci95"][1].get<double>());
   CHECK(r.mean_bits() == Approx(8.05));
   CHECK(r.family() == "float");
-  CHECK(r.label() == "e4m3fn");
+  CHECK(r.label == "e4m3fn");
   CHECK(r.quantized());
   CHECK_FALSE(records[0].quantized());
   CHECK_FALSE(records[0].sqnr_db);
@@ -36,7 +36,7 @@ TEST_CASE("integers have no exponent bits, mixes two families", "[fast]") {
   CHECK(r.weight.exponent_bits == 0);
   CHECK(r.weight.mantissa_bits == 3);
   CHECK(r.family() == "mixed");
-  CHECK(r.label() == "int4 / e4m3fn");
+  CHECK(r.label == "int4 / e4m3fn");
 }
 
 TEST_CASE("rows of any shape give a record", "[fast]") {
@@ -85,7 +85,7 @@ TEST_CASE("formats outside the table, described units and other rules keep their
 TEST_CASE("block formats have the bits of their elements and a family of their own", "[fast]") {
   const std::vector<Json> rows = sample::block_rows();
   const Record r = read_records(rows)[4];
-  CHECK(r.label() == "mxfp4");
+  CHECK(r.label == "mxfp4");
   CHECK(r.family() == "block");
   CHECK(r.weight.element == "float4_e2m1fn");
   CHECK(r.weight.bits == 4);
@@ -107,10 +107,10 @@ TEST_CASE("texts have bits per character", "[fast]") {
 
 TEST_CASE("a rule of one layer alone is the label", "[fast]") {
   std::vector<Json> rows = sample::sensitivity_rows();
-  CHECK(read_records(rows)[0].label() == "mxint8 in conv1");
+  CHECK(read_records(rows)[0].label == "mxint8 in conv1");
   CHECK(read_records(rows)[0].formats() == "mxint8");
   CHECK(read_records(rows)[0].family() == "block");
-  CHECK(read_records(rows)[5].label() == "mxint8 in all layers");
+  CHECK(read_records(rows)[5].label == "mxint8 in all layers");
   CHECK(read_records(rows)[0].quantized());
   CHECK(read_records(rows)[0].other == "conv1: weight mxint8, activation mxint8");
   Json& layers = rows[0]["point"]["recipe"]["layers"];

@@ -1,5 +1,5 @@
 // Opens report pages in headless Chromium: no errors, no network, every chart drawn, sorting, filtering and lists work.
-// Arguments: FULL.html BASELINE.html HOSTILE.html TEXT.html EXPERIMENT.html ANSWER.html. Exit 77 = skipped, because no browser or no charts in this build.
+// Arguments: FULL.html BASELINE.html HOSTILE.html TEXT.html EXPERIMENT.html ANSWER.html LOST.html. Exit 77 = skipped, because no browser or no charts in this build.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -48,6 +48,11 @@ async function assertChartsDrawn(browser, names) {
     assert.ok(plot.width > 100, plot.name + " is " + plot.width + " pixels wide");
   }
 }
+
+// Labels of one axis never repeat. Axes of panels stand in groups of their own.
+const REPEATED = `Array.from(document.querySelectorAll(".plot svg .role-axis-label"), (group) =>
+  Array.from(group.querySelectorAll("text"), (text) => text.textContent).filter((text) => text !== ""))
+  .filter((labels) => new Set(labels).size !== labels.length)`;
 
 async function choose(browser, id, index) {
   await browser.evaluate(`{ const list = document.getElementById("${id}"); list.selectedIndex = ${index};
@@ -113,6 +118,7 @@ async function testLooks(browser, file, names) {
     await browser.size(width);
     await load(browser, file);
     await assertChartsDrawn(browser, names);
+    assert.deepEqual(await browser.evaluate(REPEATED), []);
     assert.ok(await browser.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than " + width);
     assertQuiet(browser);
   }
@@ -123,7 +129,7 @@ async function testLooks(browser, file, names) {
   assert.notEqual(await colour(), light);
 }
 
-const [full, baseline, hostile, text, experiment, answer] = process.argv.slice(2);
+const [full, baseline, hostile, text, experiment, answer, lost] = process.argv.slice(2);
 const command = findBrowser();
 if (!command) {
   console.log("skipped: no Chromium (set CHROMIUM to its command)");
@@ -148,6 +154,13 @@ try {
     await testLooks(browser, experiment, [...EXPERIMENT, ...ANSWER]);
     await testLooks(browser, answer, ANSWER);
     await testManyBars(browser);
+    // A sweep of points that all lose more than two points, one of them NaN: it is drawn, an empty figure says why.
+    await load(browser, lost);
+    assert.match(await browser.evaluate(`document.querySelector('[data-chart="change"]').textContent`),
+      /Nothing to draw.*every configuration loses two points or more/);
+    assert.ok(await browser.evaluate(`document.querySelectorAll('[data-chart="sqnr"] svg [aria-label*="not finite"]').length`) > 0);
+    assert.deepEqual(await browser.evaluate(REPEATED), []);
+    assertQuiet(browser);
     await load(browser, baseline);
     assertQuiet(browser);
     await load(browser, hostile);

@@ -1,5 +1,5 @@
 // Writes the sample sweep's report in every format, for the browser test: report_sample FOLDER
-// [full|baseline|hostile|text|experiment|answer].
+// [full|baseline|hostile|text|experiment|answer|lost].
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,7 +10,7 @@
 int main(int argc, char** argv) {
   using namespace numemu::experiments;
   if (argc < 2) {
-    std::fputs("usage: report_sample FOLDER [full|baseline|hostile|text|experiment|answer]\n",
+    std::fputs("usage: report_sample FOLDER [full|baseline|hostile|text|experiment|answer|lost]\n",
                stderr);
     return 2;
   }
@@ -30,6 +30,10 @@ int main(int argc, char** argv) {
       rows.clear();
       tensors = nullptr;
       experiment = sample::experiment();
+    } else if (kind == "lost") {
+      rows = {rows[0], rows[9], rows[10], sample::not_finite_row()};  // int2, int3
+      for (std::size_t i : {1, 2})
+        rows[i]["point"]["recipe"]["gemms"]["fprop"]["unit"] = "neutral.mac.float16.rne";
     } else if (kind == "hostile") {
       for (auto& row : rows) row = sample::poisoned(row);
       sweep = sample::poisoned(sweep);

@@ -151,6 +151,37 @@ inline std::vector<Json> rows() {
   return out;
 }
 
+/// int4 on a float16 accumulator that overflows in conv2, after the others.
+inline Json not_finite_row() {
+  Json out = row(47, &kFormats[10], &kFormats[10], "neutral.mac.float16.rne");
+  Json& metrics = out["metrics"];
+  metrics["loss"] = metrics["sqnr_db"] = nullptr;
+  metrics["top1"] = 0.03;
+  metrics["difference"] = -0.9495;
+  metrics["difference_ci95"] = {-0.96, -0.93};
+  out["predicted"]["verdict"] = "fails";
+  for (std::size_t i = 1; i < kLayers.size(); ++i) {
+    out["layers"][i]["sqnr_db"] = nullptr;
+    out["layers"][i]["verdict"] = "fails";
+  }
+  const auto counts = [](const char* name, int nan, int infinite, int inherited,
+                         const char* cause) {
+    return Json{{"name", name},
+                {"of", 40000},
+                {"nan", nan},
+                {"infinite", infinite},
+                {"inherited", inherited},
+                {"causes", Json::array({cause})}};
+  };
+  out["not_finite"]["test"] = {
+      {"samples", 10000},
+      {"outputs", {{"of", 100000}, {"nan", 97000}, {"infinite", 1000}}},
+      {"layers",
+       {counts("conv2", 0, 1200, 0, "accumulator overflow (float16, at most 6.55e+04)"),
+        counts("fc1", 300, 20, 320, "operands that were not finite before")}}};
+  return out;
+}
+
 /// Block formats, as lenet-glyphs-mx.json sweeps them.
 inline const std::vector<Swept> kBlocks = {
     {"mxint8", 8, 40.4}, {"mxfp8_e4m3", 8, 31.5}, {"mxfp6_e2m3", 6, 31.2}, {"mxfp4", 4, 18.6}};
