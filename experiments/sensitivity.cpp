@@ -9,6 +9,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "experiments/report/not_finite_text.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"
@@ -60,6 +61,13 @@ struct Cell {
   const Json* row = nullptr;
 };
 
+/// What sorts layers: outputs that are NaN or infinite are the worst, float32's the best.
+double quality(const Json& row) {
+  const Json& db = row["metrics"]["sqnr_db"];
+  if (db.is_number()) return db.get<double>();
+  return is_not_finite(row) ? -HUGE_VAL : HUGE_VAL;
+}
+
 /// Standard error of a row's measured SQNR in dB, infinite where it is not known.
 double error_of(const Json& row) {
   const Json& value = row["metrics"].value("sqnr_error_db", Json(nullptr));
@@ -72,16 +80,23 @@ Json number_at(const Json& row, const char* part, const char* key) {
 
 std::vector<Finding> judge(const std::vector<Cell>& cells) {
   Judged judged;
+  std::vector<Finding> lost;  // whose outputs are not finite
   for (const Cell& cell : cells) {
     const Json measured = number_at(*cell.row, "metrics", "sqnr_db"),
                predicted = number_at(*cell.row, "predicted", "sqnr_db");
-    if (!measured.is_number() || !predicted.is_number()) continue;
-    judged.add(cell.format.empty()
-                   ? "output SQNR in dB of the recipe as it is"
-                   : fmt::format("output SQNR in dB with {} in {}", cell.format, cell.layer),
-               predicted, measured, error_of(*cell.row), kLayerHolds);
+    const std::string what = cell.format.empty() ? "output SQNR in dB of the recipe as it is"
+                                                 : fmt::format("output SQNR in dB with {} in {}",
+                                                               cell.format, cell.layer);
+    if (!predicted.is_number()) continue;
+    if (measured.is_number()) {
+      judged.add(what, predicted, measured, error_of(*cell.row), kLayerHolds);
+    } else if (is_not_finite(*cell.row)) {
+      lost.push_back(exact_finding(what, predicted, NAN, false));
+    }
   }
-  return judged.findings();
+  const std::vector<Finding> findings = judged.findings();
+  lost.insert(lost.end(), findings.begin(), findings.end());
+  return lost;
 }
 
 std::string percent(const Json& value) {
@@ -93,12 +108,8 @@ std::string decibel_text(const Json& value) {
 }
 
 ResultTable table_of(const std::string& title, std::vector<Cell> cells) {
-  std::stable_sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) {
-    const Json x = number_at(*a.row, "metrics", "sqnr_db"),
-               y = number_at(*b.row, "metrics", "sqnr_db");
-    return (x.is_number() ? x.get<double>() : HUGE_VAL) <
-           (y.is_number() ? y.get<double>() : HUGE_VAL);
-  });
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const Cell& a, const Cell& b) { return quality(*a.row) < quality(*b.row); });
   ResultTable table{title,
                     {"layer", "top-1 difference, points", "95 % interval", "output SQNR dB",
                      "predicted", "overflow", "underflow"},
@@ -114,7 +125,9 @@ ResultTable table_of(const std::string& title, std::vector<Cell> cells) {
     table.rows.push_back({cell.layer, percent(metrics["difference"]),
                           fmt::format("[{}, {}]", percent(metrics["difference_ci95"][0]),
                                       percent(metrics["difference_ci95"][1])),
-                          decibel_text(metrics["sqnr_db"]),
+                          std::isinf(quality(*cell.row)) && quality(*cell.row) < 0
+                              ? "NaN"
+                              : decibel_text(metrics["sqnr_db"]),
                           decibel_text((*cell.row)["predicted"]["sqnr_db"]),
                           fmt::format("{:.1e}", overflow), fmt::format("{:.1e}", underflow)});
   }
