@@ -149,13 +149,13 @@ std::vector<std::string> prediction_sentences(const Verdicts& v) {
   if (v.outputs.compared()) {
     out.push_back(fmt::format(
         "The predicted SQNR of the network's output holds (within {:g} dB) in {} of {} "
-        "configurations{}; it differs from the measured one by {:.2f} dB in the median and by at "
+        "configurations{} it differs from the measured one by {:.2f} dB in the median and by at "
         "most "
         "{:.2f} dB.",
         kLayerHolds, v.outputs.holds, v.outputs.compared(),
         v.outputs.not_finite == 0
-            ? ""
-            : fmt::format(", and fails in {} whose outputs are NaN or infinite; of the others",
+            ? ";"
+            : fmt::format(", and fails in {} whose outputs are NaN or infinite; elsewhere",
                           v.outputs.not_finite),
         v.outputs.median, v.outputs.largest));
   }
