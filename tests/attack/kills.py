@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from attack import CaseFolder, Findings, Program, draws, idx_folder, npy, option
 
 # What tells time or machine, locks, and what is kept to be quick: no results.
 NO_RESULT = re.compile(r"(times\.jsonl|\..*|.*\.lock)$")
-ENCODED = 1 << 20  # elements: long enough to be hit while files take their places
+ENCODED = 1 << 23  # elements: long enough to be hit while files take their places
 
 JOBS = {
     "sweep": ["sweep", "sweep.json", "--out", "out", "--quiet"],
@@ -46,7 +47,8 @@ def prepare(folder, program):
     """The inputs of every job, and what each leaves when nobody disturbs it."""
     rng = draws(0, "inputs")
     idx_folder(f"{folder}/data", rng, 5600, 64)
-    npy(f"{folder}/x.npy", "<f4", (ENCODED,), [rng.gauss(0, 100) for _ in range(4096)] * (ENCODED // 4096))
+    numbers = struct.pack("<4096f", *(rng.gauss(0, 100) for _ in range(4096)))
+    npy(f"{folder}/x.npy", "<f4", (ENCODED,), numbers * (ENCODED // 4096))
     wanted, seconds = {}, {}
     for name, command in JOBS.items():
         if name == "sweep":
