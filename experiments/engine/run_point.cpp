@@ -42,12 +42,13 @@ Json interval_json(const stats::Interval& interval) {
 Json tensor_json(const TensorNoise& noise) {
   Json fitted = nullptr;
   if (noise.fitted) {
+    const std::optional<Verdict> verdict = noise.fitted_verdict();
     fitted = {{"family", noise.fitted->family},
               {"ks", number(noise.fitted->ks_distance)},
               {"threshold", number(noise.fitted->threshold)},
               {"accepted", noise.fitted->accepted},
               {"db", number(decibels(noise.empirical.signal, noise.fitted->moments.mse))},
-              {"verdict", noise.fitted_verdict()}};
+              {"verdict", verdict ? to_string(*verdict) : "refused"}};
   }
   return {{"layer", noise.source.layer},
           {"role", net::to_string(noise.source.role)},
@@ -59,7 +60,7 @@ Json tensor_json(const TensorNoise& noise) {
           {"standard_error", number(noise.standard_error)},
           {"empirical_mse", number(noise.empirical.mse, kErrorDigits)},
           {"empirical_db", number(noise.empirical.sqnr_db())},
-          {"verdict", noise.empirical_verdict()},
+          {"verdict", to_string(noise.empirical_verdict())},
           {"fitted", fitted}};
 }
 
@@ -92,8 +93,8 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
 
 /// null for nothing to judge.
 Json verdict_json(double predicted_db, double measured_db) {
-  const std::string verdict = layer_verdict(predicted_db, measured_db);
-  return verdict.empty() ? Json() : Json(verdict);
+  const std::optional<Verdict> verdict = layer_verdict(predicted_db, measured_db);
+  return verdict ? Json(to_string(*verdict)) : Json();
 }
 
 }  // namespace

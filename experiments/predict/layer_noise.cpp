@@ -35,10 +35,12 @@ double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
 
 }  // namespace
 
-std::string layer_verdict(double predicted_db, double measured) {
-  if (!std::isfinite(predicted_db)) return "";
+std::optional<Verdict> layer_verdict(double predicted_db, double measured) {
+  if (!std::isfinite(predicted_db)) return std::nullopt;
   const double distance = std::fabs(predicted_db - measured);
-  return distance <= kLayerHolds ? "holds" : distance <= kLayerFails ? "undecided" : "fails";
+  return distance <= kLayerHolds   ? Verdict::holds
+         : distance <= kLayerFails ? Verdict::undecided
+                                   : Verdict::fails;
 }
 
 std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,

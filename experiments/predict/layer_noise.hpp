@@ -15,9 +15,8 @@ namespace numemu::experiments {
 /// The linear model of independent noises is meant to be this near, in decibels; beyond kLayerFails
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
-/// "holds", "undecided", "fails"; empty where no noise is predicted (an infinite or unknown
-/// figure), so that there is nothing to judge.
-std::string layer_verdict(double predicted_db, double measured_db);
+/// Nothing where no noise is predicted (an infinite or unknown figure).
+std::optional<Verdict> layer_verdict(double predicted_db, double measured_db);
 
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
 /// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that

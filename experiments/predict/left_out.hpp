@@ -1,10 +1,15 @@
 // What a prediction of noise leaves out, and why a layer has none.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "experiments/predict/layer_noise.hpp"
 
 namespace numemu::experiments {
+
+/// Whether a unit rounds so that predictions, which count exact sums, leave noise out; not for
+/// those whose sums are exact or of float32.
+bool unit_is_ignored(const std::string& unit);
 
 /// The linear model follows the noise of rounding weights and the activations that a weight
 /// multiplies. From the first layer on that adds noise it does not know (masks, roles vector and

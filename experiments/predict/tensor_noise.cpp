@@ -80,21 +80,21 @@ std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
 
 double TensorNoise::measured_db() const { return decibels(empirical.signal, measured_mse); }
 
-std::string TensorNoise::empirical_verdict() const {
-  if (policy.rounding.stochastic()) return "undecided";
-  return std::fabs(empirical.mse - measured_mse) <= kEmpiricalTolerance * measured_mse ? "holds"
-                                                                                       : "fails";
+Verdict TensorNoise::empirical_verdict() const {
+  if (policy.rounding.stochastic()) return Verdict::undecided;
+  const bool same = std::fabs(empirical.mse - measured_mse) <= kEmpiricalTolerance * measured_mse;
+  return same ? Verdict::holds : Verdict::fails;
 }
 
-std::string TensorNoise::fitted_verdict() const {
-  if (!fitted || !fitted->accepted) return "refused";
+std::optional<Verdict> TensorNoise::fitted_verdict() const {
+  if (!fitted || !fitted->accepted) return std::nullopt;
   const double distance =
       std::fabs(decibels(empirical.signal, fitted->moments.mse) - measured_db());
-  if (distance <= kFittedTolerance) return "holds";
+  if (distance <= kFittedTolerance) return Verdict::holds;
   const double interval =
       measured_mse > 0 ? 10 * stats::kNormal95 * standard_error / (measured_mse * std::log(10.0))
                        : 0;
-  return distance <= kFittedTolerance + interval ? "undecided" : "fails";
+  return distance <= kFittedTolerance + interval ? Verdict::undecided : Verdict::fails;
 }
 
 TensorNoise predict_noise(const TensorSource& source, const policies::RolePolicy& policy,

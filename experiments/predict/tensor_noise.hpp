@@ -6,6 +6,7 @@
 
 #include "emu/net/tensor.hpp"
 #include "experiments/predict/fitted_noise.hpp"
+#include "formats/analysis/comparison.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "policies/recipe/recipe.hpp"
 
@@ -28,12 +29,12 @@ struct TensorNoise {
   double measured_mse = 0;    ///< from the quantizer's codes: mean of (element * scale - x)^2
   double standard_error = 0;  ///< of that mean, were the elements a sample
   double measured_db() const;
-  std::string empirical_verdict()
-      const;  ///< "holds", "fails" ("undecided" for stochastic rounding: an expectation)
-  /// "holds" within kFittedTolerance, "undecided" when the distance beyond it is within 1.96
-  /// standard errors of the measurement (small tensors), else "fails"; "refused" when the density
-  /// is too far.
-  std::string fitted_verdict() const;
+  /// Undecided for stochastic rounding, where it is an expectation.
+  Verdict empirical_verdict() const;
+  /// Holds within kFittedTolerance, is undecided when the distance beyond it is within 1.96
+  /// standard errors of the measurement (small tensors), else fails. Nothing where the density is
+  /// too far.
+  std::optional<Verdict> fitted_verdict() const;
 };
 
 /// Predictions read x (float32), the policy and the scales; they never quantize.

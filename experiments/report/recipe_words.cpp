@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "experiments/predict/left_out.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/record.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -197,9 +198,6 @@ std::string short_unit(const std::string& name) {
 
 std::string shown_scale(const std::string& rule) { return rule == "mse" ? "mse(17)" : rule; }
 
-bool prediction_ignores(const std::string& unit) {
-  return !unit.empty() && unit != "neutral.f32.sequential" && unit != "neutral.exact" &&
-         unit != "host.eigen.f32";
-}
+bool prediction_ignores(const std::string& unit) { return !unit.empty() && unit_is_ignored(unit); }
 
 }  // namespace numemu::experiments

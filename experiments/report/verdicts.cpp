@@ -24,11 +24,13 @@ bool rounds_at_random(const Json& row) {
              std::string::npos;
 }
 
-std::string by_distance(const Number& predicted, const Number& measured, double holds,
-                        double fails) {
-  if (!predicted || !measured) return "undecided";
-  const double distance = std::abs(*predicted - *measured);
-  return distance <= holds ? "holds" : distance <= fails ? "undecided" : "fails";
+/// The verdict that a row records; nothing for none and for words that are no verdict.
+std::optional<Verdict> recorded_verdict(const Json& at, std::initializer_list<const char*> path) {
+  const std::string text = json_text(at, path);
+  for (const Verdict verdict : {Verdict::holds, Verdict::fails, Verdict::undecided}) {
+    if (text == to_string(verdict)) return verdict;
+  }
+  return std::nullopt;
 }
 
 /// Distinct tensors, each with its worst fit over the rows; keyed by role, then network and layer.
@@ -65,12 +67,12 @@ class Counter {
   Counter(const char* what, Tally& tally, std::vector<FailedPrediction>& failed)
       : what_(what), tally_(tally), failed_(failed) {}
 
-  void add(const std::string& verdict, const Number& predicted, const Number& measured,
+  void add(Verdict verdict, const Number& predicted, const Number& measured,
            const std::string& layer, const std::string& role, const std::string& format) {
     if (predicted && measured) distances_.push_back(std::abs(*predicted - *measured));
-    if (verdict == "holds") {
+    if (verdict == Verdict::holds) {
       ++tally_.holds;
-    } else if (verdict == "fails") {
+    } else if (verdict == Verdict::fails) {
       ++tally_.fails;
       failed_.push_back(
           {what_, layer, role, format, predicted.value_or(NAN), measured.value_or(NAN)});
@@ -110,21 +112,18 @@ void judge_tensor(const Json& tensor, bool random, Counter& empirical, Counter& 
   const Number empirical_mse = json_number(tensor, {"empirical_mse"});
   const Number measured_db = json_number(tensor, {"measured_db"});
   if (measured_mse && empirical_mse) {
-    std::string verdict = json_text(tensor, {"verdict"});
-    if (verdict.empty()) {
-      const bool equal =
-          std::abs(*empirical_mse - *measured_mse) <= kEmpiricalTolerance * std::abs(*measured_mse);
-      verdict = random ? "undecided" : equal ? "holds" : "fails";
-    }
-    empirical.add(verdict, json_number(tensor, {"empirical_db"}), measured_db, layer, role, format);
+    const bool equal =
+        std::abs(*empirical_mse - *measured_mse) <= kEmpiricalTolerance * std::abs(*measured_mse);
+    const Verdict own = random ? Verdict::undecided : equal ? Verdict::holds : Verdict::fails;
+    empirical.add(recorded_verdict(tensor, {"verdict"}).value_or(own),
+                  json_number(tensor, {"empirical_db"}), measured_db, layer, role, format);
   }
   const Number fitted_db = json_number(tensor, {"fitted", "db"});
   if (json_text(tensor, {"fitted", "accepted"}) != "true" || !fitted_db || !measured_db) return;
-  std::string verdict = json_text(tensor, {"fitted", "verdict"});
-  if (verdict.empty()) {
-    verdict = by_distance(fitted_db, measured_db, kFittedTolerance, kFittedTolerance);
-  }
-  fitted.add(verdict, fitted_db, measured_db, layer, role, format);
+  const Verdict own =
+      std::abs(*fitted_db - *measured_db) <= kFittedTolerance ? Verdict::holds : Verdict::fails;
+  fitted.add(recorded_verdict(tensor, {"fitted", "verdict"}).value_or(own), fitted_db, measured_db,
+             layer, role, format);
 }
 
 /// The sentence about the layer; of the output ("") the one about the first layer, its causes.
@@ -140,14 +139,15 @@ std::string why_not_finite(const Record& record, const std::string& layer) {
 
 /// Measured dB are absent where numbers are not finite, and where nothing was lost: rows tell the
 /// two apart by their verdict and by what they count.
-void judge_sqnr(const std::string& recorded, const Number& predicted, const Number& measured,
-                const std::string& layer, const Record& record, Counter& counter) {
+void judge_sqnr(const std::optional<Verdict>& recorded, const Number& predicted,
+                const Number& measured, const std::string& layer, const Record& record,
+                Counter& counter) {
   if (!predicted) return;
   if (measured) {
-    counter.add(
-        recorded.empty() ? by_distance(predicted, measured, kLayerHolds, kLayerFails) : recorded,
-        predicted, measured, layer, "", record.name);
-  } else if (recorded == "fails" ||
+    const std::optional<Verdict> own = layer_verdict(*predicted, *measured);
+    counter.add(recorded.value_or(own.value_or(Verdict::undecided)), predicted, measured, layer, "",
+                record.name);
+  } else if (recorded == Verdict::fails ||
              (layer.empty() ? record.not_finite : not_finite_results(*record.row, layer) > 0)) {
     counter.add_not_finite(predicted, layer, record.name, why_not_finite(record, layer));
   }
@@ -164,11 +164,11 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
   std::set<std::string> seen;
   for (const Record& record : records) {
     const Json& row = *record.row;
-    judge_sqnr(json_text(row, {"predicted", "verdict"}), record.predicted_sqnr_db, record.sqnr_db,
-               "", record, outputs);
+    judge_sqnr(recorded_verdict(row, {"predicted", "verdict"}), record.predicted_sqnr_db,
+               record.sqnr_db, "", record, outputs);
     if (const Json* items = json_at(row, {"layers"}); items && items->is_array()) {
       for (const Json& layer : *items) {
-        judge_sqnr(json_text(layer, {"verdict"}), json_number(layer, {"predicted_db"}),
+        judge_sqnr(recorded_verdict(layer, {"verdict"}), json_number(layer, {"predicted_db"}),
                    json_number(layer, {"sqnr_db"}), json_text(layer, {"name"}), record, layers);
       }
     }

@@ -117,7 +117,7 @@ TEST_CASE("the empirical prediction of blocks is the quantizer's error for every
         measure_noise(noise, tensor, 0);
         CHECK(noise.empirical.mse == predicted.mse);
         CHECK(noise.measured_mse == Approx(measured.mse).epsilon(1e-6));
-        CHECK(noise.empirical_verdict() == "holds");
+        CHECK(noise.empirical_verdict() == Verdict::holds);
         CHECK(predicted.signal == Approx(measured.signal).epsilon(1e-12));
         CHECK(predicted.mse_normal <= predicted.mse * (1 + kEmpiricalTolerance));
         ++rules;

@@ -44,11 +44,11 @@ LayerMeasurement measured(const Run& run, const policies::Recipe& recipe) {
 }  // namespace
 
 TEST_CASE("verdicts of layers", "[fast]") {
-  CHECK(layer_verdict(20, 20.9) == "holds");
-  CHECK(layer_verdict(20, 18) == "undecided");
-  CHECK(layer_verdict(20, 23.1) == "fails");
-  CHECK(layer_verdict(HUGE_VAL, HUGE_VAL).empty());  // float32: nothing to judge
-  CHECK(layer_verdict(NAN, 20).empty());
+  CHECK(layer_verdict(20, 20.9) == Verdict::holds);
+  CHECK(layer_verdict(20, 18) == Verdict::undecided);
+  CHECK(layer_verdict(20, 23.1) == Verdict::fails);
+  CHECK(!layer_verdict(HUGE_VAL, HUGE_VAL));  // float32: nothing to judge
+  CHECK(!layer_verdict(NAN, 20));
   CHECK(layer_verdict(20, HUGE_VAL) == "fails");
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("the empirical prediction equals the measurement for every determinist
           measure_noise(noise, x, 0);
           INFO(policy.describe() << " predicted " << noise.empirical.mse << " measured "
                                  << noise.measured_mse);
-          CHECK(noise.empirical_verdict() == "holds");
+          CHECK(noise.empirical_verdict() == Verdict::holds);
         }
       }
     }
@@ -93,7 +93,7 @@ TEST_CASE("an accepted fit predicts within half a decibel on a bell-shaped tenso
     measure_noise(noise, x, 0);
     REQUIRE(noise.fitted);
     INFO(format << " " << noise.fitted->family);
-    CHECK(noise.fitted_verdict() == "holds");
+    CHECK(noise.fitted_verdict() == Verdict::holds);
   }
 }
 
@@ -106,11 +106,11 @@ TEST_CASE("block scales are predicted line by line and measured the same way", "
   policy.block = &find_block_format("mx(float4_e2m1fn,16)");
   TensorNoise noise = predict_block_noise({"fc", net::Role::weight}, policy, x, 20, fits);
   measure_noise(noise, x, 0);
-  CHECK(noise.empirical_verdict() == "holds");
+  CHECK(noise.empirical_verdict() == Verdict::holds);
   CHECK(noise.measured_mse > 0);
   // The verdict can fail.
   noise.empirical.mse *= 1 + 2 * kEmpiricalTolerance;
-  CHECK(noise.empirical_verdict() == "fails");
+  CHECK(noise.empirical_verdict() == Verdict::fails);
 }
 
 TEST_CASE("a constant tensor has no fit", "[fast]") {
