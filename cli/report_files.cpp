@@ -69,7 +69,7 @@ std::string role_text(const experiments::RoleRecord& role) {
 /// where numbers stop being finite, and notes.
 std::string footnotes(const std::vector<Record>& records) {
   std::string out;
-  const auto say = [&out](const std::string& line) { out += line + "\n"; };
+  const auto say = [&out](const std::string& line) { out += harmless(line) + "\n"; };
   if (std::any_of(records.begin(), records.end(), [](const Record& r) { return r.unit_ignored(); }))
     say(kUnitLeftOut);
   std::vector<experiments::SharedNote> left_out;

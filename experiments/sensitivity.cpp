@@ -1,4 +1,4 @@
-// Which layer breaks first: one layer at a time at each format, everything else as in a recipe.
+// Which layer breaks first, when one layer at a time has a format and all else is as in a recipe.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,8 +113,7 @@ ResultTable table_of(const std::string& title, std::vector<Cell> cells) {
   ResultTable table{title,
                     {"layer", "top-1 difference, points", "95 % interval", "output SQNR dB",
                      "predicted", "overflow", "underflow"},
-                    {},
-                    /*first=*/true};
+                    {}};
   for (const Cell& cell : cells) {
     const Json& metrics = (*cell.row)["metrics"];
     double overflow = 0, underflow = 0;
@@ -215,7 +214,7 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_sensitivity;
 const Experiment experiment_sensitivity = {
     "sensitivity",
-    "which layer breaks first: one layer at a time at each format",
+    "which layer breaks first, when one layer at a time has the format",
     "numemu's own claim: noises of layers are independent and reach the output linearly, so that "
     "the output's SQNR is known from the float32 network before anything is quantized.",
     {{"noise", "The output's SQNR is within 1 dB of its prediction."}},

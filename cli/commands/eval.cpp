@@ -88,8 +88,6 @@ void print_row(const Json& row) {
                                  "fit", "KS", "fitted", "verdict"},
                                 tensors));
   }
-  for (const Json& note : row.value("notes", Json::array()))
-    fmt::print("note: {}\n", note.get<std::string>());
 }
 
 int run(const Options& options) {

@@ -157,7 +157,6 @@ Json to_json(const Experiment& experiment, const ExperimentRun& run, const Concl
   for (const ResultTable& table : conclusion.tables) {
     json["tables"].push_back(
         {{"title", table.title}, {"header", table.header}, {"rows", table.rows}});
-    if (table.first) json["tables"].back()["first"] = true;
   }
   for (const Finding& finding : conclusion.findings)
     json["findings"].push_back(finding_json(finding));

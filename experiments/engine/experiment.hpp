@@ -75,7 +75,6 @@ struct ResultTable {
   std::string title;
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
-  bool first = false;  ///< it is the answer, and stands before the claims
 };
 
 struct Conclusion {

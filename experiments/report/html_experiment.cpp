@@ -213,12 +213,9 @@ std::string sentences_part(const Json& experiment) {
   return sentences.empty() ? "" : "<ul class=\"sentences\">" + sentences + "</ul>";
 }
 
-/// The tables that are the answer, or the others.
-std::string tables_part(const Json& experiment, bool first) {
+std::string tables_part(const Json& experiment) {
   std::string out;
-  for (const Json& table : list_at(experiment, "tables")) {
-    if ((json_text(table, {"first"}) == "true") == first) out += table_part(table);
-  }
+  for (const Json& table : list_at(experiment, "tables")) out += table_part(table);
   return out;
 }
 
@@ -241,12 +238,12 @@ std::string experiment_section(const Json* experiment, const std::string& figure
       fmt::format("<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">{}</h2>\n",
                   html_text(heading(*experiment)));
   if (!source.empty()) out += "<p class=\"source\">" + html_text(source) + "</p>";
-  out += tables_part(*experiment, true) + claims;
+  out += claims;
   // Files of earlier versions have no claims: their sentences are the answer.
   if (claims.empty()) out += sentences_part(*experiment);
   out += figures;
   if (!claims.empty()) out += "<h3>What was found</h3>" + sentences_part(*experiment);
-  out += findings_part(findings) + tables_part(*experiment, false) + self_checks_part(findings) +
+  out += findings_part(findings) + tables_part(*experiment) + self_checks_part(findings) +
          settings_part(*experiment);
   return out + "\n</section>\n";
 }

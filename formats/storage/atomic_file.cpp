@@ -138,7 +138,10 @@ std::string linked_file(const std::string& path) {
 void require_replaceable(const std::string& path) {
   std::error_code error;
   const auto named = std::filesystem::symlink_status(path, error).type();
-  const auto type = std::filesystem::status(path, error).type();
+  // Another run may take the file away at any time: a second look is for links alone.
+  const auto type = named == std::filesystem::file_type::symlink
+                        ? std::filesystem::status(path, error).type()
+                        : named;
   // A link to nothing is no new name: a rename would replace the link. What /dev and /proc link to
   // are open files, which a rename would take away from whoever has them open.
   const bool is_new = named == std::filesystem::file_type::not_found;

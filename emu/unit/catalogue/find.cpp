@@ -188,6 +188,7 @@ const Unit& keep(std::unique_ptr<Unit> unit) {
 
 std::unique_ptr<Unit> from_name(std::string_view name) {
   auto described = parse_described(name);
+  if (!described) described = parse_described("neutral." + std::string(name));  // its short form
   if (!described) return nullptr;
   check_description(*described);
   UnitRow about;

@@ -100,9 +100,6 @@ TEST_CASE("rows that do not belong are refused by file and line", "[fast]") {
   put(path, "[1]\n" + line_of("a") + "\n");
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
                     Contains("line 1: expected a row"));
-  put(path, R"({"version": "0", )" + line_of("a").substr(1) + "\n");
-  CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
-                    Contains("line 1: key 'version' stands twice in one object"));
   CHECK_NOTHROW(RowStore(folder.path, {}, kKeys, Existing::fresh));
   CHECK(content(path).empty());
 }

@@ -36,6 +36,8 @@ TEST_CASE("described units: canonical names write rounding and overflow out", "[
         {"neutral.mac.fixed24q12.rtz", "neutral.mac.fixed24q12.rtz.saturate"},
         {"neutral.mac.fixed24q12.wrap", "neutral.mac.fixed24q12.rne.wrap"},
         {"neutral.chunk64.hfp16_e6m9", "neutral.chunk64.hfp16_e6m9.rne"},
+        {"chunk64.hfp16_e6m9", "neutral.chunk64.hfp16_e6m9.rne"},
+        {"mac.bfloat16.rtz", "neutral.mac.bfloat16.rtz"},
         {"ibm.hfp8.chunk64", "neutral.chunk64.hfp16_e6m9.rne"},
         {"ibm.hfp8.chunk128", "neutral.chunk128.hfp16_e6m9.rne"},
         {"neutral.kahan.float16", "neutral.kahan.float16.rne"},
