@@ -72,14 +72,16 @@ Array float32_of_codes(const std::string& path, Codes source, std::int64_t* roun
 }  // namespace
 
 Array read_float32(const std::string& path, const std::string& from, std::int64_t* rounded) {
-  CodesTold told;
+  // With `rounded` there is no option that names a format.
+  CodesTold told{.told_by = rounded != nullptr ? "" : "--from"};
   if (!from.empty()) told.format = &find_format(from);
   StoredArray stored = open_input(path);
   if (from.empty() && !is_safetensors(path) && !stored.sidecar) {
     Array array = read_array(stored);
     if (is_signed_integer(array.type)) return float32_of_integers(path, array);
     require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
-                 "numbers (or --from FORMAT, whose codes they are)");
+                 rounded != nullptr ? "numbers (codes need a sidecar that names their format)"
+                                    : "numbers (or --from FORMAT, whose codes they are)");
     const Format& format = find_format(to_string(array.type));
     return float32_of_codes(path, checked_codes(path, format, std::move(array)), rounded);
   }

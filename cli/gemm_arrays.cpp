@@ -57,9 +57,11 @@ Codes read_operand(const Unit& unit, bool is_a, const std::string& name, StoredA
   if (own == nullptr && told == nullptr && !stored.sidecar)
     throw Error(fmt::format("{}: expected a format: unit {} takes any", option, unit.row().name));
   const Format* format = own != nullptr ? own : told;
+  const std::string told_by =
+      told != nullptr ? option : fmt::format("unit {}, which takes", unit.row().name);
   Codes codes = format != nullptr && format->container_shift != 0 && !stored.sidecar
                     ? truncated(stored, *format)
-                    : read_codes(stored, {.format = format});
+                    : read_codes(stored, {.format = format, .told_by = told_by});
   require_matrix(stored.path(), codes.array, is_a);
   return codes;
 }
@@ -99,19 +101,20 @@ Array widened(const Codes& half) {
 
 Array read_c(const Unit& unit, const std::string& path) {
   const Format* format = unit.c_format();
+  const std::string told_by = fmt::format("unit {}, whose C is", unit.row().name);
   if (format == nullptr) {
     const Format* narrow = narrow_integer(unit);
     if (narrow == nullptr) return read_int32(path, register_bits(unit));
     StoredArray stored = open_input(path);
-    return read_codes(stored, {.format = narrow}).array;
+    return read_codes(stored, {.format = narrow, .told_by = told_by}).array;
   }
   StoredArray stored = open_input(path);
   if (format->name == "float32" && unit.d_format()->name == "float32") {
     const ArrayType type = read_array(stored).type;
     if (type == ArrayType::uint16 || type == ArrayType::float16)
-      return widened(read_codes(stored, {.format = &find_format("float16")}));
+      return widened(read_codes(stored, {.format = &find_format("float16"), .told_by = told_by}));
   }
-  return read_codes(stored, {.format = format}).array;
+  return read_codes(stored, {.format = format, .told_by = told_by}).array;
 }
 
 ArrayType result_type(const Unit& unit) {

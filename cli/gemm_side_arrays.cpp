@@ -30,9 +30,13 @@ Array transposed(const Array& array) {
   return out;
 }
 
-Array read_scales(const Format& format, StoredArray& stored, const ArrayShape& expected,
+Array read_scales(const Unit& unit, StoredArray& stored, const ArrayShape& expected,
                   const std::string& why, std::int64_t& nans) {
-  Array array = read_codes(stored, {.format = &format}).array;
+  const Format& format = *unit.description()->scaling.format;
+  Array array =
+      read_codes(stored, {.format = &format,
+                          .told_by = fmt::format("unit {}, whose scales are", unit.row().name)})
+          .array;
   require_shape(stored.path(), array.shape, expected, why);
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     const std::uint8_t code = array.as<std::uint8_t>()[i];
@@ -77,10 +81,10 @@ void read_all_scales(const Unit& unit, const GemmFiles& files, StoredArray& scal
   const int block = u->scaling.block;
   const std::int64_t blocks = (g.k + block - 1) / block;
   const std::string why = fmt::format("one scale per {} of K = {}", block, g.k);
-  arrays.scale_a = read_scales(*u->scaling.format, scale_a, {g.m, blocks}, "M x blocks, " + why,
-                               arrays.nan_scales);
-  arrays.scale_b = transposed(read_scales(*u->scaling.format, scale_b, {blocks, g.n},
-                                          "blocks x N, " + why, arrays.nan_scales));
+  arrays.scale_a =
+      read_scales(unit, scale_a, {g.m, blocks}, "M x blocks, " + why, arrays.nan_scales);
+  arrays.scale_b = transposed(
+      read_scales(unit, scale_b, {blocks, g.n}, "blocks x N, " + why, arrays.nan_scales));
   g.scale_a = arrays.scale_a.as<std::uint8_t>();
   g.scale_b = arrays.scale_b.as<std::uint8_t>();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/safetensors.hpp"
@@ -12,19 +13,29 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/safetensors_tensor.hpp"
+#include "policies/recipe/notes.hpp"
+#include "policies/recipe/silent_notes.hpp"
 
 namespace numemu::cli {
 namespace {
 
-bool holds_several(const std::string& path) { return path.ends_with(".safetensors"); }
+using Json = nlohmann::ordered_json;
 
-/// Which samples hold a NaN.
-std::vector<bool> samples_with_nan(const net::Tensor& x) {
+constexpr std::int64_t kReferenceElements = std::int64_t{1} << 24;
+
+/// Which samples hold a number that is `bad`.
+template <class Bad>
+std::vector<bool> samples_with(const net::Tensor& x, const Bad& bad) {
   std::vector<bool> found(static_cast<std::size_t>(x.dim(0)), false);
   const std::size_t each = x.data.size() / found.size();
   for (std::size_t i = 0; i < x.data.size(); ++i)
-    if (std::isnan(x.data[i])) found[i / each] = true;
+    if (bad(x.data[i])) found[i / each] = true;
   return found;
+}
+
+std::vector<bool> samples_with_nan(const net::Tensor& x) {
+  return samples_with(x, [](float v) { return std::isnan(v); });
 }
 
 }  // namespace
@@ -42,7 +53,7 @@ void require_paths(const std::vector<std::string>& out, const std::vector<std::s
     if (path.ends_with(".npz"))
       throw Error(fmt::format("--out: {}: expected a .npy or .safetensors file", path));
     const auto same = [&](const NamedPath& other) { return other.path == path; };
-    if (holds_several(path) && std::ranges::any_of(outputs, same)) continue;
+    if (is_safetensors(path) && std::ranges::any_of(outputs, same)) continue;
     outputs.push_back({"--out", path, false});
     require_replaceable(path);
   }
@@ -113,12 +124,70 @@ NanCount count_nan(const std::vector<net::Tensor>& inputs,
   return count;
 }
 
+std::vector<std::string> notes_before(const policies::Recipe& recipe, const net::Graph& graph,
+                                      const std::vector<net::Tensor>& inputs) {
+  std::vector<net::Shape> one;
+  for (const net::Tensor& x : inputs) {
+    one.push_back(x.shape);
+    one.back()[0] = 1;
+  }
+  std::int64_t elements = 1;
+  for (const net::Shape& shape : net::value_shapes(graph, one))
+    elements += net::element_count(shape);
+  // What layers read and what they give, in half of what is left at most: no note is worth a
+  // refusal.
+  const std::int64_t most = net::memory_left() / (4 * static_cast<std::int64_t>(sizeof(float)));
+  const std::int64_t samples = std::min({std::max<std::int64_t>(1, kReferenceElements / elements),
+                                         most / elements, inputs[0].dim(0)});
+  std::vector<std::string> notes = policies::notes_on_tables(recipe, graph);
+  if (samples == 0) return notes;
+  const net::MemoryClaim claim(2 * samples * elements, "the float32 values that notes are about");
+  std::vector<net::Tensor> batch;
+  for (const net::Tensor& x : inputs) batch.push_back(policies::first_samples(x, samples));
+  std::ranges::copy(
+      policies::recipe_notes(recipe, graph, policies::float_reference(graph, std::move(batch))),
+      std::back_inserter(notes));
+  return notes;
+}
+
+Json not_finite_json(const experiments::NotFinite& lost, const net::Tensor& output) {
+  Json json = lost.json(output.dim(0), stats::count_finite(output.data.data(), output.size()));
+  if (json.is_null()) return json;
+  const std::vector<bool> samples = samples_with(output, [](float v) { return !std::isfinite(v); });
+  json["samples_not_finite"] = std::ranges::count(samples, true);
+  return json;
+}
+
+std::vector<std::string> not_finite_sentences(const std::string& output, const Json& not_finite) {
+  const auto lost = [](const Json& counts) {
+    return counts["nan"].get<std::int64_t>() + counts["infinite"].get<std::int64_t>();
+  };
+  const Json& numbers = not_finite["outputs"];
+  std::vector<std::string> out = {
+      lost(numbers) == 0
+          ? fmt::format("{} is finite, results of layers are not", output)
+          : fmt::format("{} of {} of {} have NaN or infinite numbers (NaN {}, infinite {} of {})",
+                        not_finite["samples_not_finite"].get<std::int64_t>(),
+                        counted(not_finite["samples"], "sample"), output,
+                        numbers["nan"].get<std::int64_t>(), numbers["infinite"].get<std::int64_t>(),
+                        numbers["of"].get<std::int64_t>())};
+  for (const Json& layer : not_finite["layers"]) {
+    if (lost(layer) <= layer["inherited"].get<std::int64_t>()) continue;
+    out.push_back(
+        fmt::format("they first arise in layer {}: {} of {} results: {}",
+                    layer["name"].get<std::string>(), lost(layer), layer["of"].get<std::int64_t>(),
+                    layer["causes"].empty() ? "" : layer["causes"][0].get<std::string>()));
+    break;
+  }
+  return out;
+}
+
 void write_results(const std::map<std::string, std::string>& files,
                    const std::map<std::string, net::Tensor>& results) {
   std::map<std::string, net::Checkpoint> together;
   for (const auto& [name, path] : files) {
     const net::Tensor& y = results.at(name);
-    if (holds_several(path)) {
+    if (is_safetensors(path)) {
       together[path].tensors.push_back({name, y});
     } else {
       write_npy(path, ArrayType::float32, ArrayShape(y.shape.begin(), y.shape.end()),

@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "emu/net/memory.hpp"
 #include "emu/net/model/onnx_import.hpp"
+#include "experiments/engine/not_finite.hpp"
+#include "policies/recipe/recipe.hpp"
 
 namespace numemu::cli {
 
@@ -42,6 +45,19 @@ struct NanCount {
 };
 NanCount count_nan(const std::vector<net::Tensor>& inputs,
                    const std::map<std::string, net::Tensor>& results);
+
+/// What `eval` notes of a recipe before anything is quantized: of tables, and of the float32 values
+/// of the first samples, as many as 2^24 elements hold.
+std::vector<std::string> notes_before(const policies::Recipe&, const net::Graph&,
+                                      const std::vector<net::Tensor>& inputs);
+
+/// {"samples", "samples_not_finite", "outputs", "layers"} of an output of all samples, as
+/// NotFinite::json with the samples that have NaN or infinite numbers; null where all is finite.
+nlohmann::ordered_json not_finite_json(const experiments::NotFinite&, const net::Tensor& output);
+/// "3 of 5 samples of y are NaN or infinite (30 of 50 numbers)", and in which layer they first
+/// arise.
+std::vector<std::string> not_finite_sentences(const std::string& output,
+                                              const nlohmann::ordered_json& not_finite);
 
 void write_results(const std::map<std::string, std::string>& files,
                    const std::map<std::string, net::Tensor>& results);

@@ -16,7 +16,6 @@ namespace {
 constexpr int kWidth = 30;         // of the bar, in characters
 constexpr double kRedraw = 0.1;    // seconds between two drawings
 constexpr std::int64_t kStep = 5;  // per cent between two lines
-constexpr std::size_t kLongestNote = 120;
 
 std::string clock_text(double left) {
   const long whole = static_cast<long>(left + 0.5);
@@ -47,12 +46,13 @@ void Progress::show(std::int64_t done, const std::string& note, std::int64_t fre
   if (!due) return;
   last_draw_ = now;
   last_percent_ = percent - percent % kStep;
-  const double rate = now > start_ ? static_cast<double>(done - free) / (now - start_) : 0;
-  const std::string left =
-      rate > 0 ? clock_text(static_cast<double>(total_ - done) / rate) : "-:--";
+  // What was there already is no work: it says nothing of how fast the rest will go.
+  const std::int64_t worked = done - free;
+  const double rate = now > start_ ? static_cast<double>(worked) / (now - start_) : 0;
+  const std::string speed = worked > 0 ? fmt::format("{:.{}f}", rate, rate < 10 ? 2 : 0) : "-";
+  const std::string left = rate > 0 ? clock_text(static_cast<double>(total_ - done) / rate) : "-";
   const std::string tail =
-      fmt::format("{}/{} {}  {:.{}f} {}/s  {} left  {}", done, total_, unit_, rate,
-                  rate < 10 ? 2 : 0, unit_, left, shortened(note, kLongestNote));
+      fmt::format("{}/{} {}  {} {}/s  {} left  {}", done, total_, unit_, speed, unit_, left, note);
   if (terminal_) {
     const int full = static_cast<int>(kWidth * done / total_);
     write_talk(fmt::format("\r\033[K{} [{}{}] {}", title_, std::string(full, '#'),

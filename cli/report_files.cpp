@@ -101,21 +101,6 @@ std::string footnotes(const std::vector<Record>& records) {
 
 }  // namespace
 
-std::string role_text(const Json& role) {
-  if (!role.is_object()) return "float32";
-  const Json mask = role.value("mask", Json());
-  const std::string masked = mask.is_string() ? " " + mask.get<std::string>() : "";
-  if (role["format"].is_null()) return "float32" + masked;
-  return fmt::format("{} {} {} {}/{}{}", role["format"].get<std::string>(),
-                     role["rounding"].get<std::string>(), role["overflow"].get<std::string>(),
-                     role["scale"].get<std::string>(), role["granularity"].get<std::string>(),
-                     masked);
-}
-
-std::string unit_text(const Json& unit) {
-  return unit.is_string() ? unit.get<std::string>() : unit.value("name", "described");
-}
-
 std::string number_text(const Json& value, const char* format, double factor) {
   return value.is_number() ? fmt::format(fmt::runtime(format), factor * value.get<double>()) : "-";
 }

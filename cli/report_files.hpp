@@ -27,10 +27,6 @@ std::vector<nlohmann::ordered_json> write_report(const std::string& folder, cons
 inline constexpr const char* kUnitLeftOut =
     "* predicted for exact sums: what the unit's arithmetic adds is left out";
 
-/// A role of a canonical recipe: "int8 rne saturate absmax/tensor", "float32" for null.
-std::string role_text(const nlohmann::ordered_json& role);
-/// The name of a canonical recipe's unit; of a described one, which is an object, its own name.
-std::string unit_text(const nlohmann::ordered_json& unit);
 /// `format` of a number times `factor`, "-" for null.
 std::string number_text(const nlohmann::ordered_json& value, const char* format, double factor = 1);
 /// "[LOW, HIGH]" of a list of two, each as number_text.

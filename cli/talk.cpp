@@ -27,6 +27,14 @@ std::size_t character_bytes(std::string_view text) {
   return std::all_of(rest.begin(), rest.end(), is_continuation) ? bytes : 0;
 }
 
+/// Whether the character breaks a line (U+2028, U+2029), turns the direction of what follows
+/// (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) or is a byte order mark (U+FEFF).
+bool is_invisible_control(std::string_view character) {
+  if (character == "\u200e" || character == "\u200f" || character == "\ufeff") return true;
+  return (character >= "\u2028" && character <= "\u202e") ||
+         (character >= "\u2066" && character <= "\u2069");
+}
+
 /// The first and the last of `text`, `longest` bytes with a gap between them.
 std::string ends_of(std::string_view text, std::size_t longest) {
   if (text.size() <= longest) return std::string(text);
@@ -47,8 +55,10 @@ std::string harmless(std::string_view text) {
     const char c = text[0];
     const bool known = character_bytes(text) > 0;
     // U+0080 to U+009F are control characters too.
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
-                         (bytes == 2 && c == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0);
+    const bool control =
+        static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
+        (bytes == 2 && c == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0) ||
+        is_invisible_control(text.substr(0, bytes));
     if (known && !control) {
       out.append(text.substr(0, bytes));
     } else {

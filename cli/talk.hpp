@@ -9,8 +9,8 @@
 
 namespace numemu::cli {
 
-/// Text that a terminal shows and does not obey: white space as blanks, other control characters
-/// and bytes that are not UTF-8 as '?'.
+/// Text that a terminal shows and does not obey: white space as blanks, other control characters,
+/// those of lines and directions too, and bytes that are not UTF-8 as '?'.
 std::string harmless(std::string_view text);
 
 /// At most `longest` bytes: words too long for their place, such as names and paths, keep their

@@ -9,7 +9,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
-#include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/layer_ranking.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"
@@ -59,14 +59,8 @@ Base base_of(const std::string& file) {
 struct Cell {
   std::string format, layer;
   const Json* row = nullptr;
+  const Record* record = nullptr;
 };
-
-/// What sorts layers: outputs that are NaN or infinite are the worst, float32's the best.
-double quality(const Json& row) {
-  const Json& db = row["metrics"]["sqnr_db"];
-  if (db.is_number()) return db.get<double>();
-  return is_not_finite(row) ? -HUGE_VAL : HUGE_VAL;
-}
 
 /// Standard error of a row's measured SQNR in dB, infinite where it is not known.
 double error_of(const Json& row) {
@@ -90,7 +84,7 @@ std::vector<Finding> judge(const std::vector<Cell>& cells) {
     if (!predicted.is_number()) continue;
     if (measured.is_number()) {
       judged.add(what, predicted, measured, error_of(*cell.row), kLayerHolds);
-    } else if (is_not_finite(*cell.row)) {
+    } else if (loses_numbers(*cell.record)) {
       lost.push_back(exact_finding(what, predicted, NAN, false));
     }
   }
@@ -107,9 +101,7 @@ std::string decibel_text(const Json& value) {
   return value.is_number() ? fmt::format("{:.1f}", value.get<double>()) : "-";
 }
 
-ResultTable table_of(const std::string& title, std::vector<Cell> cells) {
-  std::stable_sort(cells.begin(), cells.end(),
-                   [](const Cell& a, const Cell& b) { return quality(*a.row) < quality(*b.row); });
+ResultTable table_of(const std::string& title, const std::vector<Cell>& cells) {
   ResultTable table{title,
                     {"layer", "top-1 difference, points", "95 % interval", "output SQNR dB",
                      "predicted", "overflow", "underflow"},
@@ -124,9 +116,7 @@ ResultTable table_of(const std::string& title, std::vector<Cell> cells) {
     table.rows.push_back({cell.layer, percent(metrics["difference"]),
                           fmt::format("[{}, {}]", percent(metrics["difference_ci95"][0]),
                                       percent(metrics["difference_ci95"][1])),
-                          std::isinf(quality(*cell.row)) && quality(*cell.row) < 0
-                              ? "NaN"
-                              : decibel_text(metrics["sqnr_db"]),
+                          loses_numbers(*cell.record) ? "NaN" : decibel_text(metrics["sqnr_db"]),
                           decibel_text((*cell.row)["predicted"]["sqnr_db"]),
                           fmt::format("{:.1e}", overflow), fmt::format("{:.1e}", underflow)});
   }
@@ -172,9 +162,21 @@ Conclusion run(const ExperimentRun& run) {
   run.say(fmt::format("loading {} on {}: float32 baseline, noise gains", net,
                       run.settings.text("data")));
   Workbench bench(std::move(dataset), std::move(trained), images);
-  run_sweep(config, bench, run.out, {}, run.existing, run.hooks);
+  SweepHooks hooks = run.hooks;
+  if (run.hooks.on_point) {
+    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
+      const Cell& cell = cells.at(done - 1);
+      point.where = cell.format.empty() ? cell.layer : cell.format + " in " + cell.layer;
+      run.hooks.on_point(done, kept, total, point);
+    };
+  }
+  run_sweep(config, bench, run.out, {}, run.existing, hooks);
   const std::vector<Json> rows = merge_rows(run.out);
-  for (std::size_t i = 0; i < cells.size(); ++i) cells[i].row = &rows.at(i);
+  const std::vector<Record> records = read_records(rows);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i].row = &rows.at(i);
+    cells[i].record = &records.at(i);
+  }
 
   Conclusion conclusion;
   conclusion.findings = judge(cells);
@@ -182,30 +184,21 @@ Conclusion run(const ExperimentRun& run) {
   const std::size_t whole = base.file.empty() ? cells.size() : cells.size() - 1;
   for (std::size_t first = 0; first < whole; first += layers.size()) {
     std::vector<Cell> of_format(cells.begin() + first, cells.begin() + first + layers.size());
-    // The last is "all layers"; the first of the others after sorting is the weakest.
-    const ResultTable alone = table_of("", {of_format.begin(), of_format.end() - 1});
-    const std::string all = percent((*of_format.back().row)["metrics"]["difference"]);
-    const auto at = [](const std::vector<std::string>& row) {
-      return fmt::format("{} dB at the output, {} points of top-1 to float32", row[3], row[1]);
-    };
-    std::string title = of_format[0].format + ", the most sensitive layer first";
-    std::string sentence =
-        fmt::format("{}: {} is the most sensitive layer ({}); all layers together cost {} points.",
-                    of_format[0].format, alone.rows[0][0], at(alone.rows[0]), all);
-    if (!base.file.empty()) {
-      // The format may be finer than the recipe's.
-      title = fmt::format("{} in one layer of {}, the lowest SQNR first", of_format[0].format,
-                          base.file);
-      sentence = fmt::format(
-          "{} in one layer: {} ends lowest ({}), {} highest ({}); {} as it is: {}; all layers "
-          "together: {} points.",
-          of_format[0].format, alone.rows[0][0], at(alone.rows[0]), alone.rows.back()[0],
-          at(alone.rows.back()), base.file, at(table_of("", {cells.back()}).rows[0]), all);
-      of_format.push_back(cells.back());
-    }
-    conclusion.sentences.push_back(sentence);
-    conclusion.tables.push_back(table_of(title, of_format));
+    const std::string format = of_format[0].format;
+    const bool wide = !base.file.empty() && role("weight", format, base).is_null();
+    // The last is "all layers", which stays there: it is no layer.
+    std::stable_sort(of_format.begin(), of_format.end() - 1, [&](const Cell& a, const Cell& b) {
+      return comes_first(*a.record, *b.record, wide);
+    });
+    const char* order = wide                                  ? "the highest"
+                        : loses_numbers(*of_format[0].record) ? "NaN outputs and then the lowest"
+                                                              : "the lowest";
+    if (!base.file.empty()) of_format.insert(of_format.end() - 1, cells.back());
+    const std::string in = base.file.empty() ? "" : " of " + base.file;
+    conclusion.tables.push_back(
+        table_of(fmt::format("{} in one layer{}, {} SQNR first", format, in, order), of_format));
   }
+  conclusion.sentences = ranking_sentences(rank_layers(records));
   return conclusion;
 }
 

@@ -115,6 +115,10 @@ cpp_int exact_error(float x, const Ends& ends) {
 
 }  // namespace
 
+bool ElementGrid::overflows(double x, double scale) const {
+  return may_overflow(scale) && high[piece_of(*this, x, scale)] * scale >= kBeyondFloat32;
+}
+
 ElementGrids::ElementGrids(const Conversion& c) : line(line_of(c)) {
   positive = half_of(line);
   negative = half_of(mirrored(line));

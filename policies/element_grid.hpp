@@ -1,11 +1,15 @@
 // What an element becomes under a scale, and the squared error that leaves.
 #pragma once
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "formats/conversion.hpp"
 
 namespace numemu::policies {
+
+/// What rounds to infinity in float32, as its magnitude.
+inline constexpr double kBeyondFloat32 = 0x1.ffffffp127;
 
 /// Pieces of the line of x / scale, ascending and touching. In piece k an element becomes
 /// low[k] * scale or high[k] * scale: the same number unless random bits choose between them. Its
@@ -22,6 +26,10 @@ struct ElementGrid {
     const double at = from[k] * scale;
     return at < x || (at == x && closed[k]);
   }
+  /// Of a half: some magnitude becomes infinite in float32.
+  bool may_overflow(double scale) const { return high.back() * scale >= kBeyondFloat32; }
+  /// Of a half: the magnitude x does.
+  bool overflows(double x, double scale) const;
 };
 
 /// The grid of a conversion under saturation, and its two halves by magnitude.
@@ -60,7 +68,7 @@ class LeastOfCodes {
   const ElementGrid& line_;
   const float* x_;
   std::int64_t n_;
-  Bounded least_;
+  Bounded least_{std::numeric_limits<double>::infinity(), 0};
   double step_ = 0;  ///< 0: nothing was considered
   std::int64_t code_ = 0;
 };

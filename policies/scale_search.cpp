@@ -108,12 +108,17 @@ struct Side {
   mutable std::int64_t visited = 0;
 };
 
-/// Scales at which an element passes from a piece to the one below, and what that adds.
+/// Scales at which an element passes from a piece to the one below, and what that adds. At the
+/// scale itself the element has passed unless the upper piece is closed: those come last, so that
+/// what is summed before them is the error there. Under directed rounding no other scale may be as
+/// good.
 struct Pass {
   double at = 0;
+  bool closed = false;
   Quadratic change;
   friend bool operator<(const Pass& p, const Pass& q) {
-    return std::tie(p.at, p.change.c, p.change.b) < std::tie(q.at, q.change.c, q.change.b);
+    return std::tie(p.at, p.closed, p.change.c, p.change.b) <
+           std::tie(q.at, q.closed, q.change.c, q.change.b);
   }
 };
 
@@ -129,7 +134,7 @@ struct Interval {
 class Search {
  public:
   Search(const ElementGrids& grids, const float* x, std::int64_t n, const ScaleCodes& codes)
-      : codes_(codes) {
+      : codes_(codes), best_(codes.start) {
     sides_[0].grid = &grids.positive;
     sides_[1].grid = &grids.negative;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -147,6 +152,7 @@ class Search {
     if (dropped(0)) return best_;
     consider(codes_.lowest);
     consider(codes_.highest);
+    consider_ends();
     open(codes_.lowest, codes_.highest);
     while (!heap_.empty() && !dropped(heap_.front().bound) && !spent()) {
       std::pop_heap(heap_.begin(), heap_.end());
@@ -186,10 +192,29 @@ class Search {
   }
 
   void consider(std::int64_t code) {
-    const double found = error(codes_.at(code));
+    const double scale = codes_.at(code);
+    if (overflows(scale)) return;
+    const double found = error(scale);
     if (!(found < least_)) return;
     least_ = found;
     best_ = code;
+  }
+
+  bool overflows(double scale) const {
+    return std::any_of(sides_.begin(), sides_.end(), [&](const Side& side) {
+      return !side.x.empty() && side.grid->overflows(side.x.back(), scale);
+    });
+  }
+
+  /// The last code before each number of the grid leaves float32: the best one of a quadratic whose
+  /// least value lies beyond.
+  void consider_ends() {
+    for (const Side& side : sides_) {
+      if (side.x.empty() || !side.grid->may_overflow(codes_.at(codes_.highest))) continue;
+      for (std::size_t k = side.grid->size(); k-- > 0 && !spent();)
+        if (side.grid->high[k] > 0)
+          consider_around(kBeyondFloat32 / side.grid->high[k], codes_.lowest, codes_.highest);
+    }
   }
 
   /// Bounds the codes between two that were considered, and settles them or keeps them for later.
@@ -248,6 +273,7 @@ class Search {
                 before.add(grid, p, 1, x, x * x);
                 after.add(grid, p - 1, 1, x, x * x);
                 passes_.push_back({x / grid.from[p],
+                                   grid.closed[p] != 0,
                                    {after.a - before.a, after.b - before.b, after.c - before.c}});
               }
               error.add(grid, k_small, 1, x, x * x);
@@ -262,7 +288,9 @@ class Search {
       double from = small;
       for (std::size_t i = 0; i <= passes_.size(); ++i) {
         const double to = i < passes_.size() ? std::clamp(passes_[i].at, from, large) : large;
-        look(piece, from, to);
+        const bool between = i > 0 && i < passes_.size() && passes_[i - 1].at == passes_[i].at &&
+                             passes_[i - 1].closed == passes_[i].closed;
+        if (!between) look(piece, from, to);  // else no scale has this sum
         if (i < passes_.size()) piece += passes_[i].change;
         from = to;
       }
@@ -300,7 +328,7 @@ class Search {
   const ScaleCodes& codes_;
   std::array<Side, 2> sides_;
   double negligible_ = 0, least_ = kNone;
-  std::int64_t best_ = 0;
+  std::int64_t best_;
   std::vector<Interval> heap_;
   std::vector<Pass> passes_;
 };

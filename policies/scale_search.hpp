@@ -23,14 +23,15 @@ inline constexpr double kSearchTolerance = 1e-6;
 /// kSearchTolerance; `start`, the first that is tried, where nothing is better than it.
 ///
 /// As the scale grows, every element passes from piece to piece towards zero. Between the scales at
-/// which one of them does, the error is a quadratic. Over an interval of scales the elements that
-/// stay in their piece have a quadratic in sum, whose least value is known; one that passes is at
-/// least as far off as its two numbers stay from it over the interval. The sum is a bound below;
-/// intervals whose bound exceeds the least error met are dropped, the most promising one is halved,
-/// and where few elements pass their quadratics are looked at one by one. Elements are sorted once
-/// and summed beforehand, so that a bound takes a step per piece, not per element. Grids of more
-/// than some hundred pieces, and rodd, may need more intervals than the search has time for: then
-/// the best code met is given.
+/// which one of them does, the error is a quadratic; at these scales, one value, which may be less
+/// under directed rounding. Over an interval of scales the elements that stay in their piece have a
+/// quadratic in sum, whose least value is known; one that passes is at least as far off as its two
+/// numbers stay from it over the interval. The sum is a bound below; intervals whose bound exceeds
+/// the least error met are dropped, the most promising one is halved, and where few elements pass
+/// their quadratics are looked at one by one. Elements are sorted once and summed beforehand, so
+/// that a bound takes a step per piece, not per element. Grids of more than some hundred pieces,
+/// and rodd, may need more intervals than the search has time for: then the best code met is given.
+/// Codes under which an element becomes infinite in float32 are passed over; `start` where all are.
 std::int64_t least_error_code(const ElementGrids&, const float* x, std::int64_t n,
                               const ScaleCodes&);
 

@@ -115,7 +115,9 @@ Array read_zero_points(const std::string& path, const BlockFormat& f, const Arra
   }
   if (path.empty()) throw Error(fmt::format("--zero-points: expected a file for {}", f.name));
   const Format& format = f.affine == Affine::min ? find_format("float32") : *f.element;
-  Array array = read_codes(inputs.zero_points, {.format = &format}).array;
+  Array array = read_codes(inputs.zero_points,
+                           {.format = &format, .told_by = f.name + ", whose zero points are"})
+                    .array;
   require_shape(path, array.shape, expected, "as the scales");
   return array;
 }
@@ -126,6 +128,16 @@ void check_paths(const Options& options) {
                                                     {"--scales", options.scales},
                                                     {"--zero-points", options.zero_points},
                                                     {"--tensor-scale", options.tensor_scale}});
+}
+
+/// What says which block format it is, for messages.
+std::string block_said_by(const Options& options, const Inputs& inputs) {
+  if (!options.block.block.empty()) return "--block";
+  if (!options.block.granularity.empty()) return "--granularity, which means";
+  for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
+    if (array->sidecar && array->sidecar->block) return sidecar_path(array->path()) + ": block:";
+  }
+  return "the shapes, which are those of";
 }
 
 /// The sidecars against what the options say: before any codes are read as another format.
@@ -140,13 +152,19 @@ int run(const Options& options) {
   Inputs inputs(options);
   const BlockFormat* const named = told_format(options, inputs);
   SidecarTold known;
+  known.block_by = block_said_by(options, inputs);
   if (named != nullptr) known.block = named->name;
   check_sidecars(inputs, known);
   BlockOptions told = options.block;
   const std::optional<Sidecar>& sidecar = inputs.codes.sidecar;
-  if (!told.axis && sidecar && sidecar->axis) told.axis = *sidecar->axis;
+  if (!told.axis) known.axis_by = "the last axis,";
+  if (!told.axis && sidecar && sidecar->axis) {
+    told.axis = *sidecar->axis;
+    known.axis_by = sidecar_path(options.codes) + ": axis:";
+  }
   const Format& element = named != nullptr ? *named->element : find_format(told.format);
-  const Codes codes = read_codes(inputs.codes, {.format = &element});
+  const std::string elements = named != nullptr ? named->name + ", whose elements are" : "--format";
+  const Codes codes = read_codes(inputs.codes, {.format = &element, .told_by = elements});
   const ArrayShape& shape = codes.array.shape;
   Options settled = options;
   settled.block = told;
@@ -163,7 +181,9 @@ int run(const Options& options) {
   known.block = f.name;
   known.axis = sidecar_axis(f, shape, told.axis_or_last());
   check_sidecars(inputs, known);
-  const Array scales = read_codes(inputs.scales, {.format = f.scale}).array;
+  const Array scales =
+      read_codes(inputs.scales, {.format = f.scale, .told_by = f.name + ", whose scales are"})
+          .array;
   require_shape(options.scales, scales.shape, layout.scale_shape,
                 fmt::format("for {} of {}", f.name, shape_text(shape)));
   const Array zero_points = read_zero_points(options.zero_points, f, layout.scale_shape, inputs);

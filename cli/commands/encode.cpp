@@ -101,6 +101,7 @@ Result encode(const Options& options, const Format& format, SettledConversion& s
   CodesTold told;
   if (!options.from.empty()) told.format = &find_format(options.from);
   told.tensor = options.tensor;
+  told.told_by = "--from";
   const Codes source = [&] {
     if (options.text) return read_text_codes(options.in, *told.format);
     StoredArray in = open_input(options.in);

@@ -37,10 +37,15 @@ std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 void print_row(const Json& row) {
   fmt::print("{}\n", summary_table({row}));
   const Json& metrics = row["metrics"];
-  fmt::print("float32 {} %, difference {} points, 95 % interval {} paired by image, loss {}\n\n",
-             number_text(metrics["baseline_top1"], "{:.2f}", 100),
-             number_text(metrics["difference"], "{:+.2f}", 100),
-             interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
+  // What is float32 itself would be compared with itself.
+  const std::string difference =
+      experiments::read_records({row}).at(0).is_float32()
+          ? "-"
+          : fmt::format("{} points, 95 % interval {} paired by image",
+                        number_text(metrics["difference"], "{:+.2f}", 100),
+                        interval_text(metrics["difference_ci95"], "{:+.2f}", 100));
+  fmt::print("float32 {} %, difference {}, loss {}\n\n",
+             number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
              number_text(metrics["loss"], "{:.4f}"));
   if (metrics.contains("perplexity")) {
     fmt::print("perplexity {}, {} bits per character (float32 {})\n\n",

@@ -130,12 +130,12 @@ int run(const Options& options) {
   std::unique_ptr<Progress> progress;
   run.hooks.seconds = seconds;
   run.hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total,
-                           const experiments::Point&) {
+                           const experiments::Point& point) {
     if (!progress) {
       progress = std::make_unique<Progress>(experiment.name, static_cast<std::int64_t>(total),
                                             "points", options.quiet);
     }
-    progress->show(static_cast<std::int64_t>(done), "",
+    progress->show(static_cast<std::int64_t>(done), point.where,
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
   std::size_t trials = 0;  // that the bar counts: an experiment may ask for several lots of them

@@ -20,11 +20,14 @@
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
+#include "experiments/engine/not_finite.hpp"
+#include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/silent_notes.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -40,7 +43,7 @@ struct Options {
 
 struct NamedArray {
   std::string name, path;
-  net::Tensor tensor;  ///< in ONNX axis order
+  net::Tensor tensor;  ///< as the file has it
 };
 
 std::vector<NamedArray> read_inputs(const Options& options) {
@@ -62,6 +65,13 @@ std::vector<NamedArray> read_inputs(const Options& options) {
     arrays.push_back(std::move(input));
   }
   return arrays;
+}
+
+/// What networks trained on that data set take, [height, width, channels]; empty for others.
+net::Shape image_shape_of(const std::string& data) {
+  if (data == "glyphs" || data == "mnist") return {28, 28, 1};
+  if (data == "cifar10") return {32, 32, 3};
+  return {};
 }
 
 /// A network of this program's own: its shapes follow from the array and the weights.
@@ -93,6 +103,12 @@ net::ImportedModel reference_model(const Options& options, const NamedArray& inp
                 ": expected metadata 'net' with the network's name, as `numemu train` "
                 "writes it");
   const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
+  for (const auto& [key, value] : checkpoint.metadata) {
+    const net::Shape expected = key == "data" ? image_shape_of(value) : net::Shape();
+    if (expected.empty() || shape == expected) continue;
+    throw Error(fmt::format("{}: expected [n, {}], found {}", input.path, fmt::join(expected, ", "),
+                            net::to_string(input.tensor.shape)));
+  }
   net::ImportedModel model;
   model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
   net::load_parameters(model.graph, checkpoint, path);
@@ -187,20 +203,25 @@ int run(const Options& options) {
     model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
   }
   net::Numerics float32;
-  std::unique_ptr<policies::RecipeNumerics> quantized;
+  const bool recipe_given = !options.recipe.empty();
+  const policies::Recipe recipe =
+      recipe_given ? policies::Recipe::parse_text(read_text(options.recipe), options.recipe)
+                   : policies::Recipe::parse_text(R"({"numemu_recipe": 1})", "recipe");
+  policies::RecipeNumerics quantized(recipe, model.graph, options.recipe);
   const std::int64_t samples = inputs[0].dim(0);
-  if (!options.recipe.empty()) {
-    const policies::Recipe recipe =
-        policies::Recipe::parse_text(read_text(options.recipe), options.recipe);
-    quantized = std::make_unique<policies::RecipeNumerics>(recipe, model.graph, options.recipe);
+  std::vector<std::string> notes;
+  if (recipe_given) {
     const std::int64_t used = std::min(samples, recipe.calibration().samples);
-    quantized->freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
+    quantized.freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
       return samples_of(inputs, first, count);
     });
     if (!options.quiet) note_short_names_in(options.recipe);
     if (!options.quiet) say("scales calibrated on the first {} of {} samples", used, samples);
+    notes = notes_before(recipe, model.graph, inputs);
   }
-  net::Numerics& numerics = quantized ? *quantized : float32;
+  experiments::NotFinite lost(model.graph, quantized);
+  experiments::Listening numerics(recipe_given ? quantized : float32,
+                                  [&](const net::Product& p) { lost.add(p); });
 
   const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, options.batch, files);
   std::map<std::string, net::Tensor> results;
@@ -247,12 +268,24 @@ int run(const Options& options) {
     progress.show(first + count);
   }
   write_results(files, results);
+  if (recipe_given)
+    std::ranges::copy(policies::notes_on_nan(quantized, model.graph), std::back_inserter(notes));
+  for (const std::string& note : notes) {
+    if (!options.quiet) say("note: {}", note);
+  }
   const NanCount nan = count_nan(inputs, results);
   Json report = Json::array();
   for (const auto& [name, path] : files) {
     const net::Tensor& y = results.at(name);
     report.push_back({{"output", name}, {"file", utf8_text(path)}, {"shape", y.shape}});
     if (nan.hidden > 0) report.back()["nan_samples_without_nan_output"] = nan.hidden;
+    if (!notes.empty()) report.back()["notes"] = notes;
+    const Json not_finite = not_finite_json(lost, y);
+    if (!not_finite.is_null()) {
+      report.back()["not_finite"] = not_finite;
+      for (const std::string& sentence : not_finite_sentences(name, not_finite))
+        say("note: {}", sentence);
+    }
     if (!options.json)
       fmt::print("{}\n",
                  harmless(fmt::format("{} {} -> {}, {}", name, net::to_string(y.shape), path,
@@ -280,7 +313,8 @@ void add_infer(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   command
       ->add_option("--in", options->in,
-                   "Array of an input, samples first, in ONNX axis order (repeatable)")
+                   "Array of an input, samples first; images [n, c, h, w] of an .onnx file, "
+                   "[n, h, w, c] of the program's own networks (repeatable)")
       ->required()
       ->type_name("[name=]x.npy");
   command->add_option("--out", options->out, "Where an output goes (repeatable)")

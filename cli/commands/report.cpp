@@ -1,11 +1,13 @@
 // numemu report: rows of a sweep, shards merged, to HTML, CSV, SQLite and Markdown.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -16,6 +18,8 @@ struct Options {
 };
 
 int run(const Options& options) {
+  if (!std::filesystem::is_directory(options.folder))
+    throw Error(options.folder + ": there is no such folder");
   ReportPaths paths = default_paths(options.folder);
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
@@ -26,7 +30,7 @@ int run(const Options& options) {
     return kFine;
   }
   if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows));
-  fmt::print("{}\n", harmless(paths.html));
+  fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   return kFine;
 }
 

@@ -5,17 +5,19 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/memory_option.hpp"
-#include "cli/point_labels.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
 #include "experiments/engine/estimate.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
 
@@ -33,17 +35,42 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
+/// The names that the report gives the points; no two are alike.
+std::vector<std::string> point_names(const experiments::SweepConfig& config) {
+  std::vector<nlohmann::ordered_json> rows;
+  for (const experiments::Point& point : config.points) rows.push_back({{"point", point.json}});
+  std::vector<std::string> names;
+  for (const experiments::Record& record : experiments::read_records(rows))
+    names.push_back(record.name);
+  return names;
+}
+
+/// Names for the end of a line, short where that leaves them different.
+std::vector<std::string> short_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kLongest = 120;
+  std::map<std::string, int> uses;
+  for (const std::string& name : names) ++uses[shortened(name, kLongest)];
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    const std::string brief = shortened(name, kLongest);
+    out.push_back(uses[brief] == 1 ? brief : name);
+  }
+  return out;
+}
+
 int dry_run(const experiments::SweepConfig& config, const experiments::Folders& folders,
             const std::string& out, const experiments::Shard& shard,
             experiments::Existing existing) {
-  const std::vector<std::string> labels = point_labels(config);
+  const std::vector<std::string> labels = point_names(config);
   for (std::size_t i = shard.index; i < labels.size(); i += shard.count)
     fmt::print("{:4}  {}\n", i, harmless(labels[i]));
   const experiments::Estimate estimate =
       experiments::estimate_sweep(config, folders, out, shard, existing, seconds);
-  fmt::print("{} points, {}about {:.0f} seconds on this machine\n", estimate.points,
+  const auto rounded = static_cast<std::int64_t>(estimate.seconds + 0.5);
+  fmt::print("{}, {}{} on this machine\n",
+             counted(static_cast<std::int64_t>(estimate.points), "point"),
              estimate.kept > 0 ? fmt::format("{} of them there already, ", estimate.kept) : "",
-             estimate.seconds);
+             rounded == 0 ? "less than a second" : "about " + counted(rounded, "second"));
   return kFine;
 }
 
@@ -57,7 +84,9 @@ int run(const Options& options) {
   const std::string out =
       options.out.empty() ? "out/" + std::filesystem::path(path).stem().string() : options.out;
   if (config.repeated > 0)
-    say("{}: {} points repeat earlier ones and are run once", path, config.repeated);
+    say("{}: {} earlier ones and run once", path,
+        config.repeated == 1 ? "1 point repeats"
+                             : fmt::format("{} points repeat", config.repeated));
   if (!options.quiet) note_short_names_in(path);
   const auto existing = options.fresh      ? experiments::Existing::fresh
                         : options.keep_old ? experiments::Existing::keep_old
@@ -76,7 +105,7 @@ int run(const Options& options) {
                     static_cast<std::int64_t>(
                         (config.points.size() + shard.count - 1 - shard.index) / shard.count),
                     "points", options.quiet);
-  const std::vector<std::string> labels = point_labels(config);
+  const std::vector<std::string> labels = short_names(point_names(config));
   experiments::SweepHooks hooks;
   hooks.seconds = seconds;
   hooks.host = host_name();
@@ -91,11 +120,12 @@ int run(const Options& options) {
       experiments::run_sweep(config, bench, out, shard, existing, hooks);
   if (!options.quiet) {
     say("");
-    say("{} points: {} computed, {} already there, {:.1f} s", summary.points, summary.computed,
-        summary.kept, seconds() - start);
+    say("{}: {} computed, {} already there, {:.1f} s",
+        counted(static_cast<std::int64_t>(summary.points), "point"), summary.computed, summary.kept,
+        seconds() - start);
   }
   if (shard.count > 1) {
-    fmt::print("{}\n", harmless(summary.rows_path));
+    fmt::print("{}\n", options.quiet ? summary.rows_path : harmless(summary.rows_path));
     if (!options.quiet) say("when all shards are done: numemu report {}", out);
     return kFine;
   }
@@ -104,7 +134,7 @@ int run(const Options& options) {
     for (const auto& row : rows) fmt::print("{}\n", row.dump());
   } else {
     if (!options.quiet) fmt::print("{}\n", summary_table(rows));
-    fmt::print("{}\n", harmless(paths.html));
+    fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   }
   return kFine;
 }

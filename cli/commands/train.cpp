@@ -21,6 +21,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
 #include "formats/storage/output_folder.hpp"
@@ -102,8 +103,8 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
     metrics.begin(state.history);
     behind = state.step;
     if (behind > 0 && !options.quiet) {
-      say("{} after {} steps, {} epochs (--fresh starts over)",
-          state.finished ? "finished" : "resumed", behind, state.epoch);
+      say("{} after {}, {} (--fresh starts over)", state.finished ? "finished" : "resumed",
+          counted(behind, "step"), counted(state.epoch, "epoch"));
     }
     progress = std::make_unique<Progress>("train", steps_of(dataset, options.train), "steps",
                                           options.quiet);

@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/predict/gains.hpp"
+#include "experiments/predict/listening.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -22,42 +24,61 @@ using Json = nlohmann::ordered_json;
 /// long as so many passes over them: 2.7 measured on LeNet over element and block formats.
 constexpr double kPassesOfReference = 3;
 
+/// Of the time for tries; the rest is for float32.
+constexpr double kPointsShare = 0.75;
+
 struct OutOfTime {};
 
-/// A recipe's numerics until a moment.
-class Pilot : public policies::RecipeNumerics {
- public:
-  Pilot(const Point& point, const net::Graph& graph, const std::function<double()>& clock,
-        double end)
-      : RecipeNumerics(point.recipe, graph, point.where), clock_(clock), end_(end) {}
-  void product(const net::Product& p) override {
-    if (macs > 0 && clock_() > end_) throw OutOfTime();
-    RecipeNumerics::product(p);
-    macs += multiply_adds(p);
-  }
+/// Multiply-adds per second since `begin` of at most so many test samples, until `budget` seconds
+/// have passed.
+double rate_of(net::Numerics& numerics, std::int64_t samples, const net::Dataset& dataset,
+               const net::Graph& graph, const std::function<double()>& clock, double begin,
+               double budget) {
   std::atomic<double> macs = 0;
+  Listening pilot(numerics, [&](const net::Product& p) {
+    macs += multiply_adds(p);
+    if (clock() > begin + budget) throw OutOfTime();
+  });
+  try {
+    net::evaluate(graph, dataset, net::Split::test, std::min(samples, dataset.test_count()), pilot);
+  } catch (const OutOfTime&) {
+  }
+  return std::max(1.0, macs / std::max(1e-9, clock() - begin));
+}
 
- private:
-  const std::function<double()>& clock_;
-  double end_;
-};
-
-/// Multiply-adds per second of test samples under the point.
+/// The same under a point.
 double rate_of(const Point& point, const net::Dataset& dataset, const net::Graph& graph,
                const std::function<double()>& clock, double budget) {
   const double begin = clock();
-  Pilot pilot(point, graph, clock, begin + budget);
-  const auto one = [&](std::int64_t first, std::int64_t count) {
+  policies::RecipeNumerics numerics(point.recipe, graph, point.where);
+  numerics.freeze(graph, 1, [&](std::int64_t first, std::int64_t count) {
     std::vector<std::uint8_t> labels;
     return std::vector<net::Tensor>{dataset.calibration_batch(first, count, labels)};
-  };
-  try {
-    pilot.freeze(graph, 1, one);
-    net::evaluate(graph, dataset, net::Split::test,
-                  std::min(point.eval_images, dataset.test_count()), pilot);
-  } catch (const OutOfTime&) {
-  }
-  return pilot.macs / std::max(1e-9, clock() - begin);
+  });
+  return rate_of(numerics, point.eval_images, dataset, graph, clock, begin, budget);
+}
+
+double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
+  std::vector<std::uint8_t> labels;
+  return multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
+}
+
+/// Of the workbench: reference, noise gains and baseline, all in float32.
+double bench_seconds(std::int64_t images, const net::Dataset& dataset, const net::Graph& graph,
+                     const std::function<double()>& clock, double budget) {
+  const double reference = static_cast<double>(reference_count(graph, dataset));
+  const double probed = std::min(reference, static_cast<double>(NoiseGains::kProbeImages));
+  // All probes of both shapes of noise on both operands of every layer: as NoiseGains bounds them.
+  const double kinds = 4.0 * static_cast<double>(net::gemm_layer_names(graph).size());
+  const double macs = macs_of_a_sample(dataset, graph), once = kinds * probed * macs;
+  const double probes = std::clamp(NoiseGains::kProbeMacs, NoiseGains::kFewestProbes * once,
+                                   NoiseGains::kProbes * once);
+  net::Numerics float32;
+  // The first samples wait for threads and memory.
+  rate_of(float32, dataset.test_count(), dataset, graph, clock, clock(), budget / 5);
+  const double rate =
+      rate_of(float32, dataset.test_count(), dataset, graph, clock, clock(), budget);
+  return (probes + (reference + probed + static_cast<double>(images)) * macs) / rate;
 }
 
 /// Seconds by key; what cannot be read is no time.
@@ -77,8 +98,7 @@ double measured_seconds(const std::vector<const Point*>& missing, const net::Dat
                         const TrainedNet& trained, const std::function<double()>& clock,
                         double budget) {
   const net::Graph& graph = trained.graph;
-  std::vector<std::uint8_t> labels;
-  const double macs = multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
+  const double macs = macs_of_a_sample(dataset, graph);
   std::map<std::string, std::vector<const Point*>> by_unit;  // a name or a description
   for (const Point* point : missing)
     by_unit[point->recipe.json()["gemms"]["fprop"]["unit"].dump()].push_back(point);
@@ -90,7 +110,7 @@ double measured_seconds(const std::vector<const Point*>& missing, const net::Dat
         static_cast<double>(std::min(middle.eval_images, dataset.test_count())) +
         kPassesOfReference * static_cast<double>(reference_count(graph, dataset));
     total += static_cast<double>(group.size()) * samples * macs /
-             std::max(1.0, rate_of(middle, dataset, graph, clock, share));
+             rate_of(middle, dataset, graph, clock, share);
   }
   return total;
 }
@@ -100,7 +120,9 @@ double measured_seconds(const std::vector<const Point*>& missing, const net::Dat
 Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
                         const std::string& folder, const Shard& shard, Existing existing,
                         const std::function<double()>& clock, double budget) {
+  const double begin = clock();
   const auto [dataset, trained] = load_sweep(config, folders);
+  const double loading = clock() - begin;
   const std::int64_t images = std::min(config.eval_images, dataset.test_count());
   const std::set<std::string> rows =
       existing == Existing::fresh ? std::set<std::string>() : stored_keys(folder);
@@ -121,8 +143,10 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   if (known_points > 0) {
     estimate.seconds = known / known_points * static_cast<double>(missing.size());
   } else if (!missing.empty()) {
-    estimate.seconds = measured_seconds(missing, dataset, trained, clock, budget);
+    estimate.seconds = measured_seconds(missing, dataset, trained, clock, kPointsShare * budget);
   }
+  estimate.seconds +=
+      loading + bench_seconds(images, dataset, trained.graph, clock, (1 - kPointsShare) * budget);
   return estimate;
 }
 

@@ -3,15 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
+#include "policies/scale_rule.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr net::GemmKind kForward = net::GemmKind::fprop;
 
 /// Share `i` of `shares` of a tensor, whole where it cannot be shared out.
 bool finite_share(const net::Tensor& x, std::int64_t i, std::int64_t shares) {
@@ -21,10 +26,25 @@ bool finite_share(const net::Tensor& x, std::int64_t i, std::int64_t shares) {
   return stats::count_finite(x.data.data() + i * each, each).all_finite();
 }
 
-/// "float8_e5m2, overflow ieee" where values beyond the format's range leave it.
-std::string leaving(const std::optional<policies::RolePolicy>& role) {
-  if (!role || role->overflow == Overflow::saturate) return "";
-  return fmt::format("{}, overflow {}", role->format->name, to_string(role->overflow));
+/// "float8_e5m2, overflow ieee".
+std::string overflow_of(const policies::RolePolicy& role) {
+  return fmt::format("{}, overflow {}", role.format->name, to_string(role.overflow));
+}
+
+/// The largest finite magnitude of an operand as the unit reads it: under a scale the format's,
+/// else that of the numbers; those of a block differ from its numbers by less than a factor of two.
+double magnitude(const std::optional<policies::RolePolicy>& role, const net::Tensor& x) {
+  const double own = policies::largest_magnitude(x.data.data(), x.size());
+  if (!role) return own;
+  if (role->block != nullptr) return role->block->tensor_scale ? HUGE_VAL : 2 * own;
+  const double largest = largest_value(*role->format);
+  return policies::find_scale_rule(role->scale).stores_scale ? largest : std::min(own, largest);
+}
+
+void raise_to(std::atomic<double>& most, double value) {
+  double old = most;
+  while (old < value && !most.compare_exchange_weak(old, value)) {
+  }
 }
 
 /// "float16, at most 6.55e+04".
@@ -41,10 +61,28 @@ NotFinite::NotFinite(const net::Graph& graph, const policies::RecipeNumerics& nu
 
 void NotFinite::reset() {
   for (auto& [name, layer] : layers_) {
-    for (auto* count : {&layer.of, &layer.nan, &layer.infinite, &layer.inherited,
-                        &layer.born_infinite, &layer.born_nan})
+    for (auto* count :
+         {&layer.of, &layer.nan, &layer.infinite, &layer.inherited, &layer.born_infinite,
+          &layer.born_nan, &layer.stored_nan, &layer.stored_infinite})
       *count = 0;
+    layer.reach = 0;
   }
+}
+
+double NotFinite::reach(const net::Product& p) const {
+  const policies::LayerRecipe& recipe = numerics_.recipe(p.layer);
+  double reach = static_cast<double>(p.k);
+  for (const net::ProductSide* side : {&p.a, &p.b})
+    reach *= magnitude(recipe.role(side->role, p.kind), *side->source);
+  return reach;
+}
+
+void NotFinite::add_stored(const net::Product& p) {
+  const auto found = layers_.find(p.layer);
+  if (found == layers_.end() || !numerics_.recipe(p.layer).output) return;
+  const stats::FiniteCounts all = stats::count_finite(p.d, p.d_stack.count() * p.m * p.n);
+  found->second.stored_nan += all.nan;
+  found->second.stored_infinite += all.infinite;
 }
 
 void NotFinite::add(const net::Product& p) {
@@ -57,6 +95,7 @@ void NotFinite::add(const net::Product& p) {
   if (all.all_finite()) return;
   layer.nan += all.nan;
   layer.infinite += all.infinite;
+  raise_to(layer.reach, reach(p));
   // The samples of a batch share the result out equally; one whose operands were not finite
   // inherits.
   const net::Tensor &a = *p.a.source, &b = *p.b.source;
@@ -77,34 +116,49 @@ void NotFinite::add(const net::Product& p) {
 
 Json NotFinite::causes(const std::string& name, const Layer& layer) const {
   Json out = Json::array();
+  const policies::LayerRecipe& recipe = numerics_.recipe(name);
   if (layer.born_nan + layer.born_infinite > 0) {
-    const policies::LayerRecipe& recipe = numerics_.recipe(name);
     const unit::Unit& unit = *recipe.fprop;
     const Format* const d = unit.d_format();
     const Format* const sum =
         unit.description() != nullptr ? unit.description()->accumulator.format : d;
     std::vector<std::string> possible;
     // Operands that a conversion made infinite or NaN are not seen apart from sums that overflow.
-    const bool operands = numerics_.counts(name, net::GemmKind::fprop).overflow > 0;
-    for (const auto& [role, policy] :
-         {std::pair("weight", &recipe.weight), {"activation", &recipe.activation}}) {
-      if (const std::string words = leaving(*policy); operands && !words.empty())
-        possible.push_back(fmt::format("operand overflow ({} {})", role, words));
+    bool nan_operand = false, infinite_operand = false;
+    for (const net::Role role : {net::Role::weight, net::Role::activation}) {
+      const std::optional<policies::RolePolicy>& policy = recipe.role(role, kForward);
+      if (!policy || policy->overflow != Overflow::ieee ||
+          numerics_.counts(name, kForward, role).overflow == 0)
+        continue;
+      possible.push_back(
+          fmt::format("operand overflow ({} {})", net::to_string(role), overflow_of(*policy)));
+      (policy->format->has_infinity() ? infinite_operand : nan_operand) = true;
     }
-    if (sum != nullptr && d != nullptr && d != sum) {
+    double most = HUGE_VAL;  // what neither accumulator nor result exceeds
+    for (const Format* format : {sum, d}) {
+      if (format != nullptr) most = std::min(most, largest_value(*format));
+    }
+    // Twice: sums may round up.
+    const bool sums = possible.empty() || d == nullptr || 2 * layer.reach > most;
+    if (sums && sum != nullptr && d != nullptr && d != sum) {
       possible.push_back(fmt::format("accumulator or result overflow (accumulator {}; result {})",
                                      limit(*sum), limit(*d)));
-    } else if (d != nullptr) {
+    } else if (sums && d != nullptr) {
       possible.push_back(fmt::format("accumulator overflow ({})", limit(*d)));
-    } else {
+    } else if (sums) {
       possible.emplace_back("overflow of the scaled result (float32)");
     }
-    if (const std::string words = leaving(recipe.output); !words.empty())
-      possible.push_back(fmt::format("overflow of the role output ({})", words));
     out.push_back(fmt::format("{}", fmt::join(possible, " or ")));
-    const bool infinities = sum == nullptr || sum->has_infinity();
-    if (layer.born_nan > 0 && infinities) out.push_back("inf - inf");
+    if (layer.born_nan > 0 && !nan_operand) {
+      if (infinite_operand) {
+        out.push_back("inf - inf or 0 x inf");
+      } else if (sums && sum != nullptr && sum->has_infinity()) {
+        out.push_back("inf - inf");
+      }
+    }
   }
+  if (layer.output_overflowed())
+    out.push_back(fmt::format("overflow of the role output ({})", overflow_of(*recipe.output)));
   if (layer.inherited > 0) out.push_back("operands that were not finite before");
   return out;
 }
@@ -113,11 +167,14 @@ Json NotFinite::json(std::int64_t samples, const stats::FiniteCounts& outputs) c
   Json layers = Json::array();
   for (const std::string& name : net::gemm_layer_names(graph_)) {
     const Layer& layer = layers_.at(name);
-    if (layer.nan + layer.infinite == 0) continue;
+    const bool stored = layer.output_overflowed();
+    const std::int64_t nan = stored ? layer.stored_nan : layer.nan;
+    const std::int64_t infinite = stored ? layer.stored_infinite : layer.infinite;
+    if (nan + infinite == 0) continue;
     layers.push_back({{"name", name},
                       {"of", layer.of.load()},
-                      {"nan", layer.nan.load()},
-                      {"infinite", layer.infinite.load()},
+                      {"nan", nan},
+                      {"infinite", infinite},
                       {"inherited", layer.inherited.load()},
                       {"causes", causes(name, layer)}});
   }

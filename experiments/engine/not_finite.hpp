@@ -10,13 +10,16 @@
 
 namespace numemu::experiments {
 
-/// Counts NaN and infinite results of the forward products of some passes. Several threads may add.
+/// Counts NaN and infinite results of the forward products of some passes: those of the units, and
+/// those that the role `output` makes. Several threads may add.
 class NotFinite {
  public:
   /// Both are read until the end of life.
   NotFinite(const net::Graph&, const policies::RecipeNumerics&);
-  /// A forward product that was just computed.
+  /// A forward product that its unit just computed, before the role `output`.
   void add(const net::Product&);
+  /// The same product after the role `output`.
+  void add_stored(const net::Product&);
   /// Forgets the passes so far.
   void reset();
   /// {"samples", "outputs": {"of", "nan", "infinite"}, "layers": [{"name", "of", "nan", "infinite",
@@ -30,8 +33,14 @@ class NotFinite {
     std::atomic<std::int64_t> of{0}, nan{0}, infinite{0};
     std::atomic<std::int64_t> inherited{0};  ///< NaN and infinite ones
     std::atomic<std::int64_t> born_infinite{0}, born_nan{0};
+    std::atomic<std::int64_t> stored_infinite{0}, stored_nan{0};  ///< after the role output
+    std::atomic<double> reach{0};  ///< what no sum of those products exceeds
+
+    /// The role output made finite results NaN or infinite.
+    bool output_overflowed() const { return stored_nan + stored_infinite > nan + infinite; }
   };
 
+  double reach(const net::Product&) const;
   nlohmann::ordered_json causes(const std::string& name, const Layer&) const;
 
   const net::Graph& graph_;

@@ -86,6 +86,21 @@ std::map<int, std::string> rows_files(const std::string& folder) {
   return files;
 }
 
+/// Whether rows carry digests: one that carries none is then no row as it was written.
+bool carry_digests(const std::vector<std::string>& lines) {
+  return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    const Json row = Json::parse(line, nullptr, false);
+    return row.is_object() && row.contains("digest");
+  });
+}
+
+/// Throws DamagedRow where the file's rows carry digests and this one does not.
+void require_digest(const Json& row, bool carried, const std::string& path, std::size_t number) {
+  if (carried && !row.contains("digest"))
+    throw DamagedRow(
+        fmt::format("{}: line {}: a damaged row (it has lost its digest)", path, number));
+}
+
 std::string lock_path(const std::string& rows_path) {
   const std::filesystem::path path(rows_path);
   return (path.parent_path() / fmt::format(".{}.lock", path.filename().string())).string();
@@ -175,20 +190,24 @@ void RowStore::settle_shards(const std::string& folder, const Shard& shard, Exis
 /// `file` is null for rows of a sweep.
 void RowStore::read_existing(Existing existing, const RowFile* file) {
   const std::set<std::string> wanted(keys_.begin(), keys_.end());
+  const std::vector<std::string> lines = complete_lines(path_);
+  const bool carried = carry_digests(lines);
   std::size_t number = 0;
-  for (const std::string& line : complete_lines(path_)) {
+  for (const std::string& line : lines) {
     try {
-      read_line(line, ++number, wanted, existing, file);
+      const Json row = parse_identity(line, path_, ++number);
+      require_digest(row, carried, path_, number);
+      read_row(row, row.contains("digest") ? line : with_digest(line), number, wanted, existing,
+               file);
     } catch (const DamagedRow& error) {
       damaged_.push_back(error.what() + std::string("; it is dropped and computed again"));
     }
   }
 }
 
-void RowStore::read_line(const std::string& line, std::size_t number,
-                         const std::set<std::string>& wanted, Existing existing,
-                         const RowFile* file) {
-  const Json row = parse_identity(line, path_, number);
+void RowStore::read_row(const Json& row, const std::string& line, std::size_t number,
+                        const std::set<std::string>& wanted, Existing existing,
+                        const RowFile* file) {
   if (row["version"] != kNumericsVersion) {
     if (existing != Existing::keep_old) {
       throw Error(fmt::format(
@@ -242,9 +261,13 @@ std::set<std::string> stored_keys(const std::string& folder) {
   std::set<std::string> keys;
   if (!std::filesystem::is_directory(folder)) return keys;
   for (const auto& [index, path] : rows_files(folder)) {
-    for (const std::string& line : complete_lines(path)) {
+    const std::vector<std::string> lines = complete_lines(path);
+    const bool carried = carry_digests(lines);
+    for (const std::string& line : lines) {
       try {
-        keys.insert(parse_identity(line, path, 0)["key"]);
+        const Json row = parse_identity(line, path, 0);
+        require_digest(row, carried, path, 0);
+        keys.insert(row["key"]);
       } catch (const Error&) {
       }
     }
@@ -259,11 +282,14 @@ std::vector<Json> merge_rows(const std::string& folder) {
   std::map<std::string, std::string> seen;
   for (const auto& [index, path] : files) {
     shards.emplace_back();
+    const std::vector<std::string> lines = complete_lines(path);
+    const bool carried = carry_digests(lines);
     std::size_t number = 0;
-    for (const std::string& line : complete_lines(path)) {
+    for (const std::string& line : lines) {
       Json row;
       try {
         row = parse_row(line, path, ++number);
+        require_digest(row, carried, path, number);
       } catch (const DamagedRow& error) {
         throw Error(error.what() + std::string("; run what wrote it again to compute it anew"));
       }

@@ -36,7 +36,8 @@ class RowStore {
  public:
   /// Opens `folder`/rows file for the points with these keys, in order. Complete lines that are
   /// among the keys are kept (and put in point order); a half-written last line is dropped, and so
-  /// are damaged rows (DamagedRow). Throws Error for rows of another numerics version (unless
+  /// are damaged rows (DamagedRow): one without a digest among rows that carry theirs is one. Rows
+  /// of a file without any get theirs. Throws Error for rows of another numerics version (unless
   /// keep_old), of another sweep or without a key that reports need, for rows files of another
   /// number of shards, and when another process holds the file. With Existing::fresh rows files of
   /// another number of shards are removed; those of other shards of the same number stay.
@@ -62,8 +63,9 @@ class RowStore {
   void lock(const std::string& folder, const std::string& writer);
   void settle_shards(const std::string& folder, const Shard&, Existing);
   void read_existing(Existing, const RowFile*);
-  void read_line(const std::string& line, std::size_t number, const std::set<std::string>& wanted,
-                 Existing, const RowFile*);
+  /// `line` is that of the row, with its digest.
+  void read_row(const nlohmann::ordered_json& row, const std::string& line, std::size_t number,
+                const std::set<std::string>& wanted, Existing, const RowFile*);
   void begin();
   std::string in_point_order() const;
   std::string path_;

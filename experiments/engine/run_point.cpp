@@ -39,16 +39,23 @@ Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
 }
 
+/// Where the measured error is not finite, the role does not saturate and predictions, which
+/// assume that it does, are withheld.
 Json tensor_json(const TensorNoise& noise) {
   Json fitted = nullptr;
+  const bool withheld = !std::isfinite(noise.measured_mse);
   if (noise.fitted) {
     const std::optional<Verdict> verdict = noise.fitted_verdict();
-    fitted = {{"family", noise.fitted->family},
-              {"ks", number(noise.fitted->ks_distance)},
-              {"threshold", number(noise.fitted->threshold)},
-              {"accepted", noise.fitted->accepted},
-              {"db", number(decibels(noise.empirical.signal, noise.fitted->moments.mse))},
-              {"verdict", verdict ? to_string(*verdict) : "refused"}};
+    fitted = {
+        {"family", noise.fitted->family},
+        {"ks", number(noise.fitted->ks_distance)},
+        {"threshold", number(noise.fitted->threshold)},
+        {"accepted", noise.fitted->accepted},
+        {"db",
+         withheld ? Json() : number(decibels(noise.empirical.signal, noise.fitted->moments.mse))},
+        {"verdict", withheld  ? "withheld"
+                    : verdict ? to_string(*verdict)
+                              : "refused"}};
   }
   return {{"layer", noise.source.layer},
           {"role", net::to_string(noise.source.role)},
@@ -58,9 +65,9 @@ Json tensor_json(const TensorNoise& noise) {
           {"measured_mse", number(noise.measured_mse, kErrorDigits)},
           {"measured_db", number(noise.measured_db())},
           {"standard_error", number(noise.standard_error)},
-          {"empirical_mse", number(noise.empirical.mse, kErrorDigits)},
-          {"empirical_db", number(noise.empirical.sqnr_db())},
-          {"verdict", to_string(noise.empirical_verdict())},
+          {"empirical_mse", withheld ? Json() : number(noise.empirical.mse, kErrorDigits)},
+          {"empirical_db", withheld ? Json() : number(noise.empirical.sqnr_db())},
+          {"verdict", withheld ? "withheld" : to_string(noise.empirical_verdict())},
           {"fitted", fitted}};
 }
 
@@ -128,7 +135,8 @@ Json run_point(const Point& point, Workbench& bench) {
   leave_out(predicted, point.recipe, graph, tensors);
   measure_tensors(tensors, point.recipe, graph, bench.reference);
   NotFinite lost(graph, numerics);
-  Listening listening(numerics, [&](const net::Product& p) { lost.add(p); });
+  numerics.hear_units([&](const net::Product& p) { lost.add(p); });
+  Listening listening(numerics, [&](const net::Product& p) { lost.add_stored(p); });
   const LayerMeasurement measured = measure_layers(graph, listening, bench.reference);
   const Json lost_reference = lost.json(bench.reference.samples(), measured.outputs);
   lost.reset();

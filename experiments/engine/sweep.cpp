@@ -131,7 +131,7 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
       append_time(times, keys[i], hooks.seconds() - start, hooks.host);
       ++summary.computed;
     }
-    if (hooks.on_point) hooks.on_point(i + 1, summary.kept, points.size(), *points[i]);
+    if (hooks.on_point) hooks.on_point(i + 1, i + 1 - summary.computed, points.size(), *points[i]);
   }
   return summary;
 }

@@ -14,20 +14,25 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Why the noise of a quantized operand has no closed form; empty where it has one.
+/// What the model does not know of a quantized operand's noise; empty for nothing.
 std::string unknown_noise(const policies::RolePolicy& policy) {
+  // A mean that is not zero adds up coherently, and the model adds powers.
+  const RoundingMode mode = policy.rounding.mode;
+  if (mode == RoundingMode::rtz || mode == RoundingMode::rup || mode == RoundingMode::rdn)
+    return fmt::format("the bias of {}", to_string(policy.rounding));
   if (policy.block == nullptr) return "";
   if (policy.block->affine != Affine::sym)
-    return fmt::format("the shifted codes of {}", policy.block->name);
-  if (policy.axis == policies::BlockAxis::reduction) return "blocks along the reduction";
+    return fmt::format("the noise of the shifted codes of {}", policy.block->name);
+  if (policy.axis == policies::BlockAxis::reduction)
+    return "the noise of blocks along the reduction";
   return "";
 }
 
 /// What a product adds that the model does not know; empty for nothing.
 std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
-  if (layer.weight_mask && has_weight) return "the mask of its weight";
-  if (layer.activation_mask) return "the mask of its activation";
-  if (layer.activation && !has_weight) return "a product of two quantized activations";
+  if (layer.weight_mask && has_weight) return "the noise of the mask of its weight";
+  if (layer.activation_mask) return "the noise of the mask of its activation";
+  if (layer.activation && !has_weight) return "the noise of a product of two quantized activations";
   if (layer.weight && has_weight) {
     if (const std::string why = unknown_noise(*layer.weight); !why.empty())
       return why + " (weight)";
@@ -36,16 +41,16 @@ std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
     if (const std::string why = unknown_noise(*layer.activation); !why.empty())
       return why + " (activation)";
   }
-  return layer.output ? "its role output" : "";
+  return layer.output ? "the noise of its role output" : "";
 }
 
 /// Rounding moments assume that what lies beyond the largest element saturates.
 std::map<std::string, std::string> infinite_tensors(const std::vector<TensorNoise>& noises) {
   std::map<std::string, std::string> layers;
   for (const TensorNoise& noise : noises) {
-    if (noise.policy.overflow == Overflow::saturate || noise.empirical.saturated == 0) continue;
+    if (noise.policy.overflow != Overflow::ieee || noise.empirical.saturated == 0) continue;
     layers[noise.source.layer] =
-        fmt::format("its {} beyond the largest {} does not saturate (overflow {})",
+        fmt::format("the noise of its {} beyond the largest {} (overflow {})",
                     net::to_string(noise.source.role), noise.policy.format->name,
                     to_string(noise.policy.overflow));
   }
@@ -66,7 +71,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
   std::string last;
   const auto add = [&](const std::string& why, const std::string& layer) {
     if (unknown.empty() && !why.empty())
-      unknown = fmt::format("the noise of {}, in {}, is not modelled", why, layer);
+      unknown = fmt::format("{}, in {}, is not modelled", why, layer);
   };
   for (const net::Node& node : graph.nodes) {
     for (const net::OpProduct& product : node.op->products()) {
@@ -87,7 +92,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       last = name;
     }
     const policies::LayerRecipe own = recipe.layer(node.name);
-    if (own.vector || own.zap) add("the role vector", node.name);
+    if (own.vector || own.zap) add("the noise of the role vector", node.name);
   }
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())
     predicted.output_left_out = found->second;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/report/record.hpp"
@@ -58,13 +59,37 @@ const Record* find_baseline(const std::vector<Record>&, const Record& of);
 /// not measured.
 std::optional<Verdict> loses_little(const Record&);
 
-/// The quantized row with the fewest mean bits that surely loses less than the limit; the more
-/// accurate wins ties. Null if there is none.
+/// Rows that differ in nothing but their seed.
+struct Configuration {
+  /// The first row, named without its seed. Of several seeds: what they measure is the mean over
+  /// them, without intervals, and absent where a seed lacks it.
+  Record mean;
+  std::vector<const Record*> rows;  ///< one for each seed
+
+  /// What was lost against float32, in its own measure: the mean.
+  std::optional<double> loss() const;
+  /// Least and greatest loss of a seed.
+  std::pair<double, double> losses() const;
+};
+/// All rows by configuration, in order of appearance; points to the rows.
+std::vector<Configuration> configurations(const std::vector<Record>&);
+
+/// Holds or fails only where each seed does.
+std::optional<Verdict> loses_little(const Configuration&);
+
+/// The quantized configuration with the fewest mean bits that surely loses less than the limit; the
+/// more accurate wins ties, then the higher SQNR. Null if there is none.
+const Configuration* cheapest_safe(const std::vector<Configuration>&);
+/// The first row of it.
 const Record* cheapest_safe(const std::vector<Record>&);
 
-/// The answer of a sweep: rows of which no other has as few bits and loses less, fewest bits first;
-/// those that lose most are left out, down to `most` rows.
-std::vector<const Record*> best_points(const std::vector<Record>&, std::size_t most = 8);
+struct BestPoints {
+  std::vector<const Configuration*> points;
+  std::string left_out;  ///< a sentence, where some are
+};
+/// The answer of a sweep: configurations of which no other has as few bits and loses less, and the
+/// cheapest safe one, fewest bits first; those that lose most are left out, down to `most`.
+BestPoints best_points(const std::vector<Configuration>&, std::size_t most = 8);
 
 /// The headline paragraph, sentence by sentence, in plain text, and what it says of predictions.
 std::vector<std::string> headline(const std::vector<Record>&);
@@ -72,7 +97,9 @@ std::vector<std::string> prediction_sentences(const Verdicts&);
 
 /// Names of the configurations of a class, each once: the label where all its units agree ("int8 (2
 /// units)" where the sweep has more), else with the unit.
-std::vector<std::string> labels_by_loss(const std::vector<Record>&, Verdict little);
+std::vector<std::string> labels_by_loss(const std::vector<Configuration>&, Verdict little);
+/// The units of those that labels_by_loss lists.
+std::size_t compared_units(const std::vector<Configuration>&);
 
 /// A note and the names of the rows that have it.
 struct SharedNote {
@@ -81,7 +108,7 @@ struct SharedNote {
 };
 /// The notes of all rows, each once, in order of appearance.
 std::vector<SharedNote> shared_notes(const std::vector<Record>&);
-/// "int8 on exact, int4 on exact and 3 more".
+/// "int8 on exact; int4 on exact and 3 more": names hold commas.
 std::string listed_names(const std::vector<std::string>& names, std::size_t most = 3);
 
 /// A count with its thousands apart: "10,000"; "–" if there is none.

@@ -16,14 +16,10 @@ namespace {
 
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
+/// The name, which no other has, with the unit.
 std::string describe(const Record& r) {
-  if (!r.only_in.empty() || !r.overrides.empty()) return r.label;
-  std::string formats =
-      r.weight.format == r.activation.format
-          ? r.weight.format
-          : r.weight.format + " weights and " + r.activation.format + " activations";
-  if (!r.weight.rounding.empty()) formats += ", " + r.weight.rounding + ", " + r.weight.overflow;
-  return formats;
+  const std::string unit = " on " + short_unit(r.unit);
+  return r.name.find(unit) == r.name.npos ? r.name + unit : r.name;
 }
 
 void say_baseline(const std::vector<Record>& records, std::vector<std::string>& out) {
@@ -53,31 +49,46 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
   }
 }
 
-/// "12 lose less than 0.5 points, 3 lose that or more, for 2 the interval holds the limit".
-void say_losses(const std::vector<Record>& records, std::vector<std::string>& out) {
-  std::size_t compared = 0, less = 0, undecided = 0, more = 0, texts = 0;
-  for (const Record& r : records) {
-    const std::optional<Verdict> little = loses_little(r);
-    if (!little) continue;
-    ++compared;
-    less += little == Verdict::holds;
-    undecided += little == Verdict::undecided;
-    more += little == Verdict::fails;
-    texts += r.bits_per_character.has_value();
-  }
+/// "12 lose less than 0.5 points, 3 lose that or more, and 2 are undecided": as many as lists name.
+void say_losses(const std::vector<Configuration>& all, std::vector<std::string>& out) {
+  const std::size_t less = labels_by_loss(all, Verdict::holds).size(),
+                    more = labels_by_loss(all, Verdict::fails).size(),
+                    undecided = labels_by_loss(all, Verdict::undecided).size();
+  const std::size_t compared = less + more + undecided, units = compared_units(all);
   if (compared == 0) {
     out.push_back("No quantized configuration has been measured.");
     return;
   }
+  const bool texts = std::any_of(all.begin(), all.end(), [](const Configuration& c) {
+    return c.mean.bits_per_character.has_value();
+  });
   const std::string limit = texts ? fmt::format("{:g} bits per character", kSmallRise)
                                   : fmt::format("{:.1f} points", 100 * kSmallLoss);
   std::string text =
-      fmt::format("Of {} quantized configuration{}, {} lose{} less than {}", compared,
-                  compared == 1 ? "" : "s", less, less == 1 ? "s" : "", limit);
-  if (more > 0) text += fmt::format(", {} that or more", more);
+      fmt::format("Of {} quantized configuration{}{}, {} lose{} less than {}", compared,
+                  compared == 1 ? "" : "s", units > 1 ? fmt::format(" on {} units", units) : "",
+                  less, less == 1 ? "s" : "", limit);
+  if (more > 0)
+    text += fmt::format("{} {} lose{} that or more", undecided > 0 ? "," : " and", more,
+                        more == 1 ? "s" : "");
   if (undecided > 0)
     text += fmt::format(", and {} {} undecided: the paired 95 % interval holds the limit",
                         undecided, undecided == 1 ? "is" : "are");
+  if (undecided > 0 &&
+      std::any_of(all.begin(), all.end(), [](const Configuration& c) { return c.rows.size() > 1; }))
+    text += ", or seeds differ";
+  out.push_back(text + ".");
+}
+
+/// Where most of them fail, a reader must know before trusting one.
+void say_predictions(const std::vector<Record>& records, std::vector<std::string>& out) {
+  const Tally outputs = judge_predictions(records).outputs;
+  if (outputs.fails <= outputs.holds) return;
+  std::string text =
+      fmt::format("Of {} prediction{} of the output's SQNR, {} fail{}", outputs.compared(),
+                  outputs.compared() == 1 ? "" : "s", outputs.fails, outputs.fails == 1 ? "s" : "");
+  if (outputs.compared() > outputs.not_finite)
+    text += fmt::format("; the median distance is {:.2f} dB", outputs.median);
   out.push_back(text + ".");
 }
 
@@ -90,25 +101,28 @@ void say_not_finite(const std::vector<Record>& records, std::vector<std::string>
     out.push_back(fmt::format("NaN or infinite outputs: {}.", listed_names(names)));
 }
 
-void say_cheapest(const std::vector<Record>& records, std::vector<std::string>& out) {
-  const Record* best = cheapest_safe(records);
-  if (!best) return;
-  std::string bits = fmt::format("{:.2f}", *best->mean_bits());
-  if (best->bits_weight && best->bits_activation) {
-    bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *best->bits_weight,
-                        *best->bits_activation);
+void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string>& out) {
+  const Configuration* found = cheapest_safe(all);
+  if (!found) return;
+  const Record& best = found->mean;
+  std::string bits = fmt::format("{:.2f}", *best.mean_bits());
+  if (best.bits_weight && best.bits_activation) {
+    bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *best.bits_weight,
+                        *best.bits_activation);
   }
-  if (best->bits_per_character) {
+  const std::string seeds =
+      found->rows.size() > 1 ? fmt::format(" in the mean of {} seeds", found->rows.size()) : "";
+  if (best.bits_per_character) {
     out.push_back(fmt::format(
         "The fewest bits that lose less than {:g} bits per character are {} bits per element: {}, "
-        "on {}, at {:.4f}.",
-        kSmallRise, bits, describe(*best), best->unit, *best->bits_per_character));
+        "at {:.4f}{}.",
+        kSmallRise, bits, describe(best), *best.bits_per_character, seeds));
     return;
   }
   out.push_back(
       fmt::format("The fewest bits that surely lose less than {:.1f} points are {} bits per "
-                  "element: {}, on {}, at {}.",
-                  100 * kSmallLoss, bits, describe(*best), best->unit, percent(*best->top1)));
+                  "element: {}, at {}{}.",
+                  100 * kSmallLoss, bits, describe(best), percent(*best.top1), seeds));
 }
 
 std::string listed(const std::set<std::string>& words) {
@@ -128,8 +142,10 @@ std::string grouped(const std::optional<double>& count) {
 
 std::vector<std::string> headline(const std::vector<Record>& records) {
   std::vector<std::string> out;
-  say_cheapest(records, out);
-  say_losses(records, out);
+  const std::vector<Configuration> all = configurations(records);
+  say_cheapest(all, out);
+  say_losses(all, out);
+  say_predictions(records, out);
   say_not_finite(records, out);
   say_baseline(records, out);
   return out;

@@ -37,10 +37,12 @@ std::string subject(const std::vector<Record>& records) {
     for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
     return out;
   };
-  const char* question =
-      asks_for_layers(records) ? "which layer breaks first" : "accuracy against bits";
-  if (nets.empty() || data.empty())
-    return std::string(1, static_cast<char>(question[0] - 'a' + 'A')) + (question + 1);
+  std::string question =
+      asks_for_layers(records) ? ranking_question(records) : "accuracy against bits";
+  if (nets.empty() || data.empty()) {
+    question[0] = static_cast<char>(question[0] - 'a' + 'A');
+    return question;
+  }
   return fmt::format("{} on {}: {}", joined(nets), joined(data), question);
 }
 

@@ -54,32 +54,71 @@ std::vector<std::string> result_titles(bool texts) {
                : std::vector<std::string>{">Top-1, %", ">Change, points"};
 }
 
-std::string best_table(const std::vector<Record>& records) {
-  const std::vector<const Record*> best = best_points(records);
-  if (best.empty()) return "";
-  const bool texts = any_text(records);
+/// The same of a configuration: of several seeds the mean, and the range of the change over them.
+std::string result_cells(const Configuration& c) {
+  const Record& r = c.mean;
+  if (c.rows.size() < 2) return result_cells(r);
+  const auto [least, most] = c.losses();
+  const auto with_range = [](const std::string& mean, const std::string& low,
+                             const std::string& high) {
+    return fmt::format("{} <small>seeds {} to {}</small>", mean, low, high);
+  };
+  if (r.bits_per_character)
+    return html_number_cell(r.bits_per_character, html_number(r.bits_per_character, 4)) +
+           html_number_cell(r.bits_change(),
+                            with_range(html_number(r.bits_change(), 4, true),
+                                       html_number(least, 4, true), html_number(most, 4, true)));
+  const auto share = [](double x) { return html_share(x, std::nullopt, std::nullopt, true); };
+  return html_number_cell(r.top1, html_share(r.top1, std::nullopt, std::nullopt, false)) +
+         html_number_cell(r.difference,
+                          with_range(html_share(r.difference, std::nullopt, std::nullopt, true),
+                                     share(-most), share(-least)));
+}
+
+/// The prediction, marked where it fails for more seeds than it holds for.
+std::string judged_prediction_cell(const Configuration& c) {
+  std::vector<Record> rows;
+  for (const Record* r : c.rows) rows.push_back(*r);
+  const Tally outputs = judge_predictions(rows).outputs;
+  const std::string cell = html_predicted_cell(c.mean);
+  if (outputs.fails <= outputs.holds) return cell;
+  constexpr std::string_view kEnd = "</td>";
+  return cell.substr(0, cell.size() - kEnd.size()) +
+         " <small class=\"verdict fails\">fails</small></td>";
+}
+
+std::string best_table(const std::vector<Configuration>& all, bool texts) {
+  const BestPoints best = best_points(all);
+  if (best.points.empty()) return "";
   std::vector<std::string> titles = {"Configuration",
                                      texts ? fmt::format("Adds < {:g}", kSmallRise)
                                            : fmt::format("Loses < {:.1f}", 100 * kSmallLoss),
                                      ">Bits W / A"};
   for (const std::string& title : result_titles(texts)) titles.push_back(title);
   titles.insert(titles.end(), {">SQNR, dB", ">Predicted, dB", "Unit"});
-  std::string out =
+  const bool seeds = std::any_of(best.points.begin(), best.points.end(),
+                                 [](const Configuration* c) { return c->rows.size() > 1; });
+  std::string out = fmt::format(
       "<h2 id=\"h-best\">Best points</h2>\n<p class=\"facts\">No other configuration has as few "
-      "bits and loses less. The change from float32 is paired by sample, with its 95 % interval; "
-      "it decides the verdict.</p>" +
-      html_table_start("Best points", titles);
-  const Record* safe = cheapest_safe(records);
-  for (const Record* r : best) {
-    out += fmt::format("<tr{}><th scope=\"row\">{}</th>", r == safe ? " class=\"baseline\"" : "",
-                       html_text(r->label)) +
+      "bits and loses less. {}{}The change from float32 is paired by sample; its 95 % interval "
+      "decides the verdict.{}</p>",
+      best.left_out, best.left_out.empty() ? "" : " ",
+      seeds ? " Of several seeds the mean and the range stand here; all of them must agree on the "
+              "verdict."
+            : "");
+  out += html_table_start("Best points", titles);
+  const Configuration* safe = cheapest_safe(all);
+  for (const Configuration* c : best.points) {
+    const Record& r = c->mean;
+    const std::optional<Verdict> little = loses_little(*c);
+    out += fmt::format("<tr{}><th scope=\"row\">{}</th>", c == safe ? " class=\"baseline\"" : "",
+                       html_text(r.label)) +
            fmt::format("<td class=\"verdict {}\">{}</td>",
-                       to_string(loses_little(*r).value_or(Verdict::undecided)),
-                       answer_words(loses_little(*r))) +
-           html_number_cell(r->mean_bits(), html_number(r->bits_weight, 2) + " / " +
-                                                html_number(r->bits_activation, 2)) +
-           result_cells(*r) + html_measured_cell(*r) + html_predicted_cell(*r) +
-           html_text_cell(short_unit(r->unit)) + "</tr>";
+                       to_string(little.value_or(Verdict::undecided)), answer_words(little)) +
+           html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
+                                               html_number(r.bits_activation, 2)) +
+           result_cells(*c) + html_measured_cell(r) + judged_prediction_cell(*c) +
+           html_text_cell(short_unit(r.unit)) + "</tr>";
   }
   return out + kTableEnd;
 }
@@ -108,27 +147,27 @@ std::string not_finite_table(const std::vector<Record>& records) {
   return out + kTableEnd;
 }
 
-std::string loss_lists(const std::vector<Record>& records) {
+std::string loss_lists(const std::vector<Configuration>& all, bool texts) {
   std::string out;
-  const std::string limit = limit_words(any_text(records));
+  const std::string limit = limit_words(texts);
   for (const auto& [little, words] : {std::pair(Verdict::holds, "Lose less than {}"),
                                       {Verdict::undecided, "Undecided: the interval holds {}"},
                                       {Verdict::fails, "Lose {} or more"}}) {
-    const std::vector<std::string> labels = labels_by_loss(records, little);
+    const std::vector<std::string> labels = labels_by_loss(all, little);
     if (labels.empty()) continue;
     std::string names;
     for (const std::string& label : labels)
-      names += (names.empty() ? "<span>" : ", <span>") + html_text(label) + "</span>";
+      names += (names.empty() ? "<span>" : "; <span>") + html_text(label) + "</span>";
     if (labels.size() > kListed)
       names = fmt::format("<details><summary>{} configurations</summary>{}</details>",
                           labels.size(), names);
     out += fmt::format("<dt>{}</dt><dd>{}</dd>", fmt::format(fmt::runtime(words), limit), names);
   }
   if (out.empty()) return "";
-  const bool units = std::any_of(records.begin(), records.end(),
-                                 [](const Record& r) { return r.name != r.label; });
   return "<dl class=\"losses\">" + out + "</dl>" +
-         (units ? "<p class=\"facts\">Where no unit is named, all units agree.</p>" : "");
+         (compared_units(all) > 1
+              ? "<p class=\"facts\">Where no unit is named, all units agree.</p>"
+              : "");
 }
 
 std::string notes_list(const std::vector<Record>& records) {
@@ -147,16 +186,16 @@ std::string ranking_cell(const Record* r) {
   const std::string change = r->bits_per_character
                                  ? html_number(r->bits_change(), 4, true)
                                  : html_share(r->difference, std::nullopt, std::nullopt, true);
-  if (r->not_finite && !r->sqnr_db)
+  if (loses_numbers(*r))
     return fmt::format("<td class=\"n lost\">NaN <small>{}</small></td>", change);
   return html_number_cell(r->sqnr_db,
                           html_number(r->sqnr_db, 1) + fmt::format(" <small>{}</small>", change));
 }
 
-std::string ranking_table(const LayerRanking& ranking, bool texts) {
+std::string ranking_table(const LayerRanking& ranking) {
   std::vector<std::string> titles = {"#", "Layer"};
   for (const std::string& format : ranking.formats) titles.push_back(">" + format);
-  std::string out = html_table_start("Layers, the most sensitive first", titles);
+  std::string out = html_table_start(ranking_title(ranking), titles);
   int place = 0;
   for (const RankedLayer& layer : ranking.layers) {
     const bool all = layer.name == layer_words("*");
@@ -166,12 +205,8 @@ std::string ranking_table(const LayerRanking& ranking, bool texts) {
     for (const Record* cell : layer.cells) out += ranking_cell(cell);
     out += "</tr>";
   }
-  return "<h2 id=\"h-ranking\">Layers, the most sensitive first</h2>\n" + out + kTableEnd +
-         fmt::format(
-             "<p class=\"facts\">Signal-to-noise ratio of the network's output in dB when "
-             "only this layer has the format; below it the change from float32 in {}. "
-             "Layers stand in the order of their mean over the formats.</p>",
-             texts ? "bits per character" : "points of top-1");
+  return fmt::format("<h2 id=\"h-ranking\">{}</h2>\n{}{}<p class=\"facts\">{}</p>",
+                     ranking_title(ranking), out, kTableEnd, html_text(ranking_rule(ranking)));
 }
 
 }  // namespace
@@ -180,11 +215,13 @@ std::string answer_section(const std::vector<Record>& records) {
   std::string out;
   if (asks_for_layers(records)) {
     const LayerRanking ranking = rank_layers(records);
-    out = paragraph(ranking_sentences(ranking), "<br>") +
-          ranking_table(ranking, any_text(records)) + not_finite_table(records);
+    out = paragraph(ranking_sentences(ranking), "<br>") + ranking_table(ranking) +
+          not_finite_table(records);
   } else {
-    out = paragraph(headline(records)) + best_table(records) + not_finite_table(records) +
-          loss_lists(records);
+    const std::vector<Configuration> all = configurations(records);
+    const bool texts = any_text(records);
+    out = paragraph(headline(records)) + best_table(all, texts) + not_finite_table(records) +
+          loss_lists(all, texts);
   }
   return out + notes_list(records);
 }

@@ -1,111 +1,266 @@
-// Rows that quantize one layer alone, as a ranking of layers.
+// Rows that change one layer alone, as a ranking of layers.
 #include "experiments/report/layer_ranking.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace numemu::experiments {
 namespace {
 
-/// Below every measured ratio: such an output holds no signal.
-constexpr double kNoSignal = -1e3;
+using Json = nlohmann::ordered_json;
 
-double sensitivity(const Record& r) {
-  return r.sqnr_db.value_or(r.not_finite ? kNoSignal : HUGE_VAL);
+const char* const kAsItIs = "the recipe as it is";
+
+/// A row that changes one layer, and the row without that change (null: float32).
+struct Change {
+  const Record* record = nullptr;
+  const Record* base = nullptr;
+  std::string layer, format;
+  bool wide = false;
+};
+
+/// NaN and infinite outputs as a fraction of all, on the test samples or else the calibration's.
+double lost_share(const Record& r) {
+  for (const char* pass : {"test", "reference"}) {
+    const Json* outputs = r.row ? json_at(*r.row, {"not_finite", pass, "outputs"}) : nullptr;
+    if (!outputs) continue;
+    const double lost = json_number(*outputs, {"nan"}).value_or(0) +
+                        json_number(*outputs, {"infinite"}).value_or(0);
+    return lost / std::max(1.0, json_number(*outputs, {"of"}).value_or(1));
+  }
+  return 0;
 }
 
-double mean_sensitivity(const RankedLayer& layer) {
-  double sum = 0, n = 0;
-  for (const Record* cell : layer.cells) {
-    if (!cell) continue;
-    sum += sensitivity(*cell);
-    ++n;
-  }
-  return n > 0 ? sum / n : HUGE_VAL;
+/// Loss of top-1 as a fraction, or the rise of bits per character.
+double loss(const Record& r) { return r.bits_change().value_or(-r.difference.value_or(0)); }
+
+/// Smaller is worse.
+std::tuple<bool, double, double, double> order_of(const Record& r) {
+  const bool lost = loses_numbers(r);
+  return {!lost, lost ? -loss(r) : 0, lost ? -lost_share(r) : 0,
+          lost ? 0 : r.sqnr_db.value_or(HUGE_VAL)};
 }
 
 bool is_all(const RankedLayer& layer) { return layer.name == layer_words("*"); }
 
-std::string effect(const Record& r) {
-  std::string out = r.not_finite && !r.sqnr_db
-                        ? "NaN or infinite outputs"
-                        : fmt::format("{} dB at the output",
-                                      r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "unchanged");
-  if (r.bits_change()) return out + fmt::format(", {:+.4f} bits per character", *r.bits_change());
-  if (r.difference) out += fmt::format(", {:+.2f} points", 100 * *r.difference);
+const Json* layer_rules_of(const Record& r) {
+  const Json* rules = r.row ? json_at(*r.row, {"point", "recipe", "layers"}) : nullptr;
+  return rules && rules->is_array() ? rules : nullptr;
+}
+
+/// "int4", "int4 / int8", "int4 weights": what a rule of `layers` stores a layer in; "" if nothing.
+std::string rule_formats(const Json& rule) {
+  const auto format = [&](const char* role) -> std::string {
+    const Json* found = json_at(rule, {"roles", role});
+    if (!found) return "";
+    const std::string name = found->is_object() ? json_text(*found, {"format"}) : "";
+    return name.empty() ? "float32" : short_format(name);
+  };
+  const std::string w = format("weight"), a = format("activation");
+  if (w.empty()) return a.empty() ? "" : a + " activations";
+  if (a.empty()) return w + " weights";
+  return w == a ? w : w + " / " + a;
+}
+
+/// Rows whose recipe is that of one other row and one rule of `layers` more; empty where those
+/// other rows are several.
+std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
+  std::map<std::string, const Record*> whole;
+  for (const Record& r : records) {
+    if (layer_rules_of(r))
+      whole.emplace((*r.row)["point"].dump(-1, ' ', false, Json::error_handler_t::replace), &r);
+  }
+  std::vector<Change> out;
+  for (const Record& r : records) {
+    const Json* rules = layer_rules_of(r);
+    if (!rules || rules->empty() || !r.only_in.empty()) continue;
+    const Json& rule = rules->back();
+    Json point = (*r.row)["point"];
+    point["recipe"]["layers"].erase(rules->size() - 1);
+    const auto base = whole.find(point.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const std::string format = rule_formats(rule);
+    if (base == whole.end() || format.empty()) continue;
+    if (!out.empty() && out.front().base != base->second) return {};
+    out.push_back({&r, base->second, json_text(rule, {"match"}), format,
+                   format.starts_with("float32") && format.find('/') == format.npos});
+  }
   return out;
+}
+
+std::vector<Change> changes_of(const std::vector<Record>& records) {
+  std::vector<Change> out = changes_of_recipe(records);
+  if (out.size() > 1) return out;
+  out.clear();
+  for (const Record& r : records) {
+    if (!r.only_in.empty()) out.push_back({&r, nullptr, r.only_in, r.formats(), false});
+  }
+  return out;
+}
+
+std::string loss_words(const Record& r, const Record* base) {
+  if (const std::optional<double> bits = r.bits_change())
+    return fmt::format(", {:+.4f} bits per character", *bits);
+  if (!r.difference) return "";
+  std::string out = fmt::format(", {:+.2f} points", 100 * *r.difference);
+  if (base && base->difference)
+    out += fmt::format(" ({:+.2f})", 100 * (*r.difference - *base->difference));
+  return out;
+}
+
+/// "14.1 dB (-2.0), -0.42 points (-0.20)": in brackets the change from `base`, if there is one.
+std::string effect(const Record& r, const Record* base = nullptr) {
+  if (loses_numbers(r)) return "NaN or infinite outputs" + loss_words(r, base);
+  if (!r.sqnr_db) return "no noise" + loss_words(r, base);
+  std::string out = fmt::format("{:.1f} dB", *r.sqnr_db);
+  if (base && base->sqnr_db) out += fmt::format(" ({:+.1f})", *r.sqnr_db - *base->sqnr_db);
+  return out + loss_words(r, base);
+}
+
+/// Whether the 95 % intervals of two measured SQNRs leave open which one is lower.
+bool too_close(const Record& a, const Record& b) {
+  if (loses_numbers(a) || loses_numbers(b) || !a.sqnr_db || !b.sqnr_db) return false;
+  if (!a.sqnr_error_db || !b.sqnr_error_db) return false;
+  return std::abs(*a.sqnr_db - *b.sqnr_db) <= 1.96 * std::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
+}
+
+std::string sentence(const LayerRanking& ranking, std::size_t c) {
+  const RankedLayer* first = nullptr;
+  const Record* all = nullptr;
+  for (const RankedLayer& layer : ranking.layers) {
+    const Record* cell = layer.cells[c];
+    if (cell && is_all(layer)) all = cell;
+    if (cell && !is_all(layer) && (!first || comes_first(*cell, *first->cells[c], ranking.wide[c])))
+      first = &layer;
+  }
+  if (!first) return "";
+  const Record& lead = *first->cells[c];
+  const bool lost = loses_numbers(lead) && !ranking.wide[c];
+  std::vector<std::string> close, also;
+  for (const RankedLayer& layer : ranking.layers) {
+    const Record* cell = layer.cells[c];
+    if (!cell || &layer == first || is_all(layer)) continue;
+    if (too_close(lead, *cell)) close.push_back(layer.name);
+    if (loses_numbers(*cell)) also.push_back(layer.name + loss_words(*cell, ranking.base));
+  }
+  if (ranking.base && too_close(lead, *ranking.base)) close.emplace_back(kAsItIs);
+  std::string out = fmt::format("{}{}: {}: {} ({})", ranking.formats[c],
+                                ranking.unit.empty() ? "" : " on " + ranking.unit,
+                                lost              ? "largest loss"
+                                : ranking.wide[c] ? "highest SQNR"
+                                                  : "lowest SQNR",
+                                first->name, effect(lead, ranking.base));
+  if (!close.empty()) out += fmt::format(", not told apart from {}", fmt::join(close, ", "));
+  if (lost && !also.empty())
+    out += fmt::format("; also NaN or infinite: {}", fmt::join(also, "; "));
+  if (lead.difference_low && lead.difference_high && *lead.difference_low <= 0 &&
+      *lead.difference_high >= 0)
+    out += "; its top-1 is not told apart from float32's";
+  if (ranking.base) out += fmt::format("; {}: {}", kAsItIs, effect(*ranking.base));
+  if (all) out += fmt::format("; all layers: {}", effect(*all, ranking.base));
+  return out + ".";
+}
+
+bool all_wide(const LayerRanking& ranking) {
+  return !ranking.wide.empty() &&
+         std::all_of(ranking.wide.begin(), ranking.wide.end(), [](bool wide) { return wide; });
 }
 
 }  // namespace
 
+bool loses_numbers(const Record& r) { return r.not_finite && (!r.sqnr_db || lost_share(r) > 0); }
+
+bool comes_first(const Record& a, const Record& b, bool wide) {
+  return wide ? order_of(b) < order_of(a) : order_of(a) < order_of(b);
+}
+
 bool asks_for_layers(const std::vector<Record>& records) {
-  std::size_t alone = 0, quantized = 0;
-  for (const Record& r : records) {
-    alone += !r.only_in.empty();
-    quantized += r.quantized();
-  }
+  const std::size_t alone = changes_of(records).size();
+  std::size_t quantized = 0;
+  for (const Record& r : records) quantized += r.quantized();
   return alone > 1 && 2 * alone > quantized;
 }
 
 LayerRanking rank_layers(const std::vector<Record>& records) {
   LayerRanking out;
-  const auto place = [](auto& list, const auto& found, auto make) {
-    if (found != list.end()) return static_cast<std::size_t>(found - list.begin());
-    list.push_back(make());
-    return list.size() - 1;
-  };
-  // A format, and the unit or seed where rows of one layer differ in them.
-  const auto column = [&](const Record& r) {
-    const std::string short_label = r.short_label();
-    return r.formats() + (r.name.starts_with(short_label) ? r.name.substr(short_label.size()) : "");
-  };
-  for (const Record& r : records) {
-    if (r.only_in.empty()) continue;
-    const std::string format = column(r), layer = layer_words(r.only_in);
-    const std::size_t c =
-        place(out.formats, std::find(out.formats.begin(), out.formats.end(), format),
-              [&] { return format; });
-    const std::size_t l =
-        place(out.layers,
-              std::find_if(out.layers.begin(), out.layers.end(),
-                           [&](const RankedLayer& known) { return known.name == layer; }),
-              [&] {
-                return RankedLayer{layer, {}};
-              });
-    std::vector<const Record*>& cells = out.layers[l].cells;
-    if (cells.size() <= c) cells.resize(c + 1);
-    cells[c] = &r;
+  const std::vector<Change> changes = changes_of(records);
+  if (changes.empty()) return out;
+  out.base = changes.front().base;
+  out.unit = short_unit(changes.front().record->unit);
+  for (const Change& change : changes) {
+    const Record& r = *change.record;
+    if (short_unit(r.unit) != out.unit) out.unit.clear();
+    // A format, and the unit or seed where rows of one layer differ in them.
+    const std::string short_label = r.short_label(), layer = layer_words(change.layer);
+    const std::string format =
+        change.format +
+        (r.name.starts_with(short_label) && !change.base ? r.name.substr(short_label.size()) : "");
+    std::size_t c = std::find(out.formats.begin(), out.formats.end(), format) - out.formats.begin();
+    if (c == out.formats.size()) {
+      out.formats.push_back(format);
+      out.wide.push_back(change.wide);
+    }
+    auto known = std::find_if(out.layers.begin(), out.layers.end(),
+                              [&](const RankedLayer& of) { return of.name == layer; });
+    if (known == out.layers.end()) known = out.layers.insert(known, {layer, {}});
+    if (known->cells.size() <= c) known->cells.resize(c + 1);
+    known->cells[c] = &r;
   }
   for (RankedLayer& layer : out.layers) layer.cells.resize(out.formats.size());
   std::stable_sort(out.layers.begin(), out.layers.end(),
-                   [](const RankedLayer& a, const RankedLayer& b) {
+                   [&](const RankedLayer& a, const RankedLayer& b) {
                      if (is_all(a) != is_all(b)) return is_all(b);
-                     return mean_sensitivity(a) < mean_sensitivity(b);
+                     const Record *of_a = a.cells[0], *of_b = b.cells[0];
+                     if (!of_a || !of_b) return of_a && !of_b;
+                     return comes_first(*of_a, *of_b, out.wide[0]);
                    });
   return out;
+}
+
+std::string ranking_question(const std::vector<Record>& records) {
+  const LayerRanking ranking = rank_layers(records);
+  if (!ranking.base) return "which layer breaks first";
+  return all_wide(ranking) ? "which layer is worth keeping wide"
+                           : "which layer of a recipe bears another format";
+}
+
+std::string ranking_title(const LayerRanking& ranking) {
+  if (!ranking.base) return "Layers, the most sensitive first";
+  return ranking.wide[0] ? "Layers, the highest SQNR first" : "Layers, the lowest SQNR first";
+}
+
+std::string ranking_rule(const LayerRanking& ranking) {
+  const bool texts = ranking.base ? ranking.base->bits_per_character.has_value()
+                                  : !ranking.layers.empty() && ranking.layers[0].cells[0] &&
+                                        ranking.layers[0].cells[0]->bits_per_character;
+  std::string out = fmt::format(
+      "Signal-to-noise ratio of the network's output in dB when {}; below it the change from "
+      "float32 in {}. ",
+      ranking.base ? "only this layer of the recipe has the format"
+                   : "only this layer has the format",
+      texts ? "bits per character" : "points of top-1");
+  if (ranking.base)
+    out += fmt::format("The recipe as it is: {}; sentences give the change from it in brackets. ",
+                       effect(*ranking.base));
+  if (ranking.formats.empty()) return out;
+  const bool several = ranking.formats.size() > 1;
+  out += fmt::format("Layers stand in the order for {}{}: ", ranking.formats[0],
+                     several ? ", the first format" : "");
+  return out + (ranking.wide[0]
+                    ? "the highest SQNR first, NaN or infinite outputs last."
+                    : "NaN or infinite outputs first, the largest loss among them before the "
+                      "others, then the lowest SQNR.");
 }
 
 std::vector<std::string> ranking_sentences(const LayerRanking& ranking) {
   std::vector<std::string> out;
   for (std::size_t c = 0; c < ranking.formats.size(); ++c) {
-    const RankedLayer* worst = nullptr;
-    const Record* all = nullptr;
-    for (const RankedLayer& layer : ranking.layers) {
-      const Record* cell = layer.cells[c];
-      if (!cell) continue;
-      if (is_all(layer)) {
-        all = cell;
-      } else if (!worst || sensitivity(*cell) < sensitivity(*worst->cells[c])) {
-        worst = &layer;
-      }
-    }
-    if (!worst) continue;
-    std::string text = fmt::format("{}: {} breaks first ({})", ranking.formats[c], worst->name,
-                                   effect(*worst->cells[c]));
-    if (all) text += fmt::format("; all layers together: {}", effect(*all));
-    out.push_back(text + ".");
+    std::string text = sentence(ranking, c);
+    if (!text.empty()) out.push_back(std::move(text));
   }
   return out;
 }

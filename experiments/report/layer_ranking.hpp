@@ -1,4 +1,4 @@
-// Rows that quantize one layer alone, as a ranking of layers.
+// Rows that change one layer alone, as a ranking of layers.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,17 +16,34 @@ struct RankedLayer {
 
 struct LayerRanking {
   std::vector<std::string> formats;  ///< with what else differs, units among them
-  std::vector<RankedLayer> layers;   ///< the most sensitive first: by the mean output SQNR over the
-                                     ///< formats, outputs that are not finite before all others
+  std::vector<bool> wide;            ///< by format: it is float32 in a quantized recipe
+  std::vector<RankedLayer> layers;   ///< in the order for the first format (comes_first)
+  const Record* base = nullptr;      ///< the recipe as it is that layers change; null: float32
+  std::string unit;                  ///< of all rows; "" where they differ
 };
 
-/// Whether most rows quantize one layer alone: the report then answers which layer breaks first.
+/// Whether its outputs are NaN or infinite, some at least: its SQNR then says nothing.
+bool loses_numbers(const Record&);
+
+/// The order of layers at one format: NaN or infinite outputs first, the larger loss of top-1 (or
+/// rise of bits per character) before the smaller, then the larger share of such outputs; after
+/// them the lowest SQNR first. Reversed where the format is the wide one of a quantized recipe.
+bool comes_first(const Record& a, const Record& b, bool wide);
+
+/// Whether most rows change one layer alone, of float32 or of one recipe that is among the rows.
 bool asks_for_layers(const std::vector<Record>&);
 
 LayerRanking rank_layers(const std::vector<Record>&);
 
-/// "int4: conv2 breaks first (14.1 dB at the output, -0.42 points); all layers together: ...", one
-/// a format.
+/// "which layer breaks first": what such rows ask.
+std::string ranking_question(const std::vector<Record>&);
+/// "Layers, the most sensitive first".
+std::string ranking_title(const LayerRanking&);
+/// What the numbers of the table are, and in which order its rows stand. Full sentences.
+std::string ranking_rule(const LayerRanking&);
+
+/// "int4 on f32.sequential: lowest SQNR: conv2 (14.1 dB, -0.42 points), not told apart from fc1;
+/// all layers: ...", one a format.
 std::vector<std::string> ranking_sentences(const LayerRanking&);
 
 }  // namespace numemu::experiments

@@ -5,9 +5,12 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/names.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -21,8 +24,27 @@ std::optional<double> loss_of(const Record& r) {
 /// Points that lose more are no answer, unless all do.
 constexpr double kHopeless = 0.1, kHopelessRise = 0.5;
 
-bool is_hopeless(const Record& r) {
-  return *loss_of(r) > (r.bits_per_character ? kHopelessRise : kHopeless);
+bool is_hopeless(const Configuration& c) {
+  return *c.loss() > (c.mean.bits_per_character ? kHopelessRise : kHopeless);
+}
+
+/// Fewer bits first, then less loss, then the higher SQNR.
+bool is_better(const Configuration& a, const Configuration& b) {
+  const auto order = [](const Configuration& c) {
+    return std::tuple(*c.mean.mean_bits(), *c.loss(), -c.mean.sqnr_db.value_or(-HUGE_VAL));
+  };
+  return order(a) < order(b);
+}
+
+/// The mean of a measure over rows; nothing where one lacks it.
+std::optional<double> mean_of(const std::vector<const Record*>& rows,
+                              std::optional<double> Record::*measure) {
+  double sum = 0;
+  for (const Record* r : rows) {
+    if (!(r->*measure)) return std::nullopt;
+    sum += *(r->*measure);
+  }
+  return sum / static_cast<double>(rows.size());
 }
 
 }  // namespace
@@ -46,67 +68,134 @@ const Record* find_baseline(const std::vector<Record>& records, const Record& of
   return any_seed;
 }
 
-const Record* cheapest_safe(const std::vector<Record>& records) {
-  const Record* best = nullptr;
-  for (const Record& r : records) {
-    if (loses_little(r) != Verdict::holds || !r.mean_bits()) continue;
-    if (!best || *r.mean_bits() < *best->mean_bits() ||
-        (*r.mean_bits() == *best->mean_bits() && *loss_of(r) < *loss_of(*best)))
-      best = &r;
+std::optional<double> Configuration::loss() const { return loss_of(mean); }
+
+std::pair<double, double> Configuration::losses() const {
+  std::pair<double, double> out{HUGE_VAL, -HUGE_VAL};
+  for (const Record* r : rows) {
+    const double loss = loss_of(*r).value_or(NAN);
+    out = {std::fmin(out.first, loss), std::fmax(out.second, loss)};
+  }
+  return out;
+}
+
+std::vector<Configuration> configurations(const std::vector<Record>& records) {
+  std::vector<Configuration> out;
+  std::vector<Record> means;
+  for (const std::vector<std::size_t>& places : same_but_seed(records)) {
+    Configuration c;
+    for (const std::size_t i : places) c.rows.push_back(&records[i]);
+    Record mean = *c.rows.front();
+    if (c.rows.size() > 1) {
+      for (const auto measure :
+           {&Record::top1, &Record::difference, &Record::bits_per_character,
+            &Record::baseline_bits_per_character, &Record::sqnr_db, &Record::predicted_sqnr_db})
+        mean.*measure = mean_of(c.rows, measure);
+      for (const auto measure : {&Record::ci_low, &Record::ci_high, &Record::difference_low,
+                                 &Record::difference_high, &Record::sqnr_error_db})
+        mean.*measure = std::nullopt;
+      for (const Record* r : c.rows) mean.not_finite = mean.not_finite || r->not_finite;
+    }
+    means.push_back(std::move(mean));
+    out.push_back(std::move(c));
+  }
+  name_records(means, false);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].mean = std::move(means[i]);
+  return out;
+}
+
+std::optional<Verdict> loses_little(const Configuration& c) {
+  const std::optional<Verdict> first = loses_little(*c.rows.front());
+  if (!c.mean.quantized() || !c.loss()) return std::nullopt;
+  return std::all_of(c.rows.begin(), c.rows.end(),
+                     [&](const Record* r) { return loses_little(*r) == first; })
+             ? first
+             : Verdict::undecided;
+}
+
+const Configuration* cheapest_safe(const std::vector<Configuration>& all) {
+  const Configuration* best = nullptr;
+  for (const Configuration& c : all) {
+    if (loses_little(c) != Verdict::holds || !c.mean.mean_bits()) continue;
+    if (!best || is_better(c, *best)) best = &c;
   }
   return best;
 }
 
-std::vector<const Record*> best_points(const std::vector<Record>& records, std::size_t most) {
-  std::vector<const Record*> sorted, front;
-  for (const Record& r : records) {
-    if (r.quantized() && r.mean_bits() && loss_of(r)) sorted.push_back(&r);
-  }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Record* a, const Record* b) {
-    return *a->mean_bits() != *b->mean_bits() ? *a->mean_bits() < *b->mean_bits()
-                                              : *loss_of(*a) < *loss_of(*b);
-  });
-  for (const Record* r : sorted) {
-    if (front.empty() || *loss_of(*r) < *loss_of(*front.back())) front.push_back(r);
-  }
-  // The safe one belongs to the answer also where a luckier one has fewer bits.
-  if (const Record* safe = cheapest_safe(records);
-      safe && std::find(front.begin(), front.end(), safe) == front.end()) {
-    front.insert(std::upper_bound(front.begin(), front.end(), safe,
-                                  [](const Record* a, const Record* b) {
-                                    return *a->mean_bits() < *b->mean_bits();
-                                  }),
-                 safe);
-  }
-  const auto good =
-      std::find_if(front.begin(), front.end(), [](const Record* r) { return !is_hopeless(*r); });
-  if (good != front.end()) front.erase(front.begin(), good);
-  if (front.size() > most) front.erase(front.begin(), front.end() - static_cast<long>(most));
-  return front;
+const Record* cheapest_safe(const std::vector<Record>& records) {
+  const std::vector<Configuration> all = configurations(records);
+  const Configuration* best = cheapest_safe(all);
+  return best ? best->rows.front() : nullptr;
 }
 
-std::vector<std::string> labels_by_loss(const std::vector<Record>& records, Verdict wanted) {
-  // label -> rows, of them wanted
+BestPoints best_points(const std::vector<Configuration>& all, std::size_t most) {
+  std::vector<const Configuration*> sorted, front;
+  for (const Configuration& c : all) {
+    if (c.mean.quantized() && c.mean.mean_bits() && c.loss()) sorted.push_back(&c);
+  }
+  const auto better = [](const Configuration* a, const Configuration* b) {
+    return is_better(*a, *b);
+  };
+  std::stable_sort(sorted.begin(), sorted.end(), better);
+  for (const Configuration* c : sorted) {
+    if (front.empty() || *c->loss() < *front.back()->loss()) front.push_back(c);
+  }
+  // The safe one belongs to the answer also where a luckier one has fewer bits.
+  if (const Configuration* safe = cheapest_safe(all);
+      safe && std::find(front.begin(), front.end(), safe) == front.end())
+    front.insert(std::upper_bound(front.begin(), front.end(), safe, better), safe);
+  std::string left_out;
+  const auto good = std::find_if(front.begin(), front.end(),
+                                 [](const Configuration* c) { return !is_hopeless(*c); });
+  if (good != front.end() && good != front.begin()) {
+    left_out = (*good)->mean.bits_per_character
+                   ? fmt::format(
+                         "Configurations that add more than {:g} bits per character are "
+                         "left out.",
+                         kHopelessRise)
+                   : fmt::format("Configurations that lose more than {:g} points are left out.",
+                                 100 * kHopeless);
+    front.erase(front.begin(), good);
+  }
+  if (front.size() > most) {
+    left_out += fmt::format("{}Only the {} with the most bits are shown.",
+                            left_out.empty() ? "" : " ", most);
+    front.erase(front.begin(), front.end() - static_cast<long>(most));
+  }
+  return {front, left_out};
+}
+
+std::vector<std::string> labels_by_loss(const std::vector<Configuration>& all, Verdict wanted) {
+  // label -> configurations, of them wanted
   std::map<std::string, std::pair<std::size_t, std::size_t>> counts;
   std::size_t units = 1;
-  for (const Record& r : records) {
-    const std::optional<Verdict> own = loses_little(r);
+  for (const Configuration& c : all) {
+    const std::optional<Verdict> own = loses_little(c);
     if (!own) continue;
-    ++counts[r.label].first;
-    counts[r.label].second += own == wanted;
-    units = std::max(units, counts[r.label].first);
+    auto& [found, same] = counts[c.mean.label];
+    ++found;
+    same += own == wanted;
+    units = std::max(units, found);
   }
   std::vector<std::string> out;
-  for (const Record& r : records) {
-    if (loses_little(r) != wanted) continue;
-    const auto [rows, same] = counts.at(r.label);
-    const bool every = rows == units || rows == 1;
-    const std::string name = same < rows ? r.name
-                             : every     ? r.label
-                                         : fmt::format("{} ({} units)", r.label, rows);
+  for (const Configuration& c : all) {
+    if (loses_little(c) != wanted) continue;
+    const auto [found, same] = counts.at(c.mean.label);
+    const bool every = found == units || found == 1;
+    const std::string name = same < found ? c.mean.name
+                             : every      ? c.mean.label
+                                          : fmt::format("{} ({} units)", c.mean.label, found);
     if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   }
   return out;
+}
+
+std::size_t compared_units(const std::vector<Configuration>& all) {
+  std::set<std::string> units;
+  for (const Configuration& c : all) {
+    if (loses_little(c)) units.insert(c.mean.unit);
+  }
+  return units.size();
 }
 
 std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
@@ -129,7 +218,7 @@ std::string listed_names(const std::vector<std::string>& names, std::size_t most
   // One more costs no more room than saying that there is one.
   const std::size_t shown = names.size() <= most + 1 ? names.size() : most;
   std::string out =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), "; "));
   if (shown < names.size()) out += fmt::format(" and {} more", names.size() - shown);
   return out;
 }

@@ -175,7 +175,8 @@ std::string points_part(const std::vector<Record>& records) {
 std::string rows_part(const std::vector<Record>& records) {
   const Verdicts verdicts = judge_predictions(records);
   const bool layers = asks_for_layers(records);
-  std::string out = layers ? "# Which layer breaks first\n\n" : "# Accuracy against bits\n\n";
+  std::string out =
+      layers ? "# W" + ranking_question(records).substr(1) + "\n\n" : "# Accuracy against bits\n\n";
   for (const std::string& sentence :
        layers ? ranking_sentences(rank_layers(records)) : headline(records))
     out += markdown_cell(sentence) + "\n";

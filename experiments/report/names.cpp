@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 namespace numemu::experiments {
@@ -157,6 +158,62 @@ std::string words_of(const std::vector<std::string>& keys, const std::vector<Key
   return out;
 }
 
+/// The value of a key that most of the rows have; of several the first.
+std::string commonest(const std::string& key, const std::vector<Keys>& all, const Rows& rows) {
+  std::map<std::string, std::size_t> counts;
+  for (const std::size_t i : rows) ++counts[at(all[i], key)];
+  std::string best = at(all[rows.front()], key);
+  for (const std::size_t i : rows) {
+    if (const std::string value = at(all[i], key); counts[value] > counts[best]) best = value;
+  }
+  return best;
+}
+
+/// The value that names do not say: the commonest of all rows, or of these if they have it not.
+std::string usual(const std::string& key, const std::vector<Keys>& all, const Rows& rows) {
+  Rows every(all.size());
+  std::iota(every.begin(), every.end(), std::size_t{0});
+  const std::string value = commonest(key, all, every);
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](std::size_t i) { return at(all[i], key) == value; })
+             ? value
+             : commonest(key, all, rows);
+}
+
+void drop_seeds(Keys& keys) {
+  keys.erase("seed");
+  keys.erase("recipe.seed");
+}
+
+using Texts = std::vector<std::string>;
+
+/// What each of the rows has of the keys, to be appended to its name.
+Texts all_words(const std::vector<std::string>& keys, const std::vector<Keys>& all,
+                const Rows& rows) {
+  Texts out;
+  for (const std::size_t i : rows) out.push_back(", " + words_of(keys, all, rows, all[i]));
+  return out;
+}
+
+/// The same without what is usual, unless two rows that differ would read alike.
+Texts unusual_words(const std::vector<std::string>& keys, const std::vector<Keys>& all,
+                    const Rows& rows) {
+  std::map<std::string, std::string> usual_values;
+  for (const std::string& key : keys) usual_values[key] = usual(key, all, rows);
+  Texts full = all_words(keys, all, rows), out;
+  for (const std::size_t i : rows) {
+    std::vector<std::string> own = keys;
+    std::erase_if(own,
+                  [&](const std::string& key) { return at(all[i], key) == usual_values[key]; });
+    const std::string words = words_of(own, all, rows, all[i]);
+    out.push_back(words.empty() ? "" : ", " + words);
+  }
+  const auto distinct = [](const Texts& texts) {
+    return std::set<std::string>(texts.begin(), texts.end()).size();
+  };
+  return distinct(out) < distinct(full) ? full : out;
+}
+
 /// Rows that share a text, by it.
 std::map<std::string, Rows> sharing(const std::vector<std::string>& texts) {
   std::map<std::string, Rows> out;
@@ -174,34 +231,54 @@ void tell_apart(std::vector<std::string>& texts, const std::vector<Keys>& all, c
     std::erase_if(keys, [&](const std::string& key) { return !wanted(key); });
     keys = needed(std::move(keys), all, rows);
     if (keys.empty()) continue;
-    for (const std::size_t i : rows) texts[i] += words(keys, rows, i);
+    const Texts more = words(keys, all, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) texts[rows[i]] += more[i];
   }
 }
 
 }  // namespace
 
-void name_records(std::vector<Record>& records) {
+std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<Record>& records) {
+  std::vector<Rows> out;
+  std::map<Keys, std::size_t> known;  // without seed -> place in out
+  std::set<Keys> said;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    Keys keys = keys_of(records[i]);
+    const bool fresh = said.insert(keys).second;
+    drop_seeds(keys);
+    const auto [place, first] = known.emplace(std::move(keys), out.size());
+    if (first || !fresh) {
+      out.push_back({i});
+    } else {
+      out[place->second].push_back(i);
+    }
+  }
+  return out;
+}
+
+void name_records(std::vector<Record>& records, bool seeds) {
   std::vector<Keys> all;
   std::vector<std::string> names;
   for (const Record& r : records) {
     all.push_back(keys_of(r));
+    if (!seeds) drop_seeds(all.back());
     names.push_back(r.short_label());
   }
-  const auto listed = [&](const std::vector<std::string>& keys, const Rows& rows, std::size_t i) {
-    return ", " + words_of(keys, all, rows, all[i]);
-  };
-  const auto on_unit = [&](const auto&, const auto&, std::size_t i) {
-    return " on " + short_unit(at(all[i], kUnit));
+  const auto on_unit = [&](const auto&, const auto&, const Rows& rows) {
+    Texts out;
+    for (const std::size_t i : rows) out.push_back(" on " + short_unit(at(all[i], kUnit)));
+    return out;
   };
   tell_apart(
-      names, all, [](const std::string& key) { return key != kUnit && !is_detail(key); }, listed);
+      names, all, [](const std::string& key) { return key != kUnit && !is_detail(key); },
+      unusual_words);
   for (std::size_t i = 0; i < records.size(); ++i) records[i].label = names[i];
   tell_apart(
       names, all, [](const std::string& key) { return key == kUnit; }, on_unit);
-  tell_apart(names, all, is_detail, listed);
+  tell_apart(names, all, is_detail, all_words);
   for (const auto& [shared, rows] : sharing(names)) {
     for (const std::size_t i : rows)
-      if (rows.size() > 1) names[i] += fmt::format(" (row {})", i + 1);
+      if (rows.size() > 1) names[i] += fmt::format(" (row {})", records[i].position + 1);
   }
 
   // What tables show beside their columns: all keys that vary, then what else rows need.
@@ -222,7 +299,7 @@ void name_records(std::vector<Record>& records) {
   });
   for (const std::size_t i : every) texts[i] += words_of(keys, all, every, all[i]);
   std::vector<std::string> finer = texts;
-  tell_apart(finer, all, is_detail, listed);
+  tell_apart(finer, all, is_detail, all_words);
   for (const std::size_t i : every) {
     records[i].name = names[i];
     records[i].settings = words_of(keys, all, every, all[i]);

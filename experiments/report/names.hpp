@@ -9,9 +9,14 @@
 namespace numemu::experiments {
 
 /// Fills in label, name and settings. Where rows share a short label, the keys of the points in
-/// which these rows differ are added with their values, the unit last; rows of one and the same
-/// point (of several numerics versions) are told apart by version or place.
-void name_records(std::vector<Record>&);
+/// which these rows differ are added with their values, unless that is the commonest one, the unit
+/// last; rows of one and the same point (of several numerics versions) are told apart by version or
+/// place. Without `seeds`, seeds are no part of names.
+void name_records(std::vector<Record>&, bool seeds = true);
+
+/// Places of rows whose points differ in nothing but their seed, together: one list for each
+/// configuration, in order of appearance. Rows of the same seed stay apart.
+std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<Record>&);
 
 /// "5 layers mxfp8_e4m3 + conv1 int8": the layers of a row whose rules give them other formats or
 /// another unit than the base, or, where both are the base's, what else. "" without such layers.

@@ -87,6 +87,27 @@ void read_only_layer(const Json& row, Record& r) {
     r.only_in = json_text(rule, {"match"});
 }
 
+/// Whether the last rule of `layers` puts every layer back to float32 and no other role is
+/// quantized: such a network is float32's, whatever the recipe says before.
+bool is_put_back(const Json& recipe) {
+  const Json* layers = json_at(recipe, {"layers"});
+  if (!layers || !layers->is_array() || layers->empty()) return false;
+  const auto leaves_others = [](const Json* roles) {
+    if (!roles || !roles->is_object()) return true;
+    for (const auto& [name, value] : roles->items())
+      if (name != "weight" && name != "activation" && !value.is_null()) return false;
+    return true;
+  };
+  if (!leaves_others(json_at(recipe, {"roles"}))) return false;
+  for (const Json& rule : *layers)
+    if (!leaves_others(json_at(rule, {"roles"})) || json_at(rule, {"gemms"})) return false;
+  const Json& last = layers->back();
+  const Json *weight = json_at(last, {"roles", "weight"}),
+             *activation = json_at(last, {"roles", "activation"});
+  return json_text(last, {"match"}) == "*" && weight && weight->is_null() && activation &&
+         activation->is_null();
+}
+
 Record read_record(const Json& row, std::size_t position) {
   Record r;
   r.position = position;
@@ -105,8 +126,13 @@ Record read_record(const Json& row, std::size_t position) {
   r.unit = unit_name(row, "fprop");
   r.dgrad_unit = unit_name(row, "dgrad");
   r.wgrad_unit = unit_name(row, "wgrad");
-  if (const Json* recipe = json_at(row, {"point", "recipe"})) r.other = other_rules(*recipe);
-  r.overrides = layer_overrides(row);
+  const Json* recipe = json_at(row, {"point", "recipe"});
+  if (recipe && is_put_back(*recipe)) {
+    r.weight = r.activation = RoleRecord{};
+  } else {
+    if (recipe) r.other = other_rules(*recipe);
+    r.overrides = layer_overrides(row);
+  }
   r.bits_weight = json_number(row, {"bits", "weight"});
   r.bits_activation = json_number(row, {"bits", "activation"});
   r.top1 = json_number(row, {"metrics", "top1"});

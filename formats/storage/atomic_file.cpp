@@ -24,6 +24,19 @@ namespace {
   throw Error(path + ": cannot " + what + ": " + std::strerror(error));
 }
 
+/// The folder of a file that is to be written must be one.
+void require_folder_of(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  const auto type = std::filesystem::status(parent.empty() ? "." : parent, error).type();
+  if (type == std::filesystem::file_type::not_found)
+    throw Error(parent.string() + ": no such folder");
+  // What a look is refused to is left to the system's own words.
+  if (type != std::filesystem::file_type::directory && type != std::filesystem::file_type::none &&
+      type != std::filesystem::file_type::unknown)
+    throw Error(parent.string() + " is no folder");
+}
+
 struct Temporary {
   std::string name;
   int file = -1;
@@ -56,7 +69,11 @@ Temporary create_beside(const std::string& path) {
     const int file =
         open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (file < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO)) continue;
-    if (file < 0) fail(path, "create a temporary file beside it", errno);
+    if (file < 0) {
+      const int error = errno;
+      require_folder_of(path);
+      fail(path, "create a temporary file beside it", error);
+    }
     const bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
     const int error = errno;
     if (locked && still_named(file, name) && ftruncate(file, 0) == 0)
@@ -136,6 +153,7 @@ std::string linked_file(const std::string& path) {
 }
 
 void require_replaceable(const std::string& path) {
+  require_folder_of(path);
   std::error_code error;
   const auto named = std::filesystem::symlink_status(path, error).type();
   // Another run may take the file away at any time: a second look is for links alone.

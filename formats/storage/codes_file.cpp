@@ -125,15 +125,17 @@ Codes read_tensor(InputFile& file, const Consulted& known) {
 
 /// The codebook that a sidecar names must be the one the codes were made with. `told` is the
 /// caller's codebook, if any: then the sidecar's path is not opened, the entries alone count.
-void settle_codebook(const std::string& path, Sidecar& sidecar, const Format* told) {
+void settle_codebook(const std::string& path, Sidecar& sidecar, const CodesTold& asked) {
+  const Format* const told = asked.format;
   const std::optional<std::string>& digest = sidecar.codebook_sha256;
   if (told != nullptr) {
     if (told->kind != Kind::codebook || !digest) return;
     const std::string found = codebook_sha256(*told);
     if (found != *digest) {
       throw Error(fmt::format(
-          "{}: format: {} of codebook_sha256 {} contradicts --format {} of codebook_sha256 {}",
-          sidecar_path(path), quote_name(*sidecar.format), *digest, quote_name(told->name), found));
+          "{}: format: {} of codebook_sha256 {} contradicts {} {} of codebook_sha256 {}",
+          sidecar_path(path), quote_name(*sidecar.format), *digest, asked.told_by,
+          quote_name(told->name), found));
     }
     sidecar.format = told->name;
     return;
@@ -158,9 +160,13 @@ Consulted consult_sidecar(const StoredArray& stored, const CodesTold& asked) {
   Sidecar& sidecar = *known.sidecar;
   CodesTold& told = known.told;
   if (sidecar.format && !codebook_file(*sidecar.format).empty())
-    settle_codebook(path, sidecar, told.format);
+    settle_codebook(path, sidecar, told);
+  if (told.format != nullptr && sidecar.format && *sidecar.format != told.format->name) {
+    throw Error(fmt::format("{}: format: {} contradicts {} {}", sidecar_path(path),
+                            quote_name(*sidecar.format), told.told_by,
+                            quote_name(told.format->name)));
+  }
   SidecarTold said;
-  if (told.format != nullptr) said.format = told.format->name;
   if (told.packed) said.packed = true;
   said.order = told.order;
   check_sidecar(path, sidecar, said);
@@ -177,7 +183,9 @@ Codes read_npy_codes(StoredArray& stored, const Consulted& known) {
   Array array = read_array(stored);
   if (known.told.format == nullptr) {
     require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
-                 "numbers (or --from FORMAT, whose codes they are)");
+                 known.told.told_by.empty()
+                     ? "numbers (codes need a sidecar that names their format)"
+                     : "numbers (or --from FORMAT, whose codes they are)");
     return checked_codes(path, find_format(to_string(array.type)), std::move(array));
   }
   if (known.told.packed || (known.sidecar && known.sidecar->packed.value_or(false))) {

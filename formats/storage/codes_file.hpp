@@ -16,6 +16,7 @@ struct CodesTold {
   bool packed = false;                 ///< false: the sidecar says it, else not
   std::optional<BitOrder> order = {};  ///< nothing: the sidecar says it, else low_first
   std::string tensor = {};             ///< of a .safetensors file; empty: the only one
+  std::string told_by = "--format";    ///< what says the format, for messages
 };
 
 /// Reads codes. Accepted: container_type(), the unsigned integers of the same width, int8 or

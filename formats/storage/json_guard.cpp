@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -56,11 +57,25 @@ class Guard : public nlohmann::json_sax<Json> {
   std::vector<std::set<std::string>> keys_;  ///< of the objects that are open; empty for a list
 };
 
+/// Where the escape of a zero byte stands, which would end a text early wherever it is shown.
+std::size_t escaped_zero(std::string_view text) {
+  for (std::size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at + 2)) {
+    if (text.substr(at).starts_with("\\u0000")) return at;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 void guard_json(std::string_view text, const std::string& where, int deepest) {
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw Error(fmt::format("{}: byte {}: expected JSON, found a zero byte", where, zero));
+  if (const std::size_t at = escaped_zero(text); at != std::string_view::npos) {
+    const std::string_view before = text.substr(0, at);
+    throw Error(fmt::format("{}: line {} column {}: expected no zero byte (\\u0000) in a text",
+                            where, 1 + std::count(before.begin(), before.end(), '\n'),
+                            at - (before.rfind('\n') + 1) + 1));
+  }
   Guard guard(where, deepest);
   Json::sax_parse(text, &guard);
 }

@@ -30,7 +30,15 @@ const SafetensorsEntry& chosen(const std::string& path, const SafetensorsHeader&
 
 }  // namespace
 
-bool is_safetensors(std::string_view path) { return path.ends_with(".safetensors"); }
+bool is_safetensors(std::string_view path) {
+  constexpr std::string_view kSuffix = ".safetensors";
+  if (path.size() < kSuffix.size()) return false;
+  const std::string_view end = path.substr(path.size() - kSuffix.size());
+  // Not by the locale: only the letters of ASCII have two cases here.
+  return std::equal(end.begin(), end.end(), kSuffix.begin(), [](char c, char expected) {
+    return (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) == expected;
+  });
+}
 
 StoredTensor read_safetensors_tensor(InputFile& file, const std::string& name) {
   const SafetensorsHeader header = read_safetensors_header(file);

@@ -171,10 +171,10 @@ bool is_sidecar(const std::string& path) {
 
 template <class T, class ToText>
 void check_one(const std::string& codes_path, const char* key, const std::optional<T>& stored,
-               const std::optional<T>& told, const ToText& to_text) {
+               const std::optional<T>& told, const std::string& by, const ToText& to_text) {
   if (!stored || !told || *stored == *told) return;
-  throw Error(fmt::format("{}: {}: {} contradicts --{} {}", sidecar_path(codes_path), key,
-                          to_text(*stored), key, to_text(*told)));
+  throw Error(fmt::format("{}: {}: {} contradicts {} {}", sidecar_path(codes_path), key,
+                          to_text(*stored), by, to_text(*told)));
 }
 
 }  // namespace
@@ -252,13 +252,13 @@ std::optional<Sidecar> read_sidecar(const std::string& codes_path) {
 
 void check_sidecar(const std::string& codes_path, const Sidecar& sidecar, const SidecarTold& told) {
   const auto name = [](const std::string& value) { return quote_name(value); };
-  check_one(codes_path, "format", sidecar.format, told.format, name);
-  check_one(codes_path, "block", sidecar.block, told.block, name);
-  check_one(codes_path, "packed", sidecar.packed, told.packed,
+  check_one(codes_path, "format", sidecar.format, told.format, "--format", name);
+  check_one(codes_path, "block", sidecar.block, told.block, told.block_by, name);
+  check_one(codes_path, "packed", sidecar.packed, told.packed, "--packed",
             [](bool value) { return value ? "true" : "false"; });
-  check_one(codes_path, "order", sidecar.order, told.order,
+  check_one(codes_path, "order", sidecar.order, told.order, "--order",
             [](BitOrder value) { return to_string(value); });
-  check_one(codes_path, "axis", sidecar.axis, told.axis,
+  check_one(codes_path, "axis", sidecar.axis, told.axis, told.axis_by,
             [](std::int64_t value) { return std::to_string(value); });
 }
 

@@ -1,10 +1,10 @@
 // Effective stored bits of a network under a recipe.
 #include "policies/recipe/bits.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "formats/block_layout.hpp"
 #include "policies/recipe/weight_mask.hpp"
@@ -37,8 +37,9 @@ MaskLayout channel_layout(const net::Shape& shape) {
 class Mean {
  public:
   void add(const std::optional<RolePolicy>& policy, const net::Shape& shape,
-           const std::optional<MaskPolicy>& mask = std::nullopt, const MaskLayout& layout = {}) {
-    const double dense = stored_bits(policy, shape);
+           const std::optional<MaskPolicy>& mask = std::nullopt, const MaskLayout& layout = {},
+           std::int64_t depth = 0) {
+    const double dense = stored_bits(policy, shape, depth);
     bits_ += mask ? masked_bits(*mask, layout, dense) : dense;
     elements_ += static_cast<double>(net::element_count(shape));
   }
@@ -55,16 +56,30 @@ net::Shape one_sample(net::Shape shape) {
 
 }  // namespace
 
-double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& shape) {
+std::int64_t product_depth(const net::GemmLayer& layer, const net::Shape& activation) {
+  if (layer.weight != nullptr && layer.weight->dim(0) > 0)
+    return layer.weight->size() / layer.weight->dim(0);
+  return activation.empty() ? 1 : activation.back();
+}
+
+std::int64_t line_length(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth) {
+  if (shape.empty()) return 1;
+  if (policy.axis != BlockAxis::reduction) return shape.back();
+  if (depth > 0) return depth;
+  return shape[0] == 0 ? 0 : net::element_count(shape) / shape[0];
+}
+
+double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& shape,
+                   std::int64_t depth) {
   const std::int64_t n = net::element_count(shape);
   const std::int64_t last = shape.empty() ? 1 : shape.back();
   if (n == 0) return 0;
   if (!policy) return kFloat32Bits * static_cast<double>(n);
   if (policy->block != nullptr) {
-    // Blocks of axis reduction run along the whole rows of a weight.
-    const std::int64_t length = policy->axis == BlockAxis::reduction ? n / shape[0] : last;
+    const std::int64_t length = line_length(*policy, shape, depth);
+    const std::int64_t lines = std::max<std::int64_t>(1, n / length);
     return static_cast<double>(n) *
-           stored_bits(*policy->block, block_layout(*policy->block, {n / length, length}, 1));
+           stored_bits(*policy->block, block_layout(*policy->block, {lines, length}, 1));
   }
   const std::int64_t groups = policy->granularity == Granularity::channel ? shape[0]
                               : policy->granularity == Granularity::row   ? n / last
@@ -82,9 +97,10 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     if (layer.weight != nullptr) of_weight[layer.weight] = r;
     for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
       const auto found = operands->find(layer.name);
-      if (found != operands->end())
-        activation.add(r.activation, one_sample(found->second.shape), r.activation_mask,
-                       channel_layout(one_sample(found->second.shape)));
+      if (found == operands->end()) continue;
+      const net::Shape shape = one_sample(found->second.shape);
+      activation.add(r.activation, shape, r.activation_mask, channel_layout(shape),
+                     product_depth(layer, shape));
     }
     const auto result = reference.outputs.find(layer.name);
     if (result == reference.outputs.end()) continue;

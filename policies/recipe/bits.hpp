@@ -1,5 +1,6 @@
 // Effective stored bits of a network under a recipe.
 #pragma once
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -24,7 +25,16 @@ struct EffectiveBits {
 
 EffectiveBits effective_bits(const Recipe&, const net::Graph&, const FloatReference&);
 
-/// Stored bits of one tensor under a role, all of its elements; 32 an element without one.
-double stored_bits(const std::optional<RolePolicy>&, const net::Shape&);
+/// The depth of a layer's products that read an activation of that shape.
+std::int64_t product_depth(const net::GemmLayer&, const net::Shape& activation);
+
+/// Elements of a line that the blocks of a role cut in such a tensor: its last axis, or with axis
+/// `reduction` the depth of the products that read it; 0: that of a weight's rows.
+std::int64_t line_length(const RolePolicy&, const net::Shape&, std::int64_t depth = 0);
+
+/// Stored bits of one tensor under a role, all of its elements; 32 an element without one. Along
+/// the reduction an element that products read several times (convolutions) counts as once, with
+/// its share of the scales of the lines as they are read.
+double stored_bits(const std::optional<RolePolicy>&, const net::Shape&, std::int64_t depth = 0);
 
 }  // namespace numemu::policies

@@ -4,15 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
-#include "emu/net/gemm_layers.hpp"
+#include "policies/recipe/bits.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr std::size_t kNamedPlaces = 5;  // of a sentence; the others are counted
+constexpr double kNotable = 0.01;        // share by which stored bits differ from the name's
 
 /// Where each cause was met: a sentence without its places.
 using Causes = std::map<std::string, std::vector<std::string>>;
@@ -27,19 +29,39 @@ std::string joined(const std::vector<std::string>& places) {
                      others > 0 ? fmt::format(" and {} more", others) : "");
 }
 
-/// Blocks end with the axis they run along: with the channels of one tap in a convolution.
-void note_short_blocks(const RolePolicy& policy, const net::Shape& shape, const std::string& place,
-                       Causes& causes) {
+/// Scales that serve fewer elements than the name of a block format says, for whatever reason.
+void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth,
+                 const std::string& place, Causes& causes) {
   const BlockFormat* const block = policy.block;
-  if (block == nullptr || block->span != Span::block || policy.axis != BlockAxis::channel) return;
-  const std::int64_t length = shape.empty() ? 1 : shape.back();
-  if (length >= block->size || length == 0) return;
-  const double bits =
-      block->element->bits + static_cast<double>(block->scale_bits()) / static_cast<double>(length);
-  causes[fmt::format("blocks of {} where {} has {}, because the axis ends there: {:.4g} bits an "
-                     "element, not {:.4g}",
-                     length, block->name, block->size, bits, block->bits_per_element())]
-      .push_back(place);
+  const std::int64_t n = net::element_count(shape);
+  if (block == nullptr || n == 0) return;
+  const double bits = stored_bits(policy, shape, depth) / static_cast<double>(n);
+  const double nominal = block->bits_per_element();
+  if (std::abs(bits - nominal) <= kNotable * nominal) return;
+  const std::int64_t length = line_length(policy, shape, depth);
+  const auto serves = [&](const char* scale, std::int64_t elements) {
+    return fmt::format("{} of {} serves {} element{}", scale, block->name, elements,
+                       elements == 1 ? "" : "s");
+  };
+  std::string why;
+  switch (block->span) {
+    case Span::block:
+      why = length % block->size != 0
+                ? fmt::format("blocks of {} are cut (axis of {})", block->name, length)
+                : serves("the tensor scale", n);
+      break;
+    case Span::row:
+      why = serves("a scale", length);
+      break;
+    case Span::channel:
+      why = serves("a scale", n / length);
+      break;
+    case Span::tensor:
+      why = serves("the scale", n);
+      break;
+  }
+  causes[fmt::format("{}: {:.3g} bits an element, not {:.3g}", why, bits, nominal)].push_back(
+      place);
 }
 
 /// Codes without a sign that no zero point moves.
@@ -54,10 +76,13 @@ void note_lost_signs(const RolePolicy& policy, const net::Tensor& x, const std::
       .push_back(fmt::format("{} ({:.1f} % negative)", place, 100 * share));
 }
 
-void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x,
-                  const std::string& place, Causes& causes) {
+/// One tensor in that role; the bits are those of a sample.
+void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x, std::int64_t depth,
+                  bool samples, const std::string& place, Causes& causes) {
   if (!policy) return;
-  note_short_blocks(*policy, x.shape, place, causes);
+  net::Shape shape = x.shape;
+  if (samples && !shape.empty()) shape[0] = 1;
+  note_scales(*policy, shape, depth, place, causes);
   note_lost_signs(*policy, x, place, causes);
 }
 
@@ -69,15 +94,16 @@ std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& gr
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const LayerRecipe r = recipe.layer(layer.name);
     if (layer.weight != nullptr)
-      note_operand(r.weight, *layer.weight, "weight of " + layer.name, causes);
+      note_operand(r.weight, *layer.weight, 0, false, "weight of " + layer.name, causes);
     for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
       const auto found = operands->find(layer.name);
-      if (found != operands->end())
-        note_operand(r.activation, found->second, "activation of " + layer.name, causes);
+      if (found == operands->end()) continue;
+      note_operand(r.activation, found->second, product_depth(layer, found->second.shape), true,
+                   "activation of " + layer.name, causes);
     }
     const auto result = reference.outputs.find(layer.name);
     if (result != reference.outputs.end())
-      note_operand(r.output, result->second, "output of " + layer.name, causes);
+      note_operand(r.output, result->second, 0, true, "output of " + layer.name, causes);
   }
   std::vector<std::string> notes;
   for (const auto& [cause, places] : causes) notes.push_back(cause + ": " + joined(places));

@@ -55,7 +55,8 @@ void round_to(const Format& master, const Rounding& rounding, const RandomSource
 void RecipeNumerics::product(const net::Product& product) {
   RecipeLayer& found = layer(product.layer);
   const ThreadStep& here = thread_step();
-  ProductRun run{.seed = recipe_.seed(), .phase = here.phase, .frozen = found.frozen};
+  ProductRun run{
+      .seed = recipe_.seed(), .phase = here.phase, .frozen = found.frozen, .heard = &heard_};
   if (here.phase == net::Phase::training) {
     run.step = training_step_;
     run.repetition = found.products_in_step[static_cast<std::size_t>(product.kind)]++;

@@ -45,6 +45,10 @@ class RecipeNumerics : public net::Numerics {
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
   void require_trainable(const std::string& where) const;
 
+  /// Called with every product that its unit has computed, on that thread, before the role `output`
+  /// converts the result. To be set while nothing runs.
+  void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
+
   void begin_step(const net::Step&) override;
   void end_step(const net::Step&) override;
   void product(const net::Product&) override;
@@ -96,6 +100,7 @@ class RecipeNumerics : public net::Numerics {
   std::vector<std::string> parameters_;
   bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
   bool frozen_ = false;
+  std::function<void(const net::Product&)> heard_;
   std::atomic<std::int64_t> training_step_{0};
   LossScaler loss_scaler_;
 };

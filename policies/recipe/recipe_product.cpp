@@ -336,6 +336,7 @@ void run_product(RecipeLayer& layer, const net::Product& product, const ProductR
   here.go();
   masked.prune_result();
   here.clip();
+  if (run.heard != nullptr && *run.heard) (*run.heard)(product);
   here.store_output();
 }
 

@@ -1,5 +1,7 @@
 // One product under a recipe: its operands quantized, multiplied on the unit, scaled back.
 #pragma once
+#include <functional>
+
 #include "emu/net/numerics.hpp"
 #include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe_layer.hpp"
@@ -14,6 +16,8 @@ struct ProductRun {
   std::int64_t step = 0;          ///< of training, 0 in inference
   std::int64_t repetition = 0;    ///< of this kind of product of the layer in the step
   std::int64_t first_sample = 0;  ///< inference: of the batch
+  /// Called after the unit, before the role output; null or empty: nobody listens.
+  const std::function<void(const net::Product&)>* heard = nullptr;
 };
 
 /// D, with every scale applied; counts, histories and masks of the layer are kept. How operands

@@ -36,6 +36,13 @@ class Sample {
     const double top = grids_.line.high.back(), bottom = grids_.line.low.front();
     return top * step >= highest_ && (bottom >= 0 || bottom * step <= lowest_);
   }
+  /// An element becomes infinite in float32: no error is as large.
+  bool overflows(double step) const {
+    return grids_.positive.overflows(highest_, step) || grids_.negative.overflows(-lowest_, step);
+  }
+  bool may_overflow(double step) const {
+    return grids_.positive.may_overflow(step) || grids_.negative.may_overflow(step);
+  }
   /// The error of the largest elements alone, of each sign: the error is never less. It falls as
   /// the step grows.
   double beyond(double step) const {
@@ -72,16 +79,17 @@ template <class StepOf>
 std::int64_t best_of_all(const Sample& sample, std::int64_t lowest, std::int64_t start,
                          std::int64_t highest, const StepOf& step_of) {
   LeastOfCodes least(sample.grids().line, sample.x(), sample.size());
+  const auto consider = [&](std::int64_t code) {
+    if (!sample.overflows(step_of(code))) least.consider(code, step_of(code));
+  };
   while (start < highest && sample.too_small(step_of(start), HUGE_VAL)) ++start;
-  least.consider(start, step_of(start));
+  consider(start);
   for (std::int64_t code = start - 1; code >= lowest; --code) {
     if (sample.too_small(step_of(code), least.at_most())) break;
-    least.consider(code, step_of(code));
+    consider(code);
   }
-  for (std::int64_t code = start + 1; code <= highest; ++code) {
-    least.consider(code, step_of(code));
-  }
-  return least.code();
+  for (std::int64_t code = start + 1; code <= highest; ++code) consider(code);
+  return std::isfinite(least.at_most()) ? least.code() : start;
 }
 
 /// The first code in [lowest, highest] of which something holds that holds of all above; `highest`
@@ -99,6 +107,16 @@ std::int64_t first_code(std::int64_t lowest, std::int64_t highest, const Predica
   return lowest;
 }
 
+/// The last code that may be the best, of those from `start` to `largest`: the first under which
+/// `enough` holds; `largest` where elements may become infinite, so that half a scale may be worse.
+template <class StepOf, class Enough>
+std::int64_t last_code(const Sample& sample, std::int64_t start, std::int64_t largest,
+                       const StepOf& step_of, const Enough& enough) {
+  const std::int64_t last =
+      first_code(start, largest, [&](std::int64_t code) { return enough(step_of(code)); });
+  return sample.may_overflow(step_of(last)) ? largest : last;
+}
+
 /// The positive codes of a scale format, and what an element is divided by.
 struct Codes {
   const Format& format;
@@ -114,13 +132,13 @@ std::int64_t best_real(const Sample& sample, const Codes& codes, std::int64_t st
   const auto largest = static_cast<std::int64_t>(codes.format.largest_code());
   // The half of a scale is one too, above the subnormal numbers.
   const double halves = 2 * smallest_normal(codes.format) * codes.unit;
-  const std::int64_t highest = first_code(start, largest, [&](std::int64_t code) {
-    return codes.step(code) >= halves && sample.large_enough(codes.step(code));
+  const auto step_of = [&](std::int64_t code) { return codes.step(code); };
+  const std::int64_t highest = last_code(sample, start, largest, step_of, [&](double step) {
+    return step >= halves && sample.large_enough(step);
   });
-  if (codes.format.bits <= kFewBits)
-    return best_of_all(sample, 1, start, highest,
-                       [&](std::int64_t code) { return codes.step(code); });
-  const double error = sample.error(codes.step(start));
+  if (codes.format.bits <= kFewBits) return best_of_all(sample, 1, start, highest, step_of);
+  // Under the least scale nothing becomes infinite.
+  const double error = sample.error(codes.step(sample.overflows(codes.step(start)) ? 1 : start));
   ScaleCodes search;
   search.lowest = first_code(
       1, highest, [&](std::int64_t code) { return !sample.too_small(codes.step(code), error); });
@@ -170,8 +188,8 @@ void best_exponents(const ExponentRequest& r) {
       return std::ldexp(1.0, static_cast<int>(s) + r.format->element_exponent);
     };
     const std::int64_t start = r.exponents[b];
-    const std::int64_t highest = first_code(
-        start, range.highest, [&](std::int64_t s) { return sample.large_enough(step_of(s)); });
+    const std::int64_t highest = last_code(sample, start, range.highest, step_of,
+                                           [&](double step) { return sample.large_enough(step); });
     r.exponents[b] =
         static_cast<std::int32_t>(best_of_all(sample, range.lowest, start, highest, step_of));
   }

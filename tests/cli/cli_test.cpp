@@ -153,7 +153,8 @@ TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]
   check_refused(s.run("train --net mlp --data glyphs --out file/x"), nowhere);
   check_refused(s.run("experiment zap --size smoke --out file/x"), nowhere);
   check_refused(s.run("infer --model mlp --in x.npy --out no/y.npy"),
-                "no/y.npy: cannot create a temporary file beside it");
+                "numemu: no: no such folder\n");
+  check_refused(s.run("infer --model mlp --in x.npy --out file/y.npy"), "file is no folder");
   std::filesystem::create_directories(s.path + "/o/report.html");
   for (const char* command : {"sweep s.json", "experiment zap --size smoke"})
     check_refused(s.run(std::string(command) + " --out o"),
@@ -161,7 +162,7 @@ TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]
   std::filesystem::create_directory(s.path + "/r");
   s.file("r/rows.jsonl", row("a").dump() + "\n");
   for (const char* option : {"-o", "--csv", "--sqlite"})
-    check_refused(s.run("report r " + std::string(option) + " no/report"), "no/report: cannot");
+    check_refused(s.run("report r " + std::string(option) + " no/report"), "no: no such folder");
   CHECK_FALSE(std::filesystem::exists(s.path + "/cache"));
 }
 
@@ -279,7 +280,8 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
     "grid": {"roles.weight.format": ["int2", "int8"]}})");
   const Result dry = s.run("sweep " + sweep + " --dry-run --quiet");
   CHECK(dry.code == 0);
-  CHECK_THAT(dry.out, Contains("2 points, about"));
+  CHECK_THAT(dry.out,
+             Contains("2 points, ") && !Contains("about 0") && !Contains("about 1 seconds"));
   CHECK_FALSE(std::filesystem::exists(s.path + "/out"));
   const Result swept = s.run("sweep " + sweep, "", "/dev/full");
   CHECK(swept.code == 0);
@@ -321,7 +323,7 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   CHECK(read_file(s.path + "/out/s/rows.jsonl").starts_with(rows));
   // Of a finished sweep the times are known.
   CHECK_THAT(s.run("sweep " + other + " --dry-run --out out/s").out,
-             Contains("3 points, 3 of them there already, about 0 seconds"));
+             Contains("3 points, 3 of them there already, ") && !Contains("about 0"));
   // Lines of a dry run tell points apart by whatever differs.
   s.file("apart.json",
          R"~({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist",
@@ -338,7 +340,6 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   for (std::string line; std::getline(listed, line);)
     lines.insert(line.substr(std::min<std::size_t>(4, line.size())));
   CHECK(lines.size() == 21);  // points and the estimate
-  CHECK_THAT(apart.out, Contains("neutral.exact, calibrate.rule percentile(99.9)") &&
-                            Contains("layers.0.match fc2") && !Contains("dgrad"));
+  CHECK_THAT(apart.out, Contains("calibrate.rule percentile(99.9)") && !Contains("dgrad"));
   check_refused(s.run("report nothing"), "nothing");
 }

@@ -40,6 +40,20 @@ TEST_CASE("a message is short and harmless whatever it quotes, and keeps its end
   CHECK_THAT(err, Contains("\u03c0 ... \u03c0"));
 }
 
+TEST_CASE("what turns the direction of a line is shown, and left to scripts as it is", "[fast]") {
+  const Scratch s;
+  for (const char* control :
+       {"\u200e", "\u200f", "\u2028", "\u202a", "\u202e", "\u2066", "\u2069", "\ufeff"}) {
+    INFO(control);
+    CHECK_THAT(s.run(std::string("config --print 'a") + control + "b.json'").err,
+               Catch::StartsWith("numemu: a?b.json: "));
+  }
+  for (const char* letter : {"\u200d", "\u2027", "\u202f", "\u2065", "\u206a", "\ufefe"}) {
+    CHECK_THAT(s.run(std::string("config --print 'a") + letter + "b.json'").err,
+               Catch::StartsWith(std::string("numemu: a") + letter + "b.json: "));
+  }
+}
+
 TEST_CASE("a file that may not grow leaves nothing behind", "[fast]") {
   const Scratch s;
   std::string numbers;

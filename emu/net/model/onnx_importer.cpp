@@ -20,12 +20,15 @@ namespace {
 constexpr std::string_view kWhole[] = {"add", "subtract", "multiply", "negate",
                                        "abs", "clip",     "relu",     "where"};
 
-/// As of a checkpoint. Constants that activations meet may be infinite: masks are.
+/// As of a checkpoint, and no constant is NaN (load()). Constants that activations meet may be
+/// infinite: masks are.
 void require_finite(const Op& op) {
   for (const Parameter& parameter : op.parameters()) {
     for (std::size_t i = 0; i < parameter.value.data.size(); ++i) {
       const float v = parameter.value.data[i];
-      if (!std::isfinite(v) && (std::isnan(v) || op.kind() != "constant"))
+      if (std::isnan(v))
+        throw Error(fmt::format("{}: element {}: expected a number, found NaN", parameter.name, i));
+      if (std::isinf(v) && op.kind() != "constant")
         throw Error(fmt::format("{}: element {}: expected a finite number, found {}",
                                 parameter.name, i, v));
     }

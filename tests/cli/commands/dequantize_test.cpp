@@ -162,6 +162,23 @@ TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
                 "s1.npy: dtype");
 }
 
+TEST_CASE("a contradiction between two sidecars names both, and no option", "[fast]") {
+  const Folder s;
+  s.quantize("--block mxfp4");
+  std::string sidecar = test::read_file(s.path + "/s.npy.json");
+  const std::string axis = R"("axis":1)";
+  REQUIRE(sidecar.find(axis) != std::string::npos);
+  s.file("s.npy.json", sidecar.replace(sidecar.find(axis), axis.size(), R"("axis":0)"));
+  check_refused(s.back("--block mxfp4"), "s.npy.json: axis: 0 contradicts c.npy.json: axis: 1");
+  check_refused(s.back("--block mxfp4 --axis 1"), "s.npy.json: axis: 0 contradicts --axis 1");
+  s.file("s.npy.json", R"({"numemu": "0.1.0", "format": "float8_e4m3fn", "block": "nvfp4"})");
+  check_refused(s.back(""), "s.npy.json: block: 'nvfp4' contradicts c.npy.json: block: 'mxfp4'");
+  s.file("s.npy.json", R"({"numemu": "0.1.0", "format": "float8_e4m3fn"})");
+  check_refused(s.back(""),
+                "s.npy.json: format: 'float8_e4m3fn' contradicts mxfp4, whose scales "
+                "are 'float8_e8m0fnu'");
+}
+
 TEST_CASE("codes, scales and tensor scale of two runs are refused", "[fast]") {
   const Folder s;
   const auto quantized = [&](const std::string& in, const std::string& to) {

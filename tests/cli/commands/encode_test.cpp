@@ -194,7 +194,7 @@ TEST_CASE("sources: float16, float64, bfloat16 codes, another format's codes", "
              Contains("of float8_e4m3fn [2]"));
   CHECK(octets(s.npy("d.npy")) == std::vector<std::uint8_t>{0x3c, 0xc0});
   check_refused(s.run("encode --in c.npy --from e5m2 --out d.npy --format e5m2"),
-                "c.npy.json: format: 'float8_e4m3fn' contradicts --format 'float8_e5m2'");
+                "c.npy.json: format: 'float8_e4m3fn' contradicts --from 'float8_e5m2'");
   check_refused(s.run("encode --in b.npy --out c.npy --format e4m3fn"),
                 "b.npy: dtype: expected float16 or float32 or float64 numbers (or --from FORMAT, "
                 "whose codes they are), found uint16");
@@ -338,8 +338,7 @@ TEST_CASE("foreign and broken files", "[fast]") {
   check_refused(s.run(encode + "none.npy"), "none.npy: cannot open: No such file or directory");
   check_refused(s.run("encode --format e4m3fn --in x.npy --out /dev/null"),
                 "/dev/null: expected a regular file or a new name");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out no/c.npy"),
-                "no/c.npy: cannot create a temporary file beside it");
+  check_refused(s.run("encode --format e4m3fn --in x.npy --out no/c.npy"), "no: no such folder");
   check_refused(s.run("encode --format e4m3fn --in x.npy --out c.npy --flags ."),
                 ".: expected a regular file or a new name");
 }

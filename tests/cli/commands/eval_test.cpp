@@ -27,6 +27,18 @@ TEST_CASE("a profile is told on stderr and changes no number", "[fast]") {
                                Contains("fprop") && Contains("GMAC/s"));
 }
 
+TEST_CASE("float32 is not compared with itself", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const std::string command = "eval --net n.safetensors --data clicks --images 40 --quiet";
+  const Result float32 = s.run(command);
+  REQUIRE(float32.code == 0);
+  CHECK_THAT(float32.out, Contains(" %, difference -, loss ") && !Contains("points"));
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
+  CHECK_THAT(s.run(command + " --recipe r.json").out, Contains(" points, 95 % interval ["));
+  check_refused(s.run("report nosuchdir"), "numemu: nosuchdir: there is no such folder\n");
+}
+
 TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
   const Scratch s;
   std::string text;

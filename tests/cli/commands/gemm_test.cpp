@@ -67,7 +67,10 @@ TEST_CASE("gemm: formats are required where the unit takes any, refused where th
   s.file("a.npy.json", R"({"numemu": "1", "format": "float8_e4m3fn", "logical_shape": [2, 4]})");
   CHECK(s.gemm("exact", "--format-b e4m3fn --out d.npy").code == 0);
   s.file("a.npy.json", R"({"numemu": "1", "format": "float8_e5m2", "logical_shape": [2, 4]})");
-  check_refused(s.gemm(unit), "a.npy");
+  check_refused(s.gemm(unit), "a.npy.json: format: 'float8_e5m2' contradicts unit " + unit +
+                                  ", which takes 'float8_e4m3fn'");
+  check_refused(s.gemm("exact", kAnyE4m3),
+                "a.npy.json: format: 'float8_e5m2' contradicts --format-a 'float8_e4m3fn'");
 }
 
 TEST_CASE("gemm: unknown units offer the nearest, short ones that fit several list them",
@@ -142,7 +145,7 @@ TEST_CASE("gemm: nothing is written over what is read", "[fast]") {
   check_refused(s.gemm(unit, "--out /dev/full"), "/dev/full: expected a regular file");
   check_refused(s.gemm(unit, "--out -"), "--out: expected a file");
   check_refused(s.gemm(unit, ""), "--out: expected a file (or --trace m,n)");
-  check_refused(s.gemm(unit, "--out nowhere/d.npy"), "nowhere/d.npy");
+  check_refused(s.gemm(unit, "--out nowhere/d.npy"), "nowhere: no such folder");
   CHECK(s.text("a.npy").size() == 128 + 8);
 }
 

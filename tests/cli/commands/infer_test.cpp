@@ -235,6 +235,8 @@ TEST_CASE("outputs go into safetensors, several into one file", "[fast]") {
   }
   REQUIRE(s.run(run + "--out one.safetensors").code == 0);
   CHECK(net::read_safetensors(s.path + "/one.safetensors").tensors.at(0).name == "sum");
+  REQUIRE(s.run(run + "--out one.SafeTensors").code == 0);
+  CHECK(read_file(s.path + "/one.SafeTensors") == read_file(s.path + "/one.safetensors"));
   check_refused(s.run(run + "--out y.npz"), "y.npz: expected a .npy or .safetensors file");
   check_refused(s.run(run + "--out sum=y.npy --out product=y.npy"), "found y.npy twice");
 }
@@ -259,8 +261,68 @@ TEST_CASE("NaN that a format without any makes numbers of is counted and said", 
       Contains("the inputs hold 3 NaN, and 2 of the 2 samples with NaN have outputs without"));
   CHECK(Json::parse(quantized.out)[0]["nan_samples_without_nan_output"] == 2);
   const Result float32 = s.run("infer --model m.onnx --in x.npy --out y.npy --json");
-  CHECK(float32.err.find("NaN") == std::string::npos);
+  CHECK_THAT(float32.err, !Contains("the inputs hold") &&
+                              Contains("note: 2 of 3 samples of y have NaN or infinite numbers"));
+  CHECK(Json::parse(float32.out)[0]["not_finite"]["samples_not_finite"] == 2);
   CHECK(float32.out.find("nan_samples") == std::string::npos);
+}
+
+TEST_CASE("outputs that are not finite are counted, and where they first arise is said", "[fast]") {
+  const Scratch s;
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("one.weight", {2, 2}, {1, 1, 1, 1})
+                       .floats("two.weight", {2, 2}, {1, -1, 1, -1})
+                       .node("MatMul", {"x", "one.weight"}, {"h"})
+                       .node("MatMul", {"h", "two.weight"}, {"y"})
+                       .output("y")
+                       .file());
+  array(s, "x.npy", {3, 2}, {1, 2, 3e38f, 3e38f, 1, 1});
+  const Result wide = s.run("infer --model m.onnx --in x.npy --out y.npy --json --quiet");
+  REQUIRE(wide.code == 0);
+  CHECK(wide.err ==
+        "note: 1 of 3 samples of y have NaN or infinite numbers (NaN 0, infinite 2 of 6)\n"
+        "note: they first arise in layer one: 2 of 6 results: accumulator overflow (float32, at "
+        "most 3.4e+38)\n");
+  const Json counts = Json::parse(wide.out)[0]["not_finite"];
+  CHECK(counts["samples_not_finite"] == 1);
+  CHECK(counts["outputs"] == Json{{"of", 6}, {"nan", 0}, {"infinite", 2}});
+  CHECK(counts["layers"][1]["inherited"] == 2);
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": "float16",
+    "overflow": "ieee"}}})");
+  const Result narrow =
+      s.run("infer --model m.onnx --in x.npy --out y.npy --json --quiet --recipe r.json");
+  REQUIRE(narrow.code == 0);
+  CHECK_THAT(narrow.err, Contains("layer one"));
+  // All is finite, and nothing is said.
+  array(s, "x.npy", {1, 2}, {1, 2});
+  CHECK(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").err.empty());
+}
+
+TEST_CASE("infer notes what eval notes of a recipe", "[fast]") {
+  const Scratch s;
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("one.weight", {2, 2}, {1, 1, 1, 1})
+                       .node("MatMul", {"x", "one.weight"}, {"y"})
+                       .output("y")
+                       .file());
+  array(s, "x.npy", {2, 2}, {1, -2, 3, 4});
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"},
+    "activation": {"format": "uint8"}}})");
+  const std::string command = "infer --model m.onnx --in x.npy --out y.npy --recipe r.json --json";
+  const Result run = s.run(command);
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.err,
+             Contains("note: blocks of ") && Contains("mxfp4") &&
+                 Contains("note: uint8 has no negative numbers, which become its lowest value: "
+                          "activation of one (25.0 % negative)\n"));
+  CHECK(Json::parse(run.out)[0]["notes"].size() == 2);
+  CHECK(s.run(command + " --quiet").err.empty());
+  CHECK_FALSE(
+      Json::parse(s.run("infer --model m.onnx --in x.npy --out y.npy --json").out)[0].contains(
+          "notes"));
 }
 
 TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {
@@ -330,7 +392,17 @@ TEST_CASE("a shipped network takes arrays of its own layout", "[fast]") {
   check_refused(s.run("infer --model resnet20 --in x.npy --out y.npy --quiet"),
                 "expected one shipped checkpoint of resnet20, found 0");
   array(s, "small.npy", {2, 8, 8, 1}, Floats(128, 0.5f));
-  check_refused(s.run("infer --model mlp --in small.npy --out y.npy --quiet"), "fc1.weight");
+  check_refused(s.run("infer --model mlp --in small.npy --out y.npy --quiet"),
+                "small.npy: expected [n, 28, 28, 1], found [2, 8, 8, 1]");
+  array(s, "onnx.npy", {2, 1, 28, 28}, Floats(2 * 784, 0.5f));
+  check_refused(s.run("infer --model lenet --in onnx.npy --out y.npy --quiet"),
+                "onnx.npy: expected [n, 28, 28, 1], found [2, 1, 28, 28]");
+  const std::uint8_t bytes[784] = {};
+  write_npy(s.path + "/u8.npy", ArrayType::uint8, {1, 28, 28, 1}, bytes);
+  const Result codes = s.run("infer --model lenet --in u8.npy --out y.npy --quiet");
+  check_refused(codes,
+                "u8.npy: dtype: expected float16 or float32 or float64 numbers (codes need a "
+                "sidecar that names their format), found uint8");
 }
 
 TEST_CASE("devices and files named twice are refused before any work", "[fast]") {

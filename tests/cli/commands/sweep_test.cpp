@@ -1,6 +1,7 @@
 // numemu sweep over block formats, and every recipe and sweep that is shipped, as config prints
 // them.
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -77,6 +78,36 @@ TEST_CASE("a sweep runs over element and block formats and a described unit", "[
   CHECK(report.err.empty());
   const Result dry = s.run("sweep s.json --quiet --dry-run");
   CHECK_THAT(dry.out, Catch::Contains("my.mac"));
+}
+
+TEST_CASE("a dry run names points as reports do, no two alike; --quiet leaves paths", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("s.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+    "eval_images": 40, "base": {"numemu_recipe": 1, "roles": {"activation": {"format": "int8"}}},
+    "points": [
+      {"layers": [{"match": "top.fc1", "roles": {"weight": null, "activation": null},
+                   "gemms": {"fprop": {"unit": "exact"}}}]},
+      {"layers": [{"match": "top.fc1", "gemms": {"fprop": {"unit": "exact"}}}]}]})");
+  const Result dry = s.run("sweep s.json --dry-run");
+  INFO(dry.err);
+  REQUIRE(dry.code == 0);
+  std::istringstream lines(dry.out);
+  std::string first, second;
+  std::getline(lines, first);
+  std::getline(lines, second);
+  REQUIRE(second.size() > 6);
+  CHECK(first.substr(6) != second.substr(6));
+  CHECK_THAT(first, Catch::EndsWith("float32 / int8 + top.fc1 float32 on exact"));
+  const Result swept = s.run("sweep s.json --out 'a\u202eb' --quiet");
+  CHECK(swept.out ==
+        "a\u202e"
+        "b/report.html\n");
+  // Rows that are there are no work: they say nothing of the speed.
+  CHECK_THAT(s.run("sweep s.json --out 'a\u202e"
+                   "b'")
+                 .err,
+             Catch::Contains("  - points/s  - left"));
 }
 
 TEST_CASE("the table of a sweep shows the change and whatever varies, notes below it", "[fast]") {

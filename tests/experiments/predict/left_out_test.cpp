@@ -32,6 +32,12 @@ TEST_CASE("left out: noise that is modelled stays", "[fast]") {
   CHECK(all.output_left_out.empty());
   CHECK(all.ignores.empty());
   CHECK(all.db.at("fc3") == 20);
+  for (const char* rounding : {"rna", "rodd", "sr(8)"}) {
+    INFO(rounding);
+    CHECK(predicted(std::string(R"("roles": {"weight": {"format": "int8", "rounding": ")") +
+                    rounding + "\"}}")
+              .left_out.empty());
+  }
 }
 
 TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
@@ -41,7 +47,10 @@ TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
       {R"j("weight": {"format": "mxfp4", "axis": "reduction"})j", "blocks along the reduction"},
       {R"j("weight": {"format": "int8", "mask": "greedy(2:4)"})j", "the mask of its weight"},
       {R"j("activation": {"mask": "greedy(2:4)"})j", "the mask of its activation"},
-      {R"j("output": {"format": "bfloat16"})j", "its role output"}};
+      {R"j("weight": {"format": "int8", "rounding": "rtz"})j", "the bias of rtz (weight)"},
+      {R"j("activation": {"format": "mxfp4", "rounding": "rup"})j", "the bias of rup (activation)"},
+      {R"j("weight": {"format": "int8", "rounding": "rdn"})j", "the bias of rdn (weight)"},
+      {R"j("output": {"format": "bfloat16"})j", "the noise of its role output"}};
   for (const auto& [role, text] : causes) {
     INFO(role);
     const LayerPrediction some =

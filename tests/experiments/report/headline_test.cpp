@@ -31,6 +31,14 @@ std::string joined(const std::vector<std::string>& sentences) {
   return out;
 }
 
+/// Places of the first rows of the best points.
+std::vector<std::size_t> best_places(const std::vector<Record>& records) {
+  const std::vector<Configuration> all = configurations(records);
+  std::vector<std::size_t> out;
+  for (const Configuration* c : best_points(all).points) out.push_back(c->rows[0]->position);
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("headline of four points", "[fast]") {
@@ -40,14 +48,17 @@ TEST_CASE("headline of four points", "[fast]") {
   const std::string text = joined(headline(records));
   CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") !=
         text.npos);
-  CHECK(text.find("Of 4 quantized configurations, 2 lose less than 0.5 points, 1 that or more, and "
-                  "1 is undecided") != text.npos);
-  CHECK(text.find(
-            "are 6.00 (weights 6.00, activations 6.00) bits per element: int6, rne, saturate") !=
+  CHECK(
+      text.find("Of 4 quantized configurations, 2 lose less than 0.5 points, 1 loses that or more, "
+                "and 1 is undecided") != text.npos);
+  CHECK(text.find("are 6.00 (weights 6.00, activations 6.00) bits per element: int6 on u, at") !=
         text.npos);
-  CHECK(labels_by_loss(records, Verdict::holds) == std::vector<std::string>{"int8", "int6"});
-  CHECK(labels_by_loss(records, Verdict::undecided) == std::vector<std::string>{"int5"});
-  CHECK(labels_by_loss(records, Verdict::fails) == std::vector<std::string>{"int4"});
+  CHECK(labels_by_loss(configurations(records), Verdict::holds) ==
+        std::vector<std::string>{"int8", "int6"});
+  CHECK(labels_by_loss(configurations(records), Verdict::undecided) ==
+        std::vector<std::string>{"int5"});
+  CHECK(labels_by_loss(configurations(records), Verdict::fails) ==
+        std::vector<std::string>{"int4"});
 }
 
 TEST_CASE("an interval that reaches over the limit decides nothing", "[fast]") {
@@ -56,8 +67,9 @@ TEST_CASE("an interval that reaches over the limit decides nothing", "[fast]") {
   unknown["metrics"].erase("difference_ci95");
   const std::vector<Json> rows = {baseline(), wide, unknown};
   const std::vector<Record> records = read_records(rows);
-  CHECK(labels_by_loss(records, Verdict::undecided) == std::vector<std::string>{"int8", "int6"});
-  CHECK(labels_by_loss(records, Verdict::fails).empty());
+  CHECK(labels_by_loss(configurations(records), Verdict::undecided) ==
+        std::vector<std::string>{"int8", "int6"});
+  CHECK(labels_by_loss(configurations(records), Verdict::fails).empty());
 }
 
 TEST_CASE("a sum compared with itself is not among the predictions", "[fast]") {
@@ -79,7 +91,7 @@ TEST_CASE("headline of a text speaks of bits per character", "[fast]") {
   CHECK(text.find("Of 4 quantized configurations, 2 lose less than 0.01 bits per character") !=
         text.npos);
   CHECK(text.find("top-1") == text.npos);
-  CHECK(labels_by_loss(records, Verdict::holds) ==
+  CHECK(labels_by_loss(configurations(records), Verdict::holds) ==
         std::vector<std::string>{"mxint8", "mxfp8_e4m3"});
   CHECK(cheapest_safe(records) == &records[1]);  // as wide as the second, and better
 }
@@ -88,7 +100,8 @@ TEST_CASE("a loss of exactly half a point is not small", "[fast]") {
   Json exact = row(10, 4, 0.975);
   exact["metrics"]["difference"] = -0.005;
   const std::vector<Json> rows = {exact};
-  CHECK(labels_by_loss(read_records(rows), Verdict::holds).empty());
+  const std::vector<Record> records = read_records(rows);
+  CHECK(labels_by_loss(configurations(records), Verdict::holds).empty());
 }
 
 TEST_CASE("the baseline belongs to the same network, data and seed", "[fast]") {
@@ -146,9 +159,9 @@ TEST_CASE("labels name the unit where formats repeat", "[fast]") {
                                   row(10, 4, 0.9, "neutral.f32.sequential"),
                                   row(12, 6, 0.98, "neutral.exact")};
   const std::vector<Record> records = read_records(rows);
-  CHECK(labels_by_loss(records, Verdict::holds) ==
+  CHECK(labels_by_loss(configurations(records), Verdict::holds) ==
         std::vector<std::string>{"int8", "int4 on exact", "int6"});
-  CHECK(labels_by_loss(records, Verdict::fails) ==
+  CHECK(labels_by_loss(configurations(records), Verdict::fails) ==
         std::vector<std::string>{"int4 on f32.sequential"});
 }
 
@@ -157,18 +170,101 @@ TEST_CASE("best points lose least for their bits, and hold the cheapest safe one
                             row(12, 6, 0.978), row(11, 5, 0.97), row(10, 4, 0.96),
                             row(9, 3, 0.5),    row(8, 2, 0.2),   row(7, 8.5, 0.975)};
   const std::vector<Record> records = read_records(rows);
-  std::vector<std::size_t> places;
-  for (const Record* r : best_points(records)) places.push_back(r->position);
-  CHECK(places == std::vector<std::size_t>{5, 4, 3, 2, 1});  // 3 and 2 bits lose far too much
-  CHECK(best_points(records, 2).size() == 2);
+  CHECK(best_places(records) == std::vector<std::size_t>{5, 4, 3, 2, 1});
+  const std::vector<Configuration> all = configurations(records);
+  CHECK(best_points(all).left_out ==
+        "Configurations that lose more than 10 points are left out.");  // those of 3 and 2 bits
+  CHECK(best_points(all, 2).points.size() == 2);
+  CHECK(best_points(all, 2).left_out.ends_with("Only the 2 with the most bits are shown."));
   // A luckier point with fewer bits whose interval is wide is not safe.
   rows[5]["metrics"]["difference"] = 0.001;
   rows[5]["metrics"]["difference_ci95"] = {-0.02, 0.022};
   const std::vector<Record> lucky = read_records(rows);
   REQUIRE(cheapest_safe(lucky) == &lucky[3]);
-  CHECK(best_points(lucky).back() == &lucky[3]);
+  CHECK(best_places(lucky).back() == 3);
+  rows.resize(6);
+  const std::vector<Record> good = read_records(rows);
+  CHECK(best_points(configurations(good)).left_out.empty());
   rows.resize(1);
-  CHECK(best_points(read_records(rows)).empty());
+  CHECK(best_places(read_records(rows)).empty());
+}
+
+TEST_CASE("of units that lose alike the one with the higher SQNR is named", "[fast]") {
+  std::vector<Json> rows = {baseline(), row(12, 6, 0.979, "first"), row(12, 6, 0.979, "second")};
+  for (const std::size_t better : {1U, 2U}) {
+    rows[better]["metrics"]["sqnr_db"] = 40.0;
+    rows[3 - better]["metrics"]["sqnr_db"] = 20.0;
+    const std::vector<Record> records = read_records(rows);
+    CHECK(cheapest_safe(records) == &records[better]);
+    CHECK(best_places(records) == std::vector<std::size_t>{better});
+  }
+  rows[1]["metrics"]["sqnr_db"] = nullptr;
+  const std::vector<Record> records = read_records(rows);
+  CHECK(cheapest_safe(records) == &records[2]);
+}
+
+TEST_CASE("seeds of a point are one configuration, judged by all of them", "[fast]") {
+  const auto seeded = [](std::size_t format, double bits, double top1, int seed) {
+    Json out = row(format, bits, top1);
+    out["point"]["recipe"]["seed"] = seed;
+    return out;
+  };
+  // int8 loses little for each seed, int6 for the lucky one alone, int4 for none.
+  std::vector<Json> rows = {baseline()};
+  for (const int seed : {0, 1, 2}) {
+    rows.push_back(seeded(14, 8, 0.979 + 0.0001 * seed, seed));
+    rows.push_back(seeded(12, 6, seed == 2 ? 0.9799 : 0.97, seed));
+    rows.push_back(seeded(10, 4, 0.95 - 0.01 * seed, seed));
+  }
+  const std::vector<Record> records = read_records(rows);
+  const std::vector<Configuration> all = configurations(records);
+  REQUIRE(all.size() == 4);
+  CHECK(all[1].mean.name == "int8");
+  CHECK(*all[3].mean.top1 == Approx(0.94));
+  CHECK(*all[3].loss() == Approx(0.04));
+  CHECK(all[3].losses().first == Approx(0.03));
+  CHECK(all[3].losses().second == Approx(0.05));
+  CHECK_FALSE(all[3].mean.difference_low);
+  CHECK(loses_little(all[1]) == Verdict::holds);
+  CHECK(loses_little(all[2]) == Verdict::undecided);
+  CHECK(loses_little(all[3]) == Verdict::fails);
+  CHECK(best_places(records) == std::vector<std::size_t>{3, 2, 1});
+  const std::string text = joined(headline(records));
+  CHECK(text.find("bits per element: int8 on u, at 97.91 % in the mean of 3 seeds.") != text.npos);
+  CHECK(text.find("Of 3 quantized configurations, 1 loses less than 0.5 points, 1 loses that or "
+                  "more, and 1 is undecided: the paired 95 % interval holds the limit, or seeds "
+                  "differ.") != text.npos);
+  // A seed without a measurement leaves no mean.
+  rows[2]["metrics"].erase("difference");
+  rows[2]["metrics"].erase("baseline_top1");
+  const std::vector<Record> torn = read_records(rows);
+  CHECK_FALSE(loses_little(configurations(torn)[2]));
+}
+
+TEST_CASE("the headline counts what the lists name", "[fast]") {
+  std::vector<Json> rows = {baseline()};
+  for (const char* unit : {"neutral.exact", "neutral.f32.sequential"}) {
+    rows.push_back(row(14, 8, 0.98, unit));
+    rows.push_back(row(12, 6, 0.978, unit));
+    rows.push_back(row(10, 4, 0.9, unit));
+  }
+  const std::vector<Record> records = read_records(rows);
+  CHECK(joined(headline(records))
+            .find("Of 3 quantized configurations on 2 units, 2 lose less than 0.5 points "
+                  "and 1 loses that or more.") != std::string::npos);
+}
+
+TEST_CASE("the headline says so where most predictions fail", "[fast]") {
+  std::vector<Json> rows = {baseline(), row(14, 8, 0.98), row(12, 6, 0.978), row(10, 4, 0.9)};
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    rows[i]["metrics"]["sqnr_db"] = 20.0;
+    rows[i]["predicted"]["sqnr_db"] = i < 3 ? 25.25 : 20.1;
+  }
+  const std::string sentence =
+      "Of 3 predictions of the output's SQNR, 2 fail; the median distance is 5.25 dB.";
+  CHECK(joined(headline(read_records(rows))).find(sentence) != std::string::npos);
+  rows[1]["predicted"]["sqnr_db"] = 20.2;
+  CHECK(joined(headline(read_records(rows))).find("predictions of") == std::string::npos);
 }
 
 TEST_CASE("notes of several rows stand once", "[fast]") {
@@ -178,6 +274,6 @@ TEST_CASE("notes of several rows stand once", "[fast]") {
   const auto notes = shared_notes(read_records(rows));
   REQUIRE(notes.size() == 2);
   CHECK(notes[0].names == std::vector<std::string>{"int8", "int4"});
-  CHECK(listed_names({"a", "b", "c", "d"}) == "a, b, c, d");
-  CHECK(listed_names({"a", "b", "c", "d", "e"}) == "a, b, c and 2 more");
+  CHECK(listed_names({"a", "b", "c", "d"}) == "a; b; c; d");
+  CHECK(listed_names({"a", "b", "c", "d", "e"}) == "a; b; c and 2 more");
 }

@@ -45,7 +45,8 @@ TEST_CASE("without libraries the page has its tables and says how to get charts"
   CHECK(has(page, "numemu report"));
   CHECK_FALSE(has(page, "<figure"));
   CHECK_FALSE(has(page, "id=\"report-data\""));
-  const std::size_t best = 1 + best_points(read_records(rows)).size();
+  const std::vector<Record> records = read_records(rows);
+  const std::size_t best = 1 + best_points(configurations(records)).points.size();
   CHECK(count(page, "<tr") == best + rows.size() + 1 + 6 + 6);
   CHECK(has(page, "rne · saturate · absmax / channel"));
 }
@@ -81,7 +82,7 @@ TEST_CASE("a ranking of layers stands before its experiment, that before the poi
     const std::string page = render(rows, nullptr, libraries, &experiment);
     CHECK(has(page, "<h1>lenet on glyphs: which layer breaks first</h1>"));
     const std::size_t ranking = page.find("Layers, the most sensitive first</h2>");
-    CHECK(page.find("breaks first (") < ranking);
+    CHECK(page.find(": lowest SQNR: ") < ranking);
     const std::size_t section = page.find("Which layer breaks first?</h2>");
     CHECK(ranking < section);
     CHECK(section < page.find("All points</h2>"));
@@ -94,6 +95,22 @@ TEST_CASE("a ranking of layers stands before its experiment, that before the poi
   CHECK(has(page, "Figure 1. Sensitivity of each layer: output SQNR."));
   CHECK(has(page, "Figure 2. Sensitivity of each layer: top-1."));
   CHECK_FALSE(has(page, "id=\"fig-sensitivity-bits\""));
+}
+
+TEST_CASE("layers of a quantized recipe have a title and a ranking of their own", "[fast]") {
+  std::vector<Json> rows = sample::sensitivity_rows();
+  rows.resize(7);
+  for (Json& row : rows) {
+    Json& recipe = row["point"]["recipe"];
+    recipe["roles"]["weight"] = recipe["roles"]["activation"] = {{"format", "int4"}};
+    recipe["layers"][0]["roles"] = {{"weight", nullptr}, {"activation", nullptr}};
+  }
+  rows[6]["point"]["recipe"]["layers"] = Json::array();
+  const std::string page = render(rows, nullptr, "");
+  CHECK(has(page, "<h1>lenet on glyphs: which layer is worth keeping wide</h1>"));
+  CHECK(has(page, "Layers, the highest SQNR first</h2>"));
+  CHECK(has(page, ": highest SQNR: "));
+  CHECK_FALSE(has(page, "The fewest bits"));
 }
 
 TEST_CASE("the charts of an experiment are its own figures", "[fast]") {
@@ -176,6 +193,31 @@ TEST_CASE("the page opens with the best points, then what is not finite, then fi
   CHECK(has(page, "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>"));
   CHECK(page.find("Predictions that failed") < page.find("Tensors that no distribution fits"));
   CHECK_FALSE(has(render(sample::rows(), nullptr, ""), "NaN or infinite</h2>"));
+}
+
+TEST_CASE("best points show the range of seeds, failed predictions and what is left out",
+          "[fast]") {
+  std::vector<Json> rows;
+  for (const int seed : {0, 1}) {
+    Json row = sample::row(1, &sample::kFormats[10], &sample::kFormats[10], "neutral.exact");
+    row["point"]["recipe"]["seed"] = seed;
+    row["metrics"]["top1"] = 0.96 - 0.01 * seed;
+    row["metrics"]["difference"] = -0.02 - 0.01 * seed;
+    row["metrics"]["sqnr_db"] = 10.0;
+    row["predicted"]["sqnr_db"] = 16.25;
+    rows.push_back(row);
+  }
+  rows.push_back(sample::row(2, &sample::kFormats[8], &sample::kFormats[8], "neutral.exact"));
+  const std::string page = render(rows, nullptr, "");
+  const std::string best = page.substr(page.find("Best points</h2>"));
+  const std::string table = best.substr(0, best.find("</table>"));
+  CHECK(count(table, "<tr") == 2);
+  CHECK(has(table, "<th scope=\"row\">int4</th>"));
+  CHECK(has(table, "−2.50 <small>seeds −3.00 to −2.00</small>"));
+  CHECK(has(table, "16.2 <small class=\"verdict fails\">fails</small></td>"));
+  CHECK(has(table, "Configurations that lose more than 10 points are left out."));
+  rows[0]["predicted"]["sqnr_db"] = rows[1]["predicted"]["sqnr_db"] = 10.1;
+  CHECK_FALSE(has(render(rows, nullptr, ""), "fails</small>"));
 }
 
 TEST_CASE("a prediction that is withheld gives its reason, one without the unit says so",

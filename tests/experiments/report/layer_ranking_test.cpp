@@ -23,21 +23,54 @@ std::vector<std::string> names(const LayerRanking& ranking) {
   return out;
 }
 
+/// Output and counts of a row whose outputs are NaN, in part.
+void lose(Json& row, double nan, double difference) {
+  row["metrics"]["sqnr_db"] = row["metrics"]["loss"] = nullptr;
+  row["metrics"]["difference"] = difference;
+  row["not_finite"]["test"]["outputs"] = {{"of", 5000}, {"nan", nan}, {"infinite", 0}};
+}
+
+/// Each layer of the sample at `format` (null: float32) in a recipe of int4, all layers, and the
+/// recipe as it is.
+std::vector<Json> rows_of_recipe(const Json& format, const std::vector<double>& db) {
+  std::vector<Json> rows = sample::sensitivity_rows();
+  rows.resize(7);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Json& recipe = rows[i]["point"]["recipe"];
+    recipe["roles"]["weight"] = recipe["roles"]["activation"] = {{"format", "int4"}};
+    if (i == 6) {
+      recipe["layers"] = Json::array();
+    } else {
+      recipe["layers"][0]["roles"] = {{"weight", format}, {"activation", format}};
+    }
+    rows[i]["metrics"]["sqnr_db"] = db[i];
+    rows[i]["metrics"]["sqnr_error_db"] = 0.1;
+    rows[i]["metrics"]["difference"] = -0.01 * static_cast<double>(i + 1);
+    rows[i]["metrics"]["difference_ci95"] = {-0.2, -0.005};
+  }
+  return rows;
+}
+
 }  // namespace
 
-TEST_CASE("the noisiest layer is first, all layers together last", "[fast]") {
+TEST_CASE("the noisiest layer of the first format is first, all layers together last", "[fast]") {
   const std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {30, 25, 10, 40, 35, 5}});
   const std::vector<Record> records = read_records(rows);
   REQUIRE(asks_for_layers(records));
+  CHECK(ranking_question(records) == "which layer breaks first");
   const LayerRanking ranking = rank_layers(records);
   CHECK(ranking.formats == std::vector<std::string>{"mxint8", "mxfp8_e4m3"});
   CHECK(names(ranking) ==
-        std::vector<std::string>{"fc1", "conv2", "conv1", "fc3", "fc2", "all layers"});
-  CHECK(ranking.layers[0].cells[1] == &records[8]);
+        std::vector<std::string>{"conv2", "fc1", "conv1", "fc3", "fc2", "all layers"});
+  CHECK(ranking.layers[1].cells[1] == &records[8]);
+  CHECK(ranking_rule(ranking).find("in the order for mxint8, the first format") !=
+        std::string::npos);
   const std::vector<std::string> sentences = ranking_sentences(ranking);
   REQUIRE(sentences.size() == 2);
-  CHECK(sentences[0].starts_with("mxint8: conv2 breaks first (20.0 dB at the output"));
-  CHECK(sentences[1].starts_with("mxfp8_e4m3: fc1 breaks first (10.0 dB at the output"));
+  CHECK_THAT(sentences[0],
+             Catch::StartsWith("mxint8 on f32.sequential: lowest SQNR: conv2 (20.0 dB"));
+  CHECK_THAT(sentences[1],
+             Catch::StartsWith("mxfp8_e4m3 on f32.sequential: lowest SQNR: fc1 (10.0 dB"));
 }
 
 TEST_CASE("a layer that gives NaN is first of all", "[fast]") {
@@ -46,7 +79,82 @@ TEST_CASE("a layer that gives NaN is first of all", "[fast]") {
   const std::vector<Record> records = read_records(rows);
   const LayerRanking ranking = rank_layers(records);
   CHECK(names(ranking)[0] == "fc2");
-  CHECK(ranking_sentences(ranking)[0].starts_with("mxint8: fc2 breaks first (NaN or infinite"));
+  CHECK_THAT(ranking_sentences(ranking)[0], Catch::Contains(": fc2 (NaN or infinite outputs"));
+}
+
+TEST_CASE("among layers that give NaN the larger loss is first, whatever another format does",
+          "[fast]") {
+  // The second format has the opposite order.
+  std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {50, 10, 40, 5, 45, 5}});
+  lose(rows[0], 4900, -0.97);
+  lose(rows[1], 4400, -0.862);
+  lose(rows[2], 5000, -0.862);
+  lose(rows[4], 3, 0.001);
+  // An SQNR of the calibration samples does not make up for NaN outputs of test samples.
+  rows[4]["metrics"]["sqnr_db"] = 60;
+  const std::vector<Record> records = read_records(rows);
+  CHECK(loses_numbers(records[4]));
+  const LayerRanking ranking = rank_layers(records);
+  CHECK(names(ranking) ==
+        std::vector<std::string>{"conv1", "fc1", "conv2", "fc3", "fc2", "all layers"});
+  const std::string sentence = ranking_sentences(ranking)[0];
+  CHECK_THAT(sentence, Catch::Contains(
+                           "largest loss: conv1 (NaN or infinite outputs, -97.00 points); also NaN "
+                           "or infinite: fc1, -86.20 points; conv2, -86.20 points; fc3"));
+  CHECK(comes_first(records[0], records[1], false));
+  CHECK_FALSE(comes_first(records[0], records[1], true));
+}
+
+TEST_CASE("layers that their intervals do not tell apart are named", "[fast]") {
+  std::vector<Json> rows = rows_of({{36, 34.9, 35.1, 50, 45, 10}, {30, 25, 10, 40, 35, 5}});
+  for (Json& row : rows) {
+    row["metrics"]["sqnr_error_db"] = 0.2;
+    row["metrics"]["difference"] = -0.1;
+    row["metrics"]["difference_ci95"] = {-0.2, -0.05};
+  }
+  rows[1]["metrics"]["difference_ci95"] = {-0.2, 0.01};
+  const std::vector<Record> records = read_records(rows);
+  const std::vector<std::string> sentences = ranking_sentences(rank_layers(records));
+  CHECK_THAT(sentences[0], Catch::Contains("conv2 (34.9 dB, -10.00 points), not told apart from "
+                                           "fc1; its top-1 is not told apart from float32's; all"));
+  CHECK_THAT(sentences[1], !Catch::Contains("told apart"));
+}
+
+TEST_CASE("layers of a recipe are ranked against the recipe as it is", "[fast]") {
+  const std::vector<Json> rows =
+      rows_of_recipe({{"format", "int8"}}, {14, 13, 12.9, 18, 16, 9, 13.2});
+  const std::vector<Record> records = read_records(rows);
+  REQUIRE(asks_for_layers(records));
+  CHECK(ranking_question(records) == "which layer of a recipe bears another format");
+  const LayerRanking ranking = rank_layers(records);
+  CHECK(ranking.base == &records[6]);
+  CHECK(ranking.formats == std::vector<std::string>{"int8"});
+  CHECK(names(ranking) ==
+        std::vector<std::string>{"fc1", "conv2", "conv1", "fc3", "fc2", "all layers"});
+  CHECK(ranking_sentences(ranking)[0] ==
+        "int8 on f32.sequential: lowest SQNR: fc1 (12.9 dB (-0.3), -3.00 points (+4.00)), not told "
+        "apart from conv2; the recipe as it is: 13.2 dB, -7.00 points; all layers: 9.0 dB (-4.2), "
+        "-6.00 points (+1.00).");
+  CHECK_THAT(ranking_rule(ranking), Catch::Contains("The recipe as it is: 13.2 dB"));
+}
+
+TEST_CASE("float32 in a recipe asks which layer to keep wide", "[fast]") {
+  std::vector<Json> rows = rows_of_recipe(nullptr, {14, 13, 12.9, 18, 16, 0, 13.2});
+  rows[5]["metrics"]["sqnr_db"] = nullptr;
+  rows[5]["metrics"]["difference"] = 0;
+  const std::vector<Record> records = read_records(rows);
+  REQUIRE(asks_for_layers(records));
+  CHECK(ranking_question(records) == "which layer is worth keeping wide");
+  const LayerRanking ranking = rank_layers(records);
+  CHECK(ranking_title(ranking) == "Layers, the highest SQNR first");
+  CHECK(names(ranking) ==
+        std::vector<std::string>{"fc2", "fc3", "conv1", "conv2", "fc1", "all layers"});
+  CHECK_THAT(ranking_sentences(ranking)[0],
+             Catch::StartsWith("float32 on f32.sequential: highest SQNR: fc2 (18.0 dB (+4.8)"));
+  // All layers at float32 are no quantized network.
+  CHECK_FALSE(records[5].quantized());
+  CHECK(records[5].formats() == "float32");
+  CHECK(records[4].quantized());
 }
 
 TEST_CASE("ordinary rows ask for no ranking", "[fast]") {

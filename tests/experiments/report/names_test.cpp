@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "experiments/report/findings.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
@@ -59,6 +60,24 @@ std::size_t draw(std::uint64_t& state, std::size_t n) {
   return (state >> 33) % n;
 }
 
+/// Different points in which a few keys vary, so that most have a near twin.
+std::vector<Json> random_sweep(std::size_t sweep, std::uint64_t& state) {
+  static const auto all = choices();
+  std::vector<Json> rows;
+  std::set<std::string> points;
+  for (int i = 0; i < 24; ++i) {
+    Json row = block_row("int8");
+    for (int change = 0; change < 4; ++change) {
+      const auto& [path, values] = all[(draw(state, 4) * 5 + sweep) % all.size()];
+      row["point"][Json::json_pointer(path)] = values[draw(state, values.size())];
+    }
+    // The order of keys makes no other point.
+    const nlohmann::json sorted = nlohmann::json::parse(row["point"].dump());
+    if (points.insert(sorted.dump()).second) rows.push_back(row);
+  }
+  return rows;
+}
+
 /// What a table of points shows of a row.
 std::string line(const Record& r) {
   std::string out;
@@ -73,23 +92,9 @@ std::string line(const Record& r) {
 }  // namespace
 
 TEST_CASE("any two different points have different names and lines", "[fast]") {
-  const auto all = choices();
   std::uint64_t state = 1;
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    std::vector<Json> rows;
-    std::set<std::string> points;
-    for (int i = 0; i < 24; ++i) {
-      Json row = block_row("int8");
-      // A few keys vary in every sweep, so that most rows have a near twin.
-      for (int change = 0; change < 4; ++change) {
-        const auto& [path, values] =
-            all[(draw(state, 4) * 5 + static_cast<std::size_t>(sweep)) % all.size()];
-        row["point"][Json::json_pointer(path)] = values[draw(state, values.size())];
-      }
-      // The order of keys makes no other point.
-      const nlohmann::json sorted = nlohmann::json::parse(row["point"].dump());
-      if (points.insert(sorted.dump()).second) rows.push_back(row);
-    }
+  for (std::size_t sweep = 0; sweep < 60; ++sweep) {
+    const std::vector<Json> rows = random_sweep(sweep, state);
     std::set<std::string> names, lines;
     for (const Record& r : read_records(rows)) {
       INFO(r.name << "\n" << line(r));
@@ -122,13 +127,59 @@ TEST_CASE("names tell what differs, and only that", "[fast]") {
   rows[1]["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   rows[3]["point"]["recipe"]["gemms"]["fprop"]["unit"] = "neutral.f32.sequential";
   const std::vector<Record> records = read_records(rows);
-  CHECK(records[0].name == "mxfp4, calibrate.rule absmax");
+  CHECK(records[0].name == "mxfp4");
   CHECK(records[1].name == "mxfp4, calibrate.rule percentile(99.9)");
   CHECK(records[2].name == "int8 on exact");
   CHECK(records[3].name == "int8 on f32.sequential");
   CHECK(records[3].label == "int8");
   // Where a key varies, every row says its value.
   CHECK(records[2].settings == "calibrate.rule absmax");
+}
+
+TEST_CASE("names say only what is not usual in the sweep", "[fast]") {
+  std::vector<Json> rows(6, block_row("int4"));
+  rows[0]["point"]["recipe"]["roles"]["weight"]["rounding"] = "sr(8)";
+  rows[3]["point"]["recipe"]["seed"] = 1;
+  rows[4]["point"]["recipe"]["calibrate"]["rule"] = "mse";
+  rows[5]["point"]["recipe"]["roles"]["weight"]["granularity"] = "block";
+  rows.erase(rows.begin() + 1);
+  std::vector<std::string> names;
+  for (const Record& r : read_records(rows)) names.push_back(r.name);
+  CHECK(names == std::vector<std::string>{"int4, weight.rounding sr(8)", "int4",
+                                          "int4, recipe.seed 1", "int4, calibrate.rule mse",
+                                          "int4, weight.granularity block"});
+  // What is usual in all of the sweep is so too where two rows share a format.
+  rows.push_back(block_row("int8"));
+  rows.push_back(block_row("int8"));
+  rows[5]["point"]["recipe"]["calibrate"]["rule"] = "mse";
+  const std::vector<Record> records = read_records(rows);
+  CHECK(records[5].name == "int8, calibrate.rule mse");
+  CHECK(records[6].name == "int8");
+}
+
+TEST_CASE("the headline never names two configurations alike", "[fast]") {
+  std::uint64_t state = 7;
+  for (std::size_t sweep = 0; sweep < 18; ++sweep) {
+    std::vector<Json> rows = random_sweep(sweep, state);
+    for (Json& row : rows) row.erase("predicted");
+    std::vector<Record> records = read_records(rows);
+    const auto lose = [](Record& r, double loss) {
+      r.difference = r.difference_low = r.difference_high = -loss;
+      r.top1 = 0.9;
+      r.bits_weight = r.bits_activation = 4;
+    };
+    for (Record& r : records) lose(r, 0.2);
+    std::set<std::string> sentences;
+    for (const std::vector<std::size_t>& places : same_but_seed(records)) {
+      for (const std::size_t i : places) lose(records[i], 0);
+      // Of several seeds the sentence says so at its end.
+      std::string sentence = headline(records).front();
+      sentence.resize(sentence.find(", at 90.00 %"));
+      INFO(sentence);
+      CHECK(sentences.insert(sentence).second);
+      for (const std::size_t i : places) lose(records[i], 0.2);
+    }
+  }
 }
 
 TEST_CASE("rows of one point are told apart by version, then by place", "[fast]") {

@@ -153,6 +153,10 @@ TEST_CASE("numbers: floats without a format, codes with one", "[fast]") {
   CHECK(read_numbers(path, {}).format == &find_format("float8_e5m2"));
   CHECK(test::message_of([&] { read_numbers(path, {.format = &find_format("e4m3fn")}); }) ==
         path + ".json: format: 'float8_e5m2' contradicts --format 'float8_e4m3fn'");
+  CHECK(test::message_of([&] {
+          read_numbers(path, {.format = &find_format("e4m3fn"), .told_by = "unit u, which takes"});
+        }) ==
+        path + ".json: format: 'float8_e5m2' contradicts unit u, which takes 'float8_e4m3fn'");
   Array y(ArrayType::float32, {2});
   std::memcpy(y.data.data(), x, sizeof x);
   write_numbers(path, find_format("float32"), y);

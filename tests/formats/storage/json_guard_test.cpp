@@ -39,6 +39,17 @@ TEST_CASE("a zero byte does not end the text", "[fast]") {
   CHECK(found("\0"s) == "f: byte 0: expected JSON, found a zero byte");
 }
 
+TEST_CASE("the escape of a zero byte is refused in names and texts", "[fast]") {
+  const auto refused = [](const std::string& place) {
+    return "f: " + place + ": expected no zero byte (\\u0000) in a text";
+  };
+  CHECK(found(R"({"format": "int4\u0000"})") == refused("line 1 column 17"));
+  CHECK(found("{\n\"a\\u0000\": 1}") == refused("line 2 column 3"));
+  CHECK(found(R"(["\\\u0000"])") == refused("line 1 column 5"));
+  CHECK(
+      found(R"({"a\\u0000": "\\u0000\u0001\u0030"})").empty());  // a backslash, then plain letters
+}
+
 TEST_CASE("mistakes in the syntax end the walk", "[fast]") {
   for (const char* text : {"", "{\"a\": 1,, \"a\": 2}", "[1e999, [[[[", "\xff", "{\"a\"", "1 2"})
     CHECK(found(text).empty());

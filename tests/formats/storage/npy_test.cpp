@@ -166,7 +166,7 @@ TEST_CASE("what is no .npy file", "[fast]") {
 TEST_CASE("a failed write names the file", "[fast]") {
   const test::TemporaryFolder folder;
   CHECK_THAT(test::message_of([&] { write_npy(folder / "no/x.npy", ArrayType::uint8, {0}, ""); }),
-             Contains("no/x.npy: cannot create"));
+             Contains("no: no such folder"));
 }
 
 }  // namespace

@@ -188,6 +188,10 @@ TEST_CASE("contradictions name the file, the key and both values", "[fast]") {
   CHECK(message({.order = BitOrder::high_first}) ==
         "c.npy.json: order: low-first contradicts --order high-first");
   CHECK(message({.axis = 0}) == "c.npy.json: axis: 1 contradicts --axis 0");
+  CHECK(message({.axis = 0, .axis_by = "s.npy.json: axis:"}) ==
+        "c.npy.json: axis: 1 contradicts s.npy.json: axis: 0");
+  CHECK(message({.block = "nvfp4", .block_by = "the shapes of"}) ==
+        "c.npy.json: block: 'mxfp4' contradicts the shapes of 'nvfp4'");
   CHECK(test::message_of([] {
           check_sidecar("c.npy", {.numemu = "1"}, {.format = "int8"});
         }).empty());

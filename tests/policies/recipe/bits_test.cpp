@@ -59,3 +59,22 @@ TEST_CASE("effective bits under masks count what is kept, tails too", "[fast]") 
         Approx(10 * (2 * 256 + 256 * 64 + 8 * 64) + 8 * (2 * 256 + 2 * 128)));
   CHECK(weight("unstructured(0.25)") == Approx((8 * 0.25 + 1) * (first + rest)));
 }
+
+TEST_CASE("effective bits along the reduction: a convolution's blocks end with its depth",
+          "[fast]") {
+  net::Graph graph = net::build_net("lenet", {28, 28, 1}, 10);
+  net::initialize(graph, 0);
+  const FloatReference reference = float_reference(graph, net::Tensor({2, 28, 28, 1}, 0.5f));
+  const Recipe recipe = Recipe::parse_text(
+      R"j({"numemu_recipe": 1, "layers": [{"match": "conv1", "roles": {"activation":
+          {"format": "group(int8,128,float32)", "axis": "reduction"}}}]})j",
+      "r");
+  const net::Shape shape = {1, 28, 28, 1};
+  // 25 elements and a scale of 32 bits.
+  CHECK(stored_bits(recipe.layer("conv1").activation, shape, 25) ==
+        Approx(28 * 28 * (8 + 32.0 / 25)));
+  double elements = 0;
+  for (const auto& [name, x] : reference.inputs) elements += static_cast<double>(x.size()) / 2;
+  CHECK(effective_bits(recipe, graph, reference).activation ==
+        Approx((28 * 28 * (8 + 32.0 / 25) + 32 * (elements - 28 * 28)) / elements));
+}

@@ -25,32 +25,49 @@ std::vector<std::string> notes_of(const std::string& roles) {
 TEST_CASE("notes: nothing to say of float32 and of blocks that fit", "[fast]") {
   CHECK(notes_of("{}").empty());
   CHECK(notes_of(R"j({"weight": {"format": "int8"}, "activation": {"format": "int8"}})j").empty());
-  CHECK(notes_of(R"j({"weight": {"format": "group(int4,6,float16)"
+  CHECK(notes_of(R"j({"weight": {"format": "group(int4,2,float16)"
 }
 })j")
             .empty());
 }
 
-TEST_CASE("notes: blocks that an axis cuts short, with their bits", "[fast]") {
-  // Lines of 6, 256 and 128 elements.
+TEST_CASE("notes: scales that serve fewer elements, whatever the cause, with their bits",
+          "[fast]") {
+  using Notes = std::vector<std::string>;
+  // Lines of 6, 256 and 128 elements: short blocks.
   CHECK(notes_of(R"j({"weight": {"format": "group(int4,200,float16)"},
-                     "activation": {
-  "format" : "mxfp4"
-}
-})j") == std::vector<std::string>{
-             "blocks of 128 where group(int4,200,float16) has 200, because the axis ends there: "
-             "4.125 bits an element, not 4.08: weight of fc3",
-             "blocks of 6 where group(int4,200,float16) has 200, because the axis ends there: "
-             "6.667 bits an element, not 4.08: weight of fc1",
-             "blocks of 6 where mxfp4 has 32, because the axis ends there: 5.333 bits an element, "
-             "not 4.25: activation of fc1"});
+                      "activation": {"format": "mxfp4"}})j") ==
+        Notes{"blocks of group(int4,200,float16) are cut (axis of 128): 4.12 bits an element, not "
+              "4.08: weight of fc3",
+              "blocks of group(int4,200,float16) are cut (axis of 256): 4.12 bits an element, not "
+              "4.08: weight of fc2",
+              "blocks of group(int4,200,float16) are cut (axis of 6): 6.67 bits an element, not "
+              "4.08: weight of fc1",
+              "blocks of mxfp4 are cut (axis of 6): 5.33 bits an element, not 4.25: activation of "
+              "fc1"});
+  // A tail: 5 + 1.
+  CHECK(notes_of(R"j({"activation": {"format": "group(int4,5,float32)"}})j") ==
+        Notes{"blocks of group(int4,5,float32) are cut (axis of 6): 14.7 bits an element, not "
+              "10.4: activation of fc1"});
+  // Along the reduction.
+  CHECK(notes_of(R"j({"activation": {"format": "mxfp4", "axis": "reduction"}})j") ==
+        Notes{"blocks of mxfp4 are cut (axis of 6): 5.33 bits an element, not 4.25: activation of "
+              "fc1"});
+  // Rows.
+  CHECK(notes_of(R"j({"weight": {"format": "group(int4,row,float16)"}})j") ==
+        Notes{"a scale of group(int4,row,float16) serves 128 elements: 4.12 bits an element, not "
+              "4: weight of fc3",
+              "a scale of group(int4,row,float16) serves 256 elements: 4.06 bits an element, not "
+              "4: weight of fc2",
+              "a scale of group(int4,row,float16) serves 6 elements: 6.67 bits an element, not 4: "
+              "weight of fc1"});
 }
 
 TEST_CASE("notes: an unsigned format says the share of negative numbers", "[fast]") {
   CHECK(notes_of(R"j({"activation": {"format": "uint8"}})j") ==
         std::vector<std::string>{"uint8 has no negative numbers, which become its lowest value: "
                                  "activation of fc1 (25.0 % negative)"});
-  CHECK(notes_of(R"j({"activation": {"format": "group(uint8,6,float16,zp)"
+  CHECK(notes_of(R"j({"activation": {"format": "group(uint8,2,float16,zp)"
 }
 })j")
             .size() == 0);

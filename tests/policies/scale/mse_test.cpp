@@ -1,5 +1,7 @@
 // Scale rule mse(exact): the least squared error of all scales, by exact fractions and by every
 // quadratic between two breakpoints.
+#include <numeric>
+
 #include "formats/analysis/cells.hpp"
 #include "formats/random.hpp"
 #include "policies/element_grid.hpp"
@@ -49,7 +51,8 @@ double error_of(const ElementGrid& line, const std::vector<float>& x, double ste
 }
 
 /// The least squared error over all float32 scales: the numbers around the least value of every
-/// quadratic between two scales at which an element changes its piece, by brute force.
+/// quadratic between two scales at which an element changes its piece, and around these scales
+/// themselves, by brute force.
 double least_error(const Conversion& c, const std::vector<float>& x) {
   const ElementGrid line = ElementGrids(c).line;
   const bool stochastic = c.rounding.stochastic();
@@ -64,6 +67,14 @@ double least_error(const Conversion& c, const std::vector<float>& x) {
       if (v * list.back().high > 0) breaks.push_back(v / list.back().high);
   std::sort(breaks.begin(), breaks.end());
   double least = HUGE_VAL;
+  const auto around = [&](double s) {
+    const auto near = static_cast<float>(s);
+    for (const float t : {std::nextafter(near, 0.0f), near, std::nextafter(near, HUGE_VALF)})
+      least = std::min(least, error_of(line, x, t));
+  };
+  // The error is not continuous: one scale may be better than all around it.
+  const bool jumps = !stochastic && c.rounding.mode != RoundingMode::rne;
+  for (std::size_t k = 0; jumps && k < breaks.size(); ++k) around(breaks[k]);
   for (std::size_t k = 0; k + 1 < breaks.size(); ++k) {
     const double from = breaks[k], to = breaks[k + 1];
     if (!(from < to)) continue;
@@ -84,10 +95,7 @@ double least_error(const Conversion& c, const std::vector<float>& x) {
       d += sign * low * high;
     }
     for (const double s : {d > 0 ? std::clamp(b / d, from, to) : from, from, to}) {
-      if (a - 2 * b * s + d * s * s > least * (1 + 1e-4)) continue;
-      const auto near = static_cast<float>(s);
-      for (const float t : {std::nextafter(near, 0.0f), near, std::nextafter(near, HUGE_VALF)})
-        least = std::min(least, error_of(line, x, t));
+      if (a - 2 * b * s + d * s * s <= least * (1 + 1e-4)) around(s);
     }
   }
   return least;
@@ -269,7 +277,7 @@ TEST_CASE("mse of real scales is the least of every quadratic", "[fast]") {
   int better = 0, blocks = 0;
   for (const char* element : {"float4_e2m1fn", "int4", "int8", "float8_e4m3fn", "float8_e5m2",
                               "e2m3+ftz", "uint4", "e3m2+nosub"}) {
-    for (const char* rounding : {"rne", "rtz", "rup", "rodd", "sr(8)"}) {
+    for (const char* rounding : {"rne", "rna", "rtz", "rup", "rdn", "rodd", "sr(8)"}) {
       Conversion c;
       c.format = &find_format(element);
       c.rounding = parse_rounding(rounding);
@@ -288,6 +296,90 @@ TEST_CASE("mse of real scales is the least of every quadratic", "[fast]") {
     }
   }
   CHECK(better > blocks / 8);  // above absmax, where 17 candidates never look
+}
+
+TEST_CASE("mse of multiples of a scale finds it, though all around it are worse", "[fast]") {
+  const RandomSource random{.seed = 4};
+  for (const char* element : {"int4", "int8"}) {
+    for (const char* rounding : {"rne", "rna", "rtz", "rup", "rdn", "rodd"}) {
+      Conversion c;
+      c.format = &find_format(element);
+      c.rounding = parse_rounding(rounding);
+      for (std::uint64_t b = 0; b < 60; ++b) {
+        std::vector<float> whole, rounded;
+        for (std::uint64_t i = 0; i < 8; ++i) {
+          const float k = static_cast<float>(random.bits(8 * b + i, 32) % 15) - 7;
+          whole.push_back(k);
+          rounded.push_back(k * 0.37f);  // the scale that reaches all of one sign differs
+        }
+        CAPTURE(element, rounding, b, whole);
+        const float scale = find_scale_rule("mse").scale({whole.data(), 8, &c});
+        // A scale of 24 bits beside the exact one is as good, where one is (see kSearchTolerance).
+        const double squares = std::inner_product(whole.begin(), whole.end(), whole.begin(), 0.0);
+        CHECK(error_of(c, whole, scale) <= 0x1p-44 * squares);
+        if (b % 6 != 0) continue;
+        const float near = find_scale_rule("mse").scale({rounded.data(), 8, &c});
+        CHECK(error_of(c, rounded, near) <= least_error(c, rounded) * (1 + 1e-6) + 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("mse leaves out scales under which an element leaves float32", "[fast]") {
+  std::vector<float> x(64, 3.4e38f);
+  const auto finite = [&](const Conversion& c, double step) {
+    const ElementGrid& line = element_grids(c).line;
+    return std::all_of(x.begin(), x.end(), [&](float v) {
+      std::size_t k = line.size() - 1;
+      while (k > 0 && !line.reaches(k, v, step)) --k;
+      return std::isfinite(static_cast<float>(line.low[k] * step)) &&
+             std::isfinite(static_cast<float>(line.high[k] * step));
+    });
+  };
+  CHECK(exponent("mse", "mxfp4", 3.4e38f) == 125);  // 2^126 and 2^127 would make it 2^128
+  const RandomSource random{.seed = 12};
+  for (const char* name :
+       {"mxfp4", "mxint8", "group(int4,8,float32)", "group(float8_e4m3fn,8,float32)"}) {
+    const BlockFormat& f = find_block_format(name);
+    for (const char* rounding : {"rne", "rup", "rtz", "sr(8)"}) {
+      Conversion c;
+      c.format = f.element;
+      c.rounding = parse_rounding(rounding);
+      for (std::uint64_t b = 0; b < 12; ++b) {
+        x.clear();
+        for (std::uint64_t i = 0; i < 8; ++i) {
+          const double u = random.uniform(16 * b + 2 * i);
+          const double top = i < b % 4 ? 1 - u * 0x1p-5 : u;
+          x.push_back(static_cast<float>((random.bits(16 * b + 2 * i + 1, 1) != 0 ? -1 : 1) * top *
+                                         0x1.fffffep127));
+        }
+        CAPTURE(name, rounding, b, x);
+        if (std::string_view(name).starts_with("mx")) {
+          const float amax = largest_magnitude(x.data(), 8);
+          const std::int64_t offsets[2] = {0, 8};
+          std::int32_t s = 0;
+          find_scale_rule("mse", f).exponents({&f, &c, 1, &amax, x.data(), offsets, &s});
+          double least = HUGE_VAL;
+          for (int e = -127; e <= 127; ++e) {
+            const double step = std::ldexp(1.0, e + f.element_exponent);
+            if (finite(c, step)) least = std::min(least, error_of(c, x, step));
+          }
+          const double step = std::ldexp(1.0, s + f.element_exponent);
+          CHECK(finite(c, step));
+          CHECK(error_of(c, x, step) == least);
+          continue;
+        }
+        const double scale = find_scale_rule("mse", f).scale({x.data(), 8, &c, &f});
+        CHECK(finite(c, scale));
+        const double error = error_of(c, x, scale);
+        for (int i = 0; i < 400; ++i) {
+          const double other = static_cast<float>(std::ldexp(1 + i % 40 / 40.0, 127 - i / 40));
+          if (!finite(c, other)) continue;
+          CHECK(error <= error_of(c, x, other) * (1 + 1e-6));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("mse of few scales is the least of every code, exactly", "[fast]") {

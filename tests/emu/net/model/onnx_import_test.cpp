@@ -274,6 +274,14 @@ TEST_CASE("NaN and infinite weights and negative variances are refused by name",
   CHECK(message_of(product(kInfinity))
             .find("node 'mm' (MatMul): weight: element 1: expected a finite number, found inf") !=
         std::string::npos);
+  // One rule and one wording where a constant is computed: 0 / 0 has a sign that says nothing.
+  CHECK(message_of(ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("zero", {2}, {0, -0.0f})
+                       .node("Div", {"zero", "zero"}, {"nan"})
+                       .node("Add", {"x", "nan"}, {"y"}, {}, "sum")
+                       .output("y"))
+            .ends_with(": element 0: expected a number, found NaN"));
   // Masks are infinite.
   CHECK(message_of(ModelWriter()
                        .input("x", {-1, 2})

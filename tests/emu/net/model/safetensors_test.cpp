@@ -111,8 +111,7 @@ TEST_CASE("what cannot be written", "[fast]") {
         path + ": header: expected tensor names and metadata in UTF-8");
   CHECK(!std::filesystem::exists(path));
   CHECK(message_of([&] { write_safetensors(folder / "no/x", {}); }) ==
-        (folder / "no/x") +
-            ": cannot create a temporary file beside it: No such file or directory");
+        (folder / "no") + ": no such folder");
 }
 
 TEST_CASE("files that are truncated or lie about their lengths", "[fast]") {
