@@ -23,7 +23,8 @@ void note_name(const std::string& where, const std::string& name) {
     const Format& here = find_format(name);
     const Format* in_units = unit::format_of_type(name);
     if (in_units == nullptr || in_units->name == here.name || !said.insert(name).second) return;
-    say("numemu: note: {}: {} is {}; in names of units it is {}. Write the full name of the one you "
+    say("numemu: note: {}: {} is {}; in names of units it is {}. Write the full name of the one "
+        "you "
         "mean",
         where, name, here.name, in_units->name);
   } catch (const Error&) {  // no format: whoever reads it as one says so

@@ -32,7 +32,8 @@ TEST_CASE("the order of a role's keys does not matter", "[fast]") {
 TEST_CASE("a chosen scale stays where the next format knows it", "[fast]") {
   const Json mse = {{"numemu_recipe", 1},
                     {"roles", {{"weight", {{"format", "int8"}, {"scale", "mse"}}}}}};
-  CHECK(changed(mse, {{"roles.weight.format", "int4"}})["roles"]["weight"]["scale"] == "mse(exact)");
+  CHECK(changed(mse, {{"roles.weight.format", "int4"}})["roles"]["weight"]["scale"] ==
+        "mse(exact)");
   CHECK(changed(mse, {{"roles.weight.format", "mxfp4"}})["roles"]["weight"]["scale"] == "floor");
 }
 

@@ -152,7 +152,8 @@ TEST_CASE("trials that do not belong are refused by file and line", "[fast]") {
   CHECK(refusal(old, Existing::keep_old).empty());
   CHECK(ran == std::vector{1});
   const std::string digested = with_digest(row(numemu::kNumericsVersion).dump()) + "\n";
-  CHECK(numemu::test::read_file(path) == old + digested);
+  const std::string old_digested = with_digest(row("0").dump()) + "\n";
+  CHECK(numemu::test::read_file(path) == old_digested + digested);
   CHECK(refusal("garbage\n", Existing::fresh).empty());
   CHECK(numemu::test::read_file(path) == digested);
 }
