@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "emu/stats/interval.hpp"
+
 namespace numemu::experiments {
 namespace {
 
@@ -125,7 +127,8 @@ std::string effect(const Record& r, const Record* base = nullptr) {
 bool too_close(const Record& a, const Record& b) {
   if (loses_numbers(a) || loses_numbers(b) || !a.sqnr_db || !b.sqnr_db) return false;
   if (!a.sqnr_error_db || !b.sqnr_error_db) return false;
-  return std::abs(*a.sqnr_db - *b.sqnr_db) <= 1.96 * std::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
+  return std::abs(*a.sqnr_db - *b.sqnr_db) <=
+         stats::kNormal95 * std::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
 }
 
 std::string sentence(const LayerRanking& ranking, std::size_t c) {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "emu/unit/catalogue/models.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/record.hpp"
+#include "formats/error.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
@@ -189,7 +191,14 @@ std::string layer_words(const std::string& glob) { return glob == "*" ? "all lay
 std::string short_format(const std::string& name) {
   const std::size_t digits = name.find_first_not_of("0123456789", 5);
   if (!name.starts_with("float") || digits == std::string::npos || digits == 5) return name;
-  return name[digits] == '_' && digits + 1 < name.size() ? name.substr(digits + 1) : name;
+  if (name[digits] != '_' || digits + 1 >= name.size()) return name;
+  const std::string rest = name.substr(digits + 1);
+  try {  // e4m3 in the name of a unit is float8_e4m3fn: the other one keeps its whole name
+    const Format* const in_units = unit::format_of_type(rest);
+    return in_units == nullptr || in_units->name == name ? rest : name;
+  } catch (const Error&) {  // a row of a program that has more formats
+    return rest;
+  }
 }
 
 std::string short_unit(const std::string& name) {

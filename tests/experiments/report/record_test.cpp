@@ -130,6 +130,9 @@ TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {
 
 TEST_CASE("short names", "[fast]") {
   CHECK(short_format("float8_e4m3fn") == "e4m3fn");
+  CHECK(short_format("float8_e4m3") == "float8_e4m3");  // e4m3 in names of units is another
+  CHECK(short_format("float8_e5m2") == "e5m2");
+  CHECK(short_format("float8_bogus") == "bogus");
   CHECK(short_format("float32") == "float32");
   CHECK(short_format("float8_") == "float8_");
   CHECK(short_format("int8") == "int8");
