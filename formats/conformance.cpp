@@ -20,19 +20,19 @@ constexpr std::string_view kIntroduction =
     R"(<!-- Which numemu flags do what another library does; written by numemu formats --conformance. -->
 # Conformance with other libraries
 
-What libraries make of float32 numbers that a format cannot hold, and which flags of `numemu encode` give the same. The rows stand in
-`formats/conformance.def`; this page is generated from them and a test compares the two:
+This page lists how libraries convert float32 numbers that a format cannot represent, and the flags of `numemu encode` that give the same
+results. It is generated from `formats/conformance.def`, and a test compares the two:
 ```
 ./numemu formats --conformance > docs/conformance.md
 ```
 
-Columns: *beyond* the largest float32 number; *Inf*, *NaN*, *-0*; *half* of the smallest positive value, where ties show; the
-*smallest* positive value itself (0: subnormals are flushed). `largest` is the largest finite value. Signs follow the input unless a
-word says otherwise; the sign and the payload of a NaN are not compared. Ordinary numbers round as the rounding flag says.
+Columns: the largest float32 number (*beyond*); *Inf*, *NaN*, *-0*; *half* of the smallest positive value, which shows the tie rule; the
+*smallest* positive value itself (0: subnormals are flushed). `largest` is the largest finite value. Signs follow the input unless
+stated; the sign and the payload of a NaN are not compared. Other numbers round by the rounding flag.
 
-Evidence: **documented** in a text of the library; **read** in its source; **recalled**: from memory, and not tested. In the other
-rows with flags a test encodes these inputs and compares; in the rows without, a test shows that no rounding to nearest and no overflow
-mode gives all of it. The tests prove what numemu does; what the other library does is as good as the evidence, for that version.
+Evidence: **documented** in a text of the library; **read** in its source; **recalled** from memory, not tested. For the other rows with
+flags, a test encodes these inputs and compares. For rows without flags, a test shows that no rounding to nearest with any overflow mode
+gives all results. The tests prove numemu's side; the evidence covers the library's, for that version.
 )";
 
 std::string flags_text(const ConversionClaim& claim) {
