@@ -154,7 +154,7 @@ void print_predictions(std::ostream& out, const std::string& chip) {
   for (const Question& question : questions()) {
     out << "### " << question.id << "\n\n"
         << question.text << "\n\nRivals: " << question.rivals << ". Source: " << question.source
-        << ".\n\n| instruction | probe | D by each rule, the specification's first "
+        << ".\n\n| instruction | probe | D of each rule, the preset's first "
            "|\n|---|---|---|\n";
     for (const Asked& asked : examples) print_rows(out, asked, question.id);
     print_ids(out, examples, question.id);

@@ -74,7 +74,7 @@ void add_integer_rivals(const Instruction& i, const Rule& first, std::vector<Rul
     all.back().saturation = Saturation::once;
     return;
   }
-  all.push_back(rival(first, kQuestion, "wraps though asked to clamp"));
+  all.push_back(rival(first, kQuestion, "wraps despite .satfinite"));
   all.back().saturation = Saturation::never;
   for (const int g : {1, 4, 8, 16, 32}) {
     if (g >= i.kept()) continue;
