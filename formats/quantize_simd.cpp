@@ -206,6 +206,8 @@ HWY_INLINE void store(WordVector v, std::uint16_t* to) {
 }
 HWY_INLINE void store(WordVector v, float* to) { hn::StoreU(demoted(double_of(v)), kSingles, to); }
 
+std::int64_t vector_size() { return static_cast<std::int64_t>(hn::Lanes(kDoubles)); }
+
 // One vector; inlined, so that the plan and the counts stay in registers.
 template <class Kernel, class Out>
 HWY_INLINE void convert_vector(Kernel& kernel, const float* x, const std::uint32_t* random,
@@ -219,20 +221,9 @@ HWY_INLINE void convert_vector(Kernel& kernel, const float* x, const std::uint32
 template <Step kStep, Low kLow, class Out>
 FlagCounts convert(const QuantizePlan& plan, const float* x, std::int64_t n,
                    const std::uint32_t* random, Out* out) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(kDoubles));
   Kernel<kStep, kLow, std::is_same_v<Out, float>> kernel{plan};
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) convert_vector(kernel, x + i, random + i, out + i);
-  if (i < n) {  // zeros fill the last vector: they raise no flag
-    constexpr std::size_t kMost = hn::MaxLanes(Doubles());
-    float last[kMost] = {};
-    std::uint32_t last_random[kMost] = {};
-    Out last_out[kMost];
-    std::copy_n(x + i, n - i, last);
-    if (kStep == Step::stochastic) std::copy_n(random + i, n - i, last_random);
-    convert_vector(kernel, last, last_random, last_out);
-    std::copy_n(last_out, n - i, out + i);
-  }
+  for (std::int64_t i = 0; i < n; i += vector_size())
+    convert_vector(kernel, x + i, random + i, out + i);
   return {n, kernel.inexact.total(), kernel.underflow.total(), kernel.overflow.total(), 0};
 }
 
@@ -292,18 +283,49 @@ HWY_EXPORT(to_bytes);
 HWY_EXPORT(to_halves);
 HWY_EXPORT(to_values);
 HWY_EXPORT(fused);
+HWY_EXPORT(vector_size);
+
+namespace {
+
+// Calls convert(x, n, random, out) for whole vectors, then for the rest, which zeros fill up to one
+// vector: they raise no flag.
+template <class Out, class Convert>
+FlagCounts convert_whole(const float* x, std::int64_t n, const std::uint32_t* random, Out* out,
+                         const Convert& convert) {
+  const std::int64_t size = HWY_DYNAMIC_DISPATCH(vector_size)(), rest = n % size, whole = n - rest;
+  FlagCounts counts = convert(x, whole, random, out);
+  if (rest == 0) return counts;
+  constexpr int kMost = 8;
+  float last[kMost] = {};
+  std::uint32_t last_random[kMost] = {};
+  Out last_out[kMost];
+  std::copy_n(x + whole, rest, last);
+  if (random != nullptr) std::copy_n(random + whole, rest, last_random);
+  counts += convert(last, size, last_random, last_out);
+  counts.elements = n;
+  std::copy_n(last_out, rest, out + whole);
+  return counts;
+}
+
+}  // namespace
 
 FlagCounts quantize_vectors(const QuantizePlan& plan, const float* x, std::int64_t n,
                             const std::uint32_t* random, std::uint8_t* codes) {
-  return HWY_DYNAMIC_DISPATCH(to_bytes)(plan, x, n, random, codes);
+  return convert_whole(x, n, random, codes, [&](auto... arguments) {
+    return HWY_DYNAMIC_DISPATCH(to_bytes)(plan, arguments...);
+  });
 }
 FlagCounts quantize_vectors(const QuantizePlan& plan, const float* x, std::int64_t n,
                             const std::uint32_t* random, std::uint16_t* codes) {
-  return HWY_DYNAMIC_DISPATCH(to_halves)(plan, x, n, random, codes);
+  return convert_whole(x, n, random, codes, [&](auto... arguments) {
+    return HWY_DYNAMIC_DISPATCH(to_halves)(plan, arguments...);
+  });
 }
 FlagCounts quantize_vectors(const QuantizePlan& plan, const float* x, std::int64_t n,
                             const std::uint32_t* random, float* values) {
-  return HWY_DYNAMIC_DISPATCH(to_values)(plan, x, n, random, values);
+  return convert_whole(x, n, random, values, [&](auto... arguments) {
+    return HWY_DYNAMIC_DISPATCH(to_values)(plan, arguments...);
+  });
 }
 bool has_fused_multiply_add() { return HWY_DYNAMIC_DISPATCH(fused)(); }
 

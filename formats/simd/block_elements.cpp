@@ -170,7 +170,7 @@ struct Quotients {
   }
 };
 
-HWY_INLINE void store_one(WordVector v, std::uint8_t* to) {
+[[maybe_unused]] HWY_INLINE void store_one(WordVector v, std::uint8_t* to) {
   const hn::Rebind<std::uint8_t, Words> bytes;
   hn::StoreU(hn::TruncateTo(bytes, v), bytes, to);
 }
@@ -187,7 +187,7 @@ HWY_INLINE Element convert_one(const Plan& plan, const BlockRun& to, std::int64_
   return e;
 }
 
-// Four vectors from element i on, `step` of them in each block from b on.
+// Four vectors from element i on, kPerBlock of them in each block from b on.
 template <class Kernel, bool kCodes, bool kFlags, int kPerBlock>
 HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t b, std::int64_t i) {
   const std::int64_t n = lanes();
@@ -199,25 +199,33 @@ HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t 
   if (kFlags) store_bytes(e0.flags, e1.flags, e2.flags, e3.flags, to.flags + i);
 }
 
+// The fewest vectors of a block: what no block needs is not compiled.
+constexpr std::int64_t kFewest =
+    std::max<std::int64_t>(1, kBlockGrain / static_cast<std::int64_t>(hn::MaxLanes(Floats())));
+
 template <class Kernel, bool kCodes, bool kFlags>
 void loop(const Plan& shared, const BlockRun& run) {
   const Plan plan = shared;  // local copies: their numbers stay in registers
   const BlockRun to = run;
   const std::int64_t n = lanes();
   std::int64_t b = 0, i = 0;
-  if (to.size == n)
-    for (; b + 4 <= to.blocks; b += 4, i += 4 * n)
-      convert_four<Kernel, kCodes, kFlags, 1>(plan, to, b, i);
-  if (to.size == 2 * n)
-    for (; b + 2 <= to.blocks; b += 2, i += 4 * n)
-      convert_four<Kernel, kCodes, kFlags, 2>(plan, to, b, i);
+  if constexpr (kFewest <= 1)
+    if (to.size == n)
+      for (; b + 4 <= to.blocks; b += 4, i += 4 * n)
+        convert_four<Kernel, kCodes, kFlags, 1>(plan, to, b, i);
+  if constexpr (kFewest <= 2)
+    if (to.size == 2 * n)
+      for (; b + 2 <= to.blocks; b += 2, i += 4 * n)
+        convert_four<Kernel, kCodes, kFlags, 2>(plan, to, b, i);
   for (; b < to.blocks; ++b) {
     const std::int64_t end = i + to.size;
     for (; i + 4 * n <= end; i += 4 * n) convert_four<Kernel, kCodes, kFlags, 4>(plan, to, b, i);
-    for (; i < end; i += n) {
-      const Element e = convert_one<Kernel, kCodes>(plan, to, b, i);
-      if (kCodes) store_one(e.code, to.codes + i);
-      if (kFlags) store_one(e.flags, to.flags + i);
+    if constexpr (kFewest % 4 != 0) {
+      for (; i < end; i += n) {
+        const Element e = convert_one<Kernel, kCodes>(plan, to, b, i);
+        if (kCodes) store_one(e.code, to.codes + i);
+        if (kFlags) store_one(e.flags, to.flags + i);
+      }
     }
   }
 }
@@ -238,7 +246,7 @@ void powers(const Plan& plan, const BlockRun& to) {
     case Step::away:
       return run_powers<Step::away>(plan, to);
     case Step::odd:
-      return run_powers<Step::odd>(plan, to);
+      return;  // no loop: see convert_powers()
     case Step::stochastic:
       return run_powers<Step::stochastic>(plan, to);
   }
@@ -246,12 +254,14 @@ void powers(const Plan& plan, const BlockRun& to) {
 
 bool fused() { return HWY_NATIVE_FMA != 0; }
 
-void quotients(const Plan& plan, const BlockRun& to) {
+void quotients([[maybe_unused]] const Plan& plan, [[maybe_unused]] const BlockRun& to) {
+#if HWY_NATIVE_FMA  // otherwise nobody may call it: see has_quotients()
   if (to.values != nullptr && to.flags == nullptr)
     return loop<Quotients<false, false>, false, false>(plan, to);
   if (to.values != nullptr) return loop<Quotients<false, true>, false, true>(plan, to);
   if (to.flags == nullptr) return loop<Quotients<true, false>, true, false>(plan, to);
   return loop<Quotients<true, true>, true, true>(plan, to);
+#endif
 }
 
 void rounded_quotients(const Plan& plan, const float* x, std::int64_t n, float divisor, float rest,

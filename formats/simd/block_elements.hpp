@@ -30,7 +30,7 @@ struct BlockRun {
 };
 
 /// Elements under power-of-two scales. The plan is that of the element format with overflow
-/// saturate. What blocks with NaN or infinities leave is undefined.
+/// saturate and a rounding other than rodd. What blocks with NaN or infinities leave is undefined.
 void convert_powers(const Plan&, const BlockRun&);
 
 /// Whether convert_quotients() can run here: it needs the host's fused multiply-add.

@@ -1,9 +1,8 @@
 // The loops over float32 arrays, one set per instruction set, dispatched at run time.
 #include "formats/simd/convert_loops.hpp"
 
-#include <algorithm>
-
 #include "formats/codec.hpp"
+#include "formats/simd/whole_steps.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "formats/simd/convert_loops.cpp"
@@ -174,9 +173,6 @@ struct General {
   }
 };
 
-// Four vectors at a time, so that four rows of codes or flags leave as one row of bytes.
-constexpr int kUnroll = 4;
-
 template <class Kernel, Step kStep, bool kCodes>
 HWY_INLINE Result convert_one(const Plan& plan, const Arrays& to, std::int64_t i) {
   const WordVector random =
@@ -195,6 +191,8 @@ HWY_INLINE Result convert_one(const Plan& plan, const Arrays& to, std::int64_t i
   return result;
 }
 
+std::int64_t step() { return kStepVectors * lanes(); }
+
 template <class Kernel, Step kStep, bool kCodes, bool kFlags>
 HWY_INLINE void convert_some(const Plan& plan, const Arrays& to, std::int64_t i) {
   const std::int64_t n = lanes();
@@ -209,31 +207,8 @@ HWY_INLINE void convert_some(const Plan& plan, const Arrays& to, std::int64_t i)
 template <class Kernel, Step kStep, bool kCodes, bool kFlags>
 void loop(const Plan& shared, const Arrays& to) {
   const Plan plan = shared;  // a local copy: its numbers stay in registers
-  constexpr std::int64_t kMost = kUnroll * static_cast<std::int64_t>(hn::MaxLanes(Floats()));
-  const std::int64_t step = kUnroll * lanes();
-  std::int64_t i = 0;
-  for (; i + step <= to.n; i += step) convert_some<Kernel, kStep, kCodes, kFlags>(plan, to, i);
-  if (i == to.n) return;
-  // The rest goes through a padded copy.
-  alignas(64) float x[kMost] = {}, values[kMost];
-  alignas(64) std::uint32_t random[kMost] = {};
-  std::uint8_t codes8[kMost], flags[kMost];
-  std::uint16_t codes16[kMost];
-  const std::int64_t rest = to.n - i;
-  std::copy_n(to.x + i, rest, x);
-  if (to.random != nullptr) std::copy_n(to.random + i, rest, random);
-  const Arrays last{.x = x,
-                    .n = rest,
-                    .values = values,
-                    .codes8 = to.codes8 ? codes8 : nullptr,
-                    .codes16 = codes16,
-                    .flags = flags,
-                    .random = random};
-  convert_some<Kernel, kStep, kCodes, kFlags>(plan, last, 0);
-  if (to.values) std::copy_n(values, rest, to.values + i);
-  if (to.codes8) std::copy_n(codes8, rest, to.codes8 + i);
-  if (to.codes16) std::copy_n(codes16, rest, to.codes16 + i);
-  if (to.flags) std::copy_n(flags, rest, to.flags + i);
+  for (std::int64_t i = 0; i < to.n; i += step())
+    convert_some<Kernel, kStep, kCodes, kFlags>(plan, to, i);
 }
 
 template <Step kStep>
@@ -304,10 +279,13 @@ HWY_AFTER_NAMESPACE();
 namespace numemu::simd {
 
 HWY_EXPORT(run);
+HWY_EXPORT(step);
 HWY_EXPORT(count);
 
 void convert_vectors(const Plan& plan, const Arrays& arrays) {
-  HWY_DYNAMIC_DISPATCH(run)(plan, arrays);
+  run_whole_steps(arrays, HWY_DYNAMIC_DISPATCH(step)(), [&](const Arrays& steps) {
+    HWY_DYNAMIC_DISPATCH(run)(plan, steps);
+  });
 }
 
 void count_flags(const std::uint8_t* flags, std::int64_t n, std::int64_t counts[5]) {

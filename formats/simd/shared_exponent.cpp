@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/codec.hpp"
+#include "formats/simd/whole_steps.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "formats/simd/shared_exponent.cpp"
@@ -134,8 +135,7 @@ HWY_INLINE WordVector convert_one(const SharedExponentPlan& plan, const Slice<Ou
   return result.flags;
 }
 
-// Four vectors at a time, so that four rows of flags leave as one row of bytes.
-constexpr int kUnroll = 4;
+std::int64_t shared_exponent_step() { return kStepVectors * lanes(); }
 
 template <Step kStep, bool kFlags, class Out>
 HWY_INLINE void convert_some(const SharedExponentPlan& plan, const Slice<Out>& s, std::int64_t i) {
@@ -150,21 +150,8 @@ HWY_INLINE void convert_some(const SharedExponentPlan& plan, const Slice<Out>& s
 template <Step kStep, bool kFlags, class Out>
 void loop(const SharedExponentPlan& shared, const Slice<Out>& s, std::int64_t n) {
   const SharedExponentPlan plan = shared;  // a local copy: its numbers stay in registers
-  constexpr std::int64_t kMost = kUnroll * static_cast<std::int64_t>(hn::MaxLanes(Floats()));
-  const std::int64_t step = kUnroll * lanes();
-  std::int64_t i = 0;
-  for (; i + step <= n; i += step) convert_some<kStep, kFlags>(plan, s, i);
-  if (i == n) return;
-  // The rest goes through a padded copy.
-  float x[kMost] = {};
-  std::uint32_t random[kMost] = {};
-  Out out[kMost];
-  std::uint8_t flags[kMost];
-  std::copy_n(s.x + i, n - i, x);
-  if constexpr (kStep == Step::stochastic) std::copy_n(s.random + i, n - i, random);
-  convert_some<kStep, kFlags>(plan, Slice<Out>{x, out, flags, random, false}, 0);
-  std::copy_n(out, n - i, s.out + i);
-  if constexpr (kFlags) std::copy_n(flags, n - i, s.flags + i);
+  const std::int64_t step = shared_exponent_step();
+  for (std::int64_t i = 0; i < n; i += step) convert_some<kStep, kFlags>(plan, s, i);
 }
 
 template <Step kStep, class Out>
@@ -289,9 +276,12 @@ std::optional<SharedExponentPlan> make_shared_exponent_plan(const Conversion& c)
 }
 
 HWY_EXPORT(run_shared_exponent);
+HWY_EXPORT(shared_exponent_step);
 
 void convert_shared_exponent(const SharedExponentPlan& plan, const Arrays& arrays) {
-  HWY_DYNAMIC_DISPATCH(run_shared_exponent)(plan, arrays);
+  run_whole_steps(arrays, HWY_DYNAMIC_DISPATCH(shared_exponent_step)(), [&](const Arrays& steps) {
+    HWY_DYNAMIC_DISPATCH(run_shared_exponent)(plan, steps);
+  });
 }
 
 }  // namespace numemu::simd
