@@ -90,13 +90,8 @@ struct ExactGroup {
 
 template <int kSize>
 void RunGroups(const ExactGroupRule& rule, const ChainTile<float, float>& tile) {
-  if (rule.splitter == 0) {
-    using Rule = ExactGroup<kSize, false>;
-    GroupTile<Rule>(Rule{rule.scale, 0}, tile).Compute();
-  } else {
-    using Rule = ExactGroup<kSize, true>;
-    GroupTile<Rule>(Rule{rule.scale, rule.splitter}, tile).Compute();
-  }
+  if (rule.splitter == 0) return RunGroupTile(ExactGroup<kSize, false>{rule.scale, 0}, tile);
+  RunGroupTile(ExactGroup<kSize, true>{rule.scale, rule.splitter}, tile);
 }
 
 void RunExactGroupTile(const ExactGroupRule& rule, const ChainTile<float, float>& tile) {

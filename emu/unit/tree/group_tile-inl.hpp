@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <type_traits>
+#include <utility>
 
 #include "emu/unit/chain_pack-inl.hpp"
 #include "emu/unit/chain_tile.hpp"
@@ -60,14 +62,18 @@ HWY_NOINLINE void StepGroups(const Rule& rule, const typename Rule::Number* HWY_
   });
 }
 
-/// One tile, slice by slice of k. Sums stay in Rule::Number between the slices.
-template <class Rule>
+/// StepGroups of a rule: (rows, lanes, groups, registers).
+template <class T>
+using GroupSteps = std::function<void(const T*, const T*, std::int64_t, T*)>;
+
+/// One tile, slice by slice of k, whose steps take `group` products. Sums stay in T between the
+/// slices. It is compiled once for all rules of a T.
+template <class T>
 class GroupTile {
  public:
-  using T = typename Rule::Number;
-
-  GroupTile(const Rule& rule, const ChainTile<float, float>& tile)
-      : rule_(rule),
+  GroupTile(int group, GroupSteps<T> steps, const ChainTile<float, float>& tile)
+      : group_(group),
+        steps_(std::move(steps)),
         t_(tile),
         width_(static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()))),
         blocks_((tile.row_end - tile.row_begin + kGroupRows - 1) / kGroupRows),
@@ -92,8 +98,8 @@ class GroupTile {
         PackInto(t_.lanes, lane, std::min(width_, t_.lane_end - lane), width_, k, depth,
                  lanes_.get());
         for (std::int64_t b = 0; b < blocks_; ++b)
-          StepGroups(rule_, rows_.get() + b * kGroupRows * depth, lanes_.get(),
-                     depth / Rule::kGroup, Registers(p, b));
+          steps_(rows_.get() + b * kGroupRows * depth, lanes_.get(), depth / group_,
+                 Registers(p, b));
       }
     }
     Exchange(true);
@@ -143,7 +149,8 @@ class GroupTile {
     }
   }
 
-  Rule rule_;
+  int group_;
+  GroupSteps<T> steps_;
   const ChainTile<float, float>& t_;
   std::int64_t width_, blocks_, panels_;
   hwy::AlignedFreeUniquePtr<T[]> rows_, lanes_;
@@ -151,6 +158,15 @@ class GroupTile {
   hwy::AlignedFreeUniquePtr<Run[]> runs_;
   hwy::AlignedFreeUniquePtr<T[]> registers_;
 };
+
+template <class Rule>
+void RunGroupTile(const Rule& rule, const ChainTile<float, float>& tile) {
+  using T = typename Rule::Number;
+  const auto steps = [&](const T* rows, const T* lanes, std::int64_t groups, T* registers) {
+    StepGroups(rule, rows, lanes, groups, registers);
+  };
+  GroupTile<T>(Rule::kGroup, steps, tile).Compute();
+}
 
 }  // namespace numemu::unit::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -92,23 +92,19 @@ struct PairFused {
   }
 };
 
-template <class Rule>
-void RunWith(const Rule& rule, const ChainTile<float, float>& tile) {
-  GroupTile<Rule>(rule, tile).Compute();
-}
-
 void RunTreeTile(const TreeRule& rule, const ChainTile<float, float>& tile) {
   switch (rule.kind) {
     case TreeKind::pairwise:
       if (rule.group == 2)
-        return rule.plus_zero ? RunWith(Pairwise<2, true>(), tile)
-                              : RunWith(Pairwise<2, false>(), tile);
-      return rule.plus_zero ? RunWith(Pairwise<4, true>(), tile)
-                            : RunWith(Pairwise<4, false>(), tile);
+        return rule.plus_zero ? RunGroupTile(Pairwise<2, true>(), tile)
+                              : RunGroupTile(Pairwise<2, false>(), tile);
+      return rule.plus_zero ? RunGroupTile(Pairwise<4, true>(), tile)
+                            : RunGroupTile(Pairwise<4, false>(), tile);
     case TreeKind::to_odd:
-      return rule.flush ? RunWith(PairToOdd<true>(), tile) : RunWith(PairToOdd<false>(), tile);
+      return rule.flush ? RunGroupTile(PairToOdd<true>(), tile)
+                        : RunGroupTile(PairToOdd<false>(), tile);
     case TreeKind::fused:
-      return RunWith(PairFused(), tile);
+      return RunGroupTile(PairFused(), tile);
   }
 }
 
