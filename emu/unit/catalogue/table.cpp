@@ -43,10 +43,10 @@ std::vector<std::string> partners(const std::string& a, const std::vector<std::s
 
 /// One row of units.def before its types are multiplied out.
 struct TableRow {
-  std::string prefix, a_types, b_types, d_types;
-  UnitDescription model;
+  std::string_view prefix, a_types, b_types, d_types;
+  UnitDescription (*model)();
   Grade grade;
-  std::string modifiers, source;
+  std::string_view modifiers, source;
 };
 
 using Table = std::vector<std::unique_ptr<Unit>>;
@@ -67,15 +67,16 @@ void expand(const TableRow& row, Table& table) {
       const auto results =
           row.d_types == "=" ? std::vector<std::string>{a} : words_of(row.d_types, ' ');
       for (const std::string& d : results) {
-        UnitDescription u = row.model;
+        UnitDescription u = row.model();
         set_types(u, a, b, d);
-        u.name = row.prefix + "." + a + (b == a ? "" : "x" + b) + "." + d;
+        u.name = std::string(row.prefix) + "." + a + (b == a ? "" : "x" + b) + "." + d;
         UnitRow about;
         about.grade = row.grade;
         about.source = row.source;
         if (unproven(u.name)) {
           about.grade = Grade::modelled;
-          about.source = "no outputs of it to compare with; by analogy: " + row.source;
+          about.source = "no outputs of it to compare with; by analogy: ";
+          about.source += row.source;
         }
         about.modifiers = words_of(row.modifiers, ' ');
         table.push_back(described_unit(std::move(u), std::move(about)));
@@ -99,10 +100,13 @@ Table build_table() {
 #include "emu/unit/catalogue/neutral.def"
 #undef NUMEMU_NEUTRAL
   table.push_back(make_host_eigen_f32());
+  static constexpr TableRow kRows[] = {
 #define NUMEMU_UNIT(prefix, a, b, d, model, grade, modifiers, source) \
-  expand({prefix, a, b, d, model, Grade::grade, modifiers, source}, table);
+  {prefix, a, b, d, [] { return model; }, Grade::grade, modifiers, source},
 #include "emu/unit/catalogue/units.def"
 #undef NUMEMU_UNIT
+  };
+  for (const TableRow& row : kRows) expand(row, table);
   return table;
 }
 
