@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/command.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::cli {
@@ -15,31 +14,26 @@ constexpr std::int64_t kUsualBlock = 32;
 
 }  // namespace
 
-void add_block_options(CLI::App& command, BlockOptions& options) {
-  CLI::Option* block = command.add_option(
-      "--block", options.block,
+void add_block_options(Command& command, BlockOptions& options) {
+  Option block = command.option(
+      "--block B", options.block,
       "mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, nvfp4, mx(ELEM,SIZE), "
       "bfp(K,SIZE) or group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
-  block->type_name("B");
-  CLI::Option* format =
-      command.add_option("--format", options.format, "Element format under float32 scales");
-  format->type_name("F")->excludes(block);
+  command.option("--format F", options.format, "Element format under float32 scales")
+      .excludes(block);
   command
-      .add_option("--granularity", options.granularity,
-                  "With --format: tensor, channel, row or block")
-      ->type_name("G")
-      ->excludes(block);
+      .option("--granularity G", options.granularity,
+              "With --format: tensor, channel, row or block")
+      .excludes(block);
   command
-      .add_option("--block-size", options.size,
-                  "With --granularity block: elements per scale (default: 32)")
-      ->check(whole_number(1, kLargestBlock))
-      ->type_name("SIZE")
-      ->excludes(block);
+      .option("--block-size SIZE", options.size,
+              "With --granularity block: elements per scale (default: 32)")
+      .whole(1, kLargestBlock)
+      .excludes(block);
   command
-      .add_option("--axis", options.axis,
-                  "Axis of blocks or channels; negative from the end (default: -1)")
-      ->check(whole_number(-kMostAxes, kMostAxes - 1))
-      ->type_name("AXIS");
+      .option("--axis AXIS", options.axis,
+              "Axis of blocks or channels; negative from the end (default: -1)")
+      .whole(-kMostAxes, kMostAxes - 1);
 }
 
 const BlockFormat& block_format_of(const BlockOptions& options) {

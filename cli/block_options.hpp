@@ -1,10 +1,10 @@
 // The options of commands that quantize by blocks: which block format, along which axis.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "cli/options.hpp"
 #include "formats/block_format.hpp"
 #include "formats/storage/array.hpp"
 
@@ -19,7 +19,7 @@ struct BlockOptions {
 };
 
 /// --block | --format --granularity [--block-size], and --axis.
-void add_block_options(CLI::App&, BlockOptions&);
+void add_block_options(Command&, BlockOptions&);
 
 /// The block format that the options name. Throws Error where they do not, or contradict.
 const BlockFormat& block_format_of(const BlockOptions&);

@@ -3,41 +3,22 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
-#include "cli/command.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu::cli {
-/// The key of the random bits has 64 bits, one more than whole_number() covers.
-std::string check_seed(const std::string& text) {
-  std::uint64_t seed = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, seed);
-  if (error == std::errc() && at == end) return "";
-  constexpr std::size_t kShown = 40;  // characters of a wrong value
-  return fmt::format("expected a whole number from 0 to 2^64-1, not '{}{}'", text.substr(0, kShown),
-                     text.size() > kShown ? "..." : "");
-}
 
-void add_conversion_options(CLI::App& command, ConversionOptions& options) {
+void add_conversion_options(Command& command, ConversionOptions& options) {
   command
-      .add_option("--rounding", options.rounding,
-                  "rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd)")
-      ->capture_default_str()
-      ->type_name("R");
-  command.add_option("--overflow", options.overflow, "saturate, propagate or ieee")
-      ->capture_default_str()
-      ->type_name("O");
-  CLI::Option* bits = command.add_option("--random-bits", options.random_bits,
-                                         "Random bits of sr(N): uint32, one word per element");
-  bits->type_name("R.npy");
-  command.add_option("--seed", options.seed, "Seed of counter-based random bits (default: 0)")
-      ->check(CLI::Validator(check_seed, ""))
-      ->excludes(bits)
-      ->type_name("S");
+      .option("--rounding R", options.rounding,
+              "rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd)")
+      .show_default();
+  command.option("--overflow O", options.overflow, "saturate, propagate or ieee").show_default();
+  Option bits = command.option("--random-bits R.npy", options.random_bits,
+                               "Random bits of sr(N): uint32, one word per element");
+  command.option("--seed S", options.seed, "Seed of counter-based random bits (default: 0)")
+      .excludes(bits);
 }
 
 SettledConversion settle(const ConversionOptions& options, const Format& format,

@@ -1,10 +1,10 @@
 // The options of commands that round: --rounding, --overflow and where random bits come from.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "cli/options.hpp"
 #include "formats/conversion.hpp"
 #include "formats/storage/array.hpp"
 
@@ -15,10 +15,7 @@ struct ConversionOptions {
   std::optional<std::uint64_t> seed;
 };
 
-/// A validator of --seed: an empty text, or what was expected.
-std::string check_seed(const std::string& text);
-
-void add_conversion_options(CLI::App&, ConversionOptions&);
+void add_conversion_options(Command&, ConversionOptions&);
 
 /// A conversion that is ready to run, and the random words it points to.
 struct SettledConversion {

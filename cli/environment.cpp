@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
-#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -26,17 +28,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-}  // namespace
-
-void add_threads(CLI::App& command) {
-  command
-      .add_option_function<int>(
-          "--threads", [](int threads) { omp_set_num_threads(threads); },
-          "Number of threads (the results do not depend on it)")
-      ->check(whole_number(1, 1024))
-      ->type_name("T");
-}
-
+/// Throws Error where the system refuses the threads that will be used; OpenMP would end the
+/// program.
 void require_threads() {
   // Also of OMP_NUM_THREADS.
   omp_set_num_threads(std::min(omp_get_max_threads(), std::max(omp_get_num_procs(), kFewThreads)));
@@ -58,18 +51,16 @@ void require_threads() {
                           error, threads.size() + 1));
 }
 
-CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  constexpr std::size_t kShown = 40;  // characters of a wrong value
-  return {[least, most](const std::string& text) {
-            std::int64_t value = 0;
-            const char* end = text.data() + text.size();
-            const auto [at, error] = std::from_chars(text.data(), end, value);
-            if (error == std::errc() && at == end && value >= least && value <= most)
-              return std::string();
-            return fmt::format("expected a whole number from {} to {}, not '{}{}'", least, most,
-                               text.substr(0, kShown), text.size() > kShown ? "..." : "");
-          },
-          ""};
+}  // namespace
+
+void add_threads(Command& command) {
+  auto threads = std::make_shared<std::optional<std::int64_t>>();
+  command.option("--threads T", *threads, "Number of threads (the results do not depend on it)")
+      .whole(1, 1024);
+  command.before_run([threads] {
+    if (*threads) omp_set_num_threads(static_cast<int>(**threads));
+    require_threads();
+  });
 }
 
 std::string data_folder() {

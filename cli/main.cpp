@@ -18,7 +18,6 @@
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
-#include "formats/suggest.hpp"
 #include "formats/version.hpp"
 
 namespace {
@@ -74,27 +73,6 @@ void survive_full_streams() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-/// CLI11 lists every unmatched word; one line with the nearest known word says more.
-int complain_about(const CLI::App& app, const CLI::ParseError& error) {
-  for (const CLI::App* command : app.get_subcommands()) {
-    const std::vector<std::string> rest = command->remaining();
-    if (rest.empty()) continue;
-    if (!rest.front().starts_with('-')) {
-      return complain(
-          fmt::format("{}: unexpected argument '{}'", command->get_name(), rest.front()));
-    }
-    std::vector<std::string> known;
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    }
-    return complain(fmt::format("{}: {}", command->get_name(),
-                                numemu::unknown_name("option", rest.front(), known)));
-  }
-  const std::string text = error.what();
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  return complain(chosen.empty() ? text : chosen.front()->get_name() + ": " + text);
-}
-
 int run(int argc, char** argv) {
   hold_standard_streams();
   survive_full_streams();
@@ -102,55 +80,18 @@ int run(int argc, char** argv) {
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  CLI::App app(
+  Program program(
+      "numemu",
       "numemu: what happens to my numbers, and to my network, if the machine computes like this?",
-      "numemu");
-  app.set_version_flag("--version", fmt::format("numemu {} (numerics {})", NUMEMU_VERSION,
-                                                numemu::kNumericsVersion));
-  app.require_subcommand(1);
-  Action action;
-  add_formats(app, action);
-  add_analyze(app, action);
-  add_encode(app, action);
-  add_decode(app, action);
-  add_quantize(app, action);
-  add_dequantize(app, action);
-  add_units(app, action);
-  add_gemm(app, action);
-  add_train(app, action);
-  add_eval(app, action);
-  add_infer(app, action);
-  add_experiment(app, action);
-  add_sweep(app, action);
-  add_report(app, action);
-  add_config(app, action);
-  std::vector<std::string> names;
-  for (CLI::App* command : app.get_subcommands(nullptr)) {
-    command->allow_extras(false);
-    names.push_back(command->get_name());
-  }
-
-  if (argc > 1 && argv[1][0] != '-' &&
-      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    if (std::find(kPlanned.begin(), kPlanned.end(), argv[1]) != kPlanned.end())
-      return complain(fmt::format("command '{}' is not there yet", argv[1]));
-    return complain(numemu::unknown_name("command", argv[1], names));
-  }
-  if (argc == 1) {
-    write_talk(app.help());
-    return kBadUsage;
-  }
+      fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, numemu::kNumericsVersion));
+  for (const auto add : {add_formats, add_analyze, add_encode, add_decode, add_quantize,
+                         add_dequantize, add_units, add_gemm, add_train, add_eval, add_infer,
+                         add_experiment, add_sweep, add_report, add_config})
+    add(program);
+  if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
+    return complain(fmt::format("command '{}' is not there yet", argv[1]));
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return finish(app.exit(success));
-  } catch (const CLI::ParseError& error) {
-    return complain_about(app, error);
-  }
-  try {
-    const CLI::App* command = app.get_subcommands().front();
-    if (command->get_option_no_throw("--threads") != nullptr) require_threads();
-    return finish(action());
+    return finish(program.parse(argc, argv)());
   } catch (const numemu::Error& error) {
     return complain(error.what());
   } catch (const std::system_error& error) {

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,25 +35,27 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
 
 }  // namespace
 
-void add_memory(CLI::App& command) {
-  command.preparse_callback([](std::size_t) {
-    if (const std::int64_t bytes = machine_memory(); bytes > 0) net::set_memory_budget(bytes / 2);
-  });
+void add_memory(Command& command) {
   constexpr std::size_t kShown = 40;  // characters of a wrong value
+  auto size = std::make_shared<std::optional<std::string>>();
   command
-      .add_option_function<std::string>(
-          "--memory",
-          [](const std::string& text) { net::set_memory_budget(parse_size(text).value_or(kMost)); },
-          "Most memory for networks and their values (default: half of the machine's, or of its "
-          "cgroup's limit)")
-      ->check([](const std::string& text) {
+      .option("--memory SIZE", *size,
+              "Most memory for networks and their values (default: half of the machine's, or of "
+              "its cgroup's limit)")
+      .check([](const std::string& text) {
         return parse_size(text) ? std::string()
                                 : fmt::format(
                                       "expected bytes, or a number with K, M, G or T up to "
                                       "1024T, not '{}'",
                                       text.substr(0, kShown));
-      })
-      ->type_name("SIZE");
+      });
+  command.before_run([size] {
+    if (*size) {
+      net::set_memory_budget(parse_size(**size).value_or(kMost));
+    } else if (const std::int64_t bytes = machine_memory(); bytes > 0) {
+      net::set_memory_budget(bytes / 2);
+    }
+  });
 }
 
 }  // namespace numemu::cli

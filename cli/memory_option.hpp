@@ -1,10 +1,10 @@
 // --memory: the budget of the networks that a command runs.
 #pragma once
-#include <CLI/CLI.hpp>
+#include "cli/options.hpp"
 
 namespace numemu::cli {
 
 /// Adds --memory SIZE. Without it the budget is half of machine_memory().
-void add_memory(CLI::App&);
+void add_memory(Command&);
 
 }  // namespace numemu::cli

@@ -57,8 +57,8 @@ void print(const std::vector<net::ProfileRow>& rows, double wall) {
 
 }  // namespace
 
-void add_profile(CLI::App& app, bool& profile) {
-  app.add_flag("--profile", profile, "Say on stderr where time went, per operator and per GEMM");
+void add_profile(Command& command, bool& profile) {
+  command.flag("--profile", profile, "Say on stderr where time went, per operator and per GEMM");
 }
 
 ProfiledRun::ProfiledRun(bool profile) : profile_(profile), start_(seconds()) {

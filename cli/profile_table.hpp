@@ -1,11 +1,11 @@
 // --profile: where a run's time went, per operator and per GEMM.
 #pragma once
-#include <CLI/CLI.hpp>
+#include "cli/options.hpp"
 
 namespace numemu::cli {
 
 /// Adds --profile.
-void add_profile(CLI::App&, bool& profile);
+void add_profile(Command&, bool& profile);
 
 /// Times a run from its construction on where it is asked for, and prints on stderr at its end.
 class ProfiledRun {

@@ -50,100 +50,82 @@ net::Augmentation parse_augmentation(const std::string& text) {
   return augment;
 }
 
-void add_files(CLI::App& command, TrainCommand& options) {
-  command.add_option("--net", options.net, "Reference network or ONNX file")
-      ->capture_default_str()
-      ->type_name("NAME|FILE.onnx");
-  command.add_option("--data", options.data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
-      ->required()
-      ->type_name("SET");
+void add_files(Command& command, TrainCommand& options) {
+  command.option("--net NAME|FILE.onnx", options.net, "Reference network or ONNX file")
+      .show_default();
+  command.option("--data SET", options.data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
+      .required();
+  command.option("--out DIR", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
+      .show_default();
+  command.option("--recipe R.json", options.recipe, "The numerics of training (default: float32)");
+  command.option("--store", options.store, "Type of the stored weights")
+      .show_default()
+      .one_of({"f32", "f16", "bf16"});
   command
-      .add_option("--out", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
-      ->capture_default_str()
-      ->type_name("DIR");
-  command.add_option("--recipe", options.recipe, "The numerics of training (default: float32)")
-      ->type_name("R.json");
-  command.add_option("--store", options.store, "Type of the stored weights")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  command
-      .add_option("--save-every", options.save_every,
-                  "Store the state every N steps too, not only after each epoch")
-      ->check(whole_number(1, 1'000'000'000))
-      ->type_name("N");
-  command.add_flag("--fresh", options.fresh, "Start over, whatever state the folder holds");
+      .option("--save-every N", options.save_every,
+              "Store the state every N steps too, not only after each epoch")
+      .whole(1, 1'000'000'000);
+  command.flag("--fresh", options.fresh, "Start over, whatever state the folder holds");
 }
 
-void add_optimizer(CLI::App& command, TrainCommand& options) {
+void add_optimizer(Command& command, TrainCommand& options) {
   net::TrainOptions& train = options.train;
+  command.option("--optimizer NAME", options.optimizer,
+                 joined(net::optimizer_names()) + " (default: the recipe's, else the network's)");
+  command.option("--schedule NAME", train.schedule, joined(net::schedule_names())).show_default();
   command
-      .add_option("--optimizer", options.optimizer,
-                  joined(net::optimizer_names()) + " (default: the recipe's, else the network's)")
-      ->type_name("NAME");
-  command.add_option("--schedule", train.schedule, joined(net::schedule_names()))
-      ->capture_default_str()
-      ->type_name("NAME");
+      .option("--lr", options.learning_rate,
+              "Learning rate (default: what serves network and optimizer)")
+      .positive();
+  command.option("--warmup", options.warmup, "Steps over which the rate rises (default: the same)")
+      .whole(0, 1'000'000'000);
+  command.option("--weight-decay", options.weight_decay, "Weight decay (default: the same)")
+      .non_negative();
   command
-      .add_option("--lr", options.learning_rate,
-                  "Learning rate (default: what serves network and optimizer)")
-      ->check(CLI::PositiveNumber);
-  command
-      .add_option("--warmup", options.warmup, "Steps over which the rate rises (default: the same)")
-      ->check(whole_number(0, 1'000'000'000));
-  command.add_option("--weight-decay", options.weight_decay, "Weight decay (default: the same)")
-      ->check(CLI::NonNegativeNumber);
-  command
-      .add_option("--clip", options.clip,
-                  "Largest global norm of the gradients, 0: none (default: the same)")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--momentum", train.momentum, "Momentum of sgd")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_flag("--nesterov", train.nesterov, "Nesterov's form of sgd");
-  command.add_option("--beta1", train.beta1, "Decay of the first moment of adam")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--beta2", train.beta2, "Decay of the second moment of adam")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--epsilon", train.epsilon, "Added to the root of adam's second moment")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      .option("--clip", options.clip,
+              "Largest global norm of the gradients, 0: none (default: the same)")
+      .non_negative();
+  command.option("--momentum", train.momentum, "Momentum of sgd").show_default().fraction();
+  command.flag("--nesterov", train.nesterov, "Nesterov's form of sgd");
+  command.option("--beta1", train.beta1, "Decay of the first moment of adam")
+      .show_default()
+      .fraction();
+  command.option("--beta2", train.beta2, "Decay of the second moment of adam")
+      .show_default()
+      .fraction();
+  command.option("--epsilon", train.epsilon, "Added to the root of adam's second moment")
+      .show_default()
+      .positive();
 }
 
-void add_loop(CLI::App& command, TrainCommand& options) {
+void add_loop(Command& command, TrainCommand& options) {
   net::TrainOptions& train = options.train;
-  command.add_option("--epochs", train.epochs, "Passes over the training samples")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
+  command.option("--epochs", train.epochs, "Passes over the training samples")
+      .show_default()
+      .range(1, 100000);
   command
-      .add_option("--patience", train.patience,
-                  "End after E epochs without a lower validation loss, with the best weights "
-                  "(default: all epochs, the last weights)")
-      ->check(whole_number(1, 100000))
-      ->type_name("E");
-  command.add_option("--batch", train.batch, "Samples per step")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
+      .option("--patience E", train.patience,
+              "End after E epochs without a lower validation loss, with the best weights "
+              "(default: all epochs, the last weights)")
+      .whole(1, 100000);
+  command.option("--batch", train.batch, "Samples per step").show_default().range(1, 65536);
+  command.option("--augment LIST", options.augment,
+                 "Vary training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
   command
-      .add_option("--augment", options.augment,
-                  "Vary training images: shift=PIXELS, crop=PIXELS, flip, separated by commas")
-      ->type_name("LIST");
-  command
-      .add_option("--seed", options.seed,
-                  "Seed of weights, order, dropout and augmentation (the recipe's is for rounding)")
-      ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
+      .option("--seed", options.seed,
+              "Seed of weights, order, dropout and augmentation (the recipe's is for rounding)")
+      .show_default()
+      .range(std::int64_t{0}, std::int64_t{1} << 53);
 }
 
 }  // namespace
 
-void add_train_options(CLI::App& command, TrainCommand& options) {
+void add_train_options(Command& command, TrainCommand& options) {
   add_files(command, options);
   add_optimizer(command, options);
   add_loop(command, options);
-  command.add_flag("--json", options.json, "Print JSON");
-  command.add_flag("--quiet", options.quiet, "No progress");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No progress");
   add_profile(command, options.profile);
   add_threads(command);
   add_memory(command);

@@ -1,10 +1,10 @@
 // What numemu train was asked: options, recipe and recommended rates brought together.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "cli/options.hpp"
 #include "emu/net/train/options.hpp"
 #include "policies/recipe/recipe.hpp"
 
@@ -24,7 +24,7 @@ struct TrainCommand {
   std::int64_t seed = 0;
 };
 
-void add_train_options(CLI::App& command, TrainCommand&);
+void add_train_options(Command& command, TrainCommand&);
 
 /// Reads the recipe and settles what it, the network, the optimizer and the command line say of
 /// training. Throws Error where they contradict each other.

@@ -25,11 +25,12 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string format, dist, rounding = "rne", overflow = "saturate", scale = "1";
-  std::int64_t n = 1000000, seed = 0;
-  bool n_given = false, best_scale = false, json = false, quiet = false;
+  std::optional<std::int64_t> n;
+  std::int64_t seed = 0;
+  bool best_scale = false, json = false, quiet = false;
 };
 
-constexpr std::int64_t kLeastDraws = 1000, kMostDraws = 100000000;
+constexpr std::int64_t kLeastDraws = 1000, kUsualDraws = 1000000, kMostDraws = 100000000;
 constexpr std::int64_t kSlowDraws = 10000000;  // about a second
 
 bool is_file(const std::string& dist) {
@@ -104,9 +105,9 @@ Subject subject_of(const Options& options) {
   s.scale = parse_scale(options.scale);
   if (!is_file(options.dist)) {
     s.law = Distribution::parse(options.dist, !format.is_signed);
-    s.n = options.n;
+    s.n = options.n.value_or(kUsualDraws);
   } else {
-    if (options.n_given)
+    if (options.n)
       throw Error(
           fmt::format("--n: {} brings its own numbers, expected a law by name", options.dist));
     s.numbers = read_numbers(options.dist);
@@ -248,40 +249,29 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_analyze(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "analyze", "Errors of a format under a law or a file's numbers, predicted beside measured");
+void add_analyze(Program& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("--format", options->format, "A scalar format of at most 16 bits")
-      ->required()
-      ->type_name("F");
+  Command& command = program.command(
+      "analyze", "Errors of a format under a law or a file's numbers, predicted beside measured",
+      [options] { return run(*options); });
+  command.option("--format F", options->format, "A scalar format of at most 16 bits").required();
   command
-      ->add_option("--dist", options->dist,
-                   "normal, laplace, uniform (on [-1, 1]), lognormal:S (S of ln|x|), "
-                   "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for formats without sign")
-      ->required()
-      ->type_name("D|FILE.npy");
-  command->add_option("--scale", options->scale, "x / scale is rounded (default 1)")
-      ->type_name("S");
-  command->add_flag("--best-scale", options->best_scale,
-                    "Also the scales with the least MSE, real and power of two");
-  command->add_option("--rounding", options->rounding, "rne rna rtz rup rdn rodd sr(n[,a|b|c|odd])")
-      ->type_name("R");
-  command->add_option("--overflow", options->overflow, "saturate propagate ieee")->type_name("O");
-  CLI::Option* n =
-      command->add_option("--n", options->n, "Draws of the measurement (default 1000000)")
-          ->check(whole_number(kLeastDraws, kMostDraws))
-          ->type_name("N");
-  command->add_option("--seed", options->seed, "Of the draws and the random bits (default 0)")
-      ->check(whole_number(0, INT64_MAX))
-      ->type_name("S");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "Nothing on stderr");
-  add_threads(*command);
-  command->callback([&action, options, n] {
-    options->n_given = n->count() > 0;
-    action = [options] { return run(*options); };
-  });
+      .option("--dist D|FILE.npy", options->dist,
+              "normal, laplace, uniform (on [-1, 1]), lognormal:S (S of ln|x|), "
+              "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for formats without sign")
+      .required();
+  command.option("--scale S", options->scale, "x / scale is rounded (default 1)");
+  command.flag("--best-scale", options->best_scale,
+               "Also the scales with the least MSE, real and power of two");
+  command.option("--rounding R", options->rounding, "rne rna rtz rup rdn rodd sr(n[,a|b|c|odd])");
+  command.option("--overflow O", options->overflow, "saturate propagate ieee");
+  command.option("--n N", options->n, "Draws of the measurement (default 1000000)")
+      .whole(kLeastDraws, kMostDraws);
+  command.option("--seed S", options->seed, "Of the draws and the random bits (default 0)")
+      .whole(0, INT64_MAX);
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "Nothing on stderr");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

@@ -9,24 +9,26 @@
 #include "formats/storage/json_reader.hpp"
 
 namespace numemu::cli {
+namespace {
 
-void add_config(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("config", "Print the canonical form of a recipe or a sweep");
+int run(const std::string& file) {
+  const std::string text = read_text(file);
+  const Json json = parse_json(text, file);
+  const bool sweep = json.is_object() && json.contains("numemu_sweep");
+  fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, file).json
+                            : policies::Recipe::parse(json, file).json())
+                         .dump(2));
+  note_short_names_in(file);
+  return kFine;
+}
+
+}  // namespace
+
+void add_config(Program& program) {
   auto file = std::make_shared<std::string>();
-  command->add_option("--print", *file, "Recipe or sweep file")->required()->type_name("FILE");
-  command->callback([&action, file] {
-    action = [file] {
-      const std::string text = read_text(*file);
-      const Json json = parse_json(text, *file);
-      const bool sweep = json.is_object() && json.contains("numemu_sweep");
-      fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, *file).json
-                                : policies::Recipe::parse(json, *file).json())
-                             .dump(2));
-      note_short_names_in(*file);
-      return kFine;
-    };
-  });
+  Command& command = program.command("config", "Print the canonical form of a recipe or a sweep",
+                                     [file] { return run(*file); });
+  command.option("--print FILE", *file, "Recipe or sweep file").required();
 }
 
 }  // namespace numemu::cli

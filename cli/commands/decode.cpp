@@ -106,41 +106,31 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_decode(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("decode", "Convert codes of a format to numbers");
+void add_decode(Program& program) {
   auto options = std::make_shared<Options>();
+  Command& command = program.command("decode", "Convert codes of a format to numbers",
+                                     [options] { return run(*options); });
+  command.option("--format F", options->format,
+                 "A name, alias, descriptor or codebook(FILE) (default: the sidecar's)");
+  command.option("--in CODES.npy", options->in, "Codes (.npy or .safetensors)").required();
+  command.option("--out X.npy", options->out, "Numbers; with --text, - is the standard output")
+      .required();
   command
-      ->add_option("--format", options->format,
-                   "A name, alias, descriptor or codebook(FILE) (default: the sidecar's)")
-      ->type_name("F");
-  command->add_option("--in", options->in, "Codes (.npy or .safetensors)")
-      ->required()
-      ->type_name("CODES.npy");
-  command->add_option("--out", options->out, "Numbers; with --text, - is the standard output")
-      ->required()
-      ->type_name("X.npy");
+      .option("--dtype TYPE", options->dtype,
+              "float32 or float64 (default: the first that is exact for every value)")
+      .one_of({"float32", "float64"});
+  command.flag("--packed", options->packed,
+               "Rows of packed codes (default: what the sidecar says)");
+  command.option("--order ORDER", options->order, "Of packed codes: low-first or high-first");
+  command.option("--tensor NAME", options->tensor, "Tensor of a .safetensors file");
   command
-      ->add_option("--dtype", options->dtype,
-                   "float32 or float64 (default: the first that is exact for every value)")
-      ->check(CLI::IsMember({"float32", "float64"}))
-      ->type_name("TYPE");
-  command->add_flag("--packed", options->packed,
-                    "Rows of packed codes (default: what the sidecar says)");
-  command->add_option("--order", options->order, "Of packed codes: low-first or high-first")
-      ->type_name("ORDER");
-  command->add_option("--tensor", options->tensor, "Tensor of a .safetensors file")
-      ->type_name("NAME");
-  command
-      ->add_option(
-          "--codes", options->codes,
-          "hex: --in holds one code of --format a line, such as 0x3c (- is standard input)")
-      ->check(CLI::IsMember({"hex"}))
-      ->type_name("hex");
-  command->add_flag("--text", options->text, "Write one hexadecimal float a line");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No summary (--json prints all the same)");
-  add_threads(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .option("--codes hex", options->codes,
+              "hex: --in holds one code of --format a line, such as 0x3c (- is standard input)")
+      .one_of({"hex"});
+  command.flag("--text", options->text, "Write one hexadecimal float a line");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No summary (--json prints all the same)");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

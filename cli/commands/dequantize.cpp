@@ -216,26 +216,20 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_dequantize(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("dequantize", "Convert codes and their scales to numbers");
+void add_dequantize(Program& program) {
   auto options = std::make_shared<Options>();
-  add_block_options(*command, options->block);
-  command->add_option("--codes", options->codes, "Codes of the elements")
-      ->required()
-      ->type_name("C.npy");
-  command->add_option("--scales", options->scales, "Codes of the scales")
-      ->required()
-      ->type_name("S.npy");
-  command->add_option("--tensor-scale", options->tensor_scale, "Scale of the tensor (nvfp4)")
-      ->type_name("T.npy");
-  command->add_option("--zero-points", options->zero_points, "Zero points (zp) or minima (min)")
-      ->type_name("Z.npy");
-  command->add_option("--out", options->out, "Numbers: float32")->required()->type_name("Y.npy");
-  command->add_flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No summary");
-  add_threads(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  Command& command = program.command("dequantize", "Convert codes and their scales to numbers",
+                                     [options] { return run(*options); });
+  add_block_options(command, options->block);
+  command.option("--codes C.npy", options->codes, "Codes of the elements").required();
+  command.option("--scales S.npy", options->scales, "Codes of the scales").required();
+  command.option("--tensor-scale T.npy", options->tensor_scale, "Scale of the tensor (nvfp4)");
+  command.option("--zero-points Z.npy", options->zero_points, "Zero points (zp) or minima (min)");
+  command.option("--out Y.npy", options->out, "Numbers: float32").required();
+  command.flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No summary");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

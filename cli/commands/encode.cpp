@@ -198,41 +198,35 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_encode(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("encode", "Convert numbers to codes of a format");
+void add_encode(Program& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("--format", options->format, "A name, alias, descriptor or codebook(FILE)")
-      ->required()
-      ->type_name("F");
+  Command& command = program.command("encode", "Convert numbers to codes of a format",
+                                     [options] { return run(*options); });
+  command.option("--format F", options->format, "A name, alias, descriptor or codebook(FILE)")
+      .required();
   command
-      ->add_option("--in", options->in,
-                   "Numbers (float16, float32, float64), codes with --from or a sidecar, or lines "
-                   "of text with --text (- is standard input)")
-      ->required()
-      ->type_name("X.npy");
-  command->add_option("--out", options->out, "Codes (.npy or .safetensors); a sidecar beside them")
-      ->required()
-      ->type_name("CODES.npy");
-  command->add_option("--from", options->from, "The format whose codes --in holds")->type_name("F");
-  add_conversion_options(*command, options->conversion);
-  command->add_option("--flags", options->flags, "Exception flags of each element, uint8")
-      ->type_name("FLAGS.npy");
-  command->add_flag("--packed", options->packed, "Pack codes of 1 to 8 bits; rows start on a byte");
-  command->add_option("--order", options->order, "Of packed codes: low-first or high-first")
-      ->type_name("ORDER");
-  command->add_option("--tensor", options->tensor, "Tensor of a .safetensors file")
-      ->type_name("NAME");
-  command->add_flag("--text", options->text, "Read one number a line, hexadecimal or decimal");
+      .option("--in X.npy", options->in,
+              "Numbers (float16, float32, float64), codes with --from or a sidecar, or lines "
+              "of text with --text (- is standard input)")
+      .required();
   command
-      ->add_option("--codes", options->codes,
-                   "With --text: hex, the lines are codes of --from, such as 0x3c")
-      ->check(CLI::IsMember({"hex"}))
-      ->type_name("hex");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet,
-                    "No progress, no summary (--json prints all the same)");
-  add_threads(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .option("--out CODES.npy", options->out,
+              "Codes (.npy or .safetensors); a sidecar beside them")
+      .required();
+  command.option("--from F", options->from, "The format whose codes --in holds");
+  add_conversion_options(command, options->conversion);
+  command.option("--flags FLAGS.npy", options->flags, "Exception flags of each element, uint8");
+  command.flag("--packed", options->packed, "Pack codes of 1 to 8 bits; rows start on a byte");
+  command.option("--order ORDER", options->order, "Of packed codes: low-first or high-first");
+  command.option("--tensor NAME", options->tensor, "Tensor of a .safetensors file");
+  command.flag("--text", options->text, "Read one number a line, hexadecimal or decimal");
+  command
+      .option("--codes hex", options->codes,
+              "With --text: hex, the lines are codes of --from, such as 0x3c")
+      .one_of({"hex"});
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No progress, no summary (--json prints all the same)");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

@@ -139,32 +139,27 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("eval", "Accuracy of a trained network under a recipe");
+void add_eval(Program& program) {
   auto options = std::make_shared<Options>();
+  Command& command = program.command("eval", "Accuracy of a trained network under a recipe",
+                                     [options] { return run(*options); });
   command
-      ->add_option("--net", options->net,
-                   "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
-                   "or NAME=FILE")
-      ->required()
-      ->type_name("NAME|FILE");
-  command
-      ->add_option("--data", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
-      ->required()
-      ->type_name("SET");
-  command->add_option("--recipe", options->recipe, "The numerics (default: float32)")
-      ->type_name("R.json");
-  command->add_option("--images", options->images, "Use only the first test images")
-      ->check(whole_number(1, kMostImages))
-      ->type_name("N");
-  command->add_flag("--fold-batch-norm", options->fold,
-                    "Fold batch normalisation into the weights before it");
-  add_profile(*command, options->profile);
-  command->add_flag("--json", options->json, "Print the row");
-  command->add_flag("--quiet", options->quiet, "Nothing on stderr");
-  add_threads(*command);
-  add_memory(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .option("--net NAME|FILE", options->net,
+              "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
+              "or NAME=FILE")
+      .required();
+  command.option("--data SET", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
+      .required();
+  command.option("--recipe R.json", options->recipe, "The numerics (default: float32)");
+  command.option("--images N", options->images, "Use only the first test images")
+      .whole(1, kMostImages);
+  command.flag("--fold-batch-norm", options->fold,
+               "Fold batch normalisation into the weights before it");
+  add_profile(command, options->profile);
+  command.flag("--json", options->json, "Print the row");
+  command.flag("--quiet", options->quiet, "Nothing on stderr");
+  add_threads(command);
+  add_memory(command);
 }
 
 }  // namespace numemu::cli

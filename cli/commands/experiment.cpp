@@ -180,29 +180,26 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_experiment(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("experiment", "Answer a question (without NAME: the list of them)");
+void add_experiment(Program& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("name", options->name, "Experiment")->type_name("NAME");
-  command->add_option("--set", options->settings, "Change a setting (repeatable)")
-      ->type_name("key=value");
-  command->add_option("--size", options->size, "smoke (20 s), default (10 minutes) or full (hours)")
-      ->capture_default_str()
-      ->type_name("SIZE");
-  command->add_option("--seed", options->seed, "Seed of everything drawn")
-      ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 53));
-  command->add_option("--out", options->out, "Folder for rows and report (default out/NAME-SIZE)")
-      ->type_name("DIR");
-  command->add_flag("--fresh", options->fresh, "Drop rows that are there");
-  command->add_flag("--strict", options->strict,
-                    "Exit with 1 where a finding fails (else 0: it is a result, not an error)");
-  command->add_flag("--json", options->json, "Print the conclusion as JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
-  add_threads(*command);
-  add_memory(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  Command& command =
+      program.command("experiment", "Answer a question (without NAME: the list of them)",
+                      [options] { return run(*options); });
+  command.option("name NAME", options->name, "Experiment");
+  command.option("--set key=value", options->settings, "Change a setting (repeatable)");
+  command.option("--size SIZE", options->size, "smoke (20 s), default (10 minutes) or full (hours)")
+      .show_default();
+  command.option("--seed", options->seed, "Seed of everything drawn")
+      .show_default()
+      .range(std::int64_t{0}, std::int64_t{1} << 53);
+  command.option("--out DIR", options->out, "Folder for rows and report (default out/NAME-SIZE)");
+  command.flag("--fresh", options->fresh, "Drop rows that are there");
+  command.flag("--strict", options->strict,
+               "Exit with 1 where a finding fails (else 0: it is a result, not an error)");
+  command.flag("--json", options->json, "Print the conclusion as JSON");
+  command.flag("--quiet", options->quiet, "No progress");
+  add_threads(command);
+  add_memory(command);
 }
 
 }  // namespace numemu::cli

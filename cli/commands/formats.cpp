@@ -19,6 +19,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct Options {
+  std::string name;
+  bool json = false, conformance = false;
+};
+
 constexpr int kMostPrinted = 8;  // bits: 256 values are a page
 constexpr int kMostListed = 16;  // 65,536 values are for --json only
 
@@ -251,30 +256,26 @@ int print_conformance() {
   return kFine;
 }
 
+int run(const Options& options) {
+  if (options.conformance) return print_conformance();
+  if (options.name.empty()) return print_all(options.json);
+  if (is_block_name(options.name))
+    return print_block(find_block_format(options.name), options.json);
+  return print_one(find_or_suggest(options.name), options.json);
+}
+
 }  // namespace
 
-void add_formats(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("formats", "List the number formats, or one with every value");
-  auto name = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  command
-      ->add_option("name", *name,
-                   "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
-                   "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))")
-      ->type_name("NAME");
-  command->add_flag("--json", *json, "Print JSON");
-  auto conformance = std::make_shared<bool>(false);
-  command->add_flag("--conformance", *conformance,
-                    "Print which flags do what other libraries do (docs/conformance.md)");
-  command->callback([&action, name, json, conformance] {
-    action = [name, json, conformance] {
-      if (*conformance) return print_conformance();
-      if (name->empty()) return print_all(*json);
-      if (is_block_name(*name)) return print_block(find_block_format(*name), *json);
-      return print_one(find_or_suggest(*name), *json);
-    };
-  });
+void add_formats(Program& program) {
+  auto options = std::make_shared<Options>();
+  Command& command = program.command("formats", "List the number formats, or one with every value",
+                                     [options] { return run(*options); });
+  command.option("name NAME", options->name,
+                 "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
+                 "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--conformance", options->conformance,
+               "Print which flags do what other libraries do (docs/conformance.md)");
 }
 
 }  // namespace numemu::cli

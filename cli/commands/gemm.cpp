@@ -242,45 +242,33 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_gemm(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("gemm", "D = A x B + C as a matrix unit computes it, bit for bit");
+void add_gemm(Program& program) {
   auto options = std::make_shared<Options>();
+  Command& command =
+      program.command("gemm", "D = A x B + C as a matrix unit computes it, bit for bit",
+                      [options] { return run(*options); });
   GemmFiles& files = options->files;
-  command->add_option("--unit", options->unit, "A unit's name (numemu units) or a file unit.json")
-      ->required()
-      ->type_name("U");
-  command->add_option("--a", files.a, "Codes of A, M x K (sparse units: the kept ones)")
-      ->required()
-      ->type_name("A.npy");
-  command->add_option("--b", files.b, "Codes of B, K x N")->required()->type_name("B.npy");
-  command->add_option("--c", files.c, "C, M x N; +0 without")->type_name("C.npy");
-  command->add_option("--out", options->out, "D, M x N")->type_name("D.npy");
-  command->add_option("--format-a", files.format_a, "Format of A where the unit takes any")
-      ->type_name("F");
-  command->add_option("--format-b", files.format_b, "Format of B where the unit takes any")
-      ->type_name("F");
-  command
-      ->add_option("--format-d", files.format_d, "Format of D; refused where the unit has another")
-      ->type_name("F");
-  command->add_option("--scale-a", files.scale_a, "Block scales of A, M x ceil(K / block)")
-      ->type_name("SA.npy");
-  command->add_option("--scale-b", files.scale_b, "Block scales of B, ceil(K / block) x N")
-      ->type_name("SB.npy");
-  command->add_option("--meta", files.meta, "Metadata of a sparse A")->type_name("E.npy");
-  command->add_option("--meta-layout", files.meta_layout, "index or ptx")->type_name("LAYOUT");
-  command->add_option("--alpha", options->alpha, "D = RNE(RNE(alpha x AB) + C) in float32")
-      ->type_name("X");
-  command->add_option("--seed", options->seed, "Seed of stochastic registers (default: 0)")
-      ->check(CLI::Validator(check_seed, ""))
-      ->type_name("S");
-  command->add_option("--trace", options->trace, "Print how output m,n came about instead")
-      ->type_name("m,n");
-  command->add_flag("--reference", options->reference, "Compute by the specification, slowly");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No progress, no summary");
-  add_threads(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  command.option("--unit U", options->unit, "A unit's name (numemu units) or a file unit.json")
+      .required();
+  command.option("--a A.npy", files.a, "Codes of A, M x K (sparse units: the kept ones)")
+      .required();
+  command.option("--b B.npy", files.b, "Codes of B, K x N").required();
+  command.option("--c C.npy", files.c, "C, M x N; +0 without");
+  command.option("--out D.npy", options->out, "D, M x N");
+  command.option("--format-a F", files.format_a, "Format of A where the unit takes any");
+  command.option("--format-b F", files.format_b, "Format of B where the unit takes any");
+  command.option("--format-d F", files.format_d, "Format of D; refused where the unit has another");
+  command.option("--scale-a SA.npy", files.scale_a, "Block scales of A, M x ceil(K / block)");
+  command.option("--scale-b SB.npy", files.scale_b, "Block scales of B, ceil(K / block) x N");
+  command.option("--meta E.npy", files.meta, "Metadata of a sparse A");
+  command.option("--meta-layout LAYOUT", files.meta_layout, "index or ptx");
+  command.option("--alpha X", options->alpha, "D = RNE(RNE(alpha x AB) + C) in float32");
+  command.option("--seed S", options->seed, "Seed of stochastic registers (default: 0)");
+  command.option("--trace m,n", options->trace, "Print how output m,n came about instead");
+  command.flag("--reference", options->reference, "Compute by the specification, slowly");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No progress, no summary");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

@@ -303,36 +303,30 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_infer(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("infer", "Run a model on your own arrays");
+void add_infer(Program& program) {
   auto options = std::make_shared<Options>();
+  Command& command = program.command("infer", "Run a model on your own arrays",
+                                     [options] { return run(*options); });
   command
-      ->add_option("--model", options->model,
-                   "An .onnx file, a checkpoint, NAME=FILE or a network's name")
-      ->required()
-      ->type_name("NAME|FILE");
+      .option("--model NAME|FILE", options->model,
+              "An .onnx file, a checkpoint, NAME=FILE or a network's name")
+      .required();
   command
-      ->add_option("--in", options->in,
-                   "Array of an input, samples first; images [n, c, h, w] of an .onnx file, "
-                   "[n, h, w, c] of the program's own networks (repeatable)")
-      ->required()
-      ->type_name("[name=]x.npy");
-  command->add_option("--out", options->out, "Where an output goes (repeatable)")
-      ->required()
-      ->type_name("[name=]y.npy|y.safetensors");
-  command->add_option("--recipe", options->recipe, "The numerics (default: float32)")
-      ->type_name("R.json");
-  command->add_flag("--fold-batch-norm", options->fold,
-                    "Fold batch normalisation into the weights before it");
-  command->add_option("--batch", options->batch, "Samples at a time")
-      ->capture_default_str()
-      ->check(whole_number(1, 65536))
-      ->type_name("N");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No progress");
-  add_threads(*command);
-  add_memory(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .option("--in [name=]x.npy", options->in,
+              "Array of an input, samples first; images [n, c, h, w] of an .onnx file, "
+              "[n, h, w, c] of the program's own networks (repeatable)")
+      .required();
+  command
+      .option("--out [name=]y.npy|y.safetensors", options->out, "Where an output goes (repeatable)")
+      .required();
+  command.option("--recipe R.json", options->recipe, "The numerics (default: float32)");
+  command.flag("--fold-batch-norm", options->fold,
+               "Fold batch normalisation into the weights before it");
+  command.option("--batch N", options->batch, "Samples at a time").show_default().whole(1, 65536);
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No progress");
+  add_threads(command);
+  add_memory(command);
 }
 
 }  // namespace numemu::cli

@@ -272,50 +272,41 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_quantize(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("quantize", "Quantize numbers that share scales");
+void add_quantize(Program& program) {
   auto options = std::make_shared<Options>();
-  add_block_options(*command, options->block);
+  Command& command = program.command("quantize", "Quantize numbers that share scales",
+                                     [options] { return run(*options); });
+  add_block_options(command, options->block);
   command
-      ->add_option("--in", options->in,
-                   "Numbers that are exact in float32 (float16, float32, float64, intN), or codes "
-                   "with --from or a sidecar")
-      ->required()
-      ->type_name("X.npy");
-  command->add_option("--from", options->from, "The format whose codes --in holds")->type_name("F");
-  command->add_option("--out", options->out, "What they become: float32")
-      ->required()
-      ->type_name("Y.npy");
-  command->add_option("--codes", options->codes, "Codes of the elements")->type_name("C.npy");
-  command->add_option("--scales", options->scales, "Codes of the scales")->type_name("S.npy");
-  command->add_option("--tensor-scale", options->tensor_scale, "Scale of the tensor: float32")
-      ->type_name("T.npy");
-  command->add_option("--zero-points", options->zero_points, "Zero points (zp) or minima (min)")
-      ->type_name("Z.npy");
+      .option("--in X.npy", options->in,
+              "Numbers that are exact in float32 (float16, float32, float64, intN), or codes "
+              "with --from or a sidecar")
+      .required();
+  command.option("--from F", options->from, "The format whose codes --in holds");
+  command.option("--out Y.npy", options->out, "What they become: float32").required();
+  command.option("--codes C.npy", options->codes, "Codes of the elements");
+  command.option("--scales S.npy", options->scales, "Codes of the scales");
+  command.option("--tensor-scale T.npy", options->tensor_scale, "Scale of the tensor: float32");
+  command.option("--zero-points Z.npy", options->zero_points, "Zero points (zp) or minima (min)");
+  command.option("--scale-rule NAME", options->rule,
+                 "floor, ceil, even or nearest for powers of two; absmax or none for real "
+                 "scales; mse, mse(17) for both (default: the block format's)");
+  add_conversion_options(command, options->conversion);
   command
-      ->add_option("--scale-rule", options->rule,
-                   "floor, ceil, even or nearest for powers of two; absmax or none for real "
-                   "scales; mse, mse(17) for both (default: the block format's)")
-      ->type_name("NAME");
-  add_conversion_options(*command, options->conversion);
+      .option("--scale-round,--scale-rounding R", options->scale_round,
+              "Of real scales to their format: rup (default: never clips) or rne")
+      .one_of({"rup", "rne"});
   command
-      ->add_option("--scale-round,--scale-rounding", options->scale_round,
-                   "Of real scales to their format: rup (default: never clips) or rne")
-      ->check(CLI::IsMember({"rup", "rne"}))
-      ->type_name("R");
-  command
-      ->add_option("--nonfinite", options->nonfinite,
-                   "Blocks with NaN or Inf: propagate (the block is NaN) or ignore")
-      ->check(CLI::IsMember({"propagate", "ignore"}))
-      ->capture_default_str()
-      ->type_name("MODE");
-  command->add_flag("--full-range", options->full_range,
-                    "Use the most negative code of symmetric integers");
-  command->add_flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--quiet", options->quiet, "No summary, no warnings");
-  add_threads(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .option("--nonfinite MODE", options->nonfinite,
+              "Blocks with NaN or Inf: propagate (the block is NaN) or ignore")
+      .one_of({"propagate", "ignore"})
+      .show_default();
+  command.flag("--full-range", options->full_range,
+               "Use the most negative code of symmetric integers");
+  command.flag("--no-tensor-scale", options->no_tensor_scale, "Tensor scale 1 (nvfp4)");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No summary, no warnings");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

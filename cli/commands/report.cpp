@@ -36,24 +36,20 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("report", "Write the report of a sweep folder (shards are merged)");
+void add_report(Program& program) {
   auto options = std::make_shared<Options>();
+  Command& command =
+      program.command("report", "Write the report of a sweep folder (shards are merged)",
+                      [options] { return run(*options); });
   command
-      ->add_option("folder", options->folder,
-                   "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")
-      ->required()
-      ->type_name("DIR");
-  command->add_option("-o,--out", options->html, "The HTML file (default DIR/report.html)")
-      ->type_name("FILE");
-  command->add_option("--csv", options->csv, "The CSV file (default DIR/report.csv)")
-      ->type_name("FILE");
-  command->add_option("--sqlite", options->sqlite, "The SQLite file (default DIR/report.sqlite)")
-      ->type_name("FILE");
-  command->add_flag("--json", options->json, "Print the rows instead of the table");
-  command->add_flag("--quiet", options->quiet, "Print only the path of the report");
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .option("folder DIR", options->folder,
+              "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")
+      .required();
+  command.option("-o,--out FILE", options->html, "The HTML file (default DIR/report.html)");
+  command.option("--csv FILE", options->csv, "The CSV file (default DIR/report.csv)");
+  command.option("--sqlite FILE", options->sqlite, "The SQLite file (default DIR/report.sqlite)");
+  command.flag("--json", options->json, "Print the rows instead of the table");
+  command.flag("--quiet", options->quiet, "Print only the path of the report");
 }
 
 }  // namespace numemu::cli

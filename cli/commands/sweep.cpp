@@ -141,33 +141,30 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_sweep(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "sweep", "Run a sweep (without CONFIG the shipped one) and write its report");
+void add_sweep(Program& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("config", options->config, "Sweep file")->type_name("CONFIG.json");
+  Command& command =
+      program.command("sweep", "Run a sweep (without CONFIG the shipped one) and write its report",
+                      [options] { return run(*options); });
+  command.option("config CONFIG.json", options->config, "Sweep file");
+  command.option("--out DIR", options->out,
+                 "Folder for rows and report (default out/<name of the sweep>)");
+  command.option("--shard i/n", options->shard, "Run only the points i, i+n, i+2n, ...");
+  Option resume =
+      command.flag("--resume", options->resume, "Keep rows that are there (the default)");
+  Option fresh =
+      command
+          .flag("--fresh", options->fresh, "Drop rows that are there (with --shard: this shard's)")
+          .excludes(resume);
   command
-      ->add_option("--out", options->out,
-                   "Folder for rows and report (default out/<name of the sweep>)")
-      ->type_name("DIR");
-  command->add_option("--shard", options->shard, "Run only the points i, i+n, i+2n, ...")
-      ->type_name("i/n");
-  CLI::Option* resume =
-      command->add_flag("--resume", options->resume, "Keep rows that are there (the default)");
-  CLI::Option* fresh = command
-                           ->add_flag("--fresh", options->fresh,
-                                      "Drop rows that are there (with --shard: this shard's)")
-                           ->excludes(resume);
-  command
-      ->add_flag("--keep-old", options->keep_old,
-                 "Keep rows of other numerics versions beside the new ones")
-      ->excludes(fresh);
-  command->add_flag("--dry-run", options->dry_run, "List the points and the time they will take");
-  command->add_flag("--json", options->json, "Print the rows instead of the table");
-  command->add_flag("--quiet", options->quiet, "Print only the path of the report");
-  add_threads(*command);
-  add_memory(*command);
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+      .flag("--keep-old", options->keep_old,
+            "Keep rows of other numerics versions beside the new ones")
+      .excludes(fresh);
+  command.flag("--dry-run", options->dry_run, "List the points and the time they will take");
+  command.flag("--json", options->json, "Print the rows instead of the table");
+  command.flag("--quiet", options->quiet, "Print only the path of the report");
+  add_threads(command);
+  add_memory(command);
 }
 
 }  // namespace numemu::cli

@@ -177,16 +177,13 @@ int run(TrainCommand options) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("train", "Train a network from scratch, or resume");
+void add_train(Program& program) {
   auto options = std::make_shared<TrainCommand>();
-  add_train_options(*command, *options);
-  command->callback([&action, options] {
-    action = [options] {
-      settle(*options);
-      return run(*options);
-    };
+  Command& command = program.command("train", "Train a network from scratch, or resume", [options] {
+    settle(*options);
+    return run(*options);
   });
+  add_train_options(command, *options);
 }
 
 }  // namespace numemu::cli

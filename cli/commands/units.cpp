@@ -117,14 +117,13 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_units(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("units", "List the matrix units, or one with all it is");
+void add_units(Program& program) {
   auto options = std::make_shared<Options>();
-  command->add_option("name", options->name, "A unit's name, alias or short form")
-      ->type_name("NAME");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--markdown", options->markdown, "Print the table of docs/units.md");
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  Command& command = program.command("units", "List the matrix units, or one with all it is",
+                                     [options] { return run(*options); });
+  command.option("name NAME", options->name, "A unit's name, alias or short form");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--markdown", options->markdown, "Print the table of docs/units.md");
 }
 
 }  // namespace numemu::cli

@@ -1,0 +1,179 @@
+// The one file that includes CLI11, whose templates take seconds to compile.
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "cli/command.hpp"
+#include "cli/talk.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::cli {
+namespace {
+
+/// `range` names least and most in the message.
+template <class Integer>
+CLI::Validator whole_number(Integer least, Integer most, const std::string& range) {
+  constexpr std::size_t kShown = 40;  // characters of a wrong value
+  return {[=](const std::string& text) {
+            Integer value = 0;
+            const char* end = text.data() + text.size();
+            const auto [at, error] = std::from_chars(text.data(), end, value);
+            if (error == std::errc() && at == end && value >= least && value <= most)
+              return std::string();
+            return fmt::format("expected a whole number from {}, not '{}{}'", range,
+                               text.substr(0, kShown), text.size() > kShown ? "..." : "");
+          },
+          ""};
+}
+
+/// One line with the nearest known option; CLI11 lists every unmatched word.
+std::string problem_of(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  if (chosen.empty()) return error.what();
+  const CLI::App& command = *chosen.front();
+  const std::vector<std::string> rest = command.remaining();
+  if (rest.empty()) return command.get_name() + ": " + error.what();
+  if (!rest.front().starts_with('-'))
+    return fmt::format("{}: unexpected argument '{}'", command.get_name(), rest.front());
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  return command.get_name() + ": " + unknown_name("option", rest.front(), known);
+}
+
+}  // namespace
+
+Option Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option Option::excludes(Option other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Option Option::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Option Option::whole(std::int64_t least, std::int64_t most) {
+  option_->check(whole_number(least, most, fmt::format("{} to {}", least, most)));
+  return *this;
+}
+
+Option Option::range(std::int64_t least, std::int64_t most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option Option::positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Option Option::non_negative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Option Option::fraction() {
+  option_->check(CLI::Range(0.0, 1.0));
+  return *this;
+}
+
+Option Option::check(std::function<std::string(const std::string&)> problem) {
+  option_->check(std::move(problem));
+  return *this;
+}
+
+template <class T>
+Option Command::option(const std::string& usage, T& value, const std::string& help) {
+  const std::size_t blank = usage.find(' ');
+  CLI::Option* option = app_.add_option(usage.substr(0, blank), value, help);
+  if (blank != std::string::npos) option->type_name(usage.substr(blank + 1));
+  if constexpr (std::is_same_v<T, std::uint64_t> || std::is_same_v<T, std::optional<std::uint64_t>>)
+    option->check(whole_number<std::uint64_t>(0, UINT64_MAX, "0 to 2^64-1"));
+  return Option(option);
+}
+
+using Text = const std::string&;
+template Option Command::option(Text, std::string&, Text);
+template Option Command::option(Text, std::vector<std::string>&, Text);
+template Option Command::option(Text, std::int64_t&, Text);
+template Option Command::option(Text, std::uint64_t&, Text);
+template Option Command::option(Text, double&, Text);
+template Option Command::option(Text, std::optional<std::string>&, Text);
+template Option Command::option(Text, std::optional<std::int64_t>&, Text);
+template Option Command::option(Text, std::optional<std::uint64_t>&, Text);
+template Option Command::option(Text, std::optional<double>&, Text);
+template Option Command::option(Text, std::optional<float>&, Text);
+
+Option Command::flag(const std::string& name, bool& value, const std::string& help) {
+  return Option(app_.add_flag(name, value, help));
+}
+
+void Command::before_run(std::function<void()> step) { steps_.push_back(std::move(step)); }
+
+Program::Program(const std::string& name, const std::string& help, const std::string& version)
+    : app_(std::make_unique<CLI::App>(help, name)) {
+  app_->set_version_flag("--version", version);
+  app_->require_subcommand(1);
+}
+
+Program::~Program() = default;
+
+Command& Program::command(const std::string& name, const std::string& help, Action action) {
+  CLI::App& app = *app_->add_subcommand(name, help);
+  commands_.emplace_back(new Command(app, std::move(action)));
+  return *commands_.back();
+}
+
+Action Program::parse(int argc, char** argv) {
+  if (argc == 1) {
+    return [text = app_->help()] {
+      write_talk(text);
+      return kBadUsage;
+    };
+  }
+  std::vector<std::string> names;
+  for (const auto& command : commands_) names.push_back(command->app_.get_name());
+  if (argv[1][0] != '-' && std::ranges::find(names, argv[1]) == names.end())
+    throw Error(unknown_name("command", argv[1], names));
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    std::ostringstream text;
+    app_->exit(help, text);
+    return [text = text.str()] {
+      fmt::print("{}", text);
+      return kFine;
+    };
+  } catch (const CLI::ParseError& error) {
+    throw Error(problem_of(*app_, error));
+  }
+  const auto chosen =
+      std::ranges::find_if(commands_, [](const auto& c) { return c->app_.parsed(); });
+  return [command = chosen->get()] {
+    for (const auto& step : command->steps_) step();
+    return command->action_();
+  };
+}
+
+}  // namespace numemu::cli

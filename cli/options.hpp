@@ -1,0 +1,81 @@
+// The command line: its commands, their options, and what runs.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace numemu::cli {
+
+/// Runs and returns the exit code.
+using Action = std::function<int()>;
+
+/// An option of a command. Each function returns the option itself, so that calls chain.
+class Option {
+ public:
+  Option required();
+  /// An error beside the other option.
+  Option excludes(Option other);
+  /// The help shows the value that the variable has now.
+  Option show_default();
+  Option one_of(const std::vector<std::string>& words);
+  /// Decimal digits of a whole number from `least` to `most`, which may have any length.
+  Option whole(std::int64_t least, std::int64_t most);
+  /// An integer from `least` to `most`, in any notation; the help shows both.
+  Option range(std::int64_t least, std::int64_t most);
+  /// Real numbers: above 0, from 0, from 0 to 1; the help says which.
+  Option positive();
+  Option non_negative();
+  Option fraction();
+  /// `problem` returns "" for a legal text, otherwise what was expected.
+  Option check(std::function<std::string(const std::string&)> problem);
+
+ private:
+  friend class Command;
+  explicit Option(CLI::Option* option) : option_(option) {}
+  CLI::Option* option_;
+};
+
+/// One command of the program. The variables of its options must outlive the program's parse().
+class Command {
+ public:
+  /// An option that takes a value. `usage` is what the help prints: "--net NAME|FILE",
+  /// "-o,--out FILE", or "folder DIR" for an argument without a name of its own. T is std::string,
+  /// a list of them, std::int64_t, std::uint64_t (decimal digits), double or float, or a
+  /// std::optional of one of these, which stays empty where the option is absent.
+  template <class T>
+  Option option(const std::string& usage, T& value, const std::string& help);
+  /// An option without a value, which sets `value` to true.
+  Option flag(const std::string& name, bool& value, const std::string& help);
+  /// Adds what happens between parsing and the action, in the order of these calls.
+  void before_run(std::function<void()> step);
+
+ private:
+  friend class Program;
+  Command(CLI::App& app, Action action) : app_(app), action_(std::move(action)) {}
+  CLI::App& app_;
+  std::vector<std::function<void()>> steps_;
+  Action action_;
+};
+
+class Program {
+ public:
+  Program(const std::string& name, const std::string& help, const std::string& version);
+  ~Program();
+  Command& command(const std::string& name, const std::string& help, Action);
+  /// What the command line chooses: a command, or to print a help text or the version. Throws Error
+  /// for a wrong command line, with the nearest name where one is unknown.
+  Action parse(int argc, char** argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  std::vector<std::unique_ptr<Command>> commands_;
+};
+
+}  // namespace numemu::cli
