@@ -41,13 +41,12 @@ std::vector<double> probes(const OutcomeLaw& law) {
   return out;
 }
 
+/// Counted without an assertion per piece: there are millions.
 void check_touching(const std::vector<OutcomePiece>& list) {
-  REQUIRE(list.front().low == -kInfinity);
-  REQUIRE(list.back().high == kInfinity);
-  for (std::size_t i = 0; i + 1 < list.size(); ++i) {
-    REQUIRE(list[i].high == list[i + 1].low);
-    REQUIRE(list[i].low <= list[i].high);
-  }
+  int wrong = (list.front().low != -kInfinity) + (list.back().high != kInfinity);
+  for (std::size_t i = 0; i + 1 < list.size(); ++i)
+    wrong += list[i].high != list[i + 1].low || list[i].low > list[i].high;
+  REQUIRE(wrong == 0);
 }
 
 /// Number of probes at which law and codec differ under a deterministic rounding.
