@@ -49,8 +49,12 @@ add_custom_command(OUTPUT built DEPENDS ${PROJECT_SOURCE_DIR}/cli/program VERBAT
   COMMAND sh -n ${PROJECT_SOURCE_DIR}/cli/program
   COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/cli/program cli/numemu
   COMMAND sh -c "echo x >> '${PROJECT_SOURCE_DIR}/../builds'"
+  COMMAND sh -c "echo 1.5 0.25 emu/net/CMakeFiles/x.dir/ops/y.cpp.o >> \"$NUMEMU_COMPILE_TIMES\""
   COMMAND ${CMAKE_COMMAND} -E touch built)
 add_custom_target(numemu ALL DEPENDS built)
+enable_testing()
+add_test(NAME one COMMAND sh -c "echo 'skipped: one: no such silicon'; exit 77")
+set_tests_properties(one PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 TEXT
   printf '#!/bin/sh\necho "$PWD|$*"\nexit 7\n' >"$project/cli/program"
   chmod +x "$project/cli/program"
@@ -111,6 +115,23 @@ for i in 1 2 3 4; do "$project/numemu" units >"call.$i" 2>/dev/null & done
 wait
 expect "four calls at once all run" equal "$(cat call.? | tr '\n' ' ')" "again again again again "
 expect "four calls at once build once" equal "$(builds)" $((before + 1))
+
+printf '#!/bin/sh\n' >"$project/cli/program"
+output=$("$project/numemu" test 2>/dev/null)
+expect "tests say where compile time went, by floor" contains "$output" "1.8 s     1 objects  emu/net"
+expect "tests name the slowest objects by source" contains "$output" "1.75 s emu/net/ops/y.cpp"
+expect "tests say aloud what was skipped" contains "$output" $'\nskipped: one: no such silicon\n'
+expect "tests say so where nothing was compiled" contains "$("$project/numemu" test 2>/dev/null)" "Nothing was compiled."
+printf '#!/bin/sh\necho again\n' >"$project/cli/program"
+
+launch() { NUMEMU_COMPILE_TIMES=$scratch/$1 "$root/cmake/compile_time.sh" sh -c 'echo out; echo err >&2; exit 5' -o "a b%.o" 2>&1; echo $?; }
+expect "output and status of a compiler pass through its launcher" equal "$(launch times)" $'out\nerr\n5'
+expect "the launcher notes processor time and object" grep -qE '^[0-9.]+ [0-9.]+ a b%\.o$' times
+expect "a log that cannot be written does not stop the compiler" equal "$(launch no/times)" $'out\nerr\n5'
+for i in {1..20}; do launch times >/dev/null & done
+wait
+expect "lines of compilers that end together stay whole" equal "$(grep -cE '^[0-9.]+ [0-9.]+ a b%\.o$' times)" 21
+
 mv "$project" "$scratch/elsewhere" && project=$scratch/elsewhere
 expect "a moved checkout is configured anew" equal "$("$project/numemu" units 2>/dev/null)" again
 
