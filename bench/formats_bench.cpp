@@ -13,6 +13,7 @@
 
 #include "bench/format_cases.hpp"
 #include "bench/run_main.hpp"
+#include "bench/steady_ceiling.hpp"
 #include "bench/timing.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
@@ -22,14 +23,10 @@ namespace {
 
 constexpr std::int64_t kSmall = 4096, kLarge = std::int64_t{1} << 24;
 constexpr int kPairs = 11;
-/// Rounds may be repeated this often when the machine was in its slow state.
-constexpr int kTries = 6 * kPairs;
-/// Below this share of the best ceiling seen, somebody else is using the core.
-constexpr double kFast = 0.85;
 /// Vector multiply-adds per cycle times lanes: what turns the ceiling into a clock.
 constexpr double kLanes = 16, kPorts = 2;
 
-double best_ceiling = 0;
+SteadyCeiling ceiling(fma_ceiling);
 
 struct Figures {
   double rate = 0;     ///< elements per second
@@ -38,35 +35,32 @@ struct Figures {
   int rounds = 0;      ///< that count
 };
 
-/// Median of pairs with memcpy, each between two runs of the ceiling; slow rounds do not count.
+/// Median of pairs with memcpy at the steady clock.
 Figures measure(const ConversionCase& c, Arrays& a, bool with_flags) {
   const int repeats = static_cast<int>(std::max<std::int64_t>(1, (std::int64_t{1} << 21) / a.n));
   const auto bytes = static_cast<std::size_t>(a.n) * sizeof(float);
   std::vector<double> rates, ratios, shares;
+  double ours = 0, copy = 0;
   c.run(a, with_flags);
-  for (int i = 0; i < kTries && static_cast<int>(rates.size()) < kPairs; ++i) {
-    const double before = fma_ceiling();
-    const double ours = seconds([&] {
+  const auto round = [&] {
+    ours = seconds([&] {
       for (int r = 0; r < repeats; ++r) c.run(a, with_flags);
     });
-    const double copy = seconds([&] {
+    copy = seconds([&] {
       for (int r = 0; r < repeats; ++r) {
         std::memcpy(a.y, a.x, bytes);
         benchmark::ClobberMemory();
       }
     });
-    const double after = fma_ceiling();
-    best_ceiling = std::max({best_ceiling, before, after});
-    if (std::min(before, after) < kFast * best_ceiling) continue;
+  };
+  const int rounds = ceiling.rounds(kPairs, round, [&](double fmas) {
     const double rate = static_cast<double>(a.n) * repeats / ours;
-    const double clock = 0.5 * (before + after) / (kLanes * kPorts);
+    const double clock = fmas / (kLanes * kPorts);
     rates.push_back(rate);
     ratios.push_back(copy / ours);
     if (c.instructions > 0) shares.push_back(rate * c.instructions / kPorts / (kLanes * clock));
-  }
-  if (rates.empty()) return {};
-  return {median(rates), median(ratios), shares.empty() ? 0 : median(shares),
-          static_cast<int>(rates.size())};
+  });
+  return {median(rates), median(ratios), shares.empty() ? 0 : median(shares), rounds};
 }
 
 std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.2f}", value); }
@@ -101,8 +95,8 @@ void print_table(const std::vector<ConversionCase>& cases, Data data, bool wide_
                number(memory_flags.of_copy));
     std::fflush(stdout);
   }
-  fmt::print("ceiling {:.1f} G multiply-adds/s (clock {:.2f} GHz)\n", best_ceiling * 1e-9,
-             best_ceiling / (kLanes * kPorts) * 1e-9);
+  fmt::print("ceiling {:.1f} G multiply-adds/s (clock {:.2f} GHz)\n", ceiling.value() * 1e-9,
+             ceiling.value() / (kLanes * kPorts) * 1e-9);
 }
 
 /// Codes or values under one scale, flags counted, checked against the reference in every bit.
@@ -199,7 +193,7 @@ int run(int argc, char** argv) {
       c.require_equal(checked);
     }
   }
-  for (int i = 0; i < kPairs; ++i) best_ceiling = std::max(best_ceiling, fma_ceiling());
+  ceiling.wait();
   const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
   for (const Data data : kAllData) print_table(data == Data::special ? special : cases, data, wide);
   if (wide) {

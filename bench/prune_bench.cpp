@@ -10,6 +10,7 @@
 
 #include "bench/prune_cases.hpp"
 #include "bench/run_main.hpp"
+#include "bench/steady_ceiling.hpp"
 #include "bench/timing.hpp"
 
 namespace numemu::bench {
@@ -19,16 +20,12 @@ namespace {
 // branch on their data show what they need for fresh data with the large one.
 constexpr std::int64_t kSmall = 4096, kLarge = std::int64_t{1} << 24;
 constexpr int kRounds = 11, kLargeRounds = 5;
-/// Rounds may be repeated this often when the machine was in its slow state.
-constexpr int kTries = 6;
-/// Below this share of the best ceiling seen, somebody else is using the core.
-constexpr double kFast = 0.85;
 /// Processor time of a round of short runs: well above what the clock resolves.
 constexpr double kRoundSeconds = 2e-3;
 /// Rules that would need more processor time than this for one large run are timed small only.
 constexpr double kLongRun = 0.5;
 
-double best_ceiling = 0;
+SteadyCeiling ceiling(fma_ceiling);
 
 struct Figures {
   double rate = 0;     ///< elements per second
@@ -36,7 +33,7 @@ struct Figures {
   double of_copy = 0;  ///< memcpy's time / ours
 };
 
-/// Medians of rounds beside memcpy, each between two runs of the ceiling; slow rounds do not count.
+/// Medians of rounds beside memcpy at the steady clock.
 Figures measure(const PruneCase& c, Arrays& a) {
   const int rounds = a.n == kLarge ? kLargeRounds : kRounds;
   const double threshold = threshold_of(c, a);
@@ -45,25 +42,23 @@ Figures measure(const PruneCase& c, Arrays& a) {
   once();
   const int repeats = 1 + static_cast<int>(kRoundSeconds / std::max(seconds(once), 1e-7));
   std::vector<double> rates, adds, copies;
-  for (int i = 0; i < kTries * rounds && static_cast<int>(rates.size()) < rounds; ++i) {
-    const double before = fma_ceiling();
-    const double ours = seconds([&] {
+  double ours = 0, copy = 0;
+  const auto round = [&] {
+    ours = seconds([&] {
       for (int r = 0; r < repeats; ++r) once();
     });
-    const double copy = seconds([&] {
+    copy = seconds([&] {
       for (int r = 0; r < repeats; ++r) {
         std::memcpy(a.y, a.x, bytes);
         benchmark::ClobberMemory();
       }
     });
-    const double after = fma_ceiling();
-    best_ceiling = std::max({best_ceiling, before, after});
-    if (std::min(before, after) < kFast * best_ceiling) continue;
+  };
+  ceiling.rounds(rounds, round, [&](double fmas) {
     rates.push_back(static_cast<double>(a.n) * repeats / ours);
-    adds.push_back(0.5 * (before + after) / rates.back());
+    adds.push_back(fmas / rates.back());
     copies.push_back(copy / ours);
-  }
-  if (rates.empty()) return {};
+  });
   return {median(rates), median(adds), median(copies)};
 }
 
@@ -91,7 +86,7 @@ void print_table(const std::vector<PruneCase>& cases, Data data) {
                of_copy);
     std::fflush(stdout);
   }
-  fmt::print("ceiling {:.1f} G multiply-adds/s\n", best_ceiling * 1e-9);
+  fmt::print("ceiling {:.1f} G multiply-adds/s\n", ceiling.value() * 1e-9);
 }
 
 void register_case(const PruneCase& c) {
@@ -125,7 +120,7 @@ int run(int argc, char** argv) {
     }
   }
   hwy::SetSupportedTargetsForTest(0);
-  for (int i = 0; i < kRounds; ++i) best_ceiling = std::max(best_ceiling, fma_ceiling());
+  ceiling.wait();
   for (const Data data : kAllData) print_table(cases, data);
   if ((hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0) {
     hwy::SetSupportedTargetsForTest(HWY_AVX2);
