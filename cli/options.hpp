@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -25,7 +26,7 @@ class Option {
   /// The help shows the value that the variable has now.
   Option show_default();
   Option one_of(const std::vector<std::string>& words);
-  /// Decimal digits of a whole number from `least` to `most`, which may have any length.
+  /// A whole number from `least` to `most` in decimal digits.
   Option whole(std::int64_t least, std::int64_t most);
   /// An integer from `least` to `most`, in any notation; the help shows both.
   Option range(std::int64_t least, std::int64_t most);
@@ -42,13 +43,15 @@ class Option {
   CLI::Option* option_;
 };
 
-/// One command of the program. The variables of its options must outlive the program's parse().
+/// One command of the program. Its options are read into variables that live as long as its action,
+/// which usually owns them by a std::shared_ptr.
 class Command {
  public:
+  Command(const Command&) = delete;
   /// An option that takes a value. `usage` is what the help prints: "--net NAME|FILE",
   /// "-o,--out FILE", or "folder DIR" for an argument without a name of its own. T is std::string,
-  /// a list of them, std::int64_t, std::uint64_t (decimal digits), double or float, or a
-  /// std::optional of one of these, which stays empty where the option is absent.
+  /// std::int64_t, std::uint64_t (in decimal digits) or double, a std::optional of one of these or
+  /// of float, which stays empty where the option is absent, or std::vector<std::string>.
   template <class T>
   Option option(const std::string& usage, T& value, const std::string& help);
   /// An option without a value, which sets `value` to true.
