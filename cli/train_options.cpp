@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include "cli/command.hpp"
 #include "cli/memory_option.hpp"

@@ -1,6 +1,5 @@
 // What numemu train says of its epochs: rows of metrics.jsonl, and lines for people.
 #pragma once
-#include <fstream>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
