@@ -3,32 +3,30 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/table.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::cli {
 
-nlohmann::ordered_json block_json(const BlockFormat& f) {
+Json block_json(const BlockFormat& f) {
   std::vector<std::string> rules;
   for (const policies::ScaleRule* rule : policies::all_scale_rules())
     if (serves(*rule, f)) rules.emplace_back(rule->name);
-  nlohmann::ordered_json json = {{"name", f.name},
-                                 {"doc", f.doc},
-                                 {"kind", "block"},
-                                 {"element", f.element->name},
-                                 {"element_exponent", f.element_exponent},
-                                 {"largest_element", to_double(largest_element(f))},
-                                 {"scale", f.scale->name},
-                                 {"granularity", to_string(f.span)}};
-  json["block"] = f.span == Span::block ? nlohmann::ordered_json(f.size) : nlohmann::ordered_json();
-  json.update(nlohmann::ordered_json({{"affine", to_string(f.affine)},
-                                      {"tensor_scale", f.tensor_scale},
-                                      {"bits", f.bits_per_element()},
-                                      {"scale_rule", f.default_rule},
-                                      {"scale_rules", rules},
-                                      {"source", f.source}}));
+  Json json = {{"name", f.name},
+               {"doc", f.doc},
+               {"kind", "block"},
+               {"element", f.element->name},
+               {"element_exponent", f.element_exponent},
+               {"largest_element", to_double(largest_element(f))},
+               {"scale", f.scale->name},
+               {"granularity", to_string(f.span)}};
+  json["block"] = f.span == Span::block ? Json(f.size) : Json();
+  json.update(Json({{"affine", to_string(f.affine)},
+                    {"tensor_scale", f.tensor_scale},
+                    {"bits", f.bits_per_element()},
+                    {"scale_rule", f.default_rule},
+                    {"scale_rules", rules},
+                    {"source", f.source}}));
   return json;
 }
 

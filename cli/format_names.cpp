@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/talk.hpp"
@@ -32,7 +31,10 @@ void note_name(const std::string& where, const std::string& name) {
 }
 
 void note_members(const std::string& where, const Json& json) {
-  if (!json.is_structured()) return;
+  if (json.is_array()) {
+    for (const Json& element : json) note_members(where, element);
+  }
+  if (!json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
     const auto note = [&](const Json& format) {
       if (format.is_string()) note_short_names(where, format.get<std::string>());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/safetensors.hpp"
@@ -19,8 +18,6 @@
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kReferenceElements = std::int64_t{1} << 24;
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "emu/net/memory.hpp"
 #include "emu/net/model/onnx_import.hpp"
 #include "experiments/engine/not_finite.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::cli {
@@ -53,11 +53,10 @@ std::vector<std::string> notes_before(const policies::Recipe&, const net::Graph&
 
 /// {"samples", "samples_not_finite", "outputs", "layers"} of an output of all samples, as
 /// NotFinite::json with the samples that have NaN or infinite numbers; null where all is finite.
-nlohmann::ordered_json not_finite_json(const experiments::NotFinite&, const net::Tensor& output);
+Json not_finite_json(const experiments::NotFinite&, const net::Tensor& output);
 /// "3 of 5 samples of y are NaN or infinite (30 of 50 numbers)", and in which layer they first
 /// arise.
-std::vector<std::string> not_finite_sentences(const std::string& output,
-                                              const nlohmann::ordered_json& not_finite);
+std::vector<std::string> not_finite_sentences(const std::string& output, const Json& not_finite);
 
 void write_results(const std::map<std::string, std::string>& files,
                    const std::map<std::string, net::Tensor>& results);

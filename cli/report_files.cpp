@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/table.hpp"
@@ -24,7 +23,6 @@
 namespace numemu::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using experiments::Record;
 
 /// Says when the rows are not all of the sweep's points. A sweep that this program cannot expand

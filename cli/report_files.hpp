@@ -1,8 +1,9 @@
 // Writing the report of a sweep folder and printing its summary.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 
@@ -21,21 +22,20 @@ void require_report_files(const ReportPaths&);
 /// not all the points of the folder's sweep.json. Where an experiment.json stands without rows, CSV
 /// and SQLite, which hold rows alone, are not written. Throws what require_report_files does before
 /// anything is written.
-std::vector<nlohmann::ordered_json> write_report(const std::string& folder, const ReportPaths&);
+std::vector<Json> write_report(const std::string& folder, const ReportPaths&);
 
 /// What the star at a predicted figure says.
 inline constexpr const char* kUnitLeftOut =
     "* predicted for exact sums: what the unit's arithmetic adds is left out";
 
 /// `format` of a number times `factor`, "-" for null.
-std::string number_text(const nlohmann::ordered_json& value, const char* format, double factor = 1);
+std::string number_text(const Json& value, const char* format, double factor = 1);
 /// "[LOW, HIGH]" of a list of two, each as number_text.
-std::string interval_text(const nlohmann::ordered_json& pair, const char* format,
-                          double factor = 1);
+std::string interval_text(const Json& pair, const char* format, double factor = 1);
 
 /// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted;
 /// then lines about what is not finite, why something is not predicted, and notes. Rows of
 /// different points never have the same line.
-std::string summary_table(const std::vector<nlohmann::ordered_json>& rows);
+std::string summary_table(const std::vector<Json>& rows);
 
 }  // namespace numemu::cli

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "emu/stats/interval.hpp"
 #include "formats/error.hpp"
@@ -13,8 +12,6 @@
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double top1(const net::Evaluation& tested) {
   return static_cast<double>(tested.correct) / static_cast<double>(tested.n);

@@ -1,11 +1,11 @@
 // What numemu train says of its epochs: rows of metrics.jsonl, and lines for people.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/metrics.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 
@@ -27,7 +27,7 @@ class MetricsFile {
 /// "epoch   3  loss 0.0512  train 98.41 %  validation loss 0.0601  98.12 %"
 std::string epoch_line(const net::EpochMetrics&, bool text);
 /// The metrics of --json for the test split.
-nlohmann::ordered_json test_json(const net::Evaluation&, bool text);
+Json test_json(const net::Evaluation&, bool text);
 /// "test 98.01 % of 10000 images, 95 % interval [..], loss .." `noun` names the targets.
 std::string test_line(const net::Evaluation&, bool text, const std::string& noun);
 

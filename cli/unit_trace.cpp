@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/table.hpp"
@@ -15,7 +14,6 @@
 namespace numemu::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using unit::Trace;
 using unit::TraceStep;
 using unit::TraceTerm;

@@ -1,10 +1,10 @@
 // A trace of one output as text and as JSON: every product, what alignment cut, every partial sum.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "emu/unit/reference/trace.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 
@@ -12,7 +12,7 @@ namespace numemu::cli {
 std::string trace_text(const unit::Unit&, const unit::Gemm&, std::int64_t i, std::int64_t j,
                        const unit::Trace&);
 /// The same for programs.
-nlohmann::ordered_json trace_json(const unit::Unit&, const unit::Gemm&, std::int64_t i,
-                                  std::int64_t j, const unit::Trace&);
+Json trace_json(const unit::Unit&, const unit::Gemm&, std::int64_t i, std::int64_t j,
+                const unit::Trace&);
 
 }  // namespace numemu::cli

@@ -1,5 +1,4 @@
 # The report's parts of numemu_experiments: JSON, SQLite, and the page's files and charting libraries as a generated source.
-find_package(nlohmann_json 3.11 REQUIRED)
 find_package(SQLite3 REQUIRED)
 
 set(report_source ${PROJECT_SOURCE_DIR}/experiments/report)
@@ -23,4 +22,4 @@ add_custom_command(OUTPUT ${report_assets}
 
 target_sources(numemu_experiments PRIVATE ${report_assets})
 add_dependencies(numemu_experiments numemu_report_libraries)
-target_link_libraries(numemu_experiments PUBLIC nlohmann_json::nlohmann_json PRIVATE SQLite::SQLite3)
+target_link_libraries(numemu_experiments PRIVATE SQLite::SQLite3)

@@ -17,8 +17,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 const char* const kAllLayers = "all layers";
 
 /// The recipe that layers are changed from; float32 without one.

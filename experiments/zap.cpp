@@ -107,7 +107,7 @@ std::string best_sentence(const std::vector<ZapResults>& results, ZapCare care) 
 /// What is lost of each layer's sum beside what random predictors lose that skip as many.
 std::string random_sentence(const ZapResults& results) {
   std::string text;
-  for (const nlohmann::ordered_json& layer : results.seeds.front()["layers"]) {
+  for (const Json& layer : results.seeds.front()["layers"]) {
     const auto& random = layer["random"];
     text += fmt::format("{}{} {:.2f} % ({:.2f} %)", text.empty() ? "" : ", ",
                         layer["layer"].get<std::string>(),
@@ -156,7 +156,7 @@ Conclusion run(const ExperimentRun& run) {
       }
     }
   }
-  const std::vector<nlohmann::ordered_json> rows = run_trials(run, trials);
+  const std::vector<Json> rows = run_trials(run, trials);
   for (std::size_t i = 0; i < rows.size(); ++i)
     results[i / static_cast<std::size_t>(seeds)].seeds.push_back(rows[i]);
 

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
@@ -15,13 +14,12 @@
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string format, dist, rounding = "rne", overflow = "saturate", scale = "1";

@@ -1,8 +1,6 @@
 // numemu config: the canonical form of a recipe or a sweep, every default written out.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "experiments/engine/sweep_config.hpp"

@@ -1,8 +1,6 @@
 // numemu decode: codes to the numbers they stand for, exactly or not at all.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/input_arrays.hpp"
@@ -13,13 +11,12 @@
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
   std::string format, in, out, dtype, order, tensor, codes;
@@ -53,11 +50,11 @@ Array decode_array(const Codes& codes, const Format& target) {
 void print_summary(const Options& options, const Codes& codes, const std::string& dtype) {
   const std::int64_t n = codes.array.elements();
   if (options.json) {
-    fmt::print("{}\n", OrderedJson({{"out", utf8_text(options.out)},
-                                    {"format", codes.format->name},
-                                    {"dtype", dtype},
-                                    {"shape", codes.array.shape},
-                                    {"n", n}})
+    fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
+                             {"format", codes.format->name},
+                             {"dtype", dtype},
+                             {"shape", codes.array.shape},
+                             {"n", n}})
                            .dump(2));
     return;
   }

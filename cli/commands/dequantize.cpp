@@ -1,8 +1,6 @@
 // numemu dequantize: codes and their scales to the float32 numbers they stand for.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/block_options.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -14,13 +12,12 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
   BlockOptions block;
@@ -200,12 +197,12 @@ int run(const Options& options) {
     note_short_names("--format", options.block.format);
   }
   if (options.json) {
-    fmt::print("{}\n", OrderedJson({{"out", utf8_text(options.out)},
-                                    {"block", f.name},
-                                    {"shape", shape},
-                                    {"n", layout.elements()},
-                                    {"scales", layout.blocks},
-                                    {"bits_per_element", stored_bits(f, layout)}})
+    fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
+                             {"block", f.name},
+                             {"shape", shape},
+                             {"n", layout.elements()},
+                             {"scales", layout.blocks},
+                             {"bits_per_element", stored_bits(f, layout)}})
                            .dump(2));
   } else if (!options.quiet) {
     fmt::print("{}: float32 of {} {}, {} elements, {} scales\n", harmless(options.out), f.name,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -18,13 +17,12 @@
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements between two looks at the clock
 constexpr std::int64_t kLong = std::int64_t{1} << 27;   // elements from which progress is shown
@@ -114,19 +112,19 @@ Result encode(const Options& options, const Format& format, SettledConversion& s
 void print_summary(const Options& options, const Result& result, const Sidecar& about) {
   const FlagCounts& counts = result.counts;
   if (options.json) {
-    fmt::print("{}\n", OrderedJson({{"out", utf8_text(options.out)},
-                                    {"format", *about.format},
-                                    {"rounding", *about.rounding},
-                                    {"overflow", *about.overflow},
-                                    {"from", result.from},
-                                    {"shape", result.codes.shape},
-                                    {"packed", *about.packed},
-                                    {"n", result.codes.elements()},
-                                    {"flags",
-                                     {{"inexact", counts.inexact},
-                                      {"underflow", counts.underflow},
-                                      {"overflow", counts.overflow},
-                                      {"invalid", counts.invalid}}}})
+    fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
+                             {"format", *about.format},
+                             {"rounding", *about.rounding},
+                             {"overflow", *about.overflow},
+                             {"from", result.from},
+                             {"shape", result.codes.shape},
+                             {"packed", *about.packed},
+                             {"n", result.codes.elements()},
+                             {"flags",
+                              {{"inexact", counts.inexact},
+                               {"underflow", counts.underflow},
+                               {"overflow", counts.overflow},
+                               {"invalid", counts.invalid}}}})
                            .dump(2));
     return;
   }

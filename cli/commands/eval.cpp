@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -21,8 +20,6 @@
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string net, data, recipe;

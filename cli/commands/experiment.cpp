@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/memory_option.hpp"
@@ -21,8 +20,6 @@
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string name, size = "default", out;

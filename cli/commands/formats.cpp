@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/block_tables.hpp"
 #include "cli/command.hpp"
@@ -12,12 +11,11 @@
 #include "formats/conformance.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string name;

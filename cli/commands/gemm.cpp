@@ -6,7 +6,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
@@ -25,12 +24,11 @@
 #include "formats/float_guard.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string unit, out, trace;

@@ -5,7 +5,6 @@
 #include <deque>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/float32_input.hpp"
@@ -31,8 +30,6 @@
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string model, recipe;

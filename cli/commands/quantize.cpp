@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/block_options.hpp"
@@ -16,14 +15,13 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/quantize_blocks.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
   BlockOptions block;
@@ -178,31 +176,30 @@ struct Summary {
 void print_json(const Summary& s) {
   const BlockFormat& f = *s.how.format;
   const FlagCounts& flags = s.counts.elements;
-  OrderedJson json = {{"out", utf8_text(s.options.out)},
-                      {"block", f.name},
-                      {"format", f.element->name},
-                      {"scale", f.scale->name},
-                      {"granularity", to_string(f.span)}};
+  Json json = {{"out", utf8_text(s.options.out)},
+               {"block", f.name},
+               {"format", f.element->name},
+               {"scale", f.scale->name},
+               {"granularity", to_string(f.span)}};
   if (s.about.axis) json["axis"] = *s.about.axis;
-  json.update(OrderedJson(
-      {{"rounding", *s.about.rounding},
-       {"overflow", *s.about.overflow},
-       {"scale_rule", *s.about.scale_rule},
-       {"shape", s.shape},
-       {"scale_shape", s.layout.scale_shape},
-       {"n", s.layout.elements()},
-       {"blocks", s.counts.blocks},
-       {"zero_blocks", s.counts.zero_blocks},
-       {"nan_blocks", s.counts.nan_blocks},
-       {"bits_per_element", stored_bits(f, s.layout)},
-       {"flags",
-        {{"inexact", flags.inexact},
-         {"underflow", flags.underflow},
-         {"overflow", flags.overflow},
-         {"invalid", flags.invalid}}},
-       {"sqnr_db", s.sqnr.kind == Sqnr::Kind::measured ? OrderedJson(s.sqnr.db) : OrderedJson()},
-       {"sqnr", s.sqnr.kind_text()},
-       {"sqnr_elements", s.sqnr.finite}}));
+  json.update(Json({{"rounding", *s.about.rounding},
+                    {"overflow", *s.about.overflow},
+                    {"scale_rule", *s.about.scale_rule},
+                    {"shape", s.shape},
+                    {"scale_shape", s.layout.scale_shape},
+                    {"n", s.layout.elements()},
+                    {"blocks", s.counts.blocks},
+                    {"zero_blocks", s.counts.zero_blocks},
+                    {"nan_blocks", s.counts.nan_blocks},
+                    {"bits_per_element", stored_bits(f, s.layout)},
+                    {"flags",
+                     {{"inexact", flags.inexact},
+                      {"underflow", flags.underflow},
+                      {"overflow", flags.overflow},
+                      {"invalid", flags.invalid}}},
+                    {"sqnr_db", s.sqnr.kind == Sqnr::Kind::measured ? Json(s.sqnr.db) : Json()},
+                    {"sqnr", s.sqnr.kind_text()},
+                    {"sqnr_elements", s.sqnr.finite}}));
   if (!f.power_of_two_scale())
     json["scale_rounding"] = to_string(Rounding{.mode = s.how.scale_rounding});
   if (f.tensor_scale) json["tensor_scale"] = s.counts.tensor_scale;

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 namespace {

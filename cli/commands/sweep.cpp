@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -37,7 +36,7 @@ std::string host_name() {
 
 /// The names that the report gives the points; no two are alike.
 std::vector<std::string> point_names(const experiments::SweepConfig& config) {
-  std::vector<nlohmann::ordered_json> rows;
+  std::vector<Json> rows;
   for (const experiments::Point& point : config.points) rows.push_back({{"point", point.json}});
   std::vector<std::string> names;
   for (const experiments::Record& record : experiments::read_records(rows))

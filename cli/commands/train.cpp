@@ -9,7 +9,6 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -24,6 +23,7 @@
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
@@ -33,8 +33,6 @@
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 net::StorageType storage(const std::string& name) {
   return name == "f16"    ? net::StorageType::f16

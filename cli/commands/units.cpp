@@ -1,8 +1,6 @@
 // numemu units: every matrix unit with its parameters, source and evidence.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "emu/unit/catalogue/modifiers.hpp"
@@ -10,11 +8,10 @@
 #include "emu/unit/description/words.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string name;

@@ -1,12 +1,8 @@
 // Charts as experiment.json holds them: what is not finite is null, what has no name is unnamed.
 #include "experiments/engine/chart.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 

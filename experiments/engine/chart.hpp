@@ -1,9 +1,10 @@
 // A chart that an experiment draws: series of points with intervals, rendered by one template.
 #pragma once
 #include <cmath>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -37,6 +38,6 @@ struct Chart {
 /// {"kind", "title", "caption", "x", "y", "log_x", "log_y", "series": [{"name", "predicted",
 /// "points": [{"name", "x", "y", "ci95"}]}]}; null for what is not finite, no "name" where it is
 /// empty, no "ci95" without an interval.
-nlohmann::ordered_json to_json(const Chart&);
+Json to_json(const Chart&);
 
 }  // namespace numemu::experiments

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
@@ -13,12 +12,11 @@
 #include "experiments/engine/sweep.hpp"
 #include "experiments/predict/gains.hpp"
 #include "experiments/predict/listening.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A point also calibrates, predicts and measures on the samples of the reference, which takes as
 /// long as so many passes over them: 2.7 measured on LeNet over element and block formats.
@@ -86,7 +84,7 @@ std::map<std::string, double> stored_times(const std::string& folder) {
   std::map<std::string, double> times;
   std::ifstream file(folder + "/times.jsonl");
   for (std::string line; std::getline(file, line);) {
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = Json::parse_or_null(line);
     if (json.is_object() && json.value("key", Json()).is_string() &&
         json.value("seconds", Json()).is_number())
       times[json["key"]] = json["seconds"];

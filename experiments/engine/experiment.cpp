@@ -19,8 +19,6 @@ namespace numemu::experiments {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json finding_json(const Finding& finding) {

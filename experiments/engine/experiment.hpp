@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "experiments/engine/sweep.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/analysis/comparison.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -109,6 +109,6 @@ const Experiment& find_experiment(std::string_view name);
 
 /// experiment.json: name, question, source, settings, seed, claims with what became of them,
 /// sentences, tables, findings, charts. Throws Error for a finding that is about no claim.
-nlohmann::ordered_json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
+Json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
 
 }  // namespace numemu::experiments

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
@@ -13,8 +12,6 @@
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr net::GemmKind kForward = net::GemmKind::fprop;
 

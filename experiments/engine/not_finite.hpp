@@ -2,10 +2,10 @@
 #pragma once
 #include <atomic>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "emu/stats/finite_counts.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -26,7 +26,7 @@ class NotFinite {
   /// "inherited", "causes"}]}: the layers with such results, in the network's order; `inherited`
   /// counts those of samples whose operands were not finite before the product, `causes` says in
   /// words where the others come from. null where the outputs and every product are finite.
-  nlohmann::ordered_json json(std::int64_t samples, const stats::FiniteCounts& outputs) const;
+  Json json(std::int64_t samples, const stats::FiniteCounts& outputs) const;
 
  private:
   struct Layer {
@@ -41,7 +41,7 @@ class NotFinite {
   };
 
   double reach(const net::Product&) const;
-  nlohmann::ordered_json causes(const std::string& name, const Layer&) const;
+  Json causes(const std::string& name, const Layer&) const;
 
   const net::Graph& graph_;
   const policies::RecipeNumerics& numerics_;

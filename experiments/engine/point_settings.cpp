@@ -13,7 +13,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Path = std::vector<std::string>;
 
 constexpr std::size_t kRoleKeyDepth = 3;  // roles.weight.format

@@ -1,9 +1,9 @@
 // What a line of a rows file must hold before anything reads it.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -20,13 +20,11 @@ std::string with_digest(const std::string& line);
 
 /// A line that names its key and numerics version: enough to tell whose row it is. Throws
 /// DamagedRow, or Error, naming file and line. Rows of earlier programs have no digest.
-nlohmann::ordered_json parse_identity(const std::string& line, const std::string& path,
-                                      std::size_t number);
+Json parse_identity(const std::string& line, const std::string& path, std::size_t number);
 /// Throws Error naming file, line and the first key of the schema (version 1) that is missing or of
 /// another type; without a digest, also a key that no earlier program wrote.
-void check_schema(const nlohmann::ordered_json& row, const std::string& path, std::size_t number);
+void check_schema(const Json& row, const std::string& path, std::size_t number);
 /// Both.
-nlohmann::ordered_json parse_row(const std::string& line, const std::string& path,
-                                 std::size_t number);
+Json parse_row(const std::string& line, const std::string& path, std::size_t number);
 
 }  // namespace numemu::experiments

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -26,8 +25,6 @@
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kSweep = "sweep";
 
@@ -89,7 +86,7 @@ std::map<int, std::string> rows_files(const std::string& folder) {
 /// Whether rows carry digests: one that carries none is then no row as it was written.
 bool carry_digests(const std::vector<std::string>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
-    const Json row = Json::parse(line, nullptr, false);
+    const Json row = Json::parse_or_null(line);
     return row.is_object() && row.contains("digest");
   });
 }

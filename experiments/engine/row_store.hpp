@@ -3,12 +3,12 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "formats/storage/file_lock.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -26,10 +26,10 @@ enum class Existing { resume, fresh, keep_old };
 
 /// A file of rows that no shards split, and what its rows hold beside key and version.
 struct RowFile {
-  std::string name;                                  ///< in its folder
-  std::string writer;                                ///< "another <writer> is writing to it"
-  bool (*holds)(const nlohmann::ordered_json& row);  ///< whether a row has what its reader needs
-  std::string needs;                                 ///< what `holds` asks for, in words
+  std::string name;                ///< in its folder
+  std::string writer;              ///< "another <writer> is writing to it"
+  bool (*holds)(const Json& row);  ///< whether a row has what its reader needs
+  std::string needs;               ///< what `holds` asks for, in words
 };
 
 class RowStore {
@@ -64,7 +64,7 @@ class RowStore {
   void settle_shards(const std::string& folder, const Shard&, Existing);
   void read_existing(Existing, const RowFile*);
   /// `line` is that of the row, with its digest.
-  void read_row(const nlohmann::ordered_json& row, const std::string& line, std::size_t number,
+  void read_row(const Json& row, const std::string& line, std::size_t number,
                 const std::set<std::string>& wanted, Existing, const RowFile*);
   void begin();
   std::string in_point_order() const;
@@ -89,6 +89,6 @@ std::set<std::string> stored_keys(const std::string& folder);
 /// Every row of a folder, shards merged in point order; duplicates that differ, damaged rows, rows
 /// without a key that reports need and a folder without rows are Errors naming file and line.
 /// A half-written last line is ignored.
-std::vector<nlohmann::ordered_json> merge_rows(const std::string& folder);
+std::vector<Json> merge_rows(const std::string& folder);
 
 }  // namespace numemu::experiments

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
@@ -22,8 +21,6 @@
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kDigits = 6;  // of metrics and decibels
 constexpr double kLn2 = 0.693147180559945309;

@@ -1,20 +1,19 @@
 // One point of a sweep: accuracy on the test images, noise measured and predicted, as a row.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
 /// The point of the row: what the configuration says and the digest of the weights.
-nlohmann::ordered_json identify(const Point&, const Workbench&);
+Json identify(const Point&, const Workbench&);
 /// The same without a workbench, for `images` test samples.
-nlohmann::ordered_json identify(const Point&, const net::Dataset&, const TrainedNet&,
-                                std::int64_t images);
+Json identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
 
 /// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
 /// no thread count.
-nlohmann::ordered_json run_point(const Point&, Workbench&);
+Json run_point(const Point&, Workbench&);
 
 }  // namespace numemu::experiments

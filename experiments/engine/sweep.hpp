@@ -47,6 +47,6 @@ SweepSummary run_sweep(const SweepConfig&, Workbench&, const std::string& folder
 
 /// Histograms of the float32 tensors: {"tensors": [{layer, role, n, min, max, low, high, counts,
 /// absmax}]}.
-nlohmann::ordered_json tensor_histograms(const Workbench&);
+Json tensor_histograms(const Workbench&);
 
 }  // namespace numemu::experiments

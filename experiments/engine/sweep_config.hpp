@@ -1,9 +1,9 @@
 // A sweep: a grid of recipes over one network and one data set, and its expansion into points.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "formats/storage/json.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
@@ -14,12 +14,12 @@ struct Point {
   std::string net, data;
   std::int64_t eval_images = 0;
   policies::Recipe recipe;
-  nlohmann::ordered_json json;
+  Json json;
   std::string where;  ///< "sweep.json: point 7", for errors
 };
 
 struct SweepConfig {
-  nlohmann::ordered_json json;  ///< canonical: every key present
+  Json json;  ///< canonical: every key present
   std::string net, data;
   std::int64_t eval_images = 10000;  ///< samples of the test split (of a text: windows)
   bool fold_batch_norm = false;      ///< fold the network's batch normalisation first
@@ -35,6 +35,6 @@ struct SweepConfig {
 SweepConfig parse_sweep(const std::string& text, const std::string& where);
 
 /// The row's key: SHA-256 of the canonical JSON of the point and the numerics version.
-std::string row_key(const nlohmann::ordered_json& point);
+std::string row_key(const Json& point);
 
 }  // namespace numemu::experiments

@@ -23,8 +23,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kDigestDigits = 16;  // of data sets
 
 /// The first samples of another set.
@@ -69,11 +67,11 @@ Json whole_recipe(const TrainTrial& trial) {
   if (!recipe.is_object()) throw Error("recipe of a training trial: expected an object");
   if (!recipe.contains("numemu_recipe")) recipe["numemu_recipe"] = 1;
   recipe["seed"] = trial.seed;
-  const Json::json_pointer optimizer("/update/optimizer");
-  if (recipe.contains(optimizer) && recipe.at(optimizer) != trial.options.optimizer) {
+  const Json* const optimizer = recipe.find_path("/update/optimizer");
+  if (optimizer != nullptr && *optimizer != trial.options.optimizer) {
     throw Error(
         fmt::format("recipe of a training trial: update.optimizer: {} contradicts the trial's '{}'",
-                    recipe.at(optimizer).dump(), trial.options.optimizer));
+                    optimizer->dump(), trial.options.optimizer));
   }
   return recipe;
 }

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "emu/net/train/options.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -18,14 +18,13 @@ namespace numemu::experiments {
 using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
 
 struct TrainTrial {
-  std::string net;  ///< a reference network
-  nlohmann::ordered_json recipe =
-      nlohmann::ordered_json::object();  ///< its version and seed are filled in; {}: float32
-  std::uint64_t seed = 0;                ///< of weights, order, augmentation and the recipe's draws
-  net::TrainOptions options;             ///< epochs, batch, rates; its seed is replaced
-  std::int64_t train_samples = 0;        ///< the first ones of the training split; 0: all
-  std::int64_t eval_samples = 0;         ///< the first ones of the test split; 0: all
-  ProductObserver before, after;         ///< may be empty
+  std::string net;                 ///< a reference network
+  Json recipe = Json::object();    ///< its version and seed are filled in; {}: float32
+  std::uint64_t seed = 0;          ///< of weights, order, augmentation and the recipe's draws
+  net::TrainOptions options;       ///< epochs, batch, rates; its seed is replaced
+  std::int64_t train_samples = 0;  ///< the first ones of the training split; 0: all
+  std::int64_t eval_samples = 0;   ///< the first ones of the test split; 0: all
+  ProductObserver before, after;   ///< may be empty
 };
 
 /// Training that diverged has an accuracy too; what is not finite is NaN.
@@ -44,10 +43,10 @@ struct TrainOutcome {
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
 
 /// The trial as the point of a Trial: everything but the observers, and the identity of the data.
-nlohmann::ordered_json point_of(const TrainTrial&, const net::Dataset&);
-nlohmann::ordered_json to_json(const TrainOutcome&);
+Json point_of(const TrainTrial&, const net::Dataset&);
+Json to_json(const TrainOutcome&);
 /// What to_json wrote.
-TrainOutcome train_outcome(const nlohmann::ordered_json&);
+TrainOutcome train_outcome(const Json&);
 
 /// The set with the first `train_samples` of its training split (0: all) and, where `validation` is
 /// false, no validation samples. Throws Error for more samples than there are.

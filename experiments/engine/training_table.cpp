@@ -13,8 +13,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 TrainTrial trial_of(const TrainingPlan& plan, const TrainingMethod& method, std::uint64_t seed) {
   TrainTrial trial;
   trial.net = plan.net;

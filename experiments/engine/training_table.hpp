@@ -1,7 +1,6 @@
 // Methods of training compared over seeds: each run remembered, one table and one chart of them.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,12 +9,13 @@
 #include "experiments/engine/chart.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
 struct TrainingMethod {
   std::string name;  ///< in the table, in the chart and in the progress line; no part of the trial
-  nlohmann::ordered_json recipe = nlohmann::ordered_json::object();  ///< {}: float32
+  Json recipe = Json::object();  ///< {}: float32
 };
 
 /// What all methods share. The same seed gives every method the same initial weights and the same

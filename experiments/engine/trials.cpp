@@ -9,8 +9,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 bool is_trial(const Json& row) {
   return row.contains("point") && row["point"].is_object() && row.contains("result");
 }

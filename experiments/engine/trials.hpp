@@ -1,19 +1,19 @@
 // Independent pieces of an experiment's work, each remembered once it is done.
 #pragma once
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
 /// A piece of work whose result is a function of `point` alone (numerics version aside).
 struct Trial {
-  nlohmann::ordered_json point;  ///< an object: everything the result depends on
-  std::string label;             ///< for the progress line
-  std::function<nlohmann::ordered_json()> run;
+  Json point;         ///< an object: everything the result depends on
+  std::string label;  ///< for the progress line
+  std::function<Json()> run;
 };
 
 /// The results in the order of the trials. Each is appended durably to `run.out`/trials.jsonl as
@@ -23,7 +23,6 @@ struct Trial {
 /// back as null. With Existing::fresh the first call of a run drops what is there. Damaged rows are
 /// dropped, said through hooks.warn. Throws Error for rows of another numerics version (unless
 /// Existing::keep_old), and when another process is writing to it.
-std::vector<nlohmann::ordered_json> run_trials(const ExperimentRun& run,
-                                               const std::vector<Trial>& trials);
+std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials);
 
 }  // namespace numemu::experiments

@@ -16,7 +16,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using policies::MaskFamily;
 
 /// Below it many masks were never seen and Shannon's entropy is out of reach; what collisions say
@@ -120,7 +119,7 @@ std::vector<Tested> normal_findings(const std::vector<Census>& censuses) {
          census.p()});
     tested.back().finding.claim = "tiles";
     const Json& kinds = census.json["kinds"];
-    if (census.covered() && kinds["within_p"].is_number() && kinds["distinct"] > 1) {
+    if (census.covered() && kinds["within_p"].is_number() && number_of(kinds, "distinct") > 1) {
       Tested within{entropy_finding(census, "normal weights", "kinds"),
                     number_of(kinds, "within_p")};
       within.finding.what += " (masks that permutations map to each other equally likely)";

@@ -16,8 +16,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::int64_t kLongest = 1'000'000;  // steps that a mask serves
 
 const std::vector<std::string> kPatterns = {"2:4", "4:8", "2:4-T", "4:8-T"};

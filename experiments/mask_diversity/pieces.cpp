@@ -19,7 +19,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using policies::MaskFamily;
 
 constexpr std::int64_t kChunk = 4096;       // elements handed to a rule at once

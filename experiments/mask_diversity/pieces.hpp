@@ -1,12 +1,12 @@
 // Masks of the smallest pieces that carry a constraint: of normal deviates and of weights.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "emu/net/graph.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/prune/mask_census.hpp"
 
 namespace numemu::experiments {
@@ -34,7 +34,6 @@ policies::MaskCensus normal_census(const DiversityPattern&, std::int64_t pieces,
 /// Of transposable masks up to 8 x 8 and `exchangeable` elements also `kinds` (mask_kinds.hpp): how
 /// many are distinct, their coverage, the entropy of masks that follows with low and high, `p` that
 /// kinds are as likely as they are large, `within_p` that masks of one kind are equally likely.
-nlohmann::ordered_json to_json(const policies::MaskCensus&, const DiversityPattern&,
-                               bool exchangeable);
+Json to_json(const policies::MaskCensus&, const DiversityPattern&, bool exchangeable);
 
 }  // namespace numemu::experiments

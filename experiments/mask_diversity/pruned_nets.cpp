@@ -21,8 +21,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) {
   Json recipe = {{"numemu_recipe", 1}, {"layers", Json::array()}};
   for (const std::string& layer : layers) {
@@ -133,7 +131,7 @@ Pruned pruned_of(const Json& json) {
                 .loss = json["loss"].is_number() ? json["loss"].get<double>() : HUGE_VAL,
                 .kept = json["kept"].get<double>(),
                 .retained = json["retained"].get<double>()};
-  for (const char c : json["right"].get_ref<const std::string&>()) pruned.right.push_back(c == '1');
+  for (const char c : json["right"].text()) pruned.right.push_back(c == '1');
   return pruned;
 }
 

@@ -109,7 +109,7 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
   chart.x = "layer, counted from the output";
   chart.y = "projection on the dense gradient";
   for (const char* rule : kRules) {
-    nlohmann::ordered_json json = recipe_of({rule, "", ""}, layers.back());
+    Json json = recipe_of({rule, "", ""}, layers.back());
     json["numemu_recipe"] = 1;
     json["seed"] = run.seed;
     Recorder numerics(policies::Recipe::parse(json, "recipe of mvue"), graph);

@@ -6,8 +6,6 @@
 namespace numemu::experiments::mvue {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// The mask with options added inside its parentheses.
 Json mask(const std::string& text, std::string_view options) {
   if (text.empty()) return nullptr;

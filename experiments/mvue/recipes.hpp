@@ -1,7 +1,8 @@
 // Recipes that prune the gradients of a network, and its weights.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments::mvue {
 
@@ -13,6 +14,6 @@ struct Pruning {
 
 /// A float32 recipe with these masks everywhere but in the layer `output`. Gradients are pruned
 /// along batch and space; tails as if zeros followed.
-nlohmann::ordered_json recipe_of(const Pruning&, const std::string& output);
+Json recipe_of(const Pruning&, const std::string& output);
 
 }  // namespace numemu::experiments::mvue

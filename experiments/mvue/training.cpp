@@ -68,7 +68,7 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
   for (std::int64_t s = 0; s < seeds; ++s)
     plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
   const std::string output = net::gemm_layer_names(net::build_net(plan.net, data)).back();
-  plan.methods.push_back({"dense", nlohmann::ordered_json::object()});
+  plan.methods.push_back({"dense", Json::object()});
   for (const Method& method : compared)
     plan.methods.push_back({method.name, recipe_of(method.pruning, output)});
   return plan;

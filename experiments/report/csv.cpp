@@ -1,10 +1,10 @@
 // The rows as RFC 4180 CSV: the content of the report's table, with keys and every metric.
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "emu/stats/interval.hpp"
 #include "experiments/report/grids.hpp"
@@ -13,8 +12,6 @@
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kNotFiniteSeries = "NaN or infinite (lower edge)";
 constexpr double kNoSignal = -999;  ///< dB that sort and colour a cell whose output is not finite

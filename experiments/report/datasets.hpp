@@ -1,9 +1,9 @@
 // The named tables that the charts draw; a chart's JSON file asks for them by name.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "experiments/report/record.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -14,8 +14,7 @@ namespace numemu::experiments {
 /// ends of y = x; `layers` one bar per row, layer and kind; `steps` the positive values of the
 /// swept formats; `tensors` histograms as given; `grids` the finite values of the swept formats of
 /// at most 10 bits.
-nlohmann::ordered_json chart_datasets(const std::vector<Record>&,
-                                      const nlohmann::ordered_json* tensors);
+Json chart_datasets(const std::vector<Record>&, const Json* tensors);
 
 /// The units of the quantized rows, each once, in order of appearance.
 std::vector<std::string> swept_units(const std::vector<Record>&);

@@ -2,7 +2,6 @@
 #include "experiments/report/escape.hpp"
 
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 namespace numemu::experiments {
 namespace {
@@ -44,9 +43,8 @@ std::string html_text(std::string_view text) {
   return out;
 }
 
-std::string html_json(const nlohmann::ordered_json& value) {
-  const std::string raw =
-      value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+std::string html_json(const Json& value) {
+  const std::string raw = value.dump(-1, Json::NotUtf8::replace);
   std::string out;
   out.reserve(raw.size());
   for (const char c : raw) {

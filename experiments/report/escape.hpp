@@ -1,9 +1,10 @@
 // Makes untrusted text safe in the four places it is printed: HTML, JSON inside HTML, CSV and
 // Markdown.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -12,7 +13,7 @@ std::string html_text(std::string_view text);
 
 /// JSON that can stand inside a script element: every `<` is written \u003c, so that neither
 /// `</script` nor `<!--` can occur; invalid UTF-8 becomes U+FFFD.
-std::string html_json(const nlohmann::ordered_json& value);
+std::string html_json(const Json& value);
 
 /// Our own script source inside a script element: `</script`, `<script` and `<!--` get a backslash
 /// that JavaScript ignores in the string and regular-expression literals where they can stand.

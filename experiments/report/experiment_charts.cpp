@@ -6,15 +6,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/record.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kDensePoints = 12;  // from here on error bars would hide the line
 
@@ -83,7 +80,7 @@ Json ready(const Json& chart) {
                       {"predicted", flag(one, "predicted")},
                       {"colour", colour},
                       {"group", group}});
-    records.insert(records.end(), drawn.begin(), drawn.end());
+    for (const Json& record : drawn) records.push_back(record);
   }
   for (Json& record : records) {
     if (axes.log_y && !record["low"].is_null())

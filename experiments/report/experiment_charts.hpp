@@ -1,7 +1,8 @@
 // The charts of experiment.json, made ready to be drawn.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -13,9 +14,9 @@ namespace numemu::experiments {
 /// points of the series stand close. `colour` is a number that series share whose names differ only
 /// in "measured" or "predicted", `group` what is left of the names. Null and files of any shape
 /// give what can be read of them.
-nlohmann::ordered_json experiment_charts(const nlohmann::ordered_json* experiment);
+Json experiment_charts(const Json* experiment);
 
 /// Their figures, numbered E1, E2, ...; "" for none.
-std::string experiment_figures(const nlohmann::ordered_json& charts);
+std::string experiment_figures(const Json& charts);
 
 }  // namespace numemu::experiments

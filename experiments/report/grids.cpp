@@ -2,7 +2,6 @@
 #include "experiments/report/grids.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -11,8 +10,6 @@
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Beyond 10 bits the lines of a grid touch each other on any screen.
 constexpr int kDrawableBits = 10;

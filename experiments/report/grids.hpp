@@ -1,10 +1,10 @@
 // The values of the swept formats and the histograms they are drawn over.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "experiments/report/record.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -22,14 +22,14 @@ struct SweptFormat {
 std::vector<SweptFormat> swept_formats(const std::vector<Record>&);
 
 /// {format, family, bits, values, largest} per format.
-nlohmann::ordered_json grid_records(const std::vector<SweptFormat>&);
+Json grid_records(const std::vector<SweptFormat>&);
 
 /// {format, family, bits, value, step} per positive value: value relative to the largest, step to
 /// the next value (of the largest: from the one before) in percent of the value.
-nlohmann::ordered_json step_records(const std::vector<SweptFormat>&);
+Json step_records(const std::vector<SweptFormat>&);
 
 /// The elements of tensors.json that can be drawn: named, low < high, absmax > 0, non-empty numeric
 /// counts.
-nlohmann::ordered_json valid_histograms(const nlohmann::ordered_json& tensors);
+Json valid_histograms(const Json& tensors);
 
 }  // namespace numemu::experiments

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "experiments/report/datasets.hpp"
@@ -13,11 +12,10 @@
 #include "experiments/report/experiment_charts.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kNoCharts =
     "<p class=\"notice\">This program was built without its charting libraries (Node.js was "
@@ -209,20 +207,20 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const bool layers = asks_for_layers(records);
   const std::string title =
       alone ? "Experiment " + json_text(*input.experiment, {"name"}) : subject(records);
-  return fill_template(with_section(assets.page, "rows", !alone),
-                       {{"title", html_text(title)},
-                        {"facts", alone ? facts(*input.experiment) : facts(records)},
-                        {"style", std::string(assets.style)},
-                        {"experiment", experiment_section(input.experiment, figures)},
-                        {"answer", alone || layers ? "" : answer_section(records)},
-                        {"layers", layers ? answer_section(records) : ""},
-                        {"figures", figures_section(records, assets, datasets)},
-                        {"verdicts", verdict_tables(verdicts)},
-                        {"points", points_table(records)},
-                        {"sweep", input.sweep ? html_text(input.sweep->dump(
-                                                    1, ' ', false, Json::error_handler_t::replace))
-                                              : "not recorded"},
-                        {"scripts", std::move(scripts)}});
+  return fill_template(
+      with_section(assets.page, "rows", !alone),
+      {{"title", html_text(title)},
+       {"facts", alone ? facts(*input.experiment) : facts(records)},
+       {"style", std::string(assets.style)},
+       {"experiment", experiment_section(input.experiment, figures)},
+       {"answer", alone || layers ? "" : answer_section(records)},
+       {"layers", layers ? answer_section(records) : ""},
+       {"figures", figures_section(records, assets, datasets)},
+       {"verdicts", verdict_tables(verdicts)},
+       {"points", points_table(records)},
+       {"sweep",
+        input.sweep ? html_text(input.sweep->dump(1, Json::NotUtf8::replace)) : "not recorded"},
+       {"scripts", std::move(scripts)}});
 }
 
 void write_html(const ReportInput& input, const std::string& path) {

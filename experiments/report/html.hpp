@@ -14,8 +14,7 @@ std::string render_html(const ReportInput&, const ReportAssets&);
 
 /// What an experiment concluded (experiment.json): sentences, `figures` (HTML), verdicts, findings,
 /// tables, settings; "" for null. Missing and mistyped parts are left out.
-std::string experiment_section(const nlohmann::ordered_json* experiment,
-                               const std::string& figures = "");
+std::string experiment_section(const Json* experiment, const std::string& figures = "");
 /// The sortable table of all points.
 std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
@@ -30,7 +29,7 @@ using CaptionWords = std::map<std::string, std::string>;
 /// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent`
 /// gets the titles of the others with the reason. Throws Error naming a chart that is not JSON with
 /// a usermeta object.
-std::string figures_html(const std::vector<Asset>& charts, const nlohmann::ordered_json& datasets,
+std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
                          const CaptionWords& words, std::vector<std::string>& absent);
 
 /// `page` with what stands from {{#name}} to {{/name}} left out, or, where `keep`, without these

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -5,16 +5,14 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The list at `key`, empty where there is none.
 const Json& list_at(const Json& json, const char* key) {

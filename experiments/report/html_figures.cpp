@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Figure {
   std::string_view name;
@@ -22,8 +20,8 @@ struct Figure {
 std::vector<Figure> ordered(const std::vector<Asset>& charts) {
   std::vector<Figure> out;
   for (const Asset& chart : charts) {
-    const Json spec = Json::parse(chart.text, nullptr, false);
-    const Json* meta = spec.is_discarded() ? nullptr : json_at(spec, {"usermeta"});
+    const Json spec = Json::parse_or_null(chart.text);
+    const Json* meta = json_at(spec, {"usermeta"});
     if (!meta || !meta->is_object()) {
       throw Error(fmt::format("chart '{}': expected a JSON object with usermeta", chart.name));
     }

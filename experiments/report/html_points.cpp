@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

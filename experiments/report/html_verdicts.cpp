@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

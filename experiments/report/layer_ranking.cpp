@@ -6,15 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "emu/stats/interval.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* const kAsItIs = "the recipe as it is";
 
@@ -74,8 +72,7 @@ std::string rule_formats(const Json& rule) {
 std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
   std::map<std::string, const Record*> whole;
   for (const Record& r : records) {
-    if (layer_rules_of(r))
-      whole.emplace((*r.row)["point"].dump(-1, ' ', false, Json::error_handler_t::replace), &r);
+    if (layer_rules_of(r)) whole.emplace((*r.row)["point"].dump(-1, Json::NotUtf8::replace), &r);
   }
   std::vector<Change> out;
   for (const Record& r : records) {
@@ -84,7 +81,7 @@ std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
     const Json& rule = rules->back();
     Json point = (*r.row)["point"];
     point["recipe"]["layers"].erase(rules->size() - 1);
-    const auto base = whole.find(point.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const auto base = whole.find(point.dump(-1, Json::NotUtf8::replace));
     const std::string format = rule_formats(rule);
     if (base == whole.end() || format.empty()) continue;
     if (!out.empty() && out.front().base != base->second) return {};

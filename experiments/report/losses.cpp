@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

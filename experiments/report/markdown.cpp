@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
@@ -11,11 +10,10 @@
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string number(const std::optional<double>& x, int digits, double factor = 1) {
   return x ? fmt::format("{:.{}f}", *x * factor, digits) : "";

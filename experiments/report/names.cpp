@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::size_t>;
 
 constexpr const char *kAbsent = "none", *kUnit = "gemms.fprop.unit", *kLayers = "layers",
@@ -34,10 +32,9 @@ void flatten(const Json& value, const std::string& path, Keys& out) {
       return;
     }
   }
-  std::string words = unit ? unit_words(&value)
-                      : value.is_string()
-                          ? value.get<std::string>()
-                          : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string words = unit                ? unit_words(&value)
+                      : value.is_string() ? value.get<std::string>()
+                                          : value.dump(-1, Json::NotUtf8::replace);
   if (path.ends_with(".scale")) words = shown_scale(words);
   out[path] = value.is_null() || words.empty() ? kAbsent : words;
 }

@@ -1,10 +1,10 @@
 // Names of rows: two different points never have the same one.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "experiments/report/record.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -20,6 +20,6 @@ std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<Record>&);
 
 /// "5 layers mxfp8_e4m3 + conv1 int8": the layers of a row whose rules give them other formats or
 /// another unit than the base, or, where both are the base's, what else. "" without such layers.
-std::string layer_overrides(const nlohmann::ordered_json& row);
+std::string layer_overrides(const Json& row);
 
 }  // namespace numemu::experiments

@@ -4,15 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/findings.hpp"
 #include "experiments/report/record.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double count(const Json& json, const char* key) { return json_number(json, {key}).value_or(0); }
 

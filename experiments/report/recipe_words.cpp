@@ -2,23 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "emu/unit/catalogue/models.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string dumped(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dumped(const Json& value) { return value.dump(-1, Json::NotUtf8::replace); }
 
 /// "int8 greedy(2:4)", "float32 greedy(2:4)", "scale mse(17)": format and mask, then every other
 /// key with its name; a gradient that is split part by part.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/names.hpp"
 #include "experiments/report/not_finite_text.hpp"
@@ -16,8 +15,6 @@
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void describe_element(RoleRecord& out, const Format& format) {
   if (format.kind != Kind::floating && format.kind != Kind::integer) return;
@@ -184,7 +181,7 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
   const Json* found = json_at(value, path);
   if (!found || found->is_null()) return "";
   if (found->is_string()) return found->get<std::string>();
-  return found->dump(-1, ' ', false, Json::error_handler_t::replace);
+  return found->dump(-1, Json::NotUtf8::replace);
 }
 
 std::optional<double> Record::mean_bits() const {

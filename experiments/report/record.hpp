@@ -2,10 +2,11 @@
 // JSON.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -44,7 +45,7 @@ struct Record {
   std::string left_out;            ///< why no SQNR is predicted, if the row says so
   std::vector<std::string> notes;  ///< what a reader must know of the row
   bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)
-  const nlohmann::ordered_json* row = nullptr;  ///< the row itself, for its layers and tensors
+  const Json* row = nullptr;       ///< the row itself, for its layers and tensors
 
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
   /// The network as it is: nothing is quantized and nothing differs.
@@ -68,7 +69,7 @@ struct Record {
 };
 
 /// The records of `rows`, in their order. Missing or mistyped fields are empty, never an error.
-std::vector<Record> read_records(const std::vector<nlohmann::ordered_json>& rows);
+std::vector<Record> read_records(const std::vector<Json>& rows);
 
 /// "e4m3fn" for "float8_e4m3fn": the name without what the chart already says.
 std::string short_format(const std::string& name);
@@ -80,21 +81,19 @@ std::string shown_scale(const std::string& rule);
 /// float32's or better.
 bool prediction_ignores(const std::string& unit);
 /// Further quantized roles and the rules of `layers` of a canonical recipe, in words.
-std::string other_rules(const nlohmann::ordered_json& recipe);
+std::string other_rules(const Json& recipe);
 /// The rules of its `layers`, every key of theirs.
-std::string layer_rules(const nlohmann::ordered_json& recipe);
+std::string layer_rules(const Json& recipe);
 /// A unit's name, or its description where it has none.
-std::string unit_words(const nlohmann::ordered_json* unit);
+std::string unit_words(const Json* unit);
 /// The last parts of a unit's name: "f32.sequential" for "neutral.f32.sequential".
 std::string short_unit(const std::string& name);
 
 /// The value at a path of object keys, or null if any is absent.
-const nlohmann::ordered_json* json_at(const nlohmann::ordered_json& value,
-                                      std::initializer_list<const char*> path);
+const Json* json_at(const Json& value, std::initializer_list<const char*> path);
 /// A finite number at `path`.
-std::optional<double> json_number(const nlohmann::ordered_json& value,
-                                  std::initializer_list<const char*> path);
+std::optional<double> json_number(const Json& value, std::initializer_list<const char*> path);
 /// A text at `path`; numbers and booleans as JSON writes them; "" if absent or null.
-std::string json_text(const nlohmann::ordered_json& value, std::initializer_list<const char*> path);
+std::string json_text(const Json& value, std::initializer_list<const char*> path);
 
 }  // namespace numemu::experiments

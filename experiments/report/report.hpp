@@ -1,18 +1,18 @@
 // From rows to things people read: a self-contained HTML report, CSV, SQLite and Markdown.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
 /// Everything a report shows. `rows` are rows of schema version 1 in point order.
 struct ReportInput {
-  const nlohmann::ordered_json* sweep = nullptr;  ///< canonical sweep configuration
-  const std::vector<nlohmann::ordered_json>* rows = nullptr;
-  const nlohmann::ordered_json* tensors =
-      nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
-  const nlohmann::ordered_json* experiment =
+  const Json* sweep = nullptr;  ///< canonical sweep configuration
+  const std::vector<Json>* rows = nullptr;
+  const Json* tensors = nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
+  const Json* experiment =
       nullptr;  ///< what the experiment that made the rows concluded (experiment.json), may be null
 };
 

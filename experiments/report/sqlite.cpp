@@ -3,17 +3,15 @@
 #include <sqlite3.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "experiments/report/columns.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Built in memory, so that the file appears whole or not at all.
 class Database {
@@ -144,15 +142,14 @@ void write_rows(Database& database, const std::vector<Record>& records) {
   for (const Record& record : records) {
     std::vector<Cell> cells = {static_cast<double>(record.position)};
     for (const Column& column : record_columns()) cells.push_back(column.value(record));
-    cells.emplace_back(record.row->dump(-1, ' ', false, Json::error_handler_t::replace));
+    cells.emplace_back(record.row->dump(-1, Json::NotUtf8::replace));
     database.insert(insert, cells);
   }
 }
 
 void write_meta(Database& database, const ReportInput& input) {
   database.run("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT)");
-  const std::string sweep =
-      input.sweep ? input.sweep->dump(-1, ' ', false, Json::error_handler_t::replace) : "null";
+  const std::string sweep = input.sweep ? input.sweep->dump(-1, Json::NotUtf8::replace) : "null";
   database.insert("INSERT INTO meta VALUES (?,?)", {Cell("sweep"), Cell(sweep)});
 }
 

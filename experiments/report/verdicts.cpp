@@ -3,25 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Number = std::optional<double>;
 
 /// Whether any rule of the recipe rounds at random; an empirical prediction is then an expectation.
 bool rounds_at_random(const Json& row) {
   const Json* recipe = json_at(row, {"point", "recipe"});
   return recipe &&
-         recipe->dump(-1, ' ', false, Json::error_handler_t::replace).find("\"rounding\":\"sr") !=
-             std::string::npos;
+         recipe->dump(-1, Json::NotUtf8::replace).find("\"rounding\":\"sr") != std::string::npos;
 }
 
 /// The verdict that a row records; nothing for none and for words that are no verdict.
@@ -177,8 +175,8 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
     const bool random = rounds_at_random(row);
     for (const Json& tensor : *tensors) {
       if (!tensor.is_object()) continue;
-      const std::string identity = record.net + '\n' + record.data + '\n' +
-                                   tensor.dump(-1, ' ', false, Json::error_handler_t::replace);
+      const std::string identity =
+          record.net + '\n' + record.data + '\n' + tensor.dump(-1, Json::NotUtf8::replace);
       if (!seen.insert(identity).second) continue;
       collect_fit(record.net, tensor, fits);
       judge_tensor(tensor, random, empirical, fitted);

@@ -17,7 +17,6 @@
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using policies::Law;
 using policies::MagnitudeLaw;
 using policies::Pruning;

@@ -8,7 +8,6 @@
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using policies::LayerMagnitudes;
 using policies::Pruning;
 

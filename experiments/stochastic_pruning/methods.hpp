@@ -1,11 +1,11 @@
 // The ways to train that are compared, as masks of recipes.
 #pragma once
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "experiments/stochastic_pruning/parts.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 
@@ -32,7 +32,7 @@ struct Method {
 /// Dense first; then the sweeps, pruning of what dgrad gives, and the plans, equal p first
 /// (settings shares, share, plan_share, history).
 std::vector<Method> methods_of(const ExperimentRun&, const std::vector<ObservedLayer>&);
-nlohmann::ordered_json recipe_of(const Method&);
+Json recipe_of(const Method&);
 
 /// What every plan shares between the layers: the zeros that the setting plan_share leaves as the p
 /// of all of them.

@@ -9,7 +9,6 @@
 
 namespace numemu::experiments::stochastic_pruning {
 
-using Json = nlohmann::ordered_json;
 using policies::Law;
 using policies::MagnitudeLaw;
 using policies::Pruning;

@@ -4,12 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "emu/net/numerics.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/prune/threshold_history.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
@@ -44,15 +44,14 @@ class Watcher {
   void see(const net::Product&, std::int64_t step);
   /// One record per layer and observed step: {step, layer, n, nonzero, MODEL: {scale, spread, cut,
   /// threshold, below, predicted, expected, measured}, history: {threshold, own, zeros}}.
-  const nlohmann::ordered_json& records() const { return records_; }
+  const Json& records() const { return records_; }
 
  private:
-  nlohmann::ordered_json of_model(const Model&, const std::vector<float>& g,
-                                  const RandomSource&) const;
+  Json of_model(const Model&, const std::vector<float>& g, const RandomSource&) const;
 
   WatchPlan plan_;
   std::map<std::string, policies::ThresholdHistory> histories_;
-  nlohmann::ordered_json records_ = nlohmann::ordered_json::array();
+  Json records_ = Json::array();
 };
 
 }  // namespace numemu::experiments::stochastic_pruning

@@ -23,8 +23,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Shape {
   int kept, group;
 };

@@ -22,7 +22,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using policies::TileMask;
 
 constexpr std::int64_t kBlock = 64;  // elements; every pattern has whole groups and tiles in them

@@ -17,8 +17,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // What the method is expected to reach (specs/sparsity.md 2e).
 constexpr double kLeastGain = 2;    // of the squared error of a layer's outputs, by AdaPrune
 constexpr double kMostLost = 0.01;  // of top-1, after AdaPrune
@@ -35,8 +33,7 @@ struct Difference {
 
 /// Of top-1, paired by image.
 Difference difference(const Json& a, const Json& b) {
-  const std::string &x = a["right"].get_ref<const std::string&>(),
-                    &y = b["right"].get_ref<const std::string&>();
+  const std::string &x = a["right"].text(), &y = b["right"].text();
   std::int64_t only_a = 0, only_b = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     only_a += x[i] > y[i];
@@ -48,7 +45,7 @@ Difference difference(const Json& a, const Json& b) {
 }
 
 double top1(const Json& result) {
-  const std::string& right = result["right"].get_ref<const std::string&>();
+  const std::string& right = result["right"].text();
   return static_cast<double>(std::count(right.begin(), right.end(), '1')) /
          static_cast<double>(right.size());
 }

@@ -16,8 +16,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// The float32 side that all variants share.
 struct Seen {
   std::vector<std::string> layers;

@@ -1,12 +1,12 @@
 // A trained network pruned once under every pattern, with and without repair.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 #include "experiments/transposable/patterns.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -22,13 +22,13 @@ struct Variant {
 std::vector<Variant> variants(const std::vector<std::string>& patterns);
 
 /// The recipe that masks these layers' weights.
-nlohmann::ordered_json recipe_of(const std::vector<std::string>& layers, const std::string& mask);
+Json recipe_of(const std::vector<std::string>& layers, const std::string& mask);
 
 /// One object per variant, the unpruned network first: {"right": one character per test target,
 /// "loss", "pruned": share of the layers' sum of magnitudes, "kept": of their elements, "outputs":
 /// {layer: squared error of its outputs on test images, over their squares}, "fitted": the same on
 /// the calibration images that AdaPrune solves for}. Layers: even_layers().
-nlohmann::ordered_json prune_network(const net::Graph&, const net::Dataset&,
-                                     const std::vector<Variant>&, std::int64_t images);
+Json prune_network(const net::Graph&, const net::Dataset&, const std::vector<Variant>&,
+                   std::int64_t images);
 
 }  // namespace numemu::experiments

@@ -17,8 +17,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 void bound_shares(const ZapResults& results, const Json& layer, const std::string& where,
                   Judged& shares) {
   const Json &seen = layer["bound_seen"], &bound = layer["bound"];

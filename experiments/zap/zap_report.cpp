@@ -8,8 +8,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Kind {
   const char* key;
   const char* name;

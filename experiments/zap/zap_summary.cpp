@@ -13,8 +13,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Macs {
   double saved = 0, overhead = 0;
 };

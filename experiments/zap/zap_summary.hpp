@@ -1,9 +1,10 @@
 // Results of trials that differ in their seed alone, as means with intervals.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -12,7 +13,7 @@ struct ZapResults {
   int mask = 5;
   std::string layers = "inner";  ///< as the setting: inner, all
   std::int64_t images = 0;
-  std::vector<nlohmann::ordered_json> seeds;
+  std::vector<Json> seeds;
 };
 
 /// A change of top-1 against float32, as a share of the images. The mean over seeds; the interval
@@ -22,8 +23,7 @@ struct AccuracyChange {
   double value = 0, low = 0, high = 0;
 };
 /// Of the accuracy called `key` in each of `points`; `points` holds one entry per seed.
-AccuracyChange change_of(const std::vector<nlohmann::ordered_json>& points, const char* key,
-                         std::int64_t images);
+AccuracyChange change_of(const std::vector<Json>& points, const char* key, std::int64_t images);
 
 /// One point of the sweep, or one budget, over all seeds.
 struct ZapSummary {

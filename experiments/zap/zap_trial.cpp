@@ -16,7 +16,6 @@
 namespace numemu::experiments {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using policies::ZapTally;
 
 // Maps of one layer that are held at a time: 256 MiB.

@@ -1,12 +1,12 @@
 // One set of predictors for one network: trained, swept over thresholds, optimised, recalibrated.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -25,7 +25,7 @@ struct ZapTrial {
 };
 
 /// Point of the trial: its settings but for the file, and the identity of network and data.
-nlohmann::ordered_json point_of(const ZapTrial&, const TrainedNet&, const net::Dataset&);
+Json point_of(const ZapTrial&, const TrainedNet&, const net::Dataset&);
 
 /// {"conv_macs", "layers": [...], "points": [...], "chosen": [...]}. A layer has its multiply-adds,
 /// the losses of training, its curve on validation images with the logistic fits, and estimates on
@@ -33,7 +33,7 @@ nlohmann::ordered_json point_of(const ZapTrial&, const TrainedNet&, const net::D
 /// many images only the float32 network or only this one gets right, and the tally of every layer;
 /// with batch normalisation also the accuracy after its statistics were estimated anew. The network
 /// is left as it was.
-nlohmann::ordered_json run_zap_trial(const ZapTrial&, TrainedNet&, const net::Dataset&,
-                                     const net::Evaluation& baseline);
+Json run_zap_trial(const ZapTrial&, TrainedNet&, const net::Dataset&,
+                   const net::Evaluation& baseline);
 
 }  // namespace numemu::experiments

@@ -1,5 +1,3 @@
-// Reading JSON objects strictly: unknown keys, wrong types and unknown names are errors that say
-// where they stand.
 #include "formats/storage/json_reader.hpp"
 
 #include <fmt/format.h>
@@ -8,11 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "formats/error.hpp"
-#include "formats/storage/json_guard.hpp"
+#include "formats/storage/json_text.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -24,17 +21,15 @@ constexpr std::streamoff kLargestText = 64 << 20;
 }  // namespace
 
 Json parse_json(const std::string& text, const std::string& where) {
-  guard_json(text, where);
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    return parse_guarded(text, where);
+  } catch (const JsonSyntaxError& error) {
+    if (error.out_of_range) throw Error(where + ": not valid JSON: a number is too large");
     const std::size_t at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + at, '\n');
     const std::size_t start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
     const std::size_t column = start == std::string::npos ? at + 1 : at - start;
     throw Error(fmt::format("{}: line {} column {}: not valid JSON", where, line, column));
-  } catch (const Json::exception& error) {
-    throw Error(where + ": not valid JSON: a number is too large");
   }
 }
 

@@ -2,17 +2,15 @@
 // where they stand.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/storage/json.hpp"
+
 namespace numemu {
 
-using Json = nlohmann::ordered_json;
-
-/// Parses text; a syntax error becomes an Error with file, line and column. What guard_json()
-/// refuses is an error too. Whoever parses by himself calls it first.
+/// Parses text as parse_guarded() does; a syntax error names file, line and column.
 Json parse_json(const std::string& text, const std::string& where);
 /// The text of a file; throws Error naming it. At most 64 MiB.
 std::string read_text(const std::string& path);

@@ -5,17 +5,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "formats/error.hpp"
-#include "formats/storage/json_guard.hpp"
+#include "formats/storage/json_text.hpp"
 #include "formats/storage/npy_header.hpp"
 
 namespace numemu {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kDeepest = 3;  // { tensor: { key: [ numbers ] } }
 constexpr std::int64_t kLengthBytes = 8;
@@ -27,15 +24,23 @@ Json parse_json(const std::string& path, std::string_view text) {
     throw Error(
         fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
   }
-  guard_json(text, path + ": header", kDeepest);
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    return parse_guarded(text, path + ": header", kDeepest);
+  } catch (const JsonSyntaxError& error) {
+    if (error.out_of_range) throw Error(path + ": header: expected JSON numbers in range");
     throw Error(fmt::format("{}: byte {}: expected a JSON header, found a syntax error", path,
                             kLengthBytes + static_cast<std::int64_t>(error.byte) - 1));
-  } catch (const Json::exception&) {  // a number beyond the range of a double
-    throw Error(path + ": header: expected JSON numbers in range");
   }
+}
+
+/// The members in the order of their keys: which of several mistakes is reported, and the order of
+/// empty tensors and of metadata, are the same for every order in the file.
+std::vector<const Json::Member*> by_key(const Json& object) {
+  std::vector<const Json::Member*> members;
+  for (const Json::Member& member : object.items()) members.push_back(&member);
+  std::sort(members.begin(), members.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  return members;
 }
 
 /// One tensor's entry; every failure names it.
@@ -48,7 +53,8 @@ class EntryReader {
 
   SafetensorsEntry read(std::int64_t data_bytes, const std::vector<std::string_view>& accepted) {
     if (!json_.is_object()) fail("expected an object");
-    for (const auto& [key, value] : json_.items()) {
+    for (const Json::Member* member : by_key(json_)) {
+      const std::string& key = member->name;
       if (key != "dtype" && key != "shape" && key != "data_offsets") {
         fail(fmt::format("expected the keys dtype, shape and data_offsets, found {}",
                          quote_name(key)));
@@ -82,7 +88,7 @@ class EntryReader {
   void read_type(const std::vector<std::string_view>& accepted) {
     const Json& type = at("dtype");
     if (!type.is_string()) fail("dtype: expected a string");
-    const std::string& name = type.get_ref<const std::string&>();
+    const std::string& name = type.text();
     entry_.type = safetensors_type(name);
     if (accepted.empty() && entry_.type == nullptr)
       fail(fmt::format("dtype: expected one of safetensors 0.6, found {}", quote_name(name)));
@@ -136,10 +142,11 @@ class EntryReader {
 
 void read_metadata(const std::string& path, const Json& json, SafetensorsHeader& header) {
   if (!json.is_object()) throw Error(path + ": __metadata__: expected an object of strings");
-  for (const auto& [key, value] : json.items()) {
+  for (const Json::Member* member : by_key(json)) {
+    const auto& [key, value] = *member;
     if (!value.is_string())
       throw Error(fmt::format("{}: __metadata__: {}: expected a string", path, quote_name(key)));
-    header.metadata.emplace_back(key, value.get<std::string>());
+    header.metadata.emplace_back(key, value.text());
   }
 }
 
@@ -167,7 +174,8 @@ SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_
                                            const std::vector<std::string_view>& accepted) {
   const Json json = parse_json(path, text);
   SafetensorsHeader header;
-  for (const auto& [name, entry] : json.items()) {
+  for (const Json::Member* member : by_key(json)) {
+    const auto& [name, entry] = *member;
     if (name == kMetadata) {
       read_metadata(path, entry, header);
     } else {
@@ -199,7 +207,7 @@ SafetensorsHeader read_safetensors_header(InputFile& file,
 }
 
 std::string format_safetensors_header(const std::string& path, const SafetensorsHeader& header) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  Json json = Json::object();
   for (const auto& [key, value] : header.metadata) json[kMetadata][key] = value;
   for (const SafetensorsEntry& entry : header.entries) {
     auto& out = json[entry.name];
@@ -210,7 +218,7 @@ std::string format_safetensors_header(const std::string& path, const Safetensors
   std::string text;
   try {
     text = json.dump();
-  } catch (const Json::exception&) {
+  } catch (const Error&) {
     throw Error(path + ": header: expected tensor names and metadata in UTF-8");
   }
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
@@ -220,8 +228,7 @@ std::string format_safetensors_header(const std::string& path, const Safetensors
 
 std::string quote_name(std::string_view name) {
   constexpr std::size_t kLongest = 80;
-  std::string text = Json(std::string(name.substr(0, kLongest)))
-                         .dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = Json(name.substr(0, kLongest)).dump(-1, Json::NotUtf8::replace);
   return "'" + text.substr(1, text.size() - 2) + (name.size() > kLongest ? "..." : "") + "'";
 }
 

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "formats/error.hpp"
 
 namespace numemu::policies {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// UTF-8 to UTF-16 code units: the order RFC 8785 sorts keys by (it differs from byte order above
 /// U+FFFF).

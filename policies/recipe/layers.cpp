@@ -1,8 +1,6 @@
 // The layers entries of a recipe: patches laid over the base, later ones winning.
 #include "policies/recipe/layers.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/unit_operands.hpp"

@@ -1,7 +1,5 @@
 // The layers entries of a recipe: patches laid over the base, later ones winning.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
-
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe_units.hpp"
 

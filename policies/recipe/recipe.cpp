@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"

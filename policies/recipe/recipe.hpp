@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/mask_rule.hpp"
 #include "policies/recipe/role_policy.hpp"
 #include "policies/zap/zap_mask.hpp"
@@ -66,11 +66,11 @@ class Recipe {
   /// Fills in documented defaults and checks every key and value. Throws Error naming the key and
   /// what was expected; a value whose policy does not exist is refused by name. `where` starts the
   /// message (a file name); a unit's file is sought beside it.
-  static Recipe parse(const nlohmann::ordered_json&, const std::string& where);
+  static Recipe parse(const Json&, const std::string& where);
   static Recipe parse_text(const std::string& text, const std::string& where);
 
   /// The canonical form: every key present, canonical names.
-  const nlohmann::ordered_json& json() const { return *json_; }
+  const Json& json() const { return *json_; }
   std::uint64_t seed() const { return seed_; }
   const UpdatePolicy& update() const { return update_; }
   const CalibrationPolicy& calibration() const { return calibration_; }
@@ -81,7 +81,7 @@ class Recipe {
 
  private:
   explicit Recipe(std::uint64_t seed) : seed_(seed) {}
-  std::shared_ptr<const nlohmann::ordered_json> json_;
+  std::shared_ptr<const Json> json_;
   std::shared_ptr<const RecipeUnits> units_;
   std::uint64_t seed_ = 0;
   UpdatePolicy update_;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "emu/unit/description/json.hpp"
 #include "formats/digest.hpp"

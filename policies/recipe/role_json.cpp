@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
 #include "policies/mask_rule.hpp"

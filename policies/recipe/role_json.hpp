@@ -1,6 +1,5 @@
 // One role of a recipe: read strictly, every default written out.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "policies/recipe/error_at.hpp"
 
 namespace numemu::policies {

@@ -1,8 +1,6 @@
 // The roles of a recipe: all of them, a gradient whole or split by the product that reads it.
 #include "policies/recipe/roles.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/role_json.hpp"
 #include "policies/recipe/role_mask.hpp"

@@ -1,6 +1,5 @@
 // The roles of a recipe: all of them, a gradient whole or split by the product that reads it.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

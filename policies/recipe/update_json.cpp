@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/train/optimizer.hpp"
 #include "formats/suggest.hpp"

@@ -1,7 +1,5 @@
 // The keys update and calibrate of a recipe: read strictly, every default written out.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
-
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe.hpp"
 

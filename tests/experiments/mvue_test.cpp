@@ -139,8 +139,7 @@ TEST_CASE("gradients of lenet and resnet20 on glyphs keep to their closed forms"
 }
 
 TEST_CASE("recipes prune everything but the output layer", "[fast]") {
-  nlohmann::ordered_json json =
-      mvue::recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, "fc3");
+  Json json = mvue::recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, "fc3");
   json["numemu_recipe"] = 1;
   const policies::Recipe recipe = policies::Recipe::parse(json, "test");
   const policies::LayerRecipe hidden = recipe.layer("fc1"), output = recipe.layer("fc3");

@@ -74,11 +74,11 @@ TEST_CASE("each layer alone and all together at each format", "[fast]") {
   CHECK(labels[0] == "mx(float4_e2m1fn,16) in " + layers[0]);
   CHECK(labels.back() == "mx(float4_e2m1fn,16) in all layers");
 
-  const std::vector<nlohmann::ordered_json> rows = merge_rows(run.out);
+  const std::vector<Json> rows = merge_rows(run.out);
   REQUIRE(rows.size() == layers.size() + 1);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     // Alone: every other layer is float32, and the noise of those before it is none.
-    const nlohmann::ordered_json& of_layers = rows[i]["layers"];
+    const Json& of_layers = rows[i]["layers"];
     REQUIRE(of_layers.size() == layers.size());
     CHECK(of_layers[i]["sqnr_db"].is_number());
     if (i > 0) CHECK(of_layers[0]["sqnr_db"].is_null());
@@ -107,10 +107,10 @@ TEST_CASE("one layer at a time is changed from a recipe", "[fast]") {
   const Conclusion conclusion = answer(run);
   const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
   const std::vector<std::string> layers = net::gemm_layer_names(graph);
-  const std::vector<nlohmann::ordered_json> rows = merge_rows(run.out);
+  const std::vector<Json> rows = merge_rows(run.out);
   REQUIRE(rows.size() == 2 * layers.size() + 3);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const nlohmann::ordered_json& recipe = rows[i]["point"]["recipe"];
+    const Json& recipe = rows[i]["point"]["recipe"];
     CHECK(recipe["roles"]["weight"]["format"] == "int8");
     CHECK_THAT(recipe["gemms"]["fprop"]["unit"].get<std::string>(), Catch::Contains("exact"));
     CHECK(recipe["layers"][0]["match"] == "bottom.fc1");
@@ -142,11 +142,10 @@ TEST_CASE("one role alone leaves the other as it is", "[fast]") {
   std::size_t points = 1;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) points += layer.weight != nullptr;
   CHECK(points < net::gemm_layers(graph).size() + 1);
-  const std::vector<nlohmann::ordered_json> rows = merge_rows(run.out);
+  const std::vector<Json> rows = merge_rows(run.out);
   CHECK(rows.size() == points);
-  for (const nlohmann::ordered_json& row : rows) {
-    for (const nlohmann::ordered_json& tensor : row["predicted"]["tensors"])
-      CHECK(tensor["role"] == "weight");
+  for (const Json& row : rows) {
+    for (const Json& tensor : row["predicted"]["tensors"]) CHECK(tensor["role"] == "weight");
     CHECK_FALSE(row["predicted"]["tensors"].empty());
   }
 }

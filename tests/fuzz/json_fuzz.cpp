@@ -1,5 +1,4 @@
 // JSON texts: parsed, and read again from what they print.
-#include <nlohmann/json.hpp>
 
 #include "formats/storage/json_reader.hpp"
 #include "tests/fuzz/harness.hpp"

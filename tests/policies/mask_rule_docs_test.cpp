@@ -1,5 +1,4 @@
 // docs/masks.md: every rule and option stands in it, and every recipe in it is read.
-#include <nlohmann/json.hpp>
 
 #include "formats/storage/json_reader.hpp"
 #include "policies/mask_rule.hpp"

@@ -5,14 +5,11 @@
 
 #include <bit>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A field that is added to one of these must be listed below.
 static_assert(sizeof(EpochMetrics) == 10 * sizeof(double));

@@ -7,20 +7,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/train/run_numbers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/json_guard.hpp"
+#include "formats/storage/json.hpp"
+#include "formats/storage/json_text.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
 namespace numemu::net {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kNumerics[] = "numerics/";
 
@@ -62,6 +60,15 @@ std::string digest_of(const Checkpoint& file) {
   }
   for (const NamedBytes& part : file.bytes) bytes += part.name + '=' + sha256_hex(part.data) + '\n';
   return sha256_hex(bytes);
+}
+
+/// Null where the text is no JSON; throws Error for what parse_guarded() refuses beyond that.
+Json parse_metadata(const std::string& text, const std::string& where) {
+  try {
+    return parse_guarded(text, where);
+  } catch (const JsonSyntaxError&) {
+    return nullptr;
+  }
 }
 
 /// A stored state, taken apart.
@@ -130,8 +137,7 @@ class StoredRun {
   Json metadata(const std::string& key) const {
     for (const auto& [name, text] : file_.metadata) {
       if (name != key) continue;
-      guard_json(text, path_ + ": metadata: " + key);
-      const Json json = Json::parse(text, nullptr, false);
+      const Json json = parse_metadata(text, path_ + ": metadata: " + key);
       const auto is_text = [](const Json& value) { return value.is_string(); };
       if (json.is_object() && (key != "identity" || std::all_of(json.begin(), json.end(), is_text)))
         return json;

@@ -1,13 +1,11 @@
 // Charts as JSON: every field, and null or absence where a number is not finite.
 #include "experiments/engine/chart.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 TEST_CASE("a chart as JSON", "[fast]") {
   Chart chart;
   chart.kind = Chart::Kind::points;

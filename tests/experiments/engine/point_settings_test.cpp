@@ -7,8 +7,6 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 Json changed(const Json& base, const PointSettings& settings) {

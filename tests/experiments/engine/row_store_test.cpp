@@ -7,15 +7,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "experiments/engine/row_schema.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/version.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/json_path.hpp"
 
 using namespace numemu::experiments;
 using Catch::Contains;
+using numemu::Json;
 
 namespace {
 
@@ -144,14 +147,12 @@ TEST_CASE("a damaged row is dropped, said and computed again; a report refuses i
     CHECK(content(path) == expected);
   }
   // White space and the order of keys are no damage: another program may have written them.
-  const nlohmann::json sorted = nlohmann::json::parse(second);
-  put(path, damaged(sorted.dump(-1)));
+  put(path, damaged(numemu::policies::canonical_json(Json::parse(second))));
   CHECK(merge_rows(folder.path).size() == 4);
   CHECK(RowStore(folder.path, {}, kKeys, Existing::resume).damaged().empty());
 }
 
 TEST_CASE("rows without a digest are read as long as every key is known", "[fast]") {
-  using Json = nlohmann::ordered_json;
   Folder folder;
   const std::string path = folder.path + "/rows.jsonl";
   put(path, line_of("a") + "\n");
@@ -166,7 +167,7 @@ TEST_CASE("rows without a digest are read as long as every key is known", "[fast
            {"/layers", Json::array({layer}), "layers[0]: unknown key 'sqnr'"},
            {"/predicted/tensors", Json::array({layer}), "tensors[0]: unknown key 'name'"}}) {
     Json row = Json::parse(line_of("a"));
-    row[Json::json_pointer(pointer)] = value;
+    at_path(row, pointer) = value;
     put(path, row.dump() + "\n");
     CHECK_THROWS_WITH(merge_rows(folder.path),
                       Contains("rows.jsonl: line 1: ") && Contains(message));
@@ -222,7 +223,6 @@ TEST_CASE("different numbers of shards do not mix", "[fast]") {
 }
 
 TEST_CASE("a row without a key that reports need is refused by that key", "[fast]") {
-  using Json = nlohmann::ordered_json;
   const Json whole = Json::parse(line_of("a"));
   Folder folder;
   const std::string path = folder.path + "/rows.jsonl";
@@ -240,10 +240,11 @@ TEST_CASE("a row without a key that reports need is refused by that key", "[fast
         "predicted.tensors", "layers"}) {
     std::string pointer = "/" + key;
     std::replace(pointer.begin(), pointer.end(), '.', '/');
-    const Json::json_pointer at(pointer);
+    const std::size_t slash = pointer.rfind('/');
     Json without = whole, wrong = whole;
-    without.at(at.parent_pointer()).erase(at.back());
-    wrong.at(at) = Json::array({1});
+    (slash == 0 ? without : at_path(without, pointer.substr(0, slash)))
+        .erase(pointer.substr(slash + 1));
+    at_path(wrong, pointer) = Json::array({1});
     check_refused(without, key);
     if (key != "predicted.tensors") check_refused(wrong, key);
   }
@@ -288,7 +289,6 @@ TEST_CASE("shards are written i/n", "[fast]") {
 
 TEST_CASE("a file of another name has rows of its own kind and keeps those of other keys",
           "[fast]") {
-  using Json = nlohmann::ordered_json;
   const RowFile file{"things.jsonl", "thing", [](const Json& row) { return row.contains("x"); },
                      "x"};
   Folder folder;

@@ -2,8 +2,8 @@
 #include "experiments/engine/run_point.hpp"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 

@@ -13,7 +13,6 @@
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
 using numemu::test::message_of;
 
 namespace {

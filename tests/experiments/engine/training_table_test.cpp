@@ -9,8 +9,6 @@
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 TrainingPlan small_plan() {

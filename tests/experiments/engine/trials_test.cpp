@@ -12,7 +12,7 @@
 
 using namespace numemu::experiments;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 using numemu::test::message_of;
 
 namespace {

@@ -10,8 +10,7 @@
 #include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 /// A reader of RFC 4180, independent of the writer.

@@ -5,8 +5,7 @@
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 TEST_CASE("data sets of the sample sweep", "[fast]") {
   const std::vector<Json> rows = sample::rows();
   const std::vector<Record> records = read_records(rows);

@@ -1,11 +1,11 @@
 // Nothing that a row holds can leave the place it is printed in.
 #include "experiments/report/escape.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu::experiments;
+using numemu::Json;
 
 TEST_CASE("html_text escapes the five characters", "[fast]") {
   CHECK(html_text("a<b>&\"'c") == "a&lt;b&gt;&amp;&quot;&#39;c");
@@ -13,14 +13,14 @@ TEST_CASE("html_text escapes the five characters", "[fast]") {
 }
 
 TEST_CASE("html_json has no angle bracket and reads back equal", "[fast]") {
-  const nlohmann::ordered_json value = {{"a</script>", "<!-- </SCRIPT> \u2028"}, {"n", 1.5}};
+  const Json value = {{"a</script>", "<!-- </SCRIPT> \u2028"}, {"n", 1.5}};
   const std::string text = html_json(value);
   CHECK(text.find('<') == std::string::npos);
-  CHECK(nlohmann::ordered_json::parse(text) == value);
+  CHECK(Json::parse(text) == value);
 }
 
 TEST_CASE("html_json replaces invalid UTF-8", "[fast]") {
-  CHECK(nlohmann::ordered_json::parse(html_json("\xff")) == "\xEF\xBF\xBD");
+  CHECK(Json::parse(html_json("\xff")) == "\xEF\xBF\xBD");
 }
 
 TEST_CASE("html_script cannot close or open a script element", "[fast]") {

@@ -1,14 +1,12 @@
 // Charts of experiment.json: what can be drawn is kept, ready for its axes; any shape is tolerated.
 #include "experiments/report/experiment_charts.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 Json charts_of(const Json& charts) {

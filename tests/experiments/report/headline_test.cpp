@@ -5,8 +5,6 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 Json row(std::size_t format, double bits, double top1, const char* unit = "u") {

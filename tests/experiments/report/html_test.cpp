@@ -7,8 +7,7 @@
 #include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 std::size_t count(const std::string& text, const std::string& what) {

@@ -5,8 +5,7 @@
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 /// Output SQNR of each layer in dB, by format.

@@ -5,8 +5,7 @@
 #include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 TEST_CASE("markdown has a line per row and the same number of cells in each", "[fast]") {
   const Scratch scratch("markdown");
   std::vector<Json> rows = sample::rows();

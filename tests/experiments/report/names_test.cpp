@@ -4,12 +4,13 @@
 #include <set>
 
 #include "experiments/report/findings.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/json_path.hpp"
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 Json block_row(const char* format, const Json& layers = Json::array()) {
@@ -69,11 +70,10 @@ std::vector<Json> random_sweep(std::size_t sweep, std::uint64_t& state) {
     Json row = block_row("int8");
     for (int change = 0; change < 4; ++change) {
       const auto& [path, values] = all[(draw(state, 4) * 5 + sweep) % all.size()];
-      row["point"][Json::json_pointer(path)] = values[draw(state, values.size())];
+      at_path(row["point"], path) = values[draw(state, values.size())];
     }
     // The order of keys makes no other point.
-    const nlohmann::json sorted = nlohmann::json::parse(row["point"].dump());
-    if (points.insert(sorted.dump()).second) rows.push_back(row);
+    if (points.insert(numemu::policies::canonical_json(row["point"])).second) rows.push_back(row);
   }
   return rows;
 }

@@ -6,8 +6,7 @@
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 TEST_CASE("a row says how many outputs are not finite, where they arise and why", "[fast]") {
   const Json row = sample::not_finite_row();
   CHECK(is_not_finite(row));

@@ -7,6 +7,8 @@
 #include "experiments/report/report.hpp"
 #include "tests/experiments/report/sample.hpp"
 
+using numemu::Json;
+
 int main(int argc, char** argv) {
   using namespace numemu::experiments;
   if (argc < 2) {
@@ -16,8 +18,8 @@ int main(int argc, char** argv) {
   }
   try {
     const std::string kind = argc > 2 ? argv[2] : "full";
-    std::vector<nlohmann::ordered_json> rows = sample::rows();
-    nlohmann::ordered_json sweep = sample::sweep(), tensors = sample::tensors(), experiment;
+    std::vector<Json> rows = sample::rows();
+    Json sweep = sample::sweep(), tensors = sample::tensors(), experiment;
     if (kind == "baseline") {
       rows.resize(1);
       tensors = nullptr;

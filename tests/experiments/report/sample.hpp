@@ -2,13 +2,12 @@
 // draw.
 #pragma once
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-namespace numemu::experiments::sample {
+#include "formats/storage/json.hpp"
 
-using Json = nlohmann::ordered_json;
+namespace numemu::experiments::sample {
 
 struct Layer {
   const char* name;
@@ -399,15 +398,10 @@ inline Json poisoned(const Json& value, const std::string& key = "") {
     return is_free ? Json(value.get<std::string>() + kPoison) : value;
   }
   Json out = value;
-  if (out.is_structured()) {
-    for (const auto& [name, item] : value.items()) {
-      const Json child = poisoned(item, value.is_object() ? name : key);
-      if (value.is_object()) {
-        out[name] = child;
-      } else {
-        out[std::stoul(name)] = child;
-      }
-    }
+  if (value.is_array()) {
+    for (Json& element : out) element = poisoned(element, key);
+  } else if (value.is_object()) {
+    for (Json::Member& member : out.items()) member.json = poisoned(member.json, member.name);
   }
   return out;
 }

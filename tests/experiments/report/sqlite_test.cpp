@@ -10,8 +10,7 @@
 #include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 /// All cells of a query; null as JSON null.

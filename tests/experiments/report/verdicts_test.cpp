@@ -4,8 +4,7 @@
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 namespace {
 
 Json tensor(const char* layer, double ks, bool accepted, double measured, double fitted) {

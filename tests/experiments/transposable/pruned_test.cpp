@@ -19,8 +19,6 @@ using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
 using numemu::test::TemporaryFolder;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 net::Graph small_network() {

@@ -6,8 +6,6 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 Json tally(int skipped) {

@@ -11,8 +11,6 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 Json run_with(const ZapTrial& trial, TrainedNet& trained, const net::Dataset& data) {

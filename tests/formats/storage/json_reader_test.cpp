@@ -1,8 +1,6 @@
 // Strict JSON: every mistake is one line that says where it stands.
 #include "formats/storage/json_reader.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

@@ -3,14 +3,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu::policies;
-using Json = nlohmann::ordered_json;
-
+using numemu::Json;
 TEST_CASE("numbers are printed as ECMAScript prints them", "[fast]") {
   // RFC 8785, appendix B.
   const std::pair<std::uint64_t, const char*> samples[] = {

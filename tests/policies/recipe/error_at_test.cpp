@@ -2,8 +2,8 @@
 #include "policies/recipe/error_at.hpp"
 
 #include <new>
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

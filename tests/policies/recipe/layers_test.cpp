@@ -1,9 +1,8 @@
 // Layers entries: patches over the base, canonical text, checks against the base.
 #include "policies/recipe/layers.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/recipe/roles.hpp"
 #include "tests/catch.hpp"
 

@@ -2,7 +2,6 @@
 // Every recipe of every page runs.
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"

@@ -2,18 +2,15 @@
 // not there.
 #include "policies/recipe/recipe.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "formats/error.hpp"
 #include "formats/format.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
-
 namespace {
 
 Recipe recipe(const std::string& text) { return Recipe::parse_text(text, "r.json"); }
@@ -284,5 +281,7 @@ TEST_CASE("a glob of many stars takes no time on a long name", "[fast]") {
   for (int i = 0; i < 1000; ++i) stars += "*a";
   CHECK_FALSE(glob_match(stars, std::string(999, 'a')));
   CHECK(glob_match(stars, std::string(1000, 'a')));
-  CHECK_FALSE(glob_match(stars, std::string(10'000, 'a') + "b"));
+  std::string other_end(10'000, 'a');
+  other_end.back() = 'b';
+  CHECK_FALSE(glob_match(stars, other_end));
 }

@@ -1,10 +1,9 @@
 // Units of a recipe: names, files, objects, tables of products.
 #include "policies/recipe/recipe_units.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

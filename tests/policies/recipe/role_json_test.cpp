@@ -1,9 +1,8 @@
 // One role: element and block formats, granularities, scales with history, and every refusal.
 #include "policies/recipe/role_json.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

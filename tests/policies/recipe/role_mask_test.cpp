@@ -1,9 +1,8 @@
 // What each role may ask of a mask.
 #include "policies/recipe/role_mask.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -1,9 +1,8 @@
 // All roles together: names, split gradients, the typed view, patches.
 #include "policies/recipe/roles.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -1,10 +1,9 @@
 // Updates and calibration: defaults, spellings, refusals.
 #include "policies/recipe/update_json.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "emu/net/train/optimizer.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

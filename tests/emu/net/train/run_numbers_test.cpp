@@ -4,15 +4,13 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::net {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Another number in every field, by filling the bytes of what is made of 8-byte numbers alone.
 template <class Numbers>

@@ -1,5 +1,5 @@
 // Keys that stand twice, nesting, zero bytes, and texts that are no JSON.
-#include "formats/storage/json_guard.hpp"
+#include "formats/storage/json_text.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -10,7 +10,7 @@ namespace {
 using namespace std::string_literals;
 
 std::string found(const std::string& text, int deepest = 3) {
-  return test::message_of([&] { guard_json(text, "f", deepest); });
+  return test::message_of([&] { parse_guarded(text, "f", deepest); });
 }
 
 TEST_CASE("a key twice in one object", "[fast]") {
@@ -50,9 +50,21 @@ TEST_CASE("the escape of a zero byte is refused in names and texts", "[fast]") {
       found(R"({"a\\u0000": "\\u0000\u0001\u0030"})").empty());  // a backslash, then plain letters
 }
 
-TEST_CASE("mistakes in the syntax end the walk", "[fast]") {
-  for (const char* text : {"", "{\"a\": 1,, \"a\": 2}", "[1e999, [[[[", "\xff", "{\"a\"", "1 2"})
-    CHECK(found(text).empty());
+TEST_CASE("the first mistake in the syntax is reported, with what was read so far", "[fast]") {
+  const auto mistake = [](const std::string& text) {
+    try {
+      parse_guarded(text, "f", 3);
+    } catch (const JsonSyntaxError& error) {
+      return std::pair(error.byte, error.out_of_range);
+    }
+    return std::pair(std::size_t{9999}, false);
+  };
+  CHECK(mistake("") == std::pair(std::size_t{1}, false));
+  CHECK(mistake("{\"a\": 1,, \"a\": 2}") == std::pair(std::size_t{9}, false));
+  CHECK(mistake("[1e999, [[[[") == std::pair(std::size_t{6}, true));
+  CHECK(mistake("\xff") == std::pair(std::size_t{1}, false));
+  CHECK(mistake("{\"a\"") == std::pair(std::size_t{5}, false));
+  CHECK(mistake("1 2") == std::pair(std::size_t{3}, false));
 }
 
 }  // namespace
