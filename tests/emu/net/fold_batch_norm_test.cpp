@@ -2,6 +2,7 @@
 #include "emu/net/fold_batch_norm.hpp"
 
 #include <cmath>
+#include <memory>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"

@@ -1,6 +1,7 @@
 // Memory of the forward pass: values that died are used again, and no operator sees what was in
 // them.
 #include <limits>
+#include <memory>
 
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"

@@ -2,6 +2,7 @@
 #include "emu/net/gemm_layers.hpp"
 
 #include <map>
+#include <memory>
 
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"

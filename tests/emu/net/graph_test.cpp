@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
+#include <memory>
 
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/flatten.hpp"

@@ -1,6 +1,8 @@
 // Units made from descriptions: their rows, what they accept, and every product they refuse.
 #include "emu/unit/described_unit.hpp"
 
+#include <cstring>
+
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"

@@ -1,6 +1,8 @@
 // Operands: containers, ranges, decoding with padding, and refusal of gathers that do not fit.
 #include "emu/unit/operand.hpp"
 
+#include <cstring>
+
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

@@ -36,6 +36,11 @@ Eigen::MatrixXd matrix(const std::vector<float>& x, std::int64_t rows, std::int6
   return m;
 }
 
+/// Eigen's templates once: each use of a decomposition takes seconds to compile.
+Eigen::MatrixXd by_qr(const Eigen::MatrixXd& x, const Eigen::MatrixXd& y) {
+  return x.colPivHouseholderQr().solve(y);
+}
+
 struct Problem {
   static constexpr std::int64_t kRows = 300, kIn = 12, kOut = 5;
   std::vector<float> x = uniform(kRows * kIn, 1), y = uniform(kRows * kOut, 2);
@@ -51,7 +56,7 @@ struct Problem {
 TEST_CASE("least squares: as QR of the whole system", "[fast]") {
   const Problem p;
   const Eigen::MatrixXd x = matrix(p.x, p.kRows, p.kIn), y = matrix(p.y, p.kRows, p.kOut);
-  const Eigen::MatrixXd expected = x.colPivHouseholderQr().solve(y);
+  const Eigen::MatrixXd expected = by_qr(x, y);
   const LeastSquares squares = p.collected();
   const std::vector<float> w = squares.solve({.ridge = 0});
   for (int o = 0; o < p.kOut; ++o)
@@ -76,8 +81,7 @@ TEST_CASE("least squares: a mask leaves entries out", "[fast]") {
     if (kept.empty()) continue;
     Eigen::MatrixXd x(p.kRows, static_cast<int>(kept.size()));
     for (int j = 0; j < x.cols(); ++j) x.col(j) = matrix(p.x, p.kRows, p.kIn).col(kept[j]);
-    const Eigen::VectorXd expected =
-        x.colPivHouseholderQr().solve(matrix(p.y, p.kRows, p.kOut).col(o));
+    const Eigen::MatrixXd expected = by_qr(x, matrix(p.y, p.kRows, p.kOut).col(o));
     for (int j = 0; j < x.cols(); ++j)
       CHECK(w[o * p.kIn + kept[j]] == Approx(expected(j)).margin(kWeightError));
   }
@@ -95,7 +99,7 @@ TEST_CASE("least squares: the ridge pulls to the prior", "[fast]") {
   Eigen::MatrixXd augmented(p.kRows + p.kIn, p.kIn), y(p.kRows + p.kIn, p.kOut);
   augmented << x, std::sqrt(ridge) * Eigen::MatrixXd::Identity(p.kIn, p.kIn);
   y << matrix(p.y, p.kRows, p.kOut), std::sqrt(ridge) * matrix(prior, p.kOut, p.kIn).transpose();
-  const Eigen::MatrixXd expected = augmented.colPivHouseholderQr().solve(y);
+  const Eigen::MatrixXd expected = by_qr(augmented, y);
   const std::vector<float> w = squares.solve({.ridge = 0.1, .prior = prior.data()});
   for (int o = 0; o < p.kOut; ++o)
     for (int i = 0; i < p.kIn; ++i)

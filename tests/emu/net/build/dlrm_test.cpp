@@ -1,5 +1,6 @@
 // The click network: its size, and its features against dot products computed here.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "emu/net/build/blocks.hpp"

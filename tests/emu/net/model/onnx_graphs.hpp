@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/op_check.hpp"
 

@@ -7,6 +7,7 @@
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 

@@ -1,6 +1,7 @@
 // Stacked products against loops in float64 and against the fused chain, their stacks and roles.
 #include "emu/net/ops/matmul.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "formats/error.hpp"

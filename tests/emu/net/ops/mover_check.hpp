@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
 namespace numemu::net::test {

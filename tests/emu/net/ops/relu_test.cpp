@@ -2,6 +2,7 @@
 #include "emu/net/ops/relu.hpp"
 
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "tests/catch.hpp"

@@ -1,6 +1,7 @@
 // Traces of every unit: they follow the reference, name what they show, and count without gaps.
 #include "emu/unit/reference/trace.hpp"
 
+#include <cstring>
 #include <map>
 
 #include "tests/catch.hpp"
