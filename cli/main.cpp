@@ -17,6 +17,7 @@
 
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
+#include "emu/unit/cpu.hpp"
 #include "formats/error.hpp"
 #include "formats/version.hpp"
 
@@ -76,6 +77,8 @@ void survive_full_streams() {
 int run(int argc, char** argv) {
   hold_standard_streams();
   survive_full_streams();
+  if (!numemu::unit::has_least_vectors())
+    return complain("this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)");
   // Batches come and go by the megabyte: memory that is given back each time is faulted in each
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);

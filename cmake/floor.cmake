@@ -1,4 +1,4 @@
-# Compiler flags shared by every target, and the two functions every floor is built with.
+# Compiler flags and precompiled headers shared by every target, and the functions every floor is built with.
 # Every library is looked up here, once: a static floor hands its own on to whoever links it.
 foreach(package OpenMP fmt OpenSSL Boost hwy Eigen3 ZLIB SQLite3 nlohmann_json CLI11)
   find_package(${package} REQUIRED)
@@ -8,20 +8,49 @@ add_library(numemu_flags INTERFACE)
 target_include_directories(numemu_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 # Contraction would replace a multiplication and an addition by one rounding: never, bits decide here.
 target_compile_options(numemu_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow $<$<BOOL:${NUMEMU_WERROR}>:-Werror>)
-target_link_libraries(numemu_flags INTERFACE OpenMP::OpenMP_CXX fmt::fmt)
+target_link_libraries(numemu_flags INTERFACE OpenMP::OpenMP_CXX fmt::fmt hwy::hwy)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(intrinsics <immintrin.h>)
+  # Highway compiles a vector file for SSE4, AVX2 and AVX-512. By default it would add SSSE3 and plain C++, for CPUs from before
+  # 2010, and take twice the time. Debug builds keep plain C++ in the proofs: other architectures use it.
+  target_compile_definitions(numemu_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:HWY_BASELINE_TARGETS=HWY_SSE4>)
+endif()
 if(NUMEMU_SANITIZE)
   target_compile_options(numemu_flags INTERFACE -fsanitize=${NUMEMU_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(numemu_flags INTERFACE -fsanitize=${NUMEMU_SANITIZE})
 endif()
 
-# numemu_floor(NAME DEPENDENCY...): a static library of every .cpp below the calling folder.
+# numemu_precompiled(NAME HEADER...): precompiled headers for the targets that reuse them. The flags must be the same; definitions
+# that the headers do not read may differ. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows that files include what they use themselves.
+function(numemu_precompiled name)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${name}.cpp CONTENT "")
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/generated/${name}.cpp)
+  target_link_libraries(${name} PRIVATE numemu_flags)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+endfunction()
+# What most files of the floors include. Vector files spend a third of their time on the intrinsics.
+set(numemu_common_headers <fmt/format.h> <algorithm> <array> <atomic> <cmath> <functional> <map> <memory> <mutex> <optional> <set>
+    <string> <vector>)
+numemu_precompiled(numemu_headers ${numemu_common_headers} ${intrinsics} <hwy/targets.h>)
+
+# numemu_floor(NAME [PRECOMPILED TARGET] DEPENDENCY...): a static library of every .cpp below the calling folder; TARGET holds
+# its precompiled headers, by default numemu_headers.
 function(numemu_floor name)
+  cmake_parse_arguments(PARSE_ARGV 1 floor "" "PRECOMPILED" "")
+  if(NOT floor_PRECOMPILED)
+    set(floor_PRECOMPILED numemu_headers)
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_library(${name} STATIC ${sources})
-  target_link_libraries(${name} PUBLIC numemu_flags ${ARGN})
-  # What nearly every file includes; CMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows that files include it themselves.
-  target_precompile_headers(${name} PRIVATE <fmt/format.h> <algorithm> <array> <atomic> <cmath> <functional> <map> <memory> <mutex>
-                            <optional> <set> <string> <vector>)
+  target_link_libraries(${name} PUBLIC numemu_flags ${floor_UNPARSED_ARGUMENTS})
+  target_precompile_headers(${name} REUSE_FROM ${floor_PRECOMPILED})
+  # gcc 12 warns of its own intrinsics (PR 105593), and Highway's pragmas against that do not reach precompiled headers.
+  foreach(source ${sources})
+    file(STRINGS ${source} vectors REGEX "^#include <hwy/foreach_target.h>" LIMIT_COUNT 1)
+    if(vectors AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
+    endif()
+  endforeach()
 endfunction()
 
 # numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER,

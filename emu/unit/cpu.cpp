@@ -24,6 +24,8 @@ namespace numemu::unit {
 
 HWY_EXPORT(IsWide);
 
+bool has_least_vectors() { return (hwy::SupportedTargets() & HWY_STATIC_TARGET) != 0; }
+
 // Through the dispatch, whose choice is kept: to ask Highway for its targets executes CPUID, which
 // in a virtual machine leaves the guest and takes longer than a small product.
 bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(IsWide)(); }

@@ -1,8 +1,11 @@
-// What files written for one instruction set ask before they run.
+// What the program and files written for one instruction set check before they run.
 #pragma once
 
 namespace numemu::unit {
 
+/// Whether the CPU has the instructions that every vector loop needs: on x86 SSE4.2, PCLMULQDQ,
+/// AES.
+bool has_least_vectors();
 /// Whether 512-bit vectors may be used: the CPU and the system have them, and Highway has not been
 /// told to leave them out (tests and benchmarks narrow its targets).
 bool has_wide_vectors();

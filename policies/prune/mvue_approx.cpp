@@ -50,7 +50,7 @@ HWY_INLINE FloatVector distance(const Draw& d, FloatVector limit) {
 HWY_INLINE bool prune_some(const float* from, WordVector r1, WordVector r2, float* to) {
   const Quads x = load_quads(from);
   const FloatVector a0 = hn::Abs(x.e0), a1 = hn::Abs(x.e1), a2 = hn::Abs(x.e2), a3 = hn::Abs(x.e3);
-  const FloatVector zero = hn::Zero(kFloats), one = set(1.0F);
+  const FloatVector one = set(1.0F);
   const FloatMask two = at_most_two({a0, a1, a2, a3});
 
   const FloatVector s01 = hn::Add(a0, a1), s23 = hn::Add(a2, a3), s012 = hn::Add(s01, a2);
