@@ -2,9 +2,9 @@
 #include "emu/stats/chi_square.hpp"
 
 #include <algorithm>
-#include <boost/math/special_functions/gamma.hpp>
 #include <limits>
 
+#include "emu/stats/laws.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::stats {
@@ -109,10 +109,6 @@ ChiSquare chi_square(const std::vector<std::int64_t>& counts,
   else
     result.statistic = 0;
   return result;
-}
-
-double chi_square_tail(double statistic, double degrees) {
-  return statistic <= 0 ? 1 : boost::math::gamma_q(degrees / 2, statistic / 2);
 }
 
 }  // namespace numemu::stats

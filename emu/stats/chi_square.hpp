@@ -28,7 +28,4 @@ ChiSquare uniform_chi_square(const std::vector<std::int64_t>& counts);
 ChiSquare chi_square(const std::vector<std::int64_t>& counts,
                      const std::vector<double>& probabilities, std::int64_t others = 0);
 
-/// Upper tail of the chi-squared law; degrees > 0.
-double chi_square_tail(double statistic, double degrees);
-
 }  // namespace numemu::stats

@@ -2,11 +2,11 @@
 #include "emu/stats/entropy.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
+#include "emu/stats/laws.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 
@@ -23,7 +23,7 @@ double chi_square_point(double degrees, double z) {
     const double root = 1 - 2 / (9 * degrees) + z * std::sqrt(2 / (9 * degrees));
     return degrees * root * root * root;
   }
-  return boost::math::quantile(boost::math::chi_squared(degrees), z > 0 ? 0.975 : 0.025);
+  return chi_square_quantile(degrees, z > 0 ? 0.975 : 0.025);
 }
 
 }  // namespace

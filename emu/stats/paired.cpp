@@ -1,19 +1,15 @@
 // The interval of a mean difference between two treatments of the same seeds.
 #include "emu/stats/paired.hpp"
 
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "emu/stats/laws.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::stats {
-
-double student_quantile(double degrees, double tail) {
-  return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), tail));
-}
 
 PairedInterval paired_interval(const std::vector<double>& differences) {
   PairedInterval result;

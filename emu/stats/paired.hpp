@@ -17,8 +17,4 @@ PairedInterval paired_interval(const std::vector<double>& differences);
 /// Of a[i] - b[i]. Throws Error for lengths that differ.
 PairedInterval paired_interval(const std::vector<double>& a, const std::vector<double>& b);
 
-/// The point that Student's t law with `degrees` of freedom exceeds with probability `tail` in
-/// (0, 1).
-double student_quantile(double degrees, double tail);
-
 }  // namespace numemu::stats

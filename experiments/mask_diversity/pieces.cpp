@@ -10,6 +10,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/stats/chi_square.hpp"
 #include "emu/stats/interval.hpp"
+#include "emu/stats/laws.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/mvue/parts.hpp"

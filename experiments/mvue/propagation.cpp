@@ -11,6 +11,7 @@
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
+#include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emu/stats/holm.hpp"
+#include "emu/stats/laws.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 

@@ -2,11 +2,11 @@
 #include "policies/prune/mask_count.hpp"
 
 #include <algorithm>
-#include <boost/math/special_functions/gamma.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 #include <map>
 
+#include "emu/stats/laws.hpp"
 #include "formats/error.hpp"
 #include "policies/prune/factorial.hpp"
 
@@ -172,9 +172,7 @@ MaskCount unstructured_count(std::int64_t elements, std::int64_t kept) {
   }
   constexpr std::int64_t kExact = 6000;  // C(6000, 3000) has 1805 digits
   if (elements <= kExact) return counted(choose(elements, kept));
-  const auto lgamma = [](std::int64_t n) {
-    return boost::math::lgamma(static_cast<double>(n + 1));
-  };
+  const auto lgamma = [](std::int64_t n) { return stats::log_gamma(static_cast<double>(n + 1)); };
   constexpr double kLog10OfE = 0.434294481903251828;
   const double log10 = (lgamma(elements) - lgamma(kept) - lgamma(elements - kept)) * kLog10OfE;
   return {"", log10, log10 * kLog2Of10};

@@ -1,4 +1,4 @@
-// The chi-square test against a worked example, closed forms and its own law.
+// The chi-square test against a worked example and its own law.
 #include "emu/stats/chi_square.hpp"
 
 #include <cmath>
@@ -17,16 +17,7 @@ TEST_CASE("the chi-square statistic of 60 throws of a die", "[fast]") {
   // Tabulated: 11.070 at 5 %, 15.086 at 1 %.
   CHECK(die.p < 0.05);
   CHECK(die.p > 0.01);
-  CHECK(chi_square_tail(11.0704976935, 5) == Approx(0.05).epsilon(1e-9));
   CHECK(uniform_chi_square({20, 10, 8, 9, 8, 5}).statistic == die.statistic);
-}
-
-TEST_CASE("the tail is an exponential for two degrees, a normal tail for one", "[fast]") {
-  for (const double x : {0.01, 1.0, 7.5, 80.0}) {
-    CHECK(chi_square_tail(x, 2) == Approx(std::exp(-x / 2)).epsilon(1e-12));
-    CHECK(chi_square_tail(x, 1) == Approx(std::erfc(std::sqrt(x / 2))).epsilon(1e-12));
-  }
-  CHECK(chi_square_tail(0, 3) == 1);
 }
 
 TEST_CASE("even counts fit wholly, one outcome alone always, a lone favourite never", "[fast]") {

@@ -1,4 +1,4 @@
-// Paired intervals against a published example and the closed quantiles of Student's law.
+// Paired intervals against a published example.
 #include "emu/stats/paired.hpp"
 
 #include <cmath>
@@ -17,15 +17,6 @@ TEST_CASE("hours of sleep gained by ten patients: Student 1908", "[fast]") {
   CHECK(i.mean == Approx(1.58).epsilon(1e-14));
   CHECK(std::fabs(i.low - 0.7001142) <= kPrinted);
   CHECK(std::fabs(i.high - 2.4598858) <= kPrinted);
-}
-
-TEST_CASE("Student's quantiles in closed form for one and two degrees", "[fast]") {
-  for (const double tail : {0.4, 0.1, 0.025, 0.001}) {
-    CHECK(student_quantile(1, tail) == Approx(1 / std::tan(M_PI * tail)).epsilon(1e-12));
-    CHECK(student_quantile(2, tail) ==
-          Approx((1 - 2 * tail) * std::sqrt(2 / (4 * tail * (1 - tail)))).epsilon(1e-12));
-  }
-  CHECK(student_quantile(1e6, 0.025) == Approx(1.959964).epsilon(1e-5));
 }
 
 TEST_CASE("one difference says nothing of its spread", "[fast]") {

@@ -7,6 +7,7 @@
 #include "emu/net/data/glyphs/glyphs.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
+#include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/train_trial.hpp"

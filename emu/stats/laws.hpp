@@ -1,0 +1,19 @@
+// The only door of emu/ and policies/ to Boost's special functions: each file that includes them
+// takes seconds to compile.
+#pragma once
+
+namespace numemu::stats {
+
+/// The point that Student's t law with `degrees` of freedom exceeds with probability `tail` in
+/// (0, 1).
+double student_quantile(double degrees, double tail);
+
+/// The point below which the chi-squared law has probability p in (0, 1); degrees > 0.
+double chi_square_quantile(double degrees, double p);
+/// Upper tail of the chi-squared law; degrees > 0.
+double chi_square_tail(double statistic, double degrees);
+
+/// ln Gamma(x), x > 0.
+double log_gamma(double x);
+
+}  // namespace numemu::stats

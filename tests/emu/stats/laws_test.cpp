@@ -1,0 +1,34 @@
+// Quantiles and tails against tables and closed forms.
+#include "emu/stats/laws.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+
+using namespace numemu::stats;
+
+TEST_CASE("Student's quantiles in closed form for one and two degrees", "[fast]") {
+  for (const double tail : {0.4, 0.1, 0.025, 0.001}) {
+    CHECK(student_quantile(1, tail) == Approx(1 / std::tan(M_PI * tail)).epsilon(1e-12));
+    CHECK(student_quantile(2, tail) ==
+          Approx((1 - 2 * tail) * std::sqrt(2 / (4 * tail * (1 - tail)))).epsilon(1e-12));
+  }
+  CHECK(student_quantile(1e6, 0.025) == Approx(1.959964).epsilon(1e-5));
+}
+
+TEST_CASE("the chi-square tail is an exponential for two degrees, a normal tail for one",
+          "[fast]") {
+  for (const double x : {0.01, 1.0, 7.5, 80.0}) {
+    CHECK(chi_square_tail(x, 2) == Approx(std::exp(-x / 2)).epsilon(1e-12));
+    CHECK(chi_square_tail(x, 1) == Approx(std::erfc(std::sqrt(x / 2))).epsilon(1e-12));
+  }
+  CHECK(chi_square_tail(11.0704976935, 5) == Approx(0.05).epsilon(1e-9));
+  CHECK(chi_square_tail(0, 3) == 1);
+}
+
+TEST_CASE("the chi-square quantile is where the tail is the rest; ln Gamma of factorials",
+          "[fast]") {
+  for (const double p : {0.025, 0.5, 0.975})
+    CHECK(chi_square_tail(chi_square_quantile(7, p), 7) == Approx(1 - p).epsilon(1e-9));
+  CHECK(log_gamma(11) == Approx(std::log(3628800.0)).epsilon(1e-14));
+}
