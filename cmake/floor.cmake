@@ -53,6 +53,13 @@ function(numemu_floor name)
   endforeach()
 endfunction()
 
+# numemu_cold(PATTERN...): sources of the calling folder that read a description once and take no time when they run; -O1 compiles
+# them in three quarters of the time.
+function(numemu_cold)
+  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -O1)
+endfunction()
+
 # numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER,
 # so that adding a file is all it takes to add a policy or an experiment.
 function(numemu_table folder prefix)
