@@ -12,7 +12,7 @@ target_link_libraries(numemu_flags INTERFACE OpenMP::OpenMP_CXX fmt::fmt hwy::hw
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(intrinsics <immintrin.h>)
   # Highway compiles a vector file for SSE4, AVX2 and AVX-512. By default it would add SSSE3 and plain C++, for CPUs from before
-  # 2010, and take twice the time. Debug builds keep plain C++ in the proofs: other architectures use it.
+  # 2010, and take nearly twice the time. Debug builds keep plain C++ in the proofs: other architectures use it.
   target_compile_definitions(numemu_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:HWY_BASELINE_TARGETS=HWY_SSE4>)
 endif()
 if(NUMEMU_SANITIZE)
