@@ -1,4 +1,4 @@
-// What stands beside the operands of a product: block scales and the metadata of a sparse A.
+// The other arrays of a product: block scales and the metadata of a sparse A.
 #pragma once
 #include <string>
 

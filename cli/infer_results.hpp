@@ -1,4 +1,4 @@
-// Where the outputs of numemu infer go, what they take, and what must be said of them.
+// The outputs of numemu infer: files, memory and warnings.
 #pragma once
 #include <cstdint>
 #include <deque>

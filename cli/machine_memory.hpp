@@ -1,4 +1,4 @@
-// How much memory this process may take, as the machine and its cgroup tell.
+// The memory limit of this process: that of the machine, its cgroup or its address space.
 #pragma once
 #include <cstdint>
 #include <string>

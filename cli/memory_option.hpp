@@ -1,4 +1,4 @@
-// --memory: the budget of the networks that a command runs.
+// --memory: the memory budget of the networks that a command runs.
 #pragma once
 #include "cli/options.hpp"
 

@@ -1,4 +1,4 @@
-// --profile: where a run's time went, per operator and per GEMM.
+// --profile: the time of a run per operator and per GEMM.
 #pragma once
 #include "cli/options.hpp"
 

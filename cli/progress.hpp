@@ -1,5 +1,4 @@
-// How long work shows itself: a bar on a terminal, one line per 5 % elsewhere, nothing with
-// --quiet.
+// Progress of long work: a bar on a terminal, one line per 5 % elsewhere, nothing with --quiet.
 #pragma once
 #include <cstdint>
 #include <string>

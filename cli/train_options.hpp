@@ -1,4 +1,4 @@
-// What numemu train was asked: options, recipe and recommended rates brought together.
+// The settings of numemu train, from options, recipe and recommended rates.
 #pragma once
 #include <cstdint>
 #include <optional>

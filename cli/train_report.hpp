@@ -1,4 +1,4 @@
-// What numemu train says of its epochs: rows of metrics.jsonl, and lines for people.
+// The epochs of numemu train as rows of metrics.jsonl and as lines of text.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What a conversion of an array is told, and what it counts.
+// The parameters of an array conversion, and its counts.
 #pragma once
 #include <cstdint>
 

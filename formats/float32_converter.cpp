@@ -1,4 +1,4 @@
-// Cuts arrays into chunks, fetches their random bits and hands them to the vector loops.
+// Splits arrays into chunks, generates their random bits and calls the vector loops.
 #include "formats/float32_converter.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Quotients rounded to odd, handed to the loops of float32 conversions; why that is right.
+// Quotients rounded to odd as input of the float32 conversion loops, with the proof.
 //
 // A number rounded to odd with 24 bits lies on the same side of every number of at most 23 bits as
 // the real does, and equals one only if the real does. Conversions ask nothing else of it: they

@@ -1,4 +1,4 @@
-// numemu decode: codes to the numbers they stand for, exactly or not at all.
+// numemu decode: codes to the numbers they represent, exactly or not at all.
 #include <fmt/format.h>
 
 #include "cli/command.hpp"

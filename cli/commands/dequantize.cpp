@@ -1,4 +1,4 @@
-// numemu dequantize: codes and their scales to the float32 numbers they stand for.
+// numemu dequantize: codes and their scales to the float32 numbers they represent.
 #include <fmt/format.h>
 
 #include "cli/block_options.hpp"

@@ -1,4 +1,4 @@
-// numemu experiment: a question from the list, answered with rows, tables and verdicts.
+// numemu experiment: runs a named experiment; prints rows, tables and verdicts.
 #include "experiments/engine/experiment.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// numemu quantize: an array of numbers to codes that share scales, and what they stand for.
+// numemu quantize: an array of numbers to codes with shared scales, and back to numbers.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The memory budget: bytes that networks may hold at once, asked before tensors are made.
+// The memory budget: bytes that networks may hold at once, checked before allocation.
 #pragma once
 #include <cstdint>
 #include <span>

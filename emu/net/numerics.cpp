@@ -1,4 +1,4 @@
-// The float32 answers to the moments, and the names of roles and products.
+// The float32 defaults of the moments, and the names of roles and products.
 #include "emu/net/numerics.hpp"
 
 #include <array>

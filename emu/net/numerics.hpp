@@ -1,5 +1,5 @@
-// Where network meets numerics: the moments at which a network asks how to compute, each answered
-// in float32 by default.
+// The interface of numerics: the moments at which a network calls it. Every default computes in
+// float32.
 #pragma once
 #include <cstdint>
 #include <string>

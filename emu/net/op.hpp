@@ -1,4 +1,4 @@
-// An operator: forward and backward on tensors, asking the numerics wherever bits are decided.
+// An operator: forward and backward on tensors, with calls to the numerics that decides bits.
 #pragma once
 #include <span>
 #include <string>

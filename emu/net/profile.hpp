@@ -1,4 +1,4 @@
-// Where time goes: nested sections of a run, timed by a clock that the caller brings.
+// Profiles: nested sections of a run, timed by the clock of the caller.
 #pragma once
 #include <cstdint>
 #include <string>

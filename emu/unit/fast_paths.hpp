@@ -1,4 +1,4 @@
-// Who computes a product fast: the list of paths, the first that covers a case takes it.
+// The list of fast paths; the first that covers a product computes it.
 #pragma once
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"

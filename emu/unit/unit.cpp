@@ -1,4 +1,4 @@
-// What every unit answers from its description, and the names of the grades.
+// The members of a unit that follow from its description, and the names of the grades.
 #include "emu/unit/unit.hpp"
 
 #include <array>

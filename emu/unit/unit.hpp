@@ -1,4 +1,4 @@
-// What a matrix unit is: a description with its evidence, and the one call every unit answers.
+// A matrix unit: a description with its evidence, and the call that multiplies.
 #pragma once
 #include <cstdint>
 #include <memory>

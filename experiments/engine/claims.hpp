@@ -1,4 +1,4 @@
-// What became of the claims that an experiment's declaration makes.
+// The results of the claims that an experiment declares.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -1,4 +1,4 @@
-// How long a sweep will take, said within a second or two.
+// An estimate of the time of a sweep, within a second or two.
 #pragma once
 #include <cstddef>
 #include <functional>

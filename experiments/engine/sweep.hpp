@@ -1,4 +1,4 @@
-// Running a sweep: points in order, rows stored as they come, everything else told through hooks.
+// Running a sweep: points in order, each row stored at once, progress through hooks.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// Numerics of inference whose products somebody looks at.
+// Numerics of inference that pass every product to an observer.
 #pragma once
 #include <functional>
 #include <utility>

@@ -1,4 +1,4 @@
-// Powers of tensors and their ratios in decibels: what every prediction and measurement is told in.
+// Powers of tensors and their ratios in decibels, the unit of predictions and measurements.
 #pragma once
 #include "emu/net/tensor.hpp"
 

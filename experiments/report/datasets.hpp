@@ -1,4 +1,4 @@
-// The named tables that the charts draw; a chart's JSON file asks for them by name.
+// The named tables that the charts draw; the JSON file of a chart names them.
 #pragma once
 #include <vector>
 

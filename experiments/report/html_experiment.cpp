@@ -1,5 +1,5 @@
-// What an experiment concluded, before everything that the rows say: question, claims and what
-// became of them, figures; then the details: sentences, findings, tables, settings.
+// The conclusion of an experiment, shown before the rows: question, claims with their results,
+// figures; then the details: sentences, findings, tables, settings.
 #include <fmt/format.h>
 
 #include <cctype>

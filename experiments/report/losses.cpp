@@ -1,4 +1,4 @@
-// What configurations lose, which of them answer a sweep, and how lists name them.
+// The losses of configurations, the best configurations of a sweep, and their names in lists.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What becomes of every real: the step function of a format with its rounding, overflow and flags.
+// The image of every real: the step function of a format with its rounding, overflow and flags.
 #pragma once
 #include <vector>
 

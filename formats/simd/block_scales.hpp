@@ -1,5 +1,5 @@
-// The vector loops that come before the elements of blocks: their largest magnitudes, and their
-// scales as the element loops want them.
+// The vector loops before the elements of blocks: their largest magnitudes, and their scales in the
+// form that the element loops read.
 #pragma once
 #include <cstdint>
 

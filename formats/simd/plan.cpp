@@ -1,4 +1,4 @@
-// Builds the numbers of a plan; every threshold is found by asking the reference.
+// Builds the numbers of a plan; the reference determines every threshold.
 #include "formats/simd/plan.hpp"
 
 #include <bit>

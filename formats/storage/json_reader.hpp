@@ -1,5 +1,5 @@
-// Reading JSON objects strictly: unknown keys, wrong types and unknown names are errors that say
-// where they stand.
+// Reading JSON objects strictly: unknown keys, wrong types and unknown names are errors with their
+// position.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Where long work puts its files: asked before the work, not after it.
+// The output folder of long work, checked before the work starts.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// Minimum-variance unbiased 1:2 pruning: of two neighbours one is kept and stands for both.
+// Minimum-variance unbiased 1:2 pruning: one of two neighbours is kept and represents both.
 #pragma once
 #include "policies/mask_rule.hpp"
 

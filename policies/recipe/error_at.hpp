@@ -1,4 +1,4 @@
-// Errors from below (an unknown format, rounding, unit) with the key they stand at before them.
+// Prefixes errors of lower floors (unknown format, rounding, unit) with the key at fault.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// What a reader of results under a recipe has to know: collected layer by layer, told by cause.
+// Notes for readers of results: collected layer by layer, reported by cause.
 #include "policies/recipe/notes.hpp"
 
 #include <fmt/format.h>

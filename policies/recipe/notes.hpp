@@ -1,4 +1,4 @@
-// What a reader of results under a recipe has to know and would not look for.
+// Notes for readers of results: effects of a recipe that its text does not show.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Operands quantized whole, before the gather, and the scales their results are owed.
+// Operands quantized whole, before the gather, and the scales to apply to the results.
 #pragma once
 #include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe_layer.hpp"

@@ -1,4 +1,4 @@
-// A recipe's answers to a network's questions: products, stored tensors, updates, exchange.
+// A recipe as numerics: products, stored tensors, updates, exchange.
 #include <fmt/format.h>
 
 #include <cmath>

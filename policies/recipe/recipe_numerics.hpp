@@ -1,4 +1,4 @@
-// A recipe as the answers to a network's questions: operands quantized, multiplied on a unit,
+// A recipe as the numerics of a network: operands quantized, multiplied on a unit,
 // scaled back; tensors stored; parameters updated.
 #pragma once
 #include <atomic>

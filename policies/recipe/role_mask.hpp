@@ -1,4 +1,4 @@
-// The mask of a role: what each role may ask of a rule.
+// The mask of a role, and the rules that each role allows.
 #pragma once
 #include <optional>
 #include <string_view>

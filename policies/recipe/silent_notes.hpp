@@ -1,4 +1,4 @@
-// What a recipe does that none of its keys says, as sentences for a reader of the results.
+// Effects of a recipe that none of its keys shows, as sentences for readers of results.
 #pragma once
 #include <string>
 #include <vector>

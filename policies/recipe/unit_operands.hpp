@@ -1,4 +1,4 @@
-// What a unit is handed of a role, and whether it takes it.
+// The format in which a unit reads a role, and whether the unit supports it.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Predictors at work: numerics that skip what they say is zero, on top of any others.
+// Numerics that skip what predictors predict to be zero, on top of any other numerics.
 #pragma once
 #include <map>
 #include <mutex>

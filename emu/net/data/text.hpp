@@ -1,4 +1,4 @@
-// A text as windows of characters, each asking for the next character at every place.
+// A text as windows of characters; the targets are the next characters.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// The one place that tells names of networks from files.
+// Distinguishes names of networks from files.
 #include "emu/net/model/load_network.hpp"
 
 #include <filesystem>

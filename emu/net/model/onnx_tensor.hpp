@@ -1,4 +1,4 @@
-// A tensor of an ONNX file: its bytes stay in the file's buffer until its values are asked for.
+// A tensor of an ONNX file, decoded from the file's buffer on demand.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,10 +1,9 @@
-// The absolute value.
+// y = |x|; dx = g for x > 0, -g for x < 0, 0 at 0.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = |x|; dx = g for x > 0, -g for x < 0, 0 at 0.
 class Abs final : public Pointwise {
  public:
   Abs() : Pointwise(Sees::input) {}

@@ -1,10 +1,9 @@
-// The sum of two tensors.
+// y = a + b; da = g, db = g.
 #pragma once
 #include "emu/net/ops/broadcast.hpp"
 
 namespace numemu::net {
 
-/// y = a + b; da = g, db = g.
 class Add final : public Binary {
  public:
   Add() : Binary(false) {}

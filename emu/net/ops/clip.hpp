@@ -1,4 +1,4 @@
-// Values held between two bounds: clip, ReLU6.
+// x clamped between two bounds; also ReLU6.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 

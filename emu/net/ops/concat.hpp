@@ -1,4 +1,4 @@
-// Tensors side by side along an axis.
+// Tensors joined along one axis.
 #pragma once
 #include "emu/net/op.hpp"
 

@@ -1,10 +1,9 @@
-// The quotient of two tensors.
+// y = a / b; da = g / b, db = -g a / b^2.
 #pragma once
 #include "emu/net/ops/broadcast.hpp"
 
 namespace numemu::net {
 
-/// y = a / b; da = g / b, db = -g a / b^2.
 class Divide final : public Binary {
  public:
   Divide() : Binary(true) {}

@@ -1,4 +1,4 @@
-// Rows of a trained table, chosen by number.
+// Rows of a trained table, selected by index.
 #pragma once
 #include <vector>
 

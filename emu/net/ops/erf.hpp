@@ -1,10 +1,9 @@
-// The error function.
+// y = erf x within 2 ulp; dx = g 2 / sqrt(pi) e^(-x^2).
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = erf x within 2 ulp; dx = g 2 / sqrt(pi) e^(-x^2).
 class Erf final : public Pointwise {
  public:
   Erf() : Pointwise(Sees::input) {}

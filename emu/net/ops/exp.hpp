@@ -1,10 +1,9 @@
-// The exponential, element by element.
+// y = e^x within 1 ulp; dx = g y.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = e^x within 1 ulp; dx = g y.
 class Exp final : public Pointwise {
  public:
   Exp() : Pointwise(Sees::output) {}

@@ -1,4 +1,4 @@
-// Chosen elements along an axis, by constant numbers.
+// Elements along an axis, selected by constant indices.
 #pragma once
 #include <vector>
 

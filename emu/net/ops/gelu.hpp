@@ -1,4 +1,4 @@
-// The Gaussian error linear unit.
+// GELU in its exact form (erf) and in the tanh approximation.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 

@@ -1,10 +1,9 @@
-// The leaky rectifier.
+// y = x where x > 0, slope x elsewhere; the gradient likewise.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = x where x > 0, slope x elsewhere; the gradient likewise.
 class LeakyRelu final : public Pointwise {
  public:
   /// Throws Error unless the slope is finite.

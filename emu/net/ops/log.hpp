@@ -1,10 +1,9 @@
-// The natural logarithm.
+// y = ln x within 1 ulp, -inf for 0, NaN for negatives; dx = g / x.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = ln x within 1 ulp, -inf for 0, NaN for negatives; dx = g / x.
 class Log final : public Pointwise {
  public:
   Log() : Pointwise(Sees::input) {}

@@ -1,10 +1,9 @@
-// The product of two tensors, element by element.
+// y = a b; da = g b, db = g a.
 #pragma once
 #include "emu/net/ops/broadcast.hpp"
 
 namespace numemu::net {
 
-/// y = a b; da = g b, db = g a.
 class Multiply final : public Binary {
  public:
   Multiply() : Binary(true) {}

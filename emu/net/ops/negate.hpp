@@ -1,10 +1,9 @@
-// The opposite sign.
+// y = -x; dx = -g.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = -x; dx = -g.
 class Negate final : public Pointwise {
  public:
   Negate() : Pointwise(Sees::nothing) {}

@@ -1,4 +1,4 @@
-// A border of one constant.
+// A border of one constant along any axes.
 #pragma once
 #include <vector>
 

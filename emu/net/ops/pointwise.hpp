@@ -1,4 +1,4 @@
-// Operators of one input that work element by element: a base that does all but the two loops.
+// Base of elementwise operators of one input: everything but the two loops.
 #pragma once
 #include "emu/net/op.hpp"
 

@@ -1,4 +1,4 @@
-// A trained vector per position of a sequence, added to what stands there.
+// x + a trained vector per position of the sequence.
 #pragma once
 #include <vector>
 

@@ -1,10 +1,9 @@
-// The first tensor to the power of the second.
+// y = net::pow(a, b); da = g b a^(b - 1), db = g y ln a (0 where a = 0 and b >= 0).
 #pragma once
 #include "emu/net/ops/broadcast.hpp"
 
 namespace numemu::net {
 
-/// y = net::pow(a, b); da = g b a^(b - 1), db = g y ln a (0 where a = 0 and b >= 0).
 class Power final : public Binary {
  public:
   Power() : Binary(true) {}

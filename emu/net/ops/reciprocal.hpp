@@ -1,10 +1,9 @@
-// One divided by x.
+// y = 1 / x, correctly rounded; dx = -g y^2.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = 1 / x, correctly rounded; dx = -g y^2.
 class Reciprocal final : public Pointwise {
  public:
   Reciprocal() : Pointwise(Sees::output) {}

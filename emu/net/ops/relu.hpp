@@ -1,4 +1,4 @@
-// The rectifier: max(x, 0).
+// max(x, 0): -0 becomes +0, NaN stays NaN.
 #pragma once
 #include "emu/net/op.hpp"
 

@@ -1,4 +1,4 @@
-// What layer and root mean square normalisation share: statistics of each row.
+// Shared by layer and root mean square normalisation: statistics of each row.
 #pragma once
 #include <vector>
 

@@ -1,10 +1,9 @@
-// The logistic function.
+// y = 1 / (1 + e^-x) within 2 ulp; dx = g y (1 - y).
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = 1 / (1 + e^-x) within 2 ulp; dx = g y (1 - y).
 class Sigmoid final : public Pointwise {
  public:
   Sigmoid() : Pointwise(Sees::output) {}

@@ -1,10 +1,9 @@
-// The sigmoid-weighted linear unit (swish).
+// y = x / (1 + e^-x) within 2 ulp; 0 for -inf.
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = x / (1 + e^-x) within 2 ulp; 0 for -inf.
 class Silu final : public Pointwise {
  public:
   Silu() : Pointwise(Sees::input) {}

@@ -1,4 +1,4 @@
-// A regular part of a tensor.
+// Every step-th element of a range along one axis.
 #pragma once
 #include <limits>
 #include <vector>

@@ -1,4 +1,4 @@
-// What softmax and its logarithm share: the axis, and lines along it.
+// Shared by softmax and log_softmax: the axis, and lines along it.
 #pragma once
 #include <string_view>
 

@@ -1,10 +1,9 @@
-// The square root.
+// y = sqrt x, correctly rounded, NaN for negatives; dx = g / (2 y).
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = sqrt x, correctly rounded, NaN for negatives; dx = g / (2 y).
 class Sqrt final : public Pointwise {
  public:
   Sqrt() : Pointwise(Sees::output) {}

@@ -1,4 +1,4 @@
-// Copying between two tensors that lie in memory by their own steps: transposing, slicing, padding.
+// Copies between tensors of different strides, for transposing, slicing and padding.
 #pragma once
 #include <cstdint>
 

@@ -1,10 +1,9 @@
-// The difference of two tensors.
+// y = a - b; da = g, db = -g.
 #pragma once
 #include "emu/net/ops/broadcast.hpp"
 
 namespace numemu::net {
 
-/// y = a - b; da = g, db = -g.
 class Subtract final : public Binary {
  public:
   Subtract() : Binary(false) {}

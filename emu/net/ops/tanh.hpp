@@ -1,10 +1,9 @@
-// The hyperbolic tangent.
+// y = tanh x within 2 ulp; dx = g (1 - y^2).
 #pragma once
 #include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net {
 
-/// y = tanh x within 2 ulp; dx = g (1 - y^2).
 class Tanh final : public Pointwise {
  public:
   Tanh() : Pointwise(Sees::output) {}

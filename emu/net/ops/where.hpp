@@ -1,4 +1,4 @@
-// A choice between two tensors, element by element.
+// Elements of two tensors selected by the elements of a third.
 #pragma once
 #include "emu/net/op.hpp"
 

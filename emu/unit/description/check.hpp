@@ -1,4 +1,4 @@
-// The refusals behind check_description(): what a description is asked, aspect by aspect.
+// The parts of check_description(), one per aspect of a description.
 #pragma once
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Packing for the float and the half form: values as each wants them, exponents as bytes; once per
+// Packing for the float and the half form: values in the form of each, exponents as bytes; once per
 // Highway target.
 #if defined(NUMEMU_FLOAT_FORM_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_FLOAT_FORM_PACK_INL

@@ -1,4 +1,4 @@
-// Reads an operand of a fused product as float32 and finds what the proofs of fast paths ask.
+// Reads an operand of a fused product as float32 and measures what the proofs of fast paths need.
 #include "emu/unit/fused/prepare_side.hpp"
 
 #include <algorithm>

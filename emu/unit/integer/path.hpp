@@ -1,4 +1,4 @@
-// The instruction paths of the integer kernels, so that tests can ask for each.
+// The instruction paths of the integer kernels, so that tests can select each.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// What a description asks of the integer kernels, and which of them may serve.
+// The integer arithmetic that a description requires, and the kernels that support it.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -1,4 +1,4 @@
-// What rounding asks of the host beside plain arithmetic: sums to odd and toward zero, binades,
+// Host operations for rounding besides plain arithmetic: sums to odd and toward zero, binades,
 // last bits; once per Highway target. AVX-512 rounds as the instruction says, others repair.
 #if defined(NUMEMU_MAC_HOST_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef NUMEMU_MAC_HOST_INL

@@ -1,4 +1,4 @@
-// One output: decodes, applies the operand rules, pads, and hands instruction after instruction on.
+// One output: decodes, applies the operand rules, pads, and computes instruction by instruction.
 #include "emu/unit/reference/dot.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// numemu experiment: the list, one answered question, and settings that do not exist.
+// numemu experiment: the list, one run, and settings that do not exist.
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"

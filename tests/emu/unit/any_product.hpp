@@ -1,4 +1,4 @@
-// Random products for any unit: codes, scales, metadata and C as its description wants them.
+// Random products for any unit: codes, scales, metadata and C that its description allows.
 #pragma once
 #include <cstdint>
 #include <cstring>

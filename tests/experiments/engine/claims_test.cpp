@@ -1,4 +1,4 @@
-// Claims: findings counted, the worst one told, self-checks left out.
+// Claims: findings counted, the worst one reported, self-checks excluded.
 #include "experiments/engine/claims.hpp"
 
 #include "tests/catch.hpp"

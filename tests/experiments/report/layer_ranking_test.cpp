@@ -1,4 +1,4 @@
-// Layers stand in the order in which they break.
+// Layers are listed in the order in which they break.
 #include "experiments/report/layer_ranking.hpp"
 
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// Strict JSON: every mistake is one line that says where it stands.
+// Strict JSON: every mistake is one line with its position.
 #include "formats/storage/json_reader.hpp"
 
 #include "formats/error.hpp"

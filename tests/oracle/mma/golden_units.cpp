@@ -1,4 +1,4 @@
-// Which unit each golden file speaks about: the one table of it.
+// The table of golden files and their units.
 #include "tests/oracle/mma/golden_units.hpp"
 
 namespace numemu::oracle::mma {

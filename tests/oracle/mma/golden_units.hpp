@@ -1,4 +1,4 @@
-// Which unit each golden file speaks about, and how its D is compared.
+// The unit of each golden file, and how its D is compared.
 #pragma once
 #include <span>
 #include <string_view>

@@ -1,5 +1,4 @@
-// Groups to prune: all over a small set, random ones with ties and specials, and what comes of
-// them.
+// Groups to prune: all over a small set, random ones with ties and specials, and their results.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-// docs/recipes.md: every recipe in it is read, and every key and value of the schema stands in it.
+// docs/recipes.md: its recipes parse, and it documents every key and value of the schema.
 // Every recipe of every page runs.
 #include <cmath>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What each role may ask of a mask.
+// The masks that each role allows.
 #include "policies/recipe/role_mask.hpp"
 
 #include "formats/error.hpp"

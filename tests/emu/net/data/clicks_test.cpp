@@ -1,5 +1,5 @@
-// The generated clicks: pinned bytes, records that depend on their numbers alone, the frequencies
-// that were asked for, and a signal worth learning.
+// The generated clicks: pinned bytes, records that depend on their numbers alone, the specified
+// frequencies, and a learnable signal.
 #include "emu/net/data/clicks.hpp"
 
 #include <omp.h>

@@ -1,4 +1,4 @@
-// The format is told by the bytes, whatever the file is called.
+// The bytes of a file determine its format; its name does not.
 #include "emu/net/model/weights.hpp"
 
 #include "tests/catch.hpp"

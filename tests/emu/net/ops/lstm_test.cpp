@@ -1,5 +1,5 @@
-// The LSTM against float64 through time, against its own definition bit for bit, and the products
-// it asks for.
+// The LSTM against float64 through time, against its own definition bit for bit, and its
+// products.
 #include "emu/net/ops/lstm.hpp"
 
 #include <cmath>

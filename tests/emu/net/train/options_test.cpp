@@ -1,4 +1,4 @@
-// Every option is checked by name and told apart in the text that identifies a run.
+// Every option is checked by name and changes the text that identifies a run.
 #include "emu/net/train/options.hpp"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Asks a machine everything about one instruction and writes the answers to a folder of their own.
+// Runs all measurements of one instruction on a machine and writes the results to a folder.
 #pragma once
 #include <cstdint>
 #include <string>

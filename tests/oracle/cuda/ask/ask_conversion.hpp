@@ -1,4 +1,4 @@
-// Asks a machine one conversion on all its inputs and writes the answers to a folder of their own.
+// Runs one conversion on all its inputs on a machine and writes the results to a folder.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// The records of a run beside what the emulator's units say of them.
+// The records of a run beside the results of the emulator's units.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What a unit of the emulator says of tiles of an instruction.
+// The results of an emulated unit for tiles of an instruction.
 #pragma once
 #include "emu/unit/unit.hpp"
 #include "tests/oracle/cuda/inputs/batch.hpp"

@@ -1,4 +1,4 @@
-// What GPUs answered, kept under data/vectors, through the emulator's units.
+// Recorded GPU results under data/vectors, compared with the emulator's units.
 #include <filesystem>
 
 #include "tests/catch.hpp"

@@ -1,5 +1,5 @@
-// Where tcgen05.mma finds a tile: A and B in shared memory; C, D, metadata and scales in tensor
-// memory.
+// The places of a tile for tcgen05.mma: A and B in shared memory; C, D, metadata and scales in
+// tensor memory.
 #pragma once
 #include "tests/oracle/cuda/inputs/batch.hpp"
 #include "tests/oracle/cuda/layout/shared_tile.hpp"

@@ -1,5 +1,5 @@
-// What a warpgroup hands to wgmma: B by a descriptor of shared memory, A, C, D and the metadata by
-// the rows of each warp.
+// The operands of wgmma: B by a descriptor of shared memory; A, C, D and the metadata by the rows
+// of each warp.
 #pragma once
 #include "tests/oracle/cuda/inputs/batch.hpp"
 #include "tests/oracle/cuda/layout/shared_tile.hpp"

@@ -1,4 +1,4 @@
-// A paper H100 as the one who is asked, for tests of whole runs.
+// A paper H100 as the machine of a whole run, for tests.
 #pragma once
 #include <memory>
 

@@ -1,4 +1,4 @@
-// The table of predictions: probes answered by the rules, nothing written by hand.
+// The table of predictions: the results of all rules for the probes, computed.
 #include "tests/oracle/cuda/probes/predictions.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Reading an index; whatever is not as expected is told with its line.
+// Reading an index; errors name the line.
 #include "tests/oracle/cuda/replay/index.hpp"
 
 #include <filesystem>

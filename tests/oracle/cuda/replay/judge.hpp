@@ -1,4 +1,4 @@
-// Records against rules: how many answers differ, and in what.
+// Records against rules: how many results differ, and in what.
 #pragma once
 #include "tests/oracle/cuda/replay/record_file.hpp"
 

@@ -1,4 +1,4 @@
-// The probe file's predictions: each column is what one rule answers.
+// The probe file's predictions: each column holds the results of one rule.
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>

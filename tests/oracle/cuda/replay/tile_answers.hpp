@@ -1,4 +1,4 @@
-// What a rule says of every dot of tiles.
+// The results of a rule for every dot of tiles.
 #pragma once
 #include "tests/oracle/cuda/inputs/batch.hpp"
 #include "tests/oracle/cuda/replay/rule.hpp"
