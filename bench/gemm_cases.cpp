@@ -75,7 +75,7 @@ void draw_both(Case& c, std::int64_t a_size, std::int64_t b_size, Data data) {
   c.b_scales = scales(*u, c.n * blocks, 4);
 }
 
-/// The unit's own operand formats, or the one that is asked for.
+/// The unit's own operand formats, or `format`.
 void choose_formats(Case& c, const std::string& format) {
   c.machine = &unit::find_unit(c.unit);
   const unit::UnitDescription* u = c.machine->description();

@@ -20,7 +20,7 @@
 namespace numemu::cli {
 namespace {
 
-/// That a small machine may be asked for, too, to see that results do not depend on them.
+/// Allowed on a small machine too, to check that results do not depend on the number of threads.
 constexpr int kFewThreads = 16;
 
 std::string variable(const char* name) {

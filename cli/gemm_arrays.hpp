@@ -10,7 +10,7 @@
 
 namespace numemu::cli {
 
-/// What `gemm` is told about its operands.
+/// The options of `gemm` about its operands.
 struct GemmFiles {
   std::string a, b, c, scale_a, scale_b, meta;
   std::string format_a, format_b, format_d;

@@ -7,9 +7,8 @@
 
 namespace numemu::cli {
 
-/// Reads the scales a block-scaled unit wants, opened with their operands, into the product, whose
-/// m, n and k are set. Throws
-/// Error where they are missing, not wanted, or of another shape.
+/// Reads the scales of a block-scaled unit, opened with their operands, into the product, whose m,
+/// n and k are set. Throws Error where they are missing, superfluous, or of another shape.
 void read_all_scales(const unit::Unit&, const GemmFiles&, StoredArray& scale_a,
                      StoredArray& scale_b, GemmArrays&);
 

@@ -39,8 +39,8 @@ std::deque<net::MemoryClaim> claim_memory(const net::ImportedModel&,
 /// NaN in the inputs, and in how many samples they are.
 struct NanCount {
   std::int64_t elements = 0, samples = 0;
-  /// Samples with NaN whose outputs have none: a format without NaN makes a number of one, and
-  /// nothing in the outputs tells.
+  /// Samples with NaN whose outputs have none: a format without NaN converted it to a number, which
+  /// the outputs do not show.
   std::int64_t hidden = 0;
 };
 NanCount count_nan(const std::vector<net::Tensor>& inputs,

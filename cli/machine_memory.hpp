@@ -6,9 +6,8 @@
 namespace numemu::cli {
 
 /// Bytes of the machine's memory, or of the smallest limit that a cgroup (v1 or v2) above the
-/// process or its address space has, where that is less. `root` stands before the files that are
-/// read
-/// (/proc/meminfo, /proc/self/cgroup, /sys/fs/cgroup). 0 where nothing tells.
+/// process or its address space has, if lower. `root` is prefixed to the files read (/proc/meminfo,
+/// /proc/self/cgroup, /sys/fs/cgroup). 0 if unknown.
 std::int64_t machine_memory(const std::string& root = "");
 
 }  // namespace numemu::cli

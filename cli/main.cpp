@@ -57,8 +57,8 @@ void refuse_to_vanish() {
   if (!finished) std::_Exit(kBadUsage);
 }
 
-/// A closed standard stream would lend its number to the next file that is opened, and what is
-/// printed would end there. In its place stands one that refuses to be used.
+/// If a standard stream is closed, the next opened file would get its number and, with it, the
+/// printed text. Opens /dev/null instead, in the direction that fails.
 void hold_standard_streams() {
   for (int file = 0; file <= 2; ++file) {
     // The lowest free number is `file`, as all below are taken.

@@ -7,7 +7,7 @@ namespace numemu::cli {
 /// Adds --profile.
 void add_profile(Command&, bool& profile);
 
-/// Times a run from its construction on where it is asked for, and prints on stderr at its end.
+/// If `profile`, times a run from construction to destruction and prints the table on stderr.
 class ProfiledRun {
  public:
   explicit ProfiledRun(bool profile);

@@ -10,8 +10,8 @@ class Progress {
   /// `unit` names what is counted ("points", "steps").
   Progress(std::string title, std::int64_t total, std::string unit, bool quiet);
   ~Progress();
-  /// `done` of the total are behind us, `free` of them cost nothing (they were there already);
-  /// `note` stands at the end.
+  /// `done` of the total are finished; `free` of them cost no time because they existed already.
+  /// `note` ends the line.
   void show(std::int64_t done, const std::string& note = "", std::int64_t free = 0);
 
  private:

@@ -63,7 +63,7 @@ std::string role_text(const experiments::RoleRecord& role) {
   return role.mask.empty() ? out : out + " " + role.mask;
 }
 
-/// What the cells of the table stand for: why no SQNR is predicted, what predictions leave out,
+/// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.
 std::string footnotes(const std::vector<Record>& records) {
   std::string out;

@@ -15,12 +15,12 @@ struct ReportPaths {
 ReportPaths default_paths(const std::string& folder);
 
 /// Throws Error for a path that is there and no regular file, and for a folder where no file can be
-/// made. For whoever writes the report at the end of long work.
+/// made. Call it before long work that ends with a report.
 void require_report_files(const ReportPaths&);
 
-/// Merges the rows of `folder`, writes the files and returns the rows; says on stderr when they are
-/// not all the points of the folder's sweep.json. Where an experiment.json stands without rows, CSV
-/// and SQLite, which hold rows alone, are not written. Throws what require_report_files does before
+/// Merges the rows of `folder`, writes the files and returns the rows; warns on stderr if they are
+/// not all the points of the folder's sweep.json. For an experiment.json without rows it writes no
+/// CSV and SQLite, which hold rows alone. Throws what require_report_files does before
 /// anything is written.
 std::vector<Json> write_report(const std::string& folder, const ReportPaths&);
 

@@ -11,8 +11,8 @@
 
 namespace numemu::cli {
 
-/// One number a line, with spaces around it if wanted; blank lines may follow the last. "-" is the
-/// standard input. Throws Error naming file and line.
+/// One number per line, optionally with spaces around it; blank lines may follow the last. "-" is
+/// the standard input. Throws Error naming file and line.
 std::vector<Value> read_text_numbers(const std::string& path);
 
 /// One code of the format a line, in hexadecimal: all with 0x, or none. The same lines otherwise.

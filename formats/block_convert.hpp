@@ -58,7 +58,7 @@ BlockScale block_scale(const BlockFormat&, const StoredScale&, float tensor_scal
 /// beyond the largest element.
 Encoded encode_in_block(const BlockFormat&, const Conversion&, const BlockScale&, float x,
                         std::int64_t i);
-/// The float32 nearest to what the code stands for: exact inside, one rounding to nearest even,
+/// The float32 nearest to the value of the code: exact inside, one rounding to nearest even,
 /// infinite beyond float32's range, NaN as 0x7fc00000.
 float decode_in_block(const BlockFormat&, const BlockScale&, std::uint64_t code);
 

@@ -18,7 +18,7 @@ enum class Span : std::uint8_t {
   row,      ///< all along the last axis
 };
 
-/// What a code q stands for besides the scale s.
+/// The value of a code q under the scale s.
 enum class Affine : std::uint8_t {
   sym,  ///< q s
   zp,   ///< (q - z) s, z a code of the element format
@@ -29,14 +29,14 @@ enum class Affine : std::uint8_t {
 struct BlockFormat {
   std::string name;  ///< canonical name
   const Format* element = nullptr;
-  /// An element is the number its code stands for times 2^element_exponent (mxint8: -6).
+  /// An element is the value of its code times 2^element_exponent (mxint8: -6).
   int element_exponent = 0;
   const Format* scale = nullptr;
   Span span = Span::block;
   std::int64_t size = 0;      ///< elements per scale along the axis; 0 unless `span` is block
   bool tensor_scale = false;  ///< a float32 for the whole tensor multiplies every scale
   Affine affine = Affine::sym;
-  std::string default_rule;  ///< name of the scale rule used when none is asked for
+  std::string default_rule;  ///< name of the default scale rule
   std::string source, doc;
 
   /// The scales are powers of two that a rule chooses by their exponent.

@@ -14,7 +14,7 @@ enum class HostRounding : unsigned char { nearest, toward_zero, up, down };
 
 /// Sets the thread's floating-point control to the IEEE default with exceptions masked, and its
 /// rounding; restores it at scope end. With another rounding than nearest, the arithmetic must
-/// stand in another function than the guard: compilers may move operations within one.
+/// be in another function than the guard: compilers may move operations within one.
 class FloatGuard {
  public:
   FloatGuard(const FloatGuard&) = delete;

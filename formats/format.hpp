@@ -69,7 +69,7 @@ struct Format {
   }
   /// The largest bit pattern that is a code: code_mask(), but a codebook ends with its last entry.
   std::uint64_t last_code() const;
-  /// Some code stands for infinity (for `top` it is the NaN-or-Inf symbol, which reads as NaN).
+  /// Some code means infinity (for `top` it is the NaN-or-Inf symbol, which reads as NaN).
   bool has_infinity() const;
   bool has_nan() const;
   bool has_negative_zero() const;

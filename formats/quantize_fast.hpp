@@ -32,7 +32,7 @@ struct QuantizePlan {
   std::uint64_t constant = 0, constant_negative = 0;  ///< for positive and negative numbers
   int tie_bit = 0;                                    ///< the bit that decides ties
   std::uint64_t tie_mask = 0, tie_flip = 0;           ///< 1 if it counts; 1 if it counts when 0
-  int random_shift = 0;                               ///< where the last random bit stands
+  int random_shift = 0;                               ///< position of the last random bit
 
   double scale = 1;
   double gap_scale = 1;            ///< scale * smallest: x / gap_scale is where x lies in a gap
@@ -52,7 +52,7 @@ struct QuantizePlan {
 
 /// The plan of a conversion, or nothing where the loops do not apply: formats of more than 16 bits,
 /// without zero or with a large bias, and kinds other than floats and integers. (The random
-/// fraction of a gap asks for the host's fused multiply-add.)
+/// fraction of a gap requires the host's fused multiply-add.)
 std::optional<QuantizePlan> plan_quantize(const Conversion&, float scale);
 
 /// Whether float32 holds every value of a float or integer format of at most 24 bits.

@@ -11,14 +11,14 @@
 namespace numemu {
 
 /// Converts x / scale for one conversion and one scale, where a float32 that is rounded to odd
-/// (truncated, its last bit set if something was cut) tells all there is to tell of the quotient.
+/// (truncated, its last bit set if something was cut) determines every rounding of the quotient.
 class OddQuotients {
  public:
   /// The most elements of one chunk.
   static constexpr std::int64_t kMost = 2048;
 
   /// Nothing where the float32 loops do not serve the conversion, where its random bits look beyond
-  /// 24 bits, or where this host cannot tell rests exactly.
+  /// 24 bits, or where this host cannot compute exact remainders.
   static std::optional<OddQuotients> make(const Conversion&, float scale);
 
   /// Converts arrays.n <= kMost finite elements with signs that the format has. Values are those of

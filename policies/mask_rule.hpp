@@ -71,7 +71,7 @@ struct MaskPolicy {
 /// draws: group g draws random.uniform(first + g), its d-th draw with random.draw = d.
 struct MaskRun {
   const float* x = nullptr;
-  float* y = nullptr;            ///< +0 where pruned; null: only `keep` is asked
+  float* y = nullptr;            ///< +0 where pruned; null: only `keep` is written
   std::uint8_t* keep = nullptr;  ///< 1 where kept, else 0; may be null
   std::int64_t count = 0;
   std::uint64_t first = 0;
@@ -111,7 +111,7 @@ MaskPolicy parse_mask(std::string_view text);
 /// The canonical text: options in a fixed order, defaults left out.
 std::string to_string(const MaskPolicy&);
 
-/// Share of the elements that is kept (at most); 1 where only the data tell.
+/// Share of the elements that is kept (at most); 1 where it depends on the data.
 double kept_share(const MaskPolicy&);
 /// Elements that one decision is about: M, M M, or 1.
 std::int64_t decision_size(const MaskPolicy&);

@@ -74,7 +74,7 @@ void for_each_place(const Cut& cut, const Strip& s, const Visit& visit) {
   }
 }
 
-/// Copies a strip together, hands it to `body`, and copies the results back.
+/// Gathers a strip, calls `body` on it, and scatters the results.
 template <class Body>
 void run_strip(const Cut& cut, const Strip& s, const Arrays& arrays, bool reads_keep,
                const Body& body) {

@@ -29,7 +29,7 @@ struct BlockQuantization {
   bool count_flags = true;       ///< false: BlockCounts::elements has the number of elements only
 };
 
-/// What became of the elements and of the blocks.
+/// Counts of elements and blocks.
 struct BlockCounts {
   FlagCounts elements = {};
   std::int64_t blocks = 0;

@@ -23,7 +23,7 @@ struct Options {
   bool packed = false, text = false, json = false, quiet = false;
 };
 
-/// float32 if that is exact for every finite value, else float64; the asked-for type or an Error.
+/// float32 if that is exact for every finite value, else float64; the requested type or an Error.
 const Format& target_of(const Options& options, const Format& format) {
   const std::vector<std::string> candidates = options.dtype.empty()
                                                   ? std::vector<std::string>{"float32", "float64"}

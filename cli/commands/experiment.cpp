@@ -72,7 +72,7 @@ std::vector<std::string> cells_of(const Json& finding) {
           ends[0].is_null() && ends[1].is_null() ? "-" : interval_text(ends, "{:.4g}")};
 }
 
-/// Tables, what does not hold, sentences, and last, where a terminal shows it, the answer.
+/// Tables, failed claims, sentences, and last, where a terminal shows it, the conclusion.
 void print(const experiments::Conclusion& conclusion, const Json& json) {
   for (const experiments::ResultTable& table : conclusion.tables)
     fmt::print("{}\n{}\n", harmless(table.title), text_table(table.header, table.rows));

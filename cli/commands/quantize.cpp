@@ -31,7 +31,7 @@ struct Options {
   bool full_range = false, no_tensor_scale = false, json = false, quiet = false;
 };
 
-/// The arrays that the run writes, taken only where they were asked for.
+/// The arrays that the run writes; only requested ones are allocated.
 struct Outputs {
   Array y, codes, scales, zero_points;
   float tensor_scale = 1;

@@ -21,7 +21,7 @@ enum class Phase : std::uint8_t { inference, training };
 std::string_view to_string(Role);
 std::string_view to_string(GemmKind);
 
-/// One training or evaluation step, as told to begin_step and end_step.
+/// One training or evaluation step, the argument of begin_step and end_step.
 struct Step {
   Phase phase = Phase::inference;
   std::int64_t index = 0;  ///< optimizer step, or batch of an evaluation
@@ -65,7 +65,7 @@ struct Product {
   Stack d_stack = {};  ///< D seen as [outer, m, inner, n]; its count is the number of products
 };
 
-/// A tensor between two operators, forward or backward; handed over once.
+/// A tensor between two operators, forward or backward; passed once.
 struct Edge {
   std::string_view
       layer;  ///< the operator that produced the tensor, or the one it is a gradient of
@@ -92,8 +92,8 @@ struct NormRule {
   std::int64_t ghost_batch = 0;  ///< samples per statistic, 0 = the whole batch
 };
 
-/// The moments. Every default is float32: the network never knows a policy. Implementations used by
-/// concurrent evaluation must answer product, edge and vector_result from several threads at once.
+/// The moments. Every default is float32; networks contain no policy. Implementations used by
+/// concurrent evaluation must allow product, edge and vector_result on several threads at once.
 class Numerics {
  public:
   virtual ~Numerics() = default;

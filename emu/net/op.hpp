@@ -20,7 +20,7 @@ struct Parameter {
   bool trained = true;  ///< false: running statistics and constants, which no optimizer touches
 };
 
-/// A product that an operator asks for: its layer is the operator's name with this suffix.
+/// A product of an operator: its layer is the operator's name with this suffix.
 struct OpProduct {
   std::string suffix;  ///< "" or ".recurrent"
   int weight = -1;     ///< the parameter that is its right operand; -1: two activations
@@ -32,7 +32,7 @@ struct BufferUpdate {
   Tensor value;
 };
 
-/// What an operator is told in a call.
+/// The context of a call of an operator.
 struct OpCall {
   std::string_view layer;
   Numerics& numerics;
@@ -46,7 +46,7 @@ struct OpCall {
 };
 
 /// What an operator's result is: of a product, of vector arithmetic (which the numerics may
-/// rewrite), or the input's own elements under another shape (which are handed to no moment again).
+/// rewrite), or the input's own elements under another shape (for which no moment is called again).
 enum class ResultKind : std::uint8_t { product, vector, view };
 
 /// One operator. It holds its shape parameters and its trained tensors, no state of a run.
@@ -57,7 +57,7 @@ class Op {
   virtual ResultKind result() const { return ResultKind::vector; }
   virtual std::span<Parameter> parameters() { return {}; }
   std::span<const Parameter> parameters() const { return const_cast<Op*>(this)->parameters(); }
-  /// The products it asks for, in the order of forward.
+  /// Its products, in the order of forward.
   virtual std::vector<OpProduct> products() const { return {}; }
   /// Shape of the result; throws Error naming the operator when the inputs do not fit.
   virtual Shape output_shape(std::span<const Shape> inputs) const = 0;

@@ -9,7 +9,7 @@
 namespace numemu::stats {
 
 /// The interval at 95 % between the 2.5 % and the 97.5 % point of the statistic over resamples
-/// (Efron 1979): each draws n of the n members with replacement and is told as their numbers.
+/// (Efron 1979): each draws n of the n members with replacement and is passed as their indices.
 /// Resamples whose statistic is NaN are left out; {NaN, NaN} where all are.
 ///
 /// Member i of resample r is floor(u n) with u element r n + i of stream probe, tensor "boot" in

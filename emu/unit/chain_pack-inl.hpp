@@ -117,7 +117,7 @@ void ZeroTail(const PackedSlice<T>& slice, T* packed) {
   });
 }
 
-/// Rows that are neighbours in memory, run by run. False where they are too scattered to pay.
+/// Rows that are neighbours in memory, run by run. False where they are too scattered for a gain.
 template <class T>
 bool PackRowRuns(const PackedSlice<T>& slice, T* packed) {
   constexpr std::int64_t kMaxRuns = 16, kWorthwhile = 4;

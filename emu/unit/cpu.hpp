@@ -7,7 +7,7 @@ namespace numemu::unit {
 /// AES.
 bool has_least_vectors();
 /// Whether 512-bit vectors may be used: the CPU and the system have them, and Highway has not been
-/// told to leave them out (tests and benchmarks narrow its targets).
+/// limited to other targets (by tests and benchmarks).
 bool has_wide_vectors();
 /// The same for AVX512-FP16.
 bool has_wide_float16();

@@ -139,7 +139,7 @@ struct InputRounding {
 struct UnitDescription {
   std::string name;
   const Format *a = nullptr, *b = nullptr;  ///< operands; nullptr: any format with a container
-  const Format* c = nullptr;                ///< floating C as handed in; nullptr: as the register
+  const Format* c = nullptr;                ///< floating input C; nullptr: as the register
   Register accumulator;
   const Format* d = nullptr;  ///< floating result, the register widened; nullptr: as the register
   CoreKind core = CoreKind::exact;

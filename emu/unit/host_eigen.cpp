@@ -14,7 +14,7 @@ namespace {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Rows of A gathered at a time, so that a convolution never stands in memory as a whole matrix.
+/// Rows of A gathered at a time, so that a convolution is never a whole matrix in memory.
 constexpr TileShape kSlab{.rows = 512, .lanes = std::numeric_limits<std::int64_t>::max() / 2};
 
 Matrix gathered(const Source<float>& source, std::int64_t first, std::int64_t rows,

@@ -80,7 +80,7 @@ class Unit {
   virtual bool accepts_a(const Format&) const = 0;
   virtual bool accepts_b(const Format&) const = 0;
   bool accepts(const Format& f) const { return accepts_a(f) && accepts_b(f); }
-  /// What the two ask of a format, in words.
+  /// The formats that the two accept, in words.
   virtual std::string operand_rule() const = 0;
   /// Throws Error naming both the unit and the format when A, or B, cannot have it.
   void require_operands(const Format& a, const Format& b) const;

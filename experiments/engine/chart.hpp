@@ -21,8 +21,8 @@ struct ChartSeries {
   bool predicted = false;  ///< a dashed line; among bars a diamond, on the bar of what is measured
 };
 
-/// Lines join the points of a series in the order of x; intervals are bands where points stand
-/// close, else error bars. Points stand alone (predicted ones are joined all the same); their names
+/// Lines join the points of a series in the order of x; intervals are bands where points lie
+/// close, else error bars. Kind `points` joins only predicted points; names
 /// are written beside them where there are few. Bars run horizontally, categories in order of
 /// appearance, the value y along the axis below; on a logarithmic axis, which has no zero, they are
 /// points. Series whose names differ only in the word "measured" or "predicted" share a colour.

@@ -46,7 +46,7 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
-/// What an experiment is told when it runs.
+/// The input of an experiment.
 struct ExperimentRun {
   Settings settings;
   std::uint64_t seed = 0;
@@ -107,7 +107,7 @@ std::vector<const Experiment*> all_experiments();
 /// Throws Error with the nearest known name.
 const Experiment& find_experiment(std::string_view name);
 
-/// experiment.json: name, question, source, settings, seed, claims with what became of them,
+/// experiment.json: name, question, source, settings, seed, claims with their results,
 /// sentences, tables, findings, charts. Throws Error for a finding that is about no claim.
 Json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
 

@@ -52,7 +52,7 @@ inline constexpr double kErrors = 4;
 
 /// An exact prediction: holds within kErrors standard errors (and the rounding of float32 sums),
 /// else fails. Undecided where the error is not known or that many of it exceed what is predicted:
-/// such a measurement could not tell the prediction from nothing. The interval is that of 95 %.
+/// such a measurement could not distinguish the prediction from zero. The interval is that of 95 %.
 Finding closed_form(std::string what, double predicted, double measured, double error);
 
 /// A finding not judged yet, whose interval is 95 % of a normal law with that standard error.

@@ -63,8 +63,8 @@ constexpr Needed kNeeded[] = {
     {"/layers", is_layers, "a list of objects with a name"},
 };
 
-/// All that rows without a digest hold: a digest would tell that a key was renamed, here only its
-/// name does.
+/// All keys of rows without a digest. A digest would reveal a renamed key; here only
+/// its name can.
 const std::vector<std::string> kRowKeys = {"key",       "point",  "bits",  "metrics",
                                            "predicted", "layers", "notes", "version"};
 const std::vector<std::string> kBitsKeys = {"weight", "activation"};

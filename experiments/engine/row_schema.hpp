@@ -18,7 +18,7 @@ class DamagedRow : public Error {
 /// of the canonical JSON (RFC 8785) of everything else.
 std::string with_digest(const std::string& line);
 
-/// A line that names its key and numerics version: enough to tell whose row it is. Throws
+/// A line that names its key and numerics version: enough to identify the row. Throws
 /// DamagedRow, or Error, naming file and line. Rows of earlier programs have no digest.
 Json parse_identity(const std::string& line, const std::string& path, std::size_t number);
 /// Throws Error naming file, line and the first key of the schema (version 1) that is missing or of

@@ -86,7 +86,7 @@ net::TrainOptions options_of(const TrainTrial& trial) {
   return options;
 }
 
-/// A recipe whose products in training are told to the trial's observers.
+/// A recipe that passes its products in training to the trial's observers.
 class Observed final : public policies::RecipeNumerics {
  public:
   Observed(const policies::Recipe& recipe, const net::Graph& graph, const TrainTrial& trial)

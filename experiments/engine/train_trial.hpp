@@ -13,7 +13,7 @@
 
 namespace numemu::experiments {
 
-/// A product in a training step, as the network asked for it (operands unpruned and unquantized).
+/// A product in a training step as the network requests it (operands unpruned and unquantized).
 /// After it ran `product.d` holds the result.
 using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
 
@@ -37,7 +37,7 @@ struct TrainOutcome {
 
 /// Trains from the initial weights of the seed and evaluates on the test split under the same
 /// recipe (weights masked and quantized as it says; gradients play no part there). Validation
-/// samples are read only where options.patience asks for them. Throws Error for an unknown network,
+/// samples are read only if options.patience is set. Throws Error for an unknown network,
 /// a recipe that cannot train it or names another optimizer than the options, and for more samples
 /// than there are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);

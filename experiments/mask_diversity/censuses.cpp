@@ -103,7 +103,7 @@ Finding entropy_finding(const Census& census, const std::string& of, const char*
 }
 
 /// Groups: every mask is equally likely under any exchangeable law without ties. Tiles: the ratio
-/// of entropies is what is asked, and that masks of a kind are equally likely is what is known.
+/// of entropies is measured; masks of one kind are known to be equally likely.
 std::vector<Tested> normal_findings(const std::vector<Census>& censuses) {
   std::vector<Tested> tested;
   for (const Census& census : censuses) {
@@ -139,7 +139,7 @@ std::vector<Tested> weight_findings(const std::vector<Census>& censuses, const s
   return tested;
 }
 
-/// Nearness to a prediction that a census must be able to tell, as a share of it.
+/// Deviation from a prediction that a census must be able to detect, as a share of it.
 constexpr double kEntropyHolds = 0.001;
 
 /// A test that does not reject may have seen too little to: what holds, holds to kEntropyHolds.

@@ -16,7 +16,7 @@ void add_laws(const ExperimentRun&, Conclusion&);
 /// draws).
 void add_gradients(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
-/// What becomes of a gradient that is pruned in every dgrad it passes (settings propagation_net,
+/// How a gradient changes that is pruned in every dgrad it passes (settings propagation_net,
 /// gradient_batch, passes).
 void add_propagation(const ExperimentRun&, const net::Dataset&, Conclusion&);
 

@@ -30,7 +30,7 @@ constexpr const char* kRules[] = {"mvue(1:2)",        "mvue(2:4)",
 
 using Gradients = std::map<std::string, std::vector<float>>;
 
-/// Keeps the gradients that weight gradients are asked to read: before they prune them there.
+/// Keeps the gradients that wgrad reads, before pruning.
 class Recorder final : public policies::RecipeNumerics {
  public:
   using RecipeNumerics::RecipeNumerics;
@@ -41,7 +41,7 @@ class Recorder final : public policies::RecipeNumerics {
   Gradients gradients;
 };
 
-/// One batch, forward and backward. The step tells the draws of one pass from those of another.
+/// One batch, forward and backward. The step gives each pass its own draws.
 const Gradients& pass(const net::Graph& graph, const net::Tensor& x,
                       const std::vector<std::uint8_t>& labels, std::uint64_t seed,
                       std::int64_t step, Recorder& numerics) {

@@ -22,7 +22,7 @@ struct GroupSums {
   double projected = 0;              ///< <mean e, x>
 };
 
-/// sum of a over sum of b, and the standard error that the spread of a - ratio b tells.
+/// sum of a over sum of b, and the standard error from the spread of a - ratio b.
 template <class A, class B>
 Estimate ratio_of(const std::vector<GroupSums>& groups, double ratio, const A& a, const B& b) {
   const auto n = static_cast<std::int64_t>(groups.size());

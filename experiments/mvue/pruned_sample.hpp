@@ -33,7 +33,7 @@ struct PrunedSample {
 PrunedSample prune_and_measure(const policies::MaskPolicy&, const std::vector<float>& x,
                                std::int64_t draws, const RandomSource&);
 
-/// Fewer groups than that do not tell the error of a figure that they carry.
+/// With fewer groups the error of a figure cannot be estimated.
 inline constexpr double kFewestGroups = 200;
 
 /// A closed form (engine/judge.hpp), undecided below kFewestGroups.

@@ -17,7 +17,7 @@
 namespace numemu::experiments {
 namespace {
 
-/// x plus noise of random sign whose mean square is exactly `power`, shaped as asked.
+/// x plus noise of random sign whose mean square is exactly `power`, of the given shape.
 net::Tensor disturbed(const net::Tensor& x, NoiseShape shape, double power,
                       const RandomSource& random) {
   const double profile = shape == NoiseShape::proportional

@@ -12,7 +12,7 @@
 
 namespace numemu::experiments {
 
-/// Multiply-adds of a product as the network asks for it, and of all products of a batch.
+/// Multiply-adds of a product, and of all products of a batch.
 double multiply_adds(const net::Product&);
 double multiply_adds(const net::Graph&, const std::vector<net::Tensor>& batch);
 

@@ -7,8 +7,8 @@
 
 namespace numemu::experiments {
 
-/// A recurrent operator asks for products whose results no observer of the graph sees. This adds up
-/// what they differ from float32 in one forward pass on the reference's samples.
+/// Observers of the graph do not see the single products of a recurrent operator. This class sums
+/// their deviations from float32 in one forward pass on the reference's samples.
 class PartNoise {
  public:
   /// Reads the reference until its end of life.

@@ -31,7 +31,7 @@ std::vector<double> scaled_values(const TensorNoise& noise, const net::Tensor& x
   return values;
 }
 
-/// The numbers that codes of a scale format stand for: a byte or half-word each, or float32.
+/// The values of the codes of a scale format: a byte or half-word each, or float32.
 std::vector<double> scale_values(const Format& format, const std::vector<std::uint32_t>& words,
                                  std::int64_t count) {
   std::vector<double> values(static_cast<std::size_t>(count));

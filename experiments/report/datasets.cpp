@@ -169,7 +169,7 @@ void add_sensitivity(Json& out, const Record& r) {
        {"bpc_change", optional_json(r.bits_change())}});
 }
 
-/// Every row tells its float32 baseline, also where no row is it.
+/// Every row contains its float32 baseline, even if no row is the baseline.
 void add_told_baseline(Json& out, const std::vector<Record>& records) {
   for (const Record& r : records) {
     if (r.bits_per_character && r.baseline_bits_per_character) {

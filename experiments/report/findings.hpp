@@ -87,8 +87,8 @@ struct BestPoints {
   std::vector<const Configuration*> points;
   std::string left_out;  ///< a sentence, where some are
 };
-/// The answer of a sweep: configurations of which no other has as few bits and loses less, and the
-/// cheapest safe one, fewest bits first; those that lose most are left out, down to `most`.
+/// The best configurations of a sweep: those of which no other has as few bits and loses less, and
+/// the cheapest safe one, fewest bits first; those that lose most are left out, down to `most`.
 BestPoints best_points(const std::vector<Configuration>&, std::size_t most = 8);
 
 /// The headline paragraph, sentence by sentence, in plain text, and what it says of predictions.

@@ -20,11 +20,11 @@ std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
 std::string verdict_tables(const Verdicts&);
 
-/// The answer before everything else: headline, the best points (or the ranking of layers), points
+/// The first section: headline, the best points (or the ranking of layers), points
 /// whose outputs are not finite, notes.
 std::string answer_section(const std::vector<Record>&);
 
-/// Texts by the placeholder of a caption that they stand for.
+/// Texts by the placeholder of a caption that they replace.
 using CaptionWords = std::map<std::string, std::string>;
 /// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent`
 /// gets the titles of the others with the reason. Throws Error naming a chart that is not JSON with
@@ -32,7 +32,7 @@ using CaptionWords = std::map<std::string, std::string>;
 std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
                          const CaptionWords& words, std::vector<std::string>& absent);
 
-/// `page` with what stands from {{#name}} to {{/name}} left out, or, where `keep`, without these
+/// `page` without the text from {{#name}} to {{/name}}, or, where `keep`, without these
 /// two marks.
 std::string with_section(std::string_view page, std::string_view name, bool keep);
 

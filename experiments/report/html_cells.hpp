@@ -8,7 +8,7 @@
 
 namespace numemu::experiments {
 
-/// What stands for a value that is not there.
+/// Shown in place of a missing value.
 inline constexpr const char* kNone = "–";
 
 /// A decimal with a true minus sign, and a plus sign if `sign`; kNone if empty.

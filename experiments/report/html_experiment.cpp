@@ -100,7 +100,7 @@ std::string claim_row(const Json& claim) {
                      total > 1 ? counted(counts) : "");
 }
 
-/// The answer in a sentence and in a table; "" for files that know no claims.
+/// The conclusion in a sentence and in a table; "" for files that know no claims.
 std::string claims_part(const Json& claims) {
   if (claims.empty()) return "";
   Counts counts;
@@ -156,7 +156,7 @@ std::string findings_part(const Json& all) {
                            findings_table(findings, false));
 }
 
-/// Identities that the program keeps: no part of the answer.
+/// Identities that the program checks: not part of the conclusion.
 std::string self_checks_part(const Json& findings) {
   Json checks = Json::array();
   std::size_t passed = 0;

@@ -7,7 +7,7 @@
 
 namespace numemu::experiments {
 
-/// One layer (or "all layers", which stands last) and its row for each format; null where there is
+/// One layer (or "all layers", which is last) and its row for each format; null where there is
 /// none.
 struct RankedLayer {
   std::string name;
@@ -35,11 +35,11 @@ bool asks_for_layers(const std::vector<Record>&);
 
 LayerRanking rank_layers(const std::vector<Record>&);
 
-/// "which layer breaks first": what such rows ask.
+/// "which layer breaks first": the question behind such rows.
 std::string ranking_question(const std::vector<Record>&);
 /// "Layers, the most sensitive first".
 std::string ranking_title(const LayerRanking&);
-/// What the numbers of the table are, and in which order its rows stand. Full sentences.
+/// What the numbers of the table are, and the order of its rows. Full sentences.
 std::string ranking_rule(const LayerRanking&);
 
 /// "int4 on f32.sequential: lowest SQNR: conv2 (14.1 dB, -0.42 points), not told apart from fc1;

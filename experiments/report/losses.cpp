@@ -21,7 +21,7 @@ std::optional<double> loss_of(const Record& r) {
   return r.difference ? std::optional(-*r.difference) : std::nullopt;
 }
 
-/// Points that lose more are no answer, unless all do.
+/// Points that lose more are not listed, unless all do.
 constexpr double kHopeless = 0.1, kHopelessRise = 0.5;
 
 bool is_hopeless(const Configuration& c) {

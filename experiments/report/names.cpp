@@ -72,7 +72,7 @@ bool is_moot(const Keys& keys, const std::string& key) {
   return false;
 }
 
-/// Follow from other keys, and are named only where nothing else tells rows apart.
+/// Follow from other keys, and are named only where no other key distinguishes rows.
 bool is_detail(const std::string& key) {
   return key == "weights" || key == "images" || key == kVersion || key.starts_with("unit.");
 }
@@ -114,7 +114,7 @@ std::vector<std::string> varying(const std::vector<Keys>& all, const Rows& rows)
   return out;
 }
 
-/// Those keys that are needed to tell the rows apart as far as all of them do, formats first.
+/// The keys that distinguish the rows as well as all keys do, formats first.
 std::vector<std::string> needed(std::vector<std::string> keys, const std::vector<Keys>& all,
                                 const Rows& rows) {
   std::stable_sort(keys.begin(), keys.end(), [](const std::string& a, const std::string& b) {
@@ -135,7 +135,7 @@ std::vector<std::string> needed(std::vector<std::string> keys, const std::vector
 }
 
 /// "calibrate.rule absmax, seed 1" of one row; a key that weights and activations share in all rows
-/// stands once, without its role.
+/// is written once, without its role.
 std::string words_of(const std::vector<std::string>& keys, const std::vector<Keys>& all,
                      const Rows& rows, const Keys& own) {
   std::string out;

@@ -10,8 +10,8 @@ namespace numemu::experiments {
 
 /// Fills in label, name and settings. Where rows share a short label, the keys of the points in
 /// which these rows differ are added with their values, unless that is the commonest one, the unit
-/// last; rows of one and the same point (of several numerics versions) are told apart by version or
-/// place. Without `seeds`, seeds are no part of names.
+/// last; rows of the same point (of several numerics versions) are distinguished by version or
+/// place. Without `seeds`, names do not contain seeds.
 void name_records(std::vector<Record>&, bool seeds = true);
 
 /// Places of rows whose points differ in nothing but their seed, together: one list for each

@@ -34,8 +34,8 @@ struct Record {
   std::string overrides;  ///< layers whose formats or units are not the base's: "5 layers mxfp8"
   std::string unit, dgrad_unit, wgrad_unit;
   std::string other;  ///< further quantized roles and per-layer rules, in words; usually empty
-  /// What tells the row from the others (names.hpp): `label` from those on its unit, `name` from
-  /// all; `settings` what varies over the rows and is in none of the fields above, in words.
+  /// Names unique among the rows (names.hpp): `label` on its unit, `name` among all. `settings`:
+  /// what varies over the rows and is in none of the fields above, in words.
   std::string label, name, settings;
   std::optional<double> bits_weight, bits_activation;
   std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db, sqnr_error_db;

@@ -158,7 +158,7 @@ ResultTable table_of(const TrainTrial& trial, const std::string& data,
   return table;
 }
 
-/// What each layer was asked for by the plans.
+/// The share below the threshold that each plan sets for each layer.
 ResultTable plan_table(const std::string& net, const std::vector<Method>& methods,
                        const std::vector<ObservedLayer>& layers) {
   ResultTable table{

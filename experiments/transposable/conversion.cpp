@@ -97,7 +97,7 @@ std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed) {
 }
 
 /// A weight [out, taps, in] pruned to a share of zeros, its groups along channels in this order.
-/// All groups of the same channels stand or fall together, so these are the independent parts.
+/// Groups of the same channels are correlated, so the sets of channels are the independent parts.
 Json converted(const net::Tensor& weight, Shape shape, double zeros,
                const std::vector<std::int64_t>& order) {
   const std::int64_t n = weight.size(), in = weight.dim(-1), lines = n / in;

@@ -79,7 +79,7 @@ double p_of_loss(const AccuracyChange& change) {
 /// Whether a point saves enough for less than kZapLoss is tested at every point, so that the best
 /// of many must pass Holm's procedure over all of them; what saves too little cannot pass. One
 /// point alone passes where its interval ends below. It fails where none saves enough for less on
-/// average. The largest saving of a point that passes, else on average, is the one that is told.
+/// average. The finding reports the largest saving of a point that passes, else on average.
 Finding aim_under(const std::vector<ZapResults>& all, ZapCare care) {
   constexpr double kLevel = 0.025;  // one end of an interval of 95 %
   std::vector<ZapBest> points;

@@ -6,7 +6,7 @@
 namespace numemu {
 
 /// The smallest float32 that is at or above `bound` (`closed`), or strictly above it: x >= bound
-/// for a double bound becomes a comparison of floats with the same answer for every float x.
+/// for a double bound becomes a comparison of floats with the same result for every float x.
 float float_threshold(double bound, bool closed);
 
 /// Finds i such that thresholds[i - 1] <= x < thresholds[i] (i in [0, thresholds.size()]; NaN gives

@@ -82,7 +82,7 @@ HWY_INLINE Sum round_in(const Plan& plan, FloatVector a, FloatVector m, WordVect
   return {sum, m};
 }
 
-/// The same with its binade found; kSigned as round_in wants it.
+/// The same, finding the binade first; kSigned as for round_in.
 template <Step kStep>
 HWY_INLINE Sum round_magnitude(const Plan& plan, FloatVector a, WordVector random) {
   const FloatVector first = set(plan.first_binade);

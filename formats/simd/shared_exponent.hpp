@@ -22,7 +22,7 @@ struct SharedExponentPlan {
   Step step = Step::constant;
   int cut_bits = 0;                                       ///< 23 - M: 1 to 22
   std::uint32_t constant = 0, constant_negative = 0;      ///< for positive and negative numbers
-  int tie_shift = 0;                                      ///< where the tie bit stands
+  int tie_shift = 0;                                      ///< position of the tie bit
   std::uint32_t tie_flip = 0;                             ///< all ones: it counts if it is 0
   std::uint32_t tie_mask = 0;                             ///< 1, or 0 if it does not count
   int random_left = 0, random_right = 0;                  ///< shifts of the random bits

@@ -41,7 +41,7 @@ std::string linked_file(const std::string& path);
 
 /// Throws Error unless `path` is a regular file, a link to one or a new name, in a folder where
 /// files can be made: a rename would replace a device or a folder instead of writing to it. For
-/// whoever takes the path from a user, before the work.
+/// paths given by users, before the work.
 void require_replaceable(const std::string& path);
 
 }  // namespace numemu

@@ -123,8 +123,8 @@ Codes read_tensor(InputFile& file, const Consulted& known) {
   return {&f, std::move(array)};
 }
 
-/// The codebook that a sidecar names must be the one the codes were made with. `told` is the
-/// caller's codebook, if any: then the sidecar's path is not opened, the entries alone count.
+/// The codebook that a sidecar names must be the one that produced the codes. `told` is the
+/// caller's codebook, if any: then the sidecar's path is not opened, only the entries are compared.
 void settle_codebook(const std::string& path, Sidecar& sidecar, const CodesTold& asked) {
   const Format* const told = asked.format;
   const std::optional<std::string>& digest = sidecar.codebook_sha256;
@@ -152,7 +152,7 @@ void settle_codebook(const std::string& path, Sidecar& sidecar, const CodesTold&
   }
 }
 
-/// The sidecar, if any, after it was held against what the caller says; told.format is completed.
+/// The sidecar, if any, checked against the arguments of the caller; completes told.format.
 Consulted consult_sidecar(const StoredArray& stored, const CodesTold& asked) {
   const std::string& path = stored.path();
   Consulted known{asked, stored.sidecar, ""};

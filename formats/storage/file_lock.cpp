@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kNoteBytes = 12;
 
 /// The number in an open lock file, 0 in an empty one; nullopt for a file of anything else, which
-/// is not ours. A second name for the file may be somebody's own.
+/// is not ours. A file with a second name may belong to another program.
 std::optional<int> note_of(int file) {
   struct stat status;
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1 ||

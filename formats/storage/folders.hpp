@@ -15,8 +15,9 @@ class Folders {
   Folders& operator=(const Folders&) = delete;
 
   /// Waits until no other run is putting files into these folders (`alone`: nor taking files from
-  /// them). A folder that cannot be locked (some network file systems), or that somebody else keeps
-  /// locked for two seconds, is used without: digests in sidecars still tell what belongs together.
+  /// them). A folder that cannot be locked (some network file systems), or that another process
+  /// locks for two seconds, is used without a lock: digests in sidecars still identify what
+  /// belongs together.
   void lock(bool alone);
   /// Ends the lock. A rename lasts through a power cut only when its folder is flushed too; file
   /// systems that refuse lose nothing else.

@@ -9,7 +9,7 @@
 namespace numemu {
 
 /// The number that a line of text means: "0x1.8p-3", "-0.1", "1e-30", "7", "inf", "infinity", "nan"
-/// with a sign if wanted (the syntax of C's strtod, without octal, payloads, or hexadecimal without
+/// with an optional sign (the syntax of C's strtod, without octal, payloads, or hexadecimal without
 /// an exponent: that may be a code). Exact: a number
 /// with more than 64 significant bits gets a sticky bit, so that rounding it rounds the number as
 /// written. Throws Error "expected a number, found 'TEXT'" (at most 1,100 characters and exponents

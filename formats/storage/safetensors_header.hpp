@@ -39,7 +39,7 @@ SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_
 SafetensorsHeader read_safetensors_header(InputFile& file,
                                           const std::vector<std::string_view>& accepted = {});
 
-/// What stands before the data: the length and the text, padded with spaces so that the data start
+/// The bytes before the data: the length and the text, padded with spaces so that the data start
 /// at a multiple of 8 bytes. Throws Error naming `path` where a name is not UTF-8.
 std::string format_safetensors_header(const std::string& path, const SafetensorsHeader&);
 

@@ -109,7 +109,7 @@ auto parsed(const JsonReader& value, const std::string& text, const Parse& parse
   }
 }
 
-/// Names that must be known; a codebook's file is opened by whoever needs its entries.
+/// Checks that names are known. The file of a codebook is opened where its entries are needed.
 void check_names(const JsonReader& root, Sidecar& sidecar) {
   const bool codebook = sidecar.format && !codebook_file(*sidecar.format).empty();
   if (sidecar.format && !codebook) {

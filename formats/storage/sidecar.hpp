@@ -43,8 +43,8 @@ PendingFile pending_sidecar(const std::string& codes_path, const Sidecar&);
 /// Writes it, atomically.
 void write_sidecar(const std::string& codes_path, const Sidecar&);
 
-/// Removes the sidecars that speak for what stands in a file now; one that numemu did not write
-/// stays.
+/// Removes the sidecars that describe the current content of a file, unless numemu did not write
+/// them.
 void remove_sidecar(const std::string& codes_path);
 
 /// The sidecar of a file of codes; nothing where there is none. Unknown keys, wrong types, unknown
@@ -53,7 +53,7 @@ void remove_sidecar(const std::string& codes_path);
 /// opened.
 std::optional<Sidecar> read_sidecar(const std::string& codes_path);
 
-/// What a reader was told of a file of codes; what it was not told stays empty.
+/// What the caller specifies about a file of codes; the rest is empty.
 struct SidecarTold {
   std::optional<std::string> format = {}, block = {};
   std::optional<bool> packed = {};

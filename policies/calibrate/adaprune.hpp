@@ -22,7 +22,7 @@ class AdaPrune : public net::Numerics {
   void product(const net::Product&) override;
   /// The weight [out, ..., in] of a layer with every kept weight solved and +0 elsewhere. `keep` is
   /// 1 where kept; `masked` is the weight under the mask, where the solution stays when inputs do
-  /// not tell weights apart. Throws Error where the layer multiplied nothing.
+  /// not determine the weights. Throws Error where the layer multiplied nothing.
   net::Tensor solve(std::string_view layer, const net::Tensor& masked,
                     const std::vector<std::uint8_t>& keep) const;
   /// Independent parts of the layer's weight (groups of a convolution).

@@ -8,7 +8,7 @@
 
 namespace numemu::policies {
 
-/// What is asked besides the fit.
+/// Constraints besides the fit.
 struct LeastSquaresOptions {
   /// Weight of |w - prior|^2, in units of the mean square of an input summed over the rows.
   double ridge = 1e-6;

@@ -12,7 +12,7 @@ namespace numemu::policies {
 /// how they were cut into batches. NaN and infinite elements are ignored. One thread at a time.
 ///   absmax      the largest |x|
 ///   percentile  the least edge of a fine histogram (65536 bins up to the power of two above the
-///               largest |x|) below which the asked share of the elements lies; 100 is absmax
+///               largest |x|) below which the given share of the elements lies; 100 is absmax
 ///   mse         of the largest |x| times 2^(-j/16), j = 0..160, the one under which the elements,
 ///               taken from the histogram, come back with the least mean squared error
 ///   kl          entropy calibration (S. Migacz, "8-bit inference with TensorRT", GTC 2017, as in

@@ -86,7 +86,7 @@ class TwoOfFour {
   IntegerVector last_, late_;
 };
 
-/// y and keep of n elements, a multiple of four vectors; pruned(x + i, first + i) tells of one.
+/// y and keep of n elements, a multiple of four vectors; pruned(x + i, first + i) prunes one.
 template <class Pruned>
 HWY_INLINE void write(const Pruned& pruned, std::int64_t first, const float* x, std::int64_t n,
                       float* y, std::uint8_t* keep) {
@@ -151,7 +151,7 @@ class AnyPattern {
     }
   }
 
-  /// The elements of whole groups that operator() is asked of next.
+  /// The elements of whole groups for the next calls of operator().
   void load(const float* x, std::int64_t n) {
     std::int32_t* to = magnitudes_ + kMargin;
     std::int64_t i = 0;

@@ -18,7 +18,7 @@ inline float kept_or_zero(float x, std::uint32_t keeps) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & (0U - keeps));
 }
 
-/// Writes y and keep of group g of the run, as far as they are asked; bit i: position i is kept.
+/// Writes y and keep of group g of the run if they are not null; bit i: position i is kept.
 inline void write_group(const MaskRun& run, std::int64_t g, int group, std::uint32_t kept) {
   const std::int64_t at = g * group;
   if (run.y != nullptr) {

@@ -4,7 +4,7 @@
 
 namespace numemu::policies {
 
-/// The largest tile whose kinds are told apart: 8 x 8, one word.
+/// The largest tile whose kinds are distinguished: 8 x 8, one word.
 inline constexpr int kMostKindTile = 8;
 
 /// Where the elements of a tile are independent and equally distributed, without ties, the best

@@ -33,7 +33,7 @@ struct Halves {
   HalfVector e0, e1, e2, e3;
 };
 
-/// What becomes of the magnitudes of lanes(Doubles) groups with at least three elements that are
+/// The pruned magnitudes of lanes(Doubles) groups with at least three elements that are
 /// not zero; `sure` is cleared where the integers must decide.
 HWY_INLINE Halves prune_half(const Halves& a, hn::Vec<hn::Rebind<std::uint32_t, Doubles> > r,
                              DoubleMask& sure) {

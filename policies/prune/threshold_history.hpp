@@ -8,7 +8,7 @@
 namespace numemu::policies {
 
 /// One layer's first-in-first-out list (Ye et al.; specs/sparsity.md): a step prunes while it
-/// streams, at the mean of the last thresholds, and appends the one that its own tensor asks for.
+/// streams, at the mean of the last thresholds, and appends the threshold of its own tensor.
 class ThresholdHistory {
  public:
   /// Mean of the last `length` thresholds; nothing, and no pruning, until there are as many.

@@ -9,7 +9,7 @@ __extension__ typedef __int128 Wide;
 /// The largest M of an M x M tile.
 inline constexpr int kMostTile = 32;
 
-/// What one integer stands for, and how many bits the integers of a tile need.
+/// The unit of the integers of a tile, and how many bits they need.
 ///
 /// A float32 magnitude is c 2^e with c < 2^24, so the magnitudes of a tile are multiples of the
 /// lowest set bit among them: exact in 64 bits where the top of the largest is at most 52 bits

@@ -10,7 +10,7 @@ namespace numemu::policies {
 std::int64_t kept_of(double share, std::int64_t n);
 
 /// What is kept: every element whose magnitude_bits() are above `magnitude`, and those equal to it
-/// in front of position `end`. As it stands nothing: no magnitude has more bits.
+/// in front of position `end`. The default keeps nothing: no magnitude has more bits.
 struct Cut {
   std::uint32_t magnitude = 0x7fffffffU;
   std::int64_t end = 0;

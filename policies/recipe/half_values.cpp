@@ -13,7 +13,7 @@
 namespace numemu::policies {
 namespace {
 
-/// A magnitude code m below `special` stands for (m << shift as a float32) * factor; multiplying by
+/// A magnitude code m below `special` means (m << shift as a float32) * factor; multiplying by
 /// a power of two also gives subnormal values their exponent.
 struct Shift {
   bool serves = false;  ///< proven code by code against the table

@@ -9,8 +9,8 @@
 
 namespace numemu::policies {
 
-/// Short plain sentences, sorted, each once; layers that share one stand in one. They depend on the
-/// recipe, the graph and the float32 values of the reference, on no thread and no quantized tensor.
+/// Short sentences, sorted, each once; layers with the same note share one. They depend only on the
+/// recipe, the graph and the float32 values of the reference.
 std::vector<std::string> recipe_notes(const Recipe&, const net::Graph&, const FloatReference&);
 
 }  // namespace numemu::policies

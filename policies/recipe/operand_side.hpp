@@ -9,7 +9,7 @@
 
 namespace numemu::policies {
 
-/// Rows of one matrix of an operand, valid until the side is asked again.
+/// Rows of one matrix of an operand, valid until the next call of the side.
 struct OperandRows {
   unit::Operand operand;
   const std::uint8_t* scales = nullptr;  ///< block-scaled units: [rows, blocks along the depth]
@@ -18,15 +18,15 @@ struct OperandRows {
 class OperandSide {
  public:
   virtual ~OperandSide() = default;
-  /// Rows that are asked for at a time: all of a matrix, or as many as a tile holds.
+  /// Rows per call of rows(): all of a matrix, or as many as a tile holds.
   virtual std::int64_t rows_at_once() const = 0;
   /// K as the unit sees it.
   virtual std::int64_t depth() const = 0;
   /// Rows [begin, end) of matrix b of the product. A side with one matrix serves all.
   virtual OperandRows rows(std::int64_t b, std::int64_t begin, std::int64_t end) = 0;
-  /// Scales that remain to be applied to the results, known when every row has been asked for.
+  /// Scales that remain to be applied to the results, known after every row was read.
   virtual OperandScales scales() const { return {}; }
-  /// What became of the elements quantized, each counted once.
+  /// Flags of the quantized elements, each counted once.
   virtual FlagCounts flags() const { return {}; }
 };
 

@@ -22,7 +22,7 @@ struct QuantizedTensor {
   const void* codes() const {
     return is_narrow() ? static_cast<const void*>(narrow.data()) : wide.data();
   }
-  /// The real number element i stands for before its scale, exact in float32 for formats of at most
+  /// The value of element i before its scale, exact in float32 for formats of at most
   /// 16 bits.
   float element(std::int64_t i) const;
   /// y[i] = RNE_f32(element(i) * its scale). Uses threads.

@@ -47,7 +47,7 @@ struct RecipeLayer {
   bool stochastic_unit(net::GemmKind) const;
 
   /// Inference after freeze(): static scales of the left operand and, where that is an activation
-  /// too, of the right one; nothing where scales are those of the tensor in hand.
+  /// too, of the right one; nothing where scales are those of the current tensor.
   std::optional<float> activation_scale, second_scale;
   bool frozen = false;
   std::mutex weight_mutex;

@@ -20,7 +20,7 @@
 namespace numemu::policies {
 
 /// Numerics of a recipe. Dynamic until freeze(): every product computes its scales from the
-/// operands in hand, or from their history (training). After freeze(): weights are quantized once
+/// current operands, or from their history (training). After freeze(): weights are quantized once
 /// and activation scales come from calibration (inference, any threads). Scales that are not
 /// calibrated are then those of each sample for itself: the tensor scale of a block format, the
 /// calibration rule `dynamic`, and the roles vector and output; rows and blocks have their own

@@ -29,7 +29,7 @@ const Format& float32() {
   return format;
 }
 
-/// One side of the product in hand.
+/// One side of the current product.
 struct ReadSide {
   const net::ProductSide& source;
   const RoleQuantizer* quantizer;  ///< null: float32
@@ -43,7 +43,7 @@ struct ReadSide {
   }
 };
 
-/// The product in hand, with everything it needs.
+/// The current product, with everything it needs.
 class Run {
  public:
   Run(RecipeLayer& layer, const net::Product& product, const ProductRun& run)

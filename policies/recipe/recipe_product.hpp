@@ -8,7 +8,7 @@
 
 namespace numemu::policies {
 
-/// What a product is told of the run it belongs to.
+/// What a product needs of its run.
 struct ProductRun {
   std::uint64_t seed = 0;
   net::Phase phase = net::Phase::inference;

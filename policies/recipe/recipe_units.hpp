@@ -23,9 +23,9 @@ class RecipeUnits {
 
   /// The canonical form: the full name of a unit of the catalogue, or the canonical object of a
   /// described one. null is neutral.f32.sequential; a text that ends in ".json" is a file in the
-  /// folder; its object stands in the canonical form, so that a recipe needs no other file. Only a
+  /// folder; the canonical form contains its object, so that a recipe needs no other file. Only a
   /// table of products (core table) stays a file: its name is relative to the folder and its digest
-  /// stands beside it as "products_sha256", so that another table is refused. Throws Error naming
+  /// is added as "products_sha256", so that another table is refused. Throws Error naming
   /// the key.
   Json read(const JsonReader& unit);
   /// The unit of a canonical form that read() gave. A unit of the catalogue is not owned.

@@ -9,7 +9,7 @@
 
 namespace numemu::policies {
 
-/// What a role may ask for.
+/// The keys that a role allows.
 struct RoleSchema {
   std::string name;
   bool operand;  ///< of products: delayed scales, blocks along the reduction axis
@@ -31,8 +31,7 @@ bool stays_float32(const JsonReader& role);
 /// A quantized role. Throws Error naming the key and what was expected.
 RolePolicy read_role(const JsonReader& role, const RoleSchema&);
 /// The canonical form, without the mask (role_mask.hpp); read_role() gives the same policy back.
-/// "block" stands in it for an element
-/// format in blocks, "ste" where it is not identity.
+/// It has "block" for an element format in blocks, and "ste" unless it is identity.
 Json role_json(const RolePolicy&);
 /// A patch of a role with canonical names, its other values as they are. For patches that have been
 /// checked.

@@ -31,7 +31,7 @@ struct RolePolicy {
   Rounding rounding;
   Overflow overflow = Overflow::saturate;
   std::string scale;  ///< name of a scale rule
-  /// 0: the scale is that of the tensor in hand (or calibrated). N: the rule is applied to the
+  /// 0: the scale is that of the current tensor (or calibrated). N: the rule is applied to the
   /// largest magnitude of the last N steps ("delayed(N)" in JSON), 1 in the first step.
   std::int64_t history = 0;
   Granularity granularity = Granularity::tensor;

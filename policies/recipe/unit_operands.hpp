@@ -32,7 +32,7 @@ std::optional<Side> sparse_side(const LayerRecipe&, net::GemmKind);
 /// Throws Error unless the unit of that product takes both operands. fprop: A is the
 /// activation, B the weight; dgrad: the gradient and the weight; wgrad: the gradient and the
 /// activation. On a sparse unit the masked operand is its A, whichever side of the product it is.
-/// `float32_too` asks of roles that stay float32 as well: before the product runs.
+/// `float32_too` includes roles that stay float32; set it when the product runs.
 void require_operands(const LayerRecipe&, net::GemmKind, bool float32_too);
 
 }  // namespace numemu::policies

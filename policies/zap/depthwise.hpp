@@ -8,8 +8,8 @@
 namespace numemu::policies {
 
 /// y [n, h, w, c] = bias [c] + x * weight [c, 3, 3, 1] in float32, products and sums rounded one by
-/// one, taps row by row: the same bits on every CPU and for any number of threads. It asks no
-/// Numerics for a product: predictors are no part of the network whose numerics are studied.
+/// one, taps row by row: the same bits on every CPU and for any number of threads. It calls no
+/// Numerics: predictors are not part of the network whose numerics are studied.
 /// Gradients of the weights are float32 sums down each column of an image, then float64.
 class Depthwise3x3 final : public net::Op {
  public:

@@ -18,7 +18,7 @@ inline constexpr StochasticVariant kVariants[] = {StochasticVariant::a, Stochast
                                                   StochasticVariant::c, StochasticVariant::odd};
 inline constexpr Overflow kOverflows[] = {Overflow::saturate, Overflow::propagate, Overflow::ieee};
 
-/// The deterministic modes, and where asked sr(n) in every variant.
+/// The deterministic modes, and optionally sr(n) in every variant.
 std::vector<Rounding> roundings(const std::vector<int>& random_bits = {});
 
 /// One number: NaN, an infinity, a zero, or a magnitude with its sign.

@@ -15,7 +15,7 @@ namespace numemu::net {
 
 /// Splits: training, validation, test, and calibration, the first samples of training. The test
 /// split is read only to report: test_reads() counts the calls, and a test proves that training
-/// makes none. Every batch throws Error when asked for samples outside its split. Copies share the
+/// makes none. Every batch throws Error for samples outside its split. Copies share the
 /// samples.
 class Dataset {
  public:
@@ -37,7 +37,7 @@ class Dataset {
   /// One sample: [height, width, channels], [context] character numbers, or [dense + categorical]
   /// features of a click.
   const Shape& input_shape() const { return facts().input_shape; }
-  /// How many classes a sample asks for: the context of a text, else 1.
+  /// Number of targets per sample: the context of a text, else 1.
   std::int64_t targets_per_sample() const { return facts().targets_per_sample; }
   std::int64_t train_count() const { return facts().sizes.train; }
   std::int64_t validation_count() const { return facts().sizes.validation; }

@@ -55,7 +55,7 @@ Shape strides_of(const Shape& dims);
 const OnnxConstant& required(const std::vector<ConstantRef>& inputs, std::size_t index);
 
 /// The results of operators whose inputs are all constants. Elements made are counted: a small file
-/// must not ask for much memory by shapes it invents.
+/// must not request much memory by invented shapes.
 class OnnxFolder {
  public:
   explicit OnnxFolder(std::int64_t most_elements) : left_(most_elements) {}

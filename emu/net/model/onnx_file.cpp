@@ -24,7 +24,7 @@ constexpr std::size_t kShortest = 3;
 constexpr std::uint32_t kCounted = 32;
 using Counts = std::array<std::int64_t, kCounted>;
 
-/// How often each field number stands in the message; `named` have at least kShortest bytes.
+/// How often each field number occurs in the message; `named` have at least kShortest bytes.
 Counts count_fields(WireReader message, std::initializer_list<std::uint32_t> named) {
   Counts counts{};
   for (WireField field; message.next(field);) {

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 /// A name of the file for messages and nodes: at most 100 characters, none of them control.
 std::string printable(std::string_view);
 
-/// What a name stands for: a value of the graph, or a constant.
+/// What a name refers to: a value of the graph, or a constant.
 struct OnnxValue {
   int number = -1;              ///< -1: a constant
   bool image = false;           ///< stored [n, h, w, c] where ONNX says [n, c, h, w]

@@ -6,7 +6,7 @@
 
 namespace numemu::net {
 
-/// Reads safetensors or .npz, told apart by the file's first bytes, not by its name. Throws Error
+/// Reads safetensors or .npz; the file's first bytes decide which, not its name. Throws Error
 /// naming the file, also where it is neither.
 Checkpoint read_weights(const std::string& path);
 

@@ -19,7 +19,7 @@ struct BatchNormOptions {
 /// b = bias - mean a in float64, each rounded once. In inference mean and variance are the running
 /// ones. In training they are those of the batch over all leading axes, in float64, two passes;
 /// running' = (1 - momentum) running + momentum new goes to the call's buffers, with the unbiased
-/// variance (n / (n - 1), as PyTorch documents). The numerics may ask (NormRule) for
+/// variance (n / (n - 1), as PyTorch documents). The numerics may select (NormRule)
 /// - ghost batches: each `ghost_batch` consecutive samples have statistics of their own, which
 ///   enter the running ones in turn (Hoffer et al. 2017);
 /// - range: (C(n) (max - min))^2 takes the place of the variance everywhere, C(n) = 1 / sqrt(2 ln

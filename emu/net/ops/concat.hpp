@@ -5,7 +5,7 @@
 namespace numemu::net {
 
 /// [.., n1, ..], [.., n2, ..].. -> [.., n1 + n2 + .., ..]; all other axes equal. A negative axis
-/// counts from the end. A view: elements that were handed over already.
+/// counts from the end. A view: its elements already passed the moments.
 class Concat final : public Op {
  public:
   explicit Concat(std::int64_t axis) : axis_(axis) {}

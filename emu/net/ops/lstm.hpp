@@ -12,8 +12,8 @@ namespace numemu::net {
 /// i, f, g, o = (weight [4 hidden, in] x_t + bias [4 hidden]) + recurrent [4 hidden, hidden] h_t-1,
 /// c_t = sigmoid(f) c_t-1 + sigmoid(i) tanh(g), h_t = sigmoid(o) tanh(c_t), every operation rounded
 /// to float32. The product ".input" covers all steps at once; ".recurrent" is one product a step
-/// from the second on. Backward: ".recurrent" asks for one dgrad a step and one wgrad over all,
-/// ".input" for one of each. Gates and cells are the context.
+/// from the second on. Backward: ".recurrent" has one dgrad per step and one wgrad over all,
+/// ".input" has one of each. Gates and cells are the context.
 class Lstm final : public Op, public HoldsMemory {
  public:
   /// Throws Error when a size is not positive.

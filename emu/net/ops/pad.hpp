@@ -7,7 +7,7 @@
 namespace numemu::net {
 
 /// Axis i gets before[i] elements of `value` in front and after[i] behind; one number for every
-/// axis, the batch too. A view: elements that were handed over already, and constants.
+/// axis, the batch too. A view: elements that already passed the moments, and constants.
 class Pad final : public Op {
  public:
   /// Throws Error for negative numbers, and unless both lists have the same length.

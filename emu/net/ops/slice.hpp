@@ -19,7 +19,7 @@ struct SliceRange {
   std::int64_t step = 1;  ///< not 0
 };
 
-/// A view: elements that were handed over already. The gradient of the rest is zero.
+/// A view: its elements already passed the moments. The gradient of the rest is zero.
 class Slice final : public Op {
  public:
   /// Throws Error for a step of 0.

@@ -6,8 +6,8 @@
 
 namespace numemu::net {
 
-/// Axis i of the result is axis permutation[i] of the input; the batch is axis 0. A view: elements
-/// that were handed over already.
+/// Axis i of the result is axis permutation[i] of the input; the batch is axis 0. A view: its
+/// elements already passed the moments.
 class Transpose final : public Op {
  public:
   /// Throws Error unless it is a permutation of 0 to n - 1.

@@ -35,7 +35,7 @@ struct TrainOptions {
 /// Throws Error naming the option that is out of its range, or a name nobody has.
 void check(const TrainOptions&);
 
-/// Every option by name, as text that tells any two values apart.
+/// Every option by name, as text that differs for any two values.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
 
 /// The optimizer that serves a reference network best; "adam" for any other.

@@ -22,7 +22,7 @@ struct BestEpoch {
   std::vector<Tensor> values;  ///< in parameters() order
 };
 
-/// Where a run stands, besides the graph, the optimizer and the numerics.
+/// The progress of a run, besides the graph, the optimizer and the numerics.
 struct RunState {
   std::int64_t step = 0, epoch = 0;
   EpochSums sums;  ///< of the epoch begun

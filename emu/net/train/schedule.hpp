@@ -7,7 +7,7 @@
 
 namespace numemu::net {
 
-/// Where a run stands: optimizer step `step` of `steps`, in epoch `epoch` of `epochs` (all from 0).
+/// Optimizer step `step` of `steps`, in epoch `epoch` of `epochs` (all from 0).
 struct Progress {
   std::int64_t step = 0, steps = 1, epoch = 0, epochs = 1;
 };

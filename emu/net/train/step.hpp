@@ -26,7 +26,7 @@ struct StepResult {
   bool accepted = true;
 };
 
-/// Trains `graph` by one step. The numerics are asked in this order: begin_step, loss_scale,
+/// Trains `graph` by one step. The order of the moments is begin_step, loss_scale,
 /// forward (product, vector_result, edge, save), backward (edge, restore, product),
 /// accept_gradients on the unscaled gradients, and if they are accepted exchange, penalty for each
 /// trained parameter, then for each of them update and optimizer_state; end_step. Running

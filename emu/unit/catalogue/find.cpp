@@ -25,7 +25,7 @@ bool is_short_form(const std::string& name, std::string_view text) {
          name[name.size() - text.size() - 1] == '.';
 }
 
-/// Whether the parts of `text` stand in `name` in their order: "vdpbf16ps", "v100.f16.f16".
+/// Whether `name` contains the parts of `text` in their order: "vdpbf16ps", "v100.f16.f16".
 bool parts_in_order(std::string_view name, std::string_view text) {
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find('.'));
@@ -51,7 +51,7 @@ const Unit* only_one(std::string_view name, const std::vector<const Unit*>& unit
               (units.size() > kShown ? "..." : ""));
 }
 
-/// By a whole name or an alias: what a program asks for again and again.
+/// By a whole name or an alias, the frequent case.
 const Unit* named_exactly(std::string_view name) {
   static const auto names = [] {
     std::unordered_map<std::string_view, const Unit*> map;
@@ -65,8 +65,8 @@ const Unit* named_exactly(std::string_view name) {
   return found == names.end() ? nullptr : found->second;
 }
 
-/// The unit of the tables with that name, alias or short form: what leaves out leading parts comes
-/// before what leaves out any.
+/// The unit of the tables with that name, alias or short form. Names that only omit leading parts
+/// have priority.
 const Unit* in_tables(std::string_view name) {
   if (const Unit* unit = named_exactly(name)) return unit;
   std::vector<const Unit*> endings, others;
@@ -95,7 +95,7 @@ std::vector<std::string> known_names() {
   return known;
 }
 
-/// What an unknown name is told: the name it misspells, else units that share most of its parts.
+/// The message for an unknown name: the name it misspells, else units that share most of its parts.
 std::string unknown_unit(std::string_view name) {
   constexpr std::size_t kShown = 4, kLongest = 80;
   std::string text = unknown_name("unit", name, known_names());
@@ -129,7 +129,7 @@ bool takes(const Unit& unit, const std::string& modifier) {
   return false;
 }
 
-/// Grades stand in the order of their strength; a definition has no evidence to weaken.
+/// Grades are in the order of their strength; a definition has no evidence to weaken.
 Grade weaker(Grade a, Grade b) { return std::max(a, b); }
 
 std::unique_ptr<Unit> modified(const Unit& base, const std::vector<const Modifier*>& modifiers) {

@@ -7,7 +7,7 @@
 
 namespace numemu::unit {
 
-/// Questions that several refusals ask.
+/// Shared by several checks.
 inline bool floating_register(const UnitDescription& u) { return u.accumulator.format != nullptr; }
 inline bool twos_complement(const UnitDescription& u) { return !floating_register(u); }
 inline bool rounds(const UnitDescription& u) { return !is_integer_core(u); }
@@ -18,7 +18,7 @@ inline bool block_scaled(const UnitDescription& u) {
   return u.scaling.point == Scaling::Point::exponents || u.scaling.point == Scaling::Point::groups;
 }
 
-/// Asks everything, in an order in which no question needs what was not yet asked.
+/// Checks everything; each check relies only on earlier ones.
 class DescriptionCheck {
  public:
   explicit DescriptionCheck(const UnitDescription& u) : u_(u), step_(products_of_step(u)) {}

@@ -104,7 +104,7 @@ inline int products_of_step(const UnitDescription& u) { return u.group != 0 ? u.
 inline bool is_integer_core(const UnitDescription& u) {
   return u.core == CoreKind::integer || u.core == CoreKind::xnor || u.core == CoreKind::table;
 }
-/// The format of D, and of C as handed in; nullptr: two's complement.
+/// The format of D and of the input C; nullptr: two's complement.
 inline const Format* result_format(const UnitDescription& u) {
   return u.d != nullptr ? u.d : u.accumulator.format;
 }

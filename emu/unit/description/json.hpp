@@ -10,7 +10,7 @@ namespace numemu::unit {
 /// Throws Error naming the file and the key; unknown keys and names come with the nearest known
 /// one.
 UnitDescription read_description(const std::string& path);
-/// The same from text; `where` stands for the file in an Error, and `folder` is what the name of a
+/// The same from text; `where` names the file in an Error, and `folder` is what the name of a
 /// table is relative to (empty: the current one).
 UnitDescription parse_description(const std::string& text, const std::string& where,
                                   const std::string& folder = "");

@@ -25,7 +25,7 @@ std::string products_of_one_step(const UnitDescription& u) {
   return fmt::format("{} product{}", step, step == 1 ? "" : "s");
 }
 
-/// What becomes of C between the steps. Nothing where there is one step and C is in it.
+/// How C is carried between the steps; empty for a single step that includes C.
 std::string c_chained(const UnitDescription& u) {
   if (u.c_entry == CEntry::after_rounding)
     return fmt::format("; from +0, C added last ({})", to_string(u.c_rounding));

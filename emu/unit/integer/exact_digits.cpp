@@ -55,7 +55,7 @@ void add_slice(const PackedBlock& packed, int a_digits, int b_digits, bool fresh
 }
 
 /// Which outputs are -0: those of products that all are zeros of negative sign, and such a C.
-/// Decodes the operands only when asked.
+/// Decodes the operands on first use.
 class ZeroSigns {
  public:
   explicit ZeroSigns(const Gemm& g) : g_(g) {}

@@ -243,8 +243,8 @@ void PackPanel(const Elements& e, std::int64_t first, std::int64_t begin, std::i
   }
 }
 
-/// Four panels in one pass: depths far apart share cache sets, and a line would be gone before the
-/// next panel wants its part.
+/// Four panels in one pass: depths far apart share cache sets, and a line would be evicted before
+/// the next panel reads its part.
 void PackLines(const Elements& e, std::int64_t first, std::int64_t begin, std::int64_t end,
                Byte* tiles, std::int64_t stride) {
   static constexpr Byte kZeros[kPackRows] = {};

@@ -6,8 +6,7 @@
 
 namespace numemu::unit {
 
-/// Bytes of no particular content, aligned for vectors. To be released on the thread that asked for
-/// them.
+/// Uninitialised bytes, aligned for vectors. Release them on the thread that allocated them.
 class Scratch {
  public:
   Scratch() = default;

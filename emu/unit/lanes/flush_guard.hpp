@@ -7,7 +7,7 @@
 namespace numemu::unit {
 
 /// Reads subnormal operands as zeros of their sign and makes results that are tiny after rounding
-/// zeros of their sign (MXCSR DAZ and FTZ). The arithmetic must stand in another function than the
+/// zeros of their sign (MXCSR DAZ and FTZ). The arithmetic must be in another function than the
 /// guard: compilers may move operations within one.
 class FlushGuard {
  public:

@@ -137,7 +137,7 @@ void run_two_chains(const Roles& roles, const std::vector<std::int32_t>& row_dep
   });
 }
 
-/// Depths in the order the chains want them: ascending; or pairs with their odd element first; or
+/// Depths in the order of the chains: ascending; or pairs with their odd element first; or
 /// all even ones of an instruction, then its odd ones.
 std::vector<std::int32_t> in_chain_order(const UnitDescription& u, const std::int32_t* depth,
                                          std::int64_t count) {

@@ -24,7 +24,7 @@ struct Constants {
   T beside_and_step;              ///< their sum
   T sign_kept;                    ///< -0 where the register has it, else +0
   T largest;                      ///< of the register
-  T overflow[2], infinity[2];     ///< what becomes of them, positive and negative
+  T overflow[2], infinity[2];     ///< their results, positive and negative
   T lowest, highest;              ///< what two's complement saturates to
   T modulus, reciprocal;          ///< of two's complement
   Word random_mask, random_base;  ///< places r in the bits of 2^-M (1 + r 2^-n)

@@ -43,7 +43,7 @@ bool is_half(const Format* f) {
          f->is_signed && f->specials == Specials::ieee && f->field_zero == FieldZero::subnormal;
 }
 
-/// sums[i][j] <- the chain of rows[k][i] * lanes[k][j] from sums[i][j]. A row's factor stands twice
+/// sums[i][j] <- the chain of rows[k][i] * lanes[k][j] from sums[i][j]. A row's factor occurs twice
 /// in 32 bits, which are broadcast by the load; 16 bits would need a shuffle.
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512fp16"), noinline)) void multiply_block(
     const std::uint32_t* rows, const std::uint16_t* lanes, std::int64_t k_count,

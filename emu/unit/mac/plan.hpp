@@ -46,7 +46,7 @@ struct Plan {
   bool half_added = false;  ///< variant b: the random number is r + 1/2
   bool negative_zero = true;
   double largest = 0;
-  double overflow[2] = {}, infinity[2] = {};    ///< what becomes of them
+  double overflow[2] = {}, infinity[2] = {};    ///< their results
   double lowest = 0, highest = 0, modulus = 0;  ///< two's complement
 };
 

@@ -52,7 +52,7 @@ struct ReferenceDot::Problem {
   const Gemm& gemm;
   std::int64_t products;    ///< per output: K, or the kept ones
   std::int64_t blocks = 0;  ///< scales per row
-  const Format* c_format;   ///< of C as handed in; nullptr: two's complement
+  const Format* c_format;   ///< of the input C; nullptr: two's complement
   Source<Value> a, b;
   Exponents range;
 

@@ -185,7 +185,7 @@ class FusedStep {
   const UnitDescription& unit_;
   const char* c_name_;
   std::vector<Term> terms_;
-  std::vector<std::size_t> traced_;  ///< where the terms stand in the trace
+  std::vector<std::size_t> traced_;  ///< positions of the terms in the trace
   Value c_kept_;
   TraceStep* trace_ = nullptr;
   int exponent_ = 0;  ///< of the sum of the last add()

@@ -13,7 +13,7 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-/// Where a product stands in the order of the steps; ties keep ascending k.
+/// The rank of a product in the order of the steps; ties keep ascending k.
 std::int64_t rank(StepOrder order, std::int64_t position) {
   switch (order) {
     case StepOrder::pairs_mod4:

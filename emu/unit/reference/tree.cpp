@@ -9,7 +9,7 @@
 namespace numemu::unit {
 namespace {
 
-/// Steps of the unit's size; each is handed the register the last one left.
+/// Steps of the unit's size; each starts from the register of the previous one.
 template <class Step>
 Value over_steps(const Machine& m, std::span<const Factors> products, Value sum, const Step& step) {
   const std::vector<Factors> ordered = in_step_order(m.unit, products);

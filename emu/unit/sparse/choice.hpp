@@ -7,7 +7,7 @@
 
 namespace numemu::unit {
 
-/// What becomes of a group.
+/// The kept positions of a group.
 struct Choice {
   std::uint8_t count = 0;               ///< elements that must be kept; pairs count as two
   std::uint16_t filled = 0;             ///< bit i: position i is kept without need, to make them N

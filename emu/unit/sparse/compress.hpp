@@ -33,7 +33,7 @@ std::optional<PatternViolation> first_violation(const Pattern&, const DenseOpera
 
 /// Writes the kept elements of each group in ascending k, and for each its index inside its group:
 /// rows x kept_depth() both. A group with fewer than N of them is filled up from its lowest free
-/// positions: with the zeros that stand there (-0 stays -0), or with +0 where a mask drops them.
+/// positions: with the zeros at these positions (-0 stays -0), or with +0 where a mask drops them.
 /// Throws Error naming row and group of the first violation, or of a group that a mask leaves short
 /// in a format without zero.
 template <class T>

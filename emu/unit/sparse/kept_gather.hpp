@@ -8,7 +8,7 @@
 
 namespace numemu::unit {
 
-/// The k of the dense operand at which kept element j of a row stands; `index` are the row's.
+/// The k of kept element j of a row in the dense operand; `index` holds the indices of the row.
 inline std::int64_t kept_k(const Sparsity& s, const std::uint8_t* index, std::int64_t j) {
   return j / s.kept * s.group + index[j];
 }

@@ -52,7 +52,7 @@ bool has_layout(const Pattern&, MetaLayout);
 
 /// In how many ways a group can be kept: C(M, N), of pairs where pairwise.
 std::int64_t count_masks(const Pattern&);
-/// Bits that tell one kept element (or pair) from the others of its group: ceil(log2 M).
+/// Bits of the index of a kept element (or pair) in its group: ceil(log2 M).
 int index_bits(const Pattern&);
 /// Stored metadata bits per kept element: index_bits() for each element or pair in `index` (files
 /// hold them zero-extended to uint8, like codes), 4 bits per group in `ptx`.

@@ -40,7 +40,7 @@ Result32 result(const Scratch& s, const std::string& name) {
           Floats(array.as<float>(), array.as<float>() + array.elements())};
 }
 
-/// y = conv of [n, 2, 3, 3] with a kernel [1, 2, 2, 2] of 1 and 10, under norms where asked.
+/// y = conv of [n, 2, 3, 3] with a kernel [1, 2, 2, 2] of 1 and 10, optionally under norms.
 void convolution(const Scratch& s, bool norm = false) {
   ModelWriter model;
   model.input("image", {-1, 2, 3, 3})

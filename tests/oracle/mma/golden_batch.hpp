@@ -23,7 +23,7 @@ struct Batch {
 /// How NaN is compared: with all its bits, or as a class where its bits are artefacts of a host.
 enum class NanMatch { bits, any };
 
-/// What computes the answer.
+/// What computes the result.
 enum class Way {
   reference,    ///< multiply_reference, product by product
   fast,         ///< multiply, product by product

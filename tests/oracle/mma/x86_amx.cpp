@@ -23,8 +23,8 @@ struct alignas(64) TileConfiguration {
 };
 static_assert(sizeof(TileConfiguration) == 64);
 
-/// B[k][16] of elements of `size` bytes as AMX wants it: the 4 / size neighbours in k of a column
-/// side by side.
+/// B[k][16] of elements of `size` bytes in the layout of AMX: the 4 / size neighbours in k of a
+/// column side by side.
 void interleave(const void* b, int size, std::uint8_t* out) {
   const auto* in = static_cast<const std::uint8_t*>(b);
   const int together = 4 / size, depth = kRows * together;

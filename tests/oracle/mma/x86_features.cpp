@@ -38,7 +38,7 @@ std::uint64_t saved_states() {
 
 bool saves_zmm() { return (saved_states() & 0xe6) == 0xe6; }
 
-/// Tile data is a state a process has to ask for (Linux, Documentation/x86/xstate.rst).
+/// Tile data is a state that a process must request (Linux, Documentation/x86/xstate.rst).
 bool may_use_tiles() {
   constexpr std::uint64_t kTiles = 3u << 17;
   constexpr int kRequestPermission = 0x1023, kTileData = 18;

@@ -3,7 +3,7 @@
 
 namespace numemu::oracle::mma {
 
-/// All false where the CPU is no x86. The AMX answers ask the kernel for the tile registers.
+/// All false where the CPU is no x86. The AMX functions request the tile registers from the kernel.
 bool has_amx_bf16();
 bool has_amx_int8();
 bool has_avx512_bf16();

@@ -34,7 +34,7 @@ inline Outcome pruned(const Prune& prune, const std::vector<float>& x, std::int6
   return out;
 }
 
-/// What is asked alone, and what is written over x, is what is asked together.
+/// Values alone, masks alone and in-place results equal those computed together.
 inline bool same_asked_apart(const Prune& prune, const std::vector<float>& x, std::int64_t count,
                              const Outcome& want) {
   Outcome values{std::vector<float>(x.size()), want.keep}, mask{want.y, want.keep};

@@ -20,7 +20,7 @@ ZapNetwork untrained(const net::Graph& graph, float threshold) {
   return network;
 }
 
-/// What a layer hands to those behind it.
+/// The output of a layer.
 net::Tensor edge_of(const net::Graph& graph, const std::string& layer, const net::Tensor& x,
                     net::Numerics& numerics) {
   /// Remembers an edge, after the numerics in question.

@@ -35,7 +35,7 @@ constexpr std::int32_t kNoiseHigh = 48;
 
 enum Draw : std::uint16_t { kShape = 0, kNoise = 1 };
 
-/// The random numbers of one image in the order they are asked for.
+/// The random numbers of one image in the order of use.
 class Chance {
  public:
   explicit Chance(std::int64_t image)

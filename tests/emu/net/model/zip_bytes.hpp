@@ -11,7 +11,7 @@
 
 namespace numemu::net::test {
 
-/// What the records of one entry say; a test changes what it wants to be wrong.
+/// The records of one entry; a test corrupts single fields.
 struct ZipItem {
   std::string name, contents;
   bool deflated = false;

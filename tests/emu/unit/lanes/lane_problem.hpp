@@ -35,7 +35,7 @@ inline float gaussian(Dice& dice) {
   return static_cast<float>(sum - 6);
 }
 
-/// A code of the kind; `k` is the depth it stands at, `row` its row.
+/// A code of the kind at depth `k` of row `row`.
 inline std::uint64_t draw_code(const Format& f, Data data, std::int64_t row, std::int64_t k,
                                Dice& dice) {
   const auto any = [&] {

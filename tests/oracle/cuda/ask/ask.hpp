@@ -11,14 +11,14 @@ struct AskOptions {
   std::uint64_t seed = 1;
   int threads = 1;     ///< that generate inputs; the answers do not depend on it
   std::string unit;    ///< chip_of() the machine: "H100"
-  std::string source;  ///< who answered: GPU, driver and toolkit in words
+  std::string source;  ///< the machine: GPU, driver and toolkit in words
   int tiles = 0;       ///< of the large run; 0: large_run_tiles()
 };
 
-/// What was asked of one instruction.
+/// The measurements of one instruction.
 struct Asked {
   std::string
-      layout_faults;  ///< not empty: nothing else was asked, for its answers would mean nothing
+      layout_faults;  ///< not empty: nothing else was measured, since results would mean nothing
   std::int64_t dots = 0;
   int records = 0, probes = 0;
 };

@@ -52,7 +52,7 @@ std::string layout_table(const Task& task, const std::string& said) {
   return std::string(kLayoutColumns) + "\n" + table_line({task.name, said});
 }
 
-/// Lines of progress: what was asked, how much of it, how long it took and what is left.
+/// Lines of progress: what was measured, how much of it, how long it took and what is left.
 class Progress {
  public:
   explicit Progress(std::size_t tasks) : tasks_(tasks) {}

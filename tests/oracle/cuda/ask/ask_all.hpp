@@ -12,7 +12,7 @@
 
 namespace numemu::gpu {
 
-/// Who is asked. The functions are called in a child process.
+/// The machine to measure. The functions are called in a child process.
 struct Respondent {
   std::string unit;               ///< chip_of() it
   std::string source;             ///< GPU, driver and toolkit in words
@@ -25,7 +25,7 @@ struct Respondent {
 
 struct AskAllOptions {
   std::string out;
-  std::string program;  ///< what tells one build from another; a run does not go on with another
+  std::string program;  ///< identifies the build; a run does not resume with another
   std::string only;     ///< part of "kind name"; empty: everything
   std::uint64_t seed = 1;
   int threads = 1;

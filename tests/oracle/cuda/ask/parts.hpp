@@ -35,7 +35,7 @@ class Parts {
   bool failed(int task) const;
 
   std::string folder_;
-  int lock_ = -1;  ///< a file that is locked as long as somebody works on the parts
+  int lock_ = -1;  ///< a file that is locked while a process works on the parts
 };
 
 }  // namespace numemu::gpu

@@ -39,7 +39,7 @@ constexpr int kDecisions = 8;
 /// instruction. Element e of an operand of tile t has index t * (elements of a tile) + e.
 void fill(Batch&, std::uint32_t tensor, std::uint64_t seed, std::int64_t first_tile);
 
-/// Where in k the kept code j of a row of A stands, by the row's metadata.
+/// The k of the kept code j of a row of A, by the row's metadata.
 int place_of_kept(const Instruction&, const std::uint8_t* metadata, int j);
 
 }  // namespace numemu::gpu

@@ -4,7 +4,7 @@
 
 namespace numemu::gpu::tcgen05 {
 
-/// The kinds of tcgen05.mma that the table asks.
+/// The kinds of tcgen05.mma in the table.
 enum class MmaKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
 
 /// K = 64 with block scales is FP4 packed two to a byte; blocks of 16 are mxf4nvf4's alone.

@@ -65,7 +65,7 @@ struct Layout {
     return at;
   }
 };
-/// Of a fragment: where value v of thread t stands in a matrix of 64 rows stored by columns.
+/// Of a fragment: the position of value v of thread t in a matrix of 64 rows stored by columns.
 struct ThreadLayout {
   Layout thread, value;
   int operator()(int t, int v) const { return thread(t) + value(v); }

@@ -27,7 +27,7 @@ int together(const Instruction&, int n);
 /// An exponent for large products: far above the small ones, and the result can hold it.
 int top_exponent(const Instruction&);
 
-/// Setters return the draft; one that asks for what the types do not have makes it inexpressible.
+/// Setters return the draft; a value that the types lack makes it inexpressible.
 /// Positions count the kept of A; all others are zeros (scales: 1).
 class Draft {
  public:

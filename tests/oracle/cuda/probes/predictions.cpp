@@ -121,7 +121,7 @@ void print_rows(std::ostream& out, const Asked& asked, const std::string& questi
   }
 }
 
-/// The ids that ask a question in any example, series as "F150..F168".
+/// The ids of the probes of a question in any example, series as "F150..F168".
 void print_ids(std::ostream& out, const std::vector<Asked>& examples, const std::string& question) {
   std::vector<std::pair<std::string, std::vector<std::string>>> series;
   for (const Asked& asked : examples)

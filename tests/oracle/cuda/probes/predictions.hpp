@@ -5,7 +5,7 @@
 
 namespace numemu::gpu {
 
-/// Markdown: each open question, its rivals, the probes that ask it, and for example instructions
+/// Markdown: each open question, its rivals, its probes, and for example instructions
 /// of the chip a probe that separates each rival rule from the specification's, with both answers.
 /// chip: as rules() takes it.
 void print_predictions(std::ostream&, const std::string& chip);

@@ -18,7 +18,7 @@ struct Probe {
   std::vector<std::uint8_t> scale_a, scale_b;  ///< scales() codes; empty: not scaled
 };
 
-/// Every probe that this instruction is asked, in an order that does not change.
+/// Every probe of this instruction, in a fixed order.
 std::vector<Probe> probes(const Instruction&);
 
 /// Tile p holds probe p in row 0 and column 0, zeros elsewhere.

@@ -20,7 +20,7 @@ bool wide(const Instruction& i) {
   return info(i.a).exponent_bits == 8 || i.a == Element::f64 || i.scale == Element::ue8m0;
 }
 bool sums_floats(const Instruction& i) { return !is_integer(i.a) && !wide(i); }
-/// Why no input tells a rival from the rule of the specification.
+/// Why no input distinguishes a rival from the rule of the specification.
 struct Reason {
   const char* question;
   bool (*applies)(const Instruction&, const Rule& first, const Rule& rival);

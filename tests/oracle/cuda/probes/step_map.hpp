@@ -8,7 +8,7 @@
 
 namespace numemu::gpu {
 
-/// How a dot tells whether the product at position j enters in a later step than that at i.
+/// How a dot shows whether the product at position j enters in a later step than that at i.
 enum class Variant : std::uint8_t {
   c_first,        ///< +large at i, C = -large, small at j: `small` where j is later
   c_last,         ///< C = 0; +large at i, -large at its neighbour i ^ 1, small at j

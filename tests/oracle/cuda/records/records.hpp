@@ -42,7 +42,7 @@ struct IndexRow {
   std::string source;
 };
 
-/// A row of probes.tsv: what record `record` of a file asks.
+/// A row of probes.tsv: the probe of record `record` of a file.
 struct ProbeRow {
   std::string file;
   int record;
@@ -55,7 +55,7 @@ class RecordWriter {
   RecordWriter(std::string folder, std::string unit, std::string source);
   /// Records as append_records() made them.
   void add_records(const Instruction&, const std::string& records);
-  /// Tile p of the batch has answered probe p (tiles_of() in probe.hpp).
+  /// Tile p of the batch holds the result of probe p (tiles_of() in probe.hpp).
   void add_probes(const std::vector<Probe>&, const Batch& answered);
   /// FOLDER/index.tsv and FOLDER/probes.tsv.
   void finish() const;

@@ -6,8 +6,8 @@
 
 namespace numemu::gpu::replay {
 
-/// 0: the specification's rules answer as recorded; 1: they do not; 2: bad words or bad input, told
-/// on `errors`.
+/// 0: the specification's rules give the recorded results; 1: they do not; 2: bad arguments or
+/// input, reported on `errors`.
 int replay_command(const std::vector<std::string>& words, std::FILE* out, std::FILE* errors);
 
 }  // namespace numemu::gpu::replay

@@ -62,7 +62,7 @@ class Example {
     return answer(rule);
   }
 
-  /// As it stands in a file, with `d`.
+  /// As in a file, with `d`.
   std::vector<std::uint8_t> record(std::uint64_t d) const {
     std::vector<std::uint8_t> bytes;
     for (const auto* part : {&a_, &b_, &c_, &scale_a_, &scale_b_, &metadata_})

@@ -16,7 +16,7 @@
 namespace numemu::gpu::replay {
 namespace {
 
-/// The chip that each instruction of a folder was asked on.
+/// The chip on which each instruction of a folder was measured.
 std::map<std::string, std::string> chips_of(const std::string& folder) {
   std::map<std::string, std::string> chips;
   for (const gpu::IndexRow& row : gpu::read_index(folder))

@@ -10,8 +10,8 @@
 namespace numemu::gpu::replay {
 namespace {
 
-/// A paper H100 that keeps rule number `rule` asked one instruction; then what the check says of
-/// it.
+/// Runs one instruction on a paper H100 that follows rule number `rule`; returns the report of the
+/// check.
 std::string checked(const char* instruction, std::size_t rule, int& wrong) {
   const test::TemporaryFolder folder;
   PaperMachine machine("H100", rule);

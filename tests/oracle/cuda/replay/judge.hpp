@@ -27,9 +27,9 @@ struct Choice {
   std::size_t first = 0;  ///< records of each file; 0: all
 };
 
-/// Where no rule of the judgement answers as recorded: from the closest, one answer is changed at a
-/// time while that brings it closer. The name lists the changes; their question is "amended".
-/// Without mismatches, or where nothing comes closer than one rival: none.
+/// Where no rule of the judgement gives the recorded results: from the closest, one answer is
+/// changed at a time while that brings it closer. The name lists the changes; their question is
+/// "amended". Without mismatches, or where nothing comes closer than one rival: none.
 std::vector<Verdict> closest_rule(const Judgement&);
 
 Judgement judge(const RecordFile&, const Choice&);

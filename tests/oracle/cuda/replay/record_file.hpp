@@ -22,7 +22,7 @@ struct RecordFile {
   const Instruction* instruction = nullptr;
   std::size_t count = 0;
   std::vector<std::uint8_t> bytes;
-  std::map<std::size_t, std::string> probes;  ///< what a record asks: "Z1 (zero-exponent)"
+  std::map<std::size_t, std::string> probes;  ///< the probe of a record: "Z1 (zero-exponent)"
 
   std::size_t record_bytes() const;
   Dot dot(std::size_t record) const;

@@ -11,7 +11,7 @@ namespace numemu::gpu::replay {
 void print_record(std::FILE*, const RecordFile&, const Verdict&);
 void print_file(std::FILE*, const Judgement&, bool records_of_rivals);
 
-/// Where no rule answers as recorded: the closest that several changes together give.
+/// Where no rule gives the recorded result: the closest that several changes together give.
 void print_closest(std::FILE*, const Judgement&);
 
 /// The instructions whose rule of the specification is refuted, each with the rules that no record
@@ -21,7 +21,7 @@ void print_refuted(std::FILE*, const std::vector<Judgement>&);
 /// One rival of one chip over all files.
 struct Standing {
   std::string chip, question, rival;
-  std::size_t refuted_by = 0;  ///< records that the rival answers otherwise than recorded
+  std::size_t refuted_by = 0;  ///< records with another result under the rival
   std::size_t specified = 0;   ///< records of the same files that the specification's rule misses
   std::map<std::string, std::size_t> instructions;  ///< refuted_by of each
 

@@ -10,10 +10,10 @@ constexpr const char* kByExtension = " (by extension)";
 /// The specification's rule; an empty name: nothing is known.
 Rule specified_rule(const std::string& chip, const Instruction&);
 
-/// Every rule that answers one question otherwise than `first`.
+/// Every rule that differs from `first` in one question.
 std::vector<Rule> rivals_of(const std::string& chip, const Instruction&, const Rule& first);
 
-/// Rivals of `first`, each with the question it answers otherwise.
+/// Rivals of `first`, each with the question in which it differs.
 void add_fused_rivals(const Instruction&, const Rule& first, std::vector<Rule>&);
 void add_lowering_rivals(const std::string& chip, const Instruction&, const Rule& first,
                          std::vector<Rule>&);
