@@ -26,7 +26,7 @@ void note_name(const std::string& where, const std::string& name) {
         "you "
         "mean",
         where, name, here.name, in_units->name);
-  } catch (const Error&) {  // no format: whoever reads it as one says so
+  } catch (const Error&) {  // not a format: the reader of the name reports it
   }
 }
 

@@ -45,7 +45,7 @@ Codes truncated(StoredArray& stored, const Format& format) {
   return codes;
 }
 
-/// The operand's format: the unit's, or what the option or a sidecar says where the unit takes any.
+/// The operand's format: the unit's or, where the unit takes any, that of the option or a sidecar.
 Codes read_operand(const Unit& unit, bool is_a, const std::string& name, StoredArray& stored) {
   const char* option = is_a ? "--format-a" : "--format-b";
   const UnitDescription* u = unit.description();

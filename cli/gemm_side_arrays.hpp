@@ -15,7 +15,7 @@ void read_all_scales(const unit::Unit&, const GemmFiles&, StoredArray& scale_a,
 /// The same for the metadata of a sparse unit; an illegal pattern is named with its position.
 void read_meta(const unit::Unit&, const GemmFiles&, GemmArrays&);
 
-/// Throws Error unless the shape of the file's array is the expected one; `why` says where that
+/// Throws Error unless the shape of the file's array is the expected one; `why` explains where that
 /// comes from.
 void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
                    const std::string& why);

@@ -1,4 +1,4 @@
-// Scale rules are policies: storage cannot know them.
+// Scale rules are policies, on a higher floor than storage.
 #include "cli/input_arrays.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 void check_scale_rule(const std::string& path, const Sidecar& sidecar) {
   if (!sidecar.scale_rule) return;
-  // Where no block format says which kind of scales the rule must have, that of mxfp4 is one kind,
+  // Where no block format determines the kind of scales of the rule, that of mxfp4 is one kind,
   // and a real scale the other.
   try {
     try {

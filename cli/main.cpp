@@ -34,7 +34,7 @@ int complain(const std::string& text) {
 }
 
 int complain_about_output(int error) {
-  if (error == EPIPE) {  // whoever read has heard enough: end as if nothing had been ignored
+  if (error == EPIPE) {  // the reader closed the pipe: end as by the default signal
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   }
@@ -67,8 +67,8 @@ void hold_standard_streams() {
   }
 }
 
-/// A file that may not grow and a pipe that nobody reads become errors of the write, which leaves
-/// no half-written file behind and, on stderr, harms nothing.
+/// A file that cannot grow and a closed pipe become write errors instead of signals, which leave no
+/// half-written file and are ignored on stderr.
 void survive_full_streams() {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);

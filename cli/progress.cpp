@@ -46,7 +46,7 @@ void Progress::show(std::int64_t done, const std::string& note, std::int64_t fre
   if (!due) return;
   last_draw_ = now;
   last_percent_ = percent - percent % kStep;
-  // What was there already is no work: it says nothing of how fast the rest will go.
+  // Existing results took no time, so they must not count in the rate.
   const std::int64_t worked = done - free;
   const double rate = now > start_ ? static_cast<double>(worked) / (now - start_) : 0;
   const std::string speed = worked > 0 ? fmt::format("{:.{}f}", rate, rate < 10 ? 2 : 0) : "-";

@@ -126,7 +126,7 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
   const bool has_sweep = std::filesystem::exists(sweep_path),
              has_tensors = std::filesystem::exists(tensors_path),
              has_experiment = std::filesystem::exists(experiment_path);
-  // An experiment may run no points; then its answer is all there is.
+  // An experiment may run no points; then it has only a conclusion.
   std::vector<Json> rows;
   if (!has_experiment || experiments::has_rows(folder)) rows = experiments::merge_rows(folder);
   const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();

@@ -24,7 +24,7 @@ void require_report_files(const ReportPaths&);
 /// anything is written.
 std::vector<Json> write_report(const std::string& folder, const ReportPaths&);
 
-/// What the star at a predicted figure says.
+/// The meaning of the star at a predicted figure.
 inline constexpr const char* kUnitLeftOut =
     "* predicted for exact sums: what the unit's arithmetic adds is left out";
 

@@ -1,5 +1,4 @@
-// Talk on stderr: one line at a time, which no name from a file can bend, and which may be lost
-// without harm to the work.
+// Messages on stderr, one line at a time: names from files are escaped, write errors ignored.
 #pragma once
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ struct TrainCommand {
   std::int64_t save_every = 0;
   bool fresh = false, profile = false, quiet = false, json = false;
 
-  // What the command line says in place of the recipe's or the recommended values.
+  // Options that override the recipe's or the recommended values.
   std::optional<std::string> optimizer, augment;
   std::optional<double> learning_rate, weight_decay, clip;
   std::optional<std::int64_t> warmup;
@@ -26,8 +26,8 @@ struct TrainCommand {
 
 void add_train_options(Command& command, TrainCommand&);
 
-/// Reads the recipe and settles what it, the network, the optimizer and the command line say of
-/// training. Throws Error where they contradict each other.
+/// Reads the recipe and combines it with the defaults of network and optimizer and the options.
+/// Throws Error where they contradict each other.
 void settle(TrainCommand&);
 
 /// The options in a line, those left at their usual value only where older checkpoints name them.

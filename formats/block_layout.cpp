@@ -81,7 +81,7 @@ std::int64_t BlockLayout::block_of(std::int64_t i) const {
 
 BlockLayout block_layout(const BlockFormat& f, const ArrayShape& shape, int axis) {
   BlockLayout layout = lay_out(f, shape, axis);
-  // Channels and rows of nothing have scales too; a header of a few bytes could ask for any number.
+  // Channels and rows of nothing have scales too; a header of a few bytes could request any number.
   if (layout.elements() == 0 && layout.blocks > kMostEmptyBlocks)
     throw Error("an empty tensor of shape " + shape_text(shape) + " would have " +
                 std::to_string(layout.blocks) + " scales, expected at most 2^20");

@@ -5,8 +5,8 @@
 
 namespace numemu {
 
-/// A mistake in the input. The text is one line that says which file, which key or position, what
-/// was expected.
+/// A mistake in the input. The text is one line with the file, the key or position, and what was
+/// expected.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& text) : std::runtime_error(text) {}

@@ -40,7 +40,7 @@ enum class FieldZero : std::uint8_t {
               ///< rounding
 };
 
-/// One scalar format; a code is what `kind` says, in the low `bits` bits. The columns from
+/// One scalar format; a code has the layout of `kind` in the low `bits` bits. The columns from
 /// `exponent_bits` to `specials` are for floating formats. Source of each row: see formats.def.
 struct Format {
   std::string name;  ///< canonical name

@@ -7,7 +7,7 @@
 
 namespace numemu {
 
-/// What the vector loops need to know: nothing but numbers. A magnitude becomes a position: its
+/// The parameters of the vector loops, all numbers. A magnitude becomes a position: its
 /// code without sign in the upper bits, where it lies between this code and the next in the lower
 /// `shift` bits. Rounding is then an addition and a cut of these bits.
 struct QuantizePlan {

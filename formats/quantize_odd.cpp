@@ -1,11 +1,11 @@
 // Quotients rounded to odd as input of the float32 conversion loops, with the proof.
 //
 // A number rounded to odd with 24 bits lies on the same side of every number of at most 23 bits as
-// the real does, and equals one only if the real does. Conversions ask nothing else of it: they
+// the real does, and equals one only if the real does. Conversions need nothing more: they
 // compare with values, midpoints (M + 2 bits) and, for sr(n), with the 2^n-th parts of a gap and
-// their midpoints (M + n + 2 bits), here M + n <= 21. Nothing is told apart below 2^-125 except by
-// formats with float32's exponents, for which subnormal float32 numbers are fine enough: they are
-// cut and set odd like all others.
+// their midpoints (M + n + 2 bits), here M + n <= 21. Only formats with float32's exponents
+// distinguish numbers below 2^-125, and subnormal float32 numbers are fine enough for them: they
+// are cut and set odd like all others.
 //
 // The rest x - q * scale of a truncated quotient q is a multiple of 2^-46 times their binades, so
 // for |x| >= 2^-102 it is no smaller than the smallest float32, and a fused multiply-add that

@@ -13,7 +13,7 @@ bool same_name(std::string_view a, std::string_view b);
 /// ties); "" if `known` is empty.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// The text every command prints for a name it does not know: "unknown KIND 'NAME'; did you mean
+/// The message of every command for an unknown name: "unknown KIND 'NAME'; did you mean
 /// 'NEAREST'?" if the distance is at most max(2, a third of NAME), else "unknown KIND 'NAME';
 /// known: A, B" for at most 12 names, else the first part alone.
 std::string unknown_name(std::string_view kind, std::string_view name,

@@ -86,7 +86,7 @@ Value exact_quotient(const Value& x, const Value& s) {
   }
   q.significand = static_cast<std::uint64_t>(dividend / divisor);
   q.sticky = x.sticky || dividend % divisor != 0;
-  // At the ends of the int32 range only "huge" and "tiny" are left to say.
+  // The ends of the int32 range mean only "huge" and "tiny".
   using Limits = std::numeric_limits<std::int32_t>;
   q.exponent =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(exponent, Limits::min(), Limits::max()));

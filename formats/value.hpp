@@ -7,8 +7,9 @@ namespace numemu {
 enum class Class : std::uint8_t { zero, finite, infinite, nan };
 
 /// (-1)^negative * significand * 2^exponent. A finite value has a non-zero significand, not
-/// normalised; a NaN's holds its payload, the fraction left-aligned to 52 bits. `sticky` says that the real number lies strictly between significand and significand
-/// + 1 (in units of 2^exponent): that is how an inexact quotient keeps its one rounding.
+/// normalised; a NaN's holds its payload, the fraction left-aligned to 52 bits. `sticky`: the
+/// real number lies strictly between significand and significand + 1 (in units of 2^exponent), so
+/// that an inexact quotient is rounded only once.
 struct Value {
   Class kind = Class::zero;
   bool negative = false;

@@ -129,7 +129,7 @@ ElementGrids::ElementGrids(const Conversion& c) : line(line_of(c)) {
 }
 
 const ElementGrids& element_grids(const Conversion& c) {
-  // Blocks are asked for one by one, nearly always under the same conversion.
+  // Blocks come one by one, nearly always under the same conversion.
   struct Last {
     const Format* format;
     std::string name;

@@ -50,7 +50,7 @@ enum class Law : std::uint8_t { normal, lognormal };
 
 struct MaskRule;
 
-/// What a text like "greedy(2:4,remainder=pad)" says.
+/// The fields of a text like "greedy(2:4,remainder=pad)".
 struct MaskPolicy {
   const MaskRule* rule = nullptr;
   unit::Pattern pattern = {};  ///< span group and tile: N kept of M
@@ -60,7 +60,7 @@ struct MaskPolicy {
   TileLayout layout = TileLayout::tile;
   Repair repair = Repair::none;
   std::int64_t refresh = 1;  ///< weights in training: steps that a mask serves; 0: all of them;
-                             ///< 40 for tiles where the text does not say
+                             ///< default for tiles: 40
   Law law = Law::normal;
   std::int64_t history = 0;  ///< thresholds averaged for the next one; 0: that of the tensor
   bool propagated = false;   ///< gradients: prunes what dgrad gives, not what it reads

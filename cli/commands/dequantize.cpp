@@ -78,7 +78,7 @@ const BlockFormat* format_in_sidecars(const Options& options, const Inputs& inpu
   return nullptr;
 }
 
-/// The block format of the codes: from the options or a sidecar; null where the shapes must say it.
+/// The block format of the codes: from the options or a sidecar; null where the shapes decide.
 const BlockFormat* told_format(const Options& options, const Inputs& inputs) {
   const BlockOptions& block = options.block;
   if (!block.block.empty() || !block.granularity.empty()) return &block_format_of(block);
@@ -127,7 +127,7 @@ void check_paths(const Options& options) {
                                                     {"--tensor-scale", options.tensor_scale}});
 }
 
-/// What says which block format it is, for messages.
+/// The source of the block format, for messages.
 std::string block_said_by(const Options& options, const Inputs& inputs) {
   if (!options.block.block.empty()) return "--block";
   if (!options.block.granularity.empty()) return "--granularity, which means";
@@ -137,7 +137,7 @@ std::string block_said_by(const Options& options, const Inputs& inputs) {
   return "the shapes, which are those of";
 }
 
-/// The sidecars against what the options say: before any codes are read as another format.
+/// Compares the sidecars with the options, before any codes are read as another format.
 void check_sidecars(const Inputs& inputs, const SidecarTold& told) {
   for (const StoredArray* array : {&inputs.codes, &inputs.scales, &inputs.zero_points}) {
     if (array->sidecar) check_sidecar(array->path(), *array->sidecar, told);

@@ -61,8 +61,8 @@ Result encode_array(const Codes& source, const Conversion& conversion, const Opt
   return result;
 }
 
-/// A line may say more than the 64 bits of a Value hold; where those are too few for one rounding
-/// it is refused.
+/// A line may have more digits than the 64 bits of a Value hold. It is refused if these are too few
+/// for a single rounding.
 void check_precision(const Options& options, const Conversion& conversion, const Value& value,
                      std::size_t line) {
   constexpr int kSignificand = 64;

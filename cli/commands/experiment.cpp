@@ -135,7 +135,7 @@ int run(const Options& options) {
     progress->show(static_cast<std::int64_t>(done), point.where,
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
-  std::size_t trials = 0;  // that the bar counts: an experiment may ask for several lots of them
+  std::size_t trials = 0;  // total of the bar: an experiment may run several sets of trials
   run.hooks.on_trial = [&](std::size_t done, std::size_t kept, std::size_t total,
                            const std::string& label) {
     if (!progress || done == 0 || total != trials) {

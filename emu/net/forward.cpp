@@ -53,7 +53,7 @@ class Memory {
   std::vector<Tensor> free_;
 };
 
-// A pass over all nodes. Values are handed to `done` after their last reader; `tape`, in training,
+// A pass over all nodes. Values go to `done` after their last reader; `tape`, in training,
 // takes shapes, contexts and buffers.
 struct Pass {
   const Graph& graph;

@@ -72,7 +72,7 @@ class Op {
   virtual bool needs_output() const { return false; }
   /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the
   /// parameters (allocated; empty for untrained ones), all written. Each inputs[i] and output is
-  /// null where the op said it does not need it.
+  /// null where the op does not need it.
   virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                         const Tensor& grad_output, std::span<Tensor> grad_inputs,
                         std::span<Tensor> grad_parameters, bool want_inputs) const = 0;

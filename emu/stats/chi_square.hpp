@@ -22,7 +22,7 @@ ChiSquare uniform_chi_square(const std::vector<std::int64_t>& counts);
 /// expected fewer times are taken together with the others, and where these are still too few, with
 /// the least likely of the rest, the first of equal ones, until they are enough. Which ones depends
 /// on the number of draws alone, never on what was seen. No degree of freedom is left (and p = 1,
-/// which says nothing) where that takes all of them: then there is no test. An outcome of
+/// which means nothing) where that takes all of them: then there is no test. An outcome of
 /// probability 0 that was seen gives p = 0. Throws Error for lengths that differ, for negative
 /// counts and probabilities and without draws.
 ChiSquare chi_square(const std::vector<std::int64_t>& counts,

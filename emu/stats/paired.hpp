@@ -11,7 +11,7 @@ struct PairedInterval {
   std::int64_t n = 0;
 };
 
-/// Of one difference per seed. One alone says nothing of its spread: its interval is infinite.
+/// Of one difference per seed. A single one has no spread: its interval is infinite.
 /// Throws Error without differences.
 PairedInterval paired_interval(const std::vector<double>& differences);
 /// Of a[i] - b[i]. Throws Error for lengths that differ.

@@ -1,4 +1,4 @@
-// Described units: what their rows say, what they accept, and who computes.
+// Described units: their rows, the operands they accept, and the choice of the fast path.
 #include "emu/unit/described_unit.hpp"
 
 #include <utility>

@@ -134,8 +134,8 @@ struct InputRounding {
   Rounding rounding = {};
 };
 
-/// A unit. The fields a core does not use must have their default values; check_description() says
-/// so.
+/// A unit. The fields a core does not use must have their default values; check_description()
+/// checks it.
 struct UnitDescription {
   std::string name;
   const Format *a = nullptr, *b = nullptr;  ///< operands; nullptr: any format with a container

@@ -21,7 +21,7 @@ class Kulisch {
   void clear();
   void add(const Value&);
   void add_product(const Value&, const Value&);
-  /// The sum; its significand holds the leading 64 bits, `sticky` says whether anything lies below.
+  /// The sum; its significand holds the leading 64 bits, `sticky`: nonzero bits lie below.
   Value sum() const;
 
  private:

@@ -35,7 +35,7 @@ bool multiply_sparse(const UnitDescription& u, const Gemm& g) {
     one.d = const_cast<std::byte*>(offset(g.d, row, d_bytes));
     return multiply_fast(dense, one);
   };
-  // The first row tells whether the dense unit has a fast path for such a product.
+  // The first row shows whether the dense unit has a fast path for such a product.
   if (!run_row(0)) return false;
   std::atomic<bool> covered = true;
   for_each_tile(g.m - 1, 1, g.n * kept, {.rows = 1, .lanes = 1, .granule = 1},

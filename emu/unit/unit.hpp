@@ -26,7 +26,7 @@ enum class Grade : std::uint8_t {
   not_reproducible
 };
 
-/// What the catalogue says about a unit beside its description.
+/// The catalogue entry of a unit beside its description.
 struct UnitRow {
   std::string name;          ///< canonical: vendor.chip.instruction.types, or neutral.*
   std::string alias;         ///< short form, may be empty

@@ -43,8 +43,8 @@ class Judged {
 /// A measurement without error.
 Finding exact_finding(std::string what, double predicted, double measured, bool holds);
 
-/// An identity that the program must keep: both sides are the same sum, so that it says nothing
-/// about the claim and is counted apart.
+/// An identity that the program must keep: both sides are the same sum, so that it does not
+/// test the claim and is counted separately.
 Finding self_check(std::string what, double expected, double measured, bool holds);
 
 /// Standard errors that a measurement may be away from a prediction that is exact.

@@ -11,7 +11,7 @@
 
 namespace numemu::experiments {
 
-/// What long work says while it runs. The engine neither prints nor reads the clock.
+/// Hooks of long work. The engine neither prints nor reads the clock.
 struct SweepHooks {
   std::function<double()> seconds = [] { return 0.0; };  ///< a clock, for times.jsonl only
   std::function<void(std::size_t done, std::size_t kept, std::size_t total, const Point&)> on_point;
@@ -20,7 +20,7 @@ struct SweepHooks {
                      const std::string& label)>
       on_trial;
   std::string host;  ///< written to times.jsonl
-  /// Told what a reader must know whatever else is silent: damaged rows that are computed again.
+  /// Called for warnings that --quiet keeps: damaged rows that are computed again.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
@@ -32,8 +32,8 @@ struct SweepSummary {
 /// The points of a shard, in order.
 std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
 
-/// The data set and network of the sweep by name or file, batch normalisation folded where it says
-/// so. Throws Error for a network that does not fit the data.
+/// The data set and network of the sweep by name or file, batch normalisation folded if
+/// configured. Throws Error for a network that does not fit the data.
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
 /// load_sweep, and what its points share.
 Workbench make_bench(const SweepConfig&, const Folders&);

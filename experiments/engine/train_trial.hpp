@@ -36,7 +36,7 @@ struct TrainOutcome {
 };
 
 /// Trains from the initial weights of the seed and evaluates on the test split under the same
-/// recipe (weights masked and quantized as it says; gradients play no part there). Validation
+/// recipe (weights masked and quantized by it; gradients play no part there). Validation
 /// samples are read only if options.patience is set. Throws Error for an unknown network,
 /// a recipe that cannot train it or names another optimizer than the options, and for more samples
 /// than there are.

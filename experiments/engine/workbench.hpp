@@ -28,7 +28,7 @@ struct TrainedNet {
 
 /// `name` is a reference network (then the checkpoint shipped for that data set is used), a
 /// .safetensors file written by `numemu train`, NAME=FILE with the weights of a reference network
-/// as safetensors or npz, or an .onnx file. Throws Error that says how to train one where none is
+/// as safetensors or npz, or an .onnx file. Throws Error that explains how to train one if none is
 /// shipped.
 TrainedNet load_trained_net(const std::string& name, const net::Dataset&, const Folders&);
 

@@ -18,8 +18,8 @@ namespace {
 
 using policies::MaskFamily;
 
-/// Below it many masks were never seen and Shannon's entropy is out of reach; what collisions say
-/// bounds it from below.
+/// Below this coverage many masks were never seen and Shannon's entropy cannot be estimated;
+/// collisions bound it from below.
 constexpr double kCovered = 0.95;
 
 double number_of(const Json& json, const char* key) {

@@ -22,7 +22,7 @@ namespace {
 
 using policies::MaskFamily;
 
-constexpr std::int64_t kChunk = 4096;       // elements handed to a rule at once
+constexpr std::int64_t kChunk = 4096;       // elements per call of a rule
 constexpr std::int64_t kLeastExpected = 5;  // of every mask, for a chi-square test
 
 /// The rule on `count` pieces that lie one after the other, over threads.

@@ -1,4 +1,4 @@
-// Numbers of known laws, pruned: are means and variances what the closed forms say?
+// Numbers of known laws, pruned: do means and variances equal the closed forms?
 #include <fmt/format.h>
 
 #include <optional>

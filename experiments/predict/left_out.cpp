@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// What the model does not know of a quantized operand's noise; empty for nothing.
+/// Effects on a quantized operand's noise that the model omits; empty for none.
 std::string unknown_noise(const policies::RolePolicy& policy) {
   // A mean that is not zero adds up coherently, and the model adds powers.
   const RoundingMode mode = policy.rounding.mode;
@@ -28,7 +28,7 @@ std::string unknown_noise(const policies::RolePolicy& policy) {
   return "";
 }
 
-/// What a product adds that the model does not know; empty for nothing.
+/// Noise of a product that the model omits; empty for none.
 std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
   if (layer.weight_mask && has_weight) return "the noise of the mask of its weight";
   if (layer.activation_mask) return "the noise of the mask of its activation";

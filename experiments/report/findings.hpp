@@ -1,4 +1,4 @@
-// What the rows say, in numbers and in sentences: losses, the cheapest safe point, which
+// Summaries of the rows in numbers and in sentences: losses, the cheapest safe point, which
 // predictions held.
 #pragma once
 #include <cstdint>
@@ -91,7 +91,7 @@ struct BestPoints {
 /// the cheapest safe one, fewest bits first; those that lose most are left out, down to `most`.
 BestPoints best_points(const std::vector<Configuration>&, std::size_t most = 8);
 
-/// The headline paragraph, sentence by sentence, in plain text, and what it says of predictions.
+/// The headline paragraph, sentence by sentence, in plain text, and its sentences on predictions.
 std::vector<std::string> headline(const std::vector<Record>&);
 std::vector<std::string> prediction_sentences(const Verdicts&);
 
@@ -114,7 +114,7 @@ std::string listed_names(const std::vector<std::string>& names, std::size_t most
 /// A count with its thousands apart: "10,000"; "–" if there is none.
 std::string grouped(const std::optional<double>& count);
 
-/// "Rounding rne; overflow saturate; scale ..." over all quantized rows: what captions say about
+/// "Rounding rne; overflow saturate; scale ..." over all quantized rows: the text of captions about
 /// the axes.
 std::string conditions(const std::vector<Record>&);
 

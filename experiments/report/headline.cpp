@@ -1,4 +1,4 @@
-// The rows in sentences: what a reader should know before looking at any chart.
+// The rows in sentences, to read before any chart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void say_losses(const std::vector<Configuration>& all, std::vector<std::string>&
   out.push_back(text + ".");
 }
 
-/// Where most of them fail, a reader must know before trusting one.
+/// If most of them fail, the headline warns the reader.
 void say_predictions(const std::vector<Record>& records, std::vector<std::string>& out) {
   const Tally outputs = judge_predictions(records).outputs;
   if (outputs.fails <= outputs.holds) return;

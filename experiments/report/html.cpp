@@ -192,7 +192,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const Json datasets = chart_datasets(records, input.tensors),
              experiment = experiment_charts(input.experiment);
   const bool charts = !assets.libraries.empty();
-  // An experiment may have no rows; then its section is all there is to say.
+  // An experiment may have no rows; then the page has only its section.
   const bool alone = records.empty() && input.experiment && input.experiment->is_object();
   std::string scripts = "<script>" + html_script(assets.script) + "</script>";
   if (charts) {
@@ -203,7 +203,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const std::string figures = charts                         ? experiment_figures(experiment)
                               : alone && !experiment.empty() ? kNoCharts
                                                              : "";
-  // A ranking of layers answers before what the experiment concludes; other rows come after it.
+  // A ranking of layers precedes the conclusion of the experiment; other rows follow it.
   const bool layers = asks_for_layers(records);
   const std::string title =
       alone ? "Experiment " + json_text(*input.experiment, {"name"}) : subject(records);

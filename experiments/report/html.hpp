@@ -9,7 +9,7 @@
 
 namespace numemu::experiments {
 
-/// One self-contained page. Without libraries it has every table and says how to get the charts.
+/// One self-contained page. Without libraries it has every table and a hint how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
 
 /// What an experiment concluded (experiment.json): sentences, `figures` (HTML), verdicts, findings,

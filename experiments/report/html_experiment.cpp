@@ -100,7 +100,7 @@ std::string claim_row(const Json& claim) {
                      total > 1 ? counted(counts) : "");
 }
 
-/// The conclusion in a sentence and in a table; "" for files that know no claims.
+/// The conclusion in a sentence and in a table; "" for files without claims.
 std::string claims_part(const Json& claims) {
   if (claims.empty()) return "";
   Counts counts;
@@ -237,7 +237,7 @@ std::string experiment_section(const Json* experiment, const std::string& figure
                   html_text(heading(*experiment)));
   if (!source.empty()) out += "<p class=\"source\">" + html_text(source) + "</p>";
   out += claims;
-  // Files of earlier versions have no claims: their sentences are the answer.
+  // Files of earlier versions have no claims: their sentences are the conclusion.
   if (claims.empty()) out += sentences_part(*experiment);
   out += figures;
   if (!claims.empty()) out += "<h3>What was found</h3>" + sentences_part(*experiment);

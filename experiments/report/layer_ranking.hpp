@@ -22,7 +22,7 @@ struct LayerRanking {
   std::string unit;                  ///< of all rows; "" where they differ
 };
 
-/// Whether its outputs are NaN or infinite, some at least: its SQNR then says nothing.
+/// Whether its outputs are NaN or infinite, some at least: its SQNR then means nothing.
 bool loses_numbers(const Record&);
 
 /// The order of layers at one format: NaN or infinite outputs first, the larger loss of top-1 (or

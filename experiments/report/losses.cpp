@@ -140,7 +140,7 @@ BestPoints best_points(const std::vector<Configuration>& all, std::size_t most) 
   for (const Configuration* c : sorted) {
     if (front.empty() || *c->loss() < *front.back()->loss()) front.push_back(c);
   }
-  // The safe one belongs to the answer also where a luckier one has fewer bits.
+  // The safe one is listed even if one with a wider interval has fewer bits.
   if (const Configuration* safe = cheapest_safe(all);
       safe && std::find(front.begin(), front.end(), safe) == front.end())
     front.insert(std::upper_bound(front.begin(), front.end(), safe, better), safe);

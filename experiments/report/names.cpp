@@ -166,7 +166,7 @@ std::string commonest(const std::string& key, const std::vector<Keys>& all, cons
   return best;
 }
 
-/// The value that names do not say: the commonest of all rows, or of these if they have it not.
+/// The value that names omit: the commonest of all rows, or of these if they do not have that one.
 std::string usual(const std::string& key, const std::vector<Keys>& all, const Rows& rows) {
   Rows every(all.size());
   std::iota(every.begin(), every.end(), std::size_t{0});

@@ -85,7 +85,7 @@ void read_only_layer(const Json& row, Record& r) {
 }
 
 /// Whether the last rule of `layers` puts every layer back to float32 and no other role is
-/// quantized: such a network is float32's, whatever the recipe says before.
+/// quantized: such a network is float32, whatever precedes in the recipe.
 bool is_put_back(const Json& recipe) {
   const Json* layers = json_at(recipe, {"layers"});
   if (!layers || !layers->is_array() || layers->empty()) return false;

@@ -42,8 +42,8 @@ struct Record {
   std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
-  std::string left_out;            ///< why no SQNR is predicted, if the row says so
-  std::vector<std::string> notes;  ///< what a reader must know of the row
+  std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
+  std::vector<std::string> notes;  ///< notes of the row for readers
   bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)
   const Json* row = nullptr;       ///< the row itself, for its layers and tensors
 
@@ -71,7 +71,7 @@ struct Record {
 /// The records of `rows`, in their order. Missing or mistyped fields are empty, never an error.
 std::vector<Record> read_records(const std::vector<Json>& rows);
 
-/// "e4m3fn" for "float8_e4m3fn": the name without what the chart already says.
+/// "e4m3fn" for "float8_e4m3fn": the name without the part that the chart shows.
 std::string short_format(const std::string& name);
 /// "conv1", and "all layers" for "*".
 std::string layer_words(const std::string& glob);

@@ -45,7 +45,7 @@ void collect_fit(const std::string& net, const Json& tensor, TensorFits& fits) {
   const bool tried = fitted && fitted->is_object();
   const Number distance = json_number(tensor, {"fitted", "ks"});
   TensorFit& fit = fits[{role, net + '\n' + layer}];
-  // Formats that no fit can predict say nothing about the tensor where others were tried.
+  // Formats that no fit can predict are ignored for a tensor if others were tried.
   if (!tried && fit.tried) return;
   if (tried && !fit.tried) fit = TensorFit{true, true, {}};
   fit.accepted = fit.accepted && accepted;

@@ -1,4 +1,4 @@
-// Gradients of a network in training: what two laws say pruning does, and what it does.
+// Gradients of a network in training: the effects of pruning under two laws, and measured.
 #include <fmt/format.h>
 
 #include <algorithm>

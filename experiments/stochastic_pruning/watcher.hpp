@@ -14,8 +14,8 @@
 
 namespace numemu::experiments::stochastic_pruning {
 
-/// A law, and whether its second moments leave out the largest elements: which changes what it says
-/// about errors and cosines, not about zeros.
+/// A law, and whether its second moments leave out the largest elements: which changes its
+/// errors and cosines, not its zeros.
 struct Model {
   const char* name;
   policies::Law law;

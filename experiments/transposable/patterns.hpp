@@ -1,4 +1,4 @@
-// The patterns of density one half that are compared, and what theory says of each.
+// The patterns of density one half that are compared, with their theory.
 #pragma once
 #include <cmath>
 #include <string>

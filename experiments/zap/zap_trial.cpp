@@ -144,7 +144,7 @@ class Bench {
             {"bound_seen", to_json(maps.bound())}};
   }
 
-  /// Adds what the float32 maps of test images say.
+  /// Adds the float32 maps of test images.
   void measure_on_test(const std::vector<policies::ThresholdChoice>& choices,
                        std::vector<Json>& layers) {
     std::vector<std::uint8_t> labels;

@@ -16,7 +16,7 @@ class Density {
   /// Probability of exactly zero.
   virtual double zero_mass() const { return 0; }
   /// Integrals of x^0, x^1, x^2 over [low, high] (either may be infinite), without the point mass:
-  /// the caller knows which side of a boundary at zero it belongs to.
+  /// the caller decides to which side of a boundary at zero it belongs.
   struct Moments {
     double p0, p1, p2;
   };

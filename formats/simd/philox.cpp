@@ -27,7 +27,7 @@ using Wides = hn::RepartitionToWide<Words>;
 using WideVector = hn::Vec<Wides>;
 constexpr Wides kWides;
 
-// Counters stand in the low halves of 64-bit lanes, where the widening multiplication reads them;
+// Counters are in the low halves of 64-bit lanes, where the widening multiplication reads them;
 // the high halves hold what happens to be there.
 struct State {
   WordVector c0, c1, c2, c3;

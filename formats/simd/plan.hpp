@@ -1,4 +1,4 @@
-// What the vector loops of a float32 conversion need to know: nothing but numbers.
+// The parameters of the vector loops of a float32 conversion, all numbers.
 #pragma once
 #include <cstdint>
 #include <optional>

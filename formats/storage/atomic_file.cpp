@@ -161,7 +161,7 @@ void require_replaceable(const std::string& path) {
                         ? std::filesystem::status(path, error).type()
                         : named;
   // A link to nothing is no new name: a rename would replace the link. What /dev and /proc link to
-  // are open files, which a rename would take away from whoever has them open.
+  // are open files, which a rename would detach from the processes that have them open.
   const bool is_new = named == std::filesystem::file_type::not_found;
   const bool is_open_file = named == std::filesystem::file_type::symlink &&
                             (path.starts_with("/dev/") || path.starts_with("/proc/"));

@@ -29,7 +29,7 @@ std::vector<ArrayType> accepted_types(const Format& f) {
   return types;
 }
 
-/// Where an array comes from, and which file says that its format is f.
+/// The source of an array, and the file that names f as its format.
 struct Origin {
   const std::string& path;
   const Format& f;

@@ -1,4 +1,4 @@
-// What the file, the sidecar and the caller say is brought together here, and nothing is assumed.
+// Combines file, sidecar and arguments, and assumes nothing.
 #include "formats/storage/codes_file.hpp"
 
 #include <fmt/format.h>
@@ -27,12 +27,12 @@ void unpack_array(const std::string& path, const Array& packed, const Format& f,
   }
 }
 
-/// The path of the sidecar if it is what says something, else "".
+/// The path of the sidecar if it is the source of a value, else "".
 std::string if_sidecar(const std::string& path, bool says) {
   return says ? sidecar_path(path) : std::string();
 }
 
-/// What the caller knows, what the sidecar added, and which of the two it was.
+/// The arguments of the caller, the additions of the sidecar, and the source of each.
 struct Consulted {
   CodesTold told;
   std::optional<Sidecar> sidecar;
@@ -177,7 +177,7 @@ Consulted consult_sidecar(const StoredArray& stored, const CodesTold& asked) {
   return known;
 }
 
-/// The array is checked against digests before anything is said of what it holds.
+/// Compares the array with its digests before any other check.
 Codes read_npy_codes(StoredArray& stored, const Consulted& known) {
   const std::string& path = stored.path();
   Array array = read_array(stored);

@@ -10,13 +10,13 @@
 
 namespace numemu {
 
-/// What the reader of a file of codes knows beforehand.
+/// What the caller specifies about a file of codes.
 struct CodesTold {
-  const Format* format = nullptr;      ///< nullptr: the sidecar or the dtype says it
-  bool packed = false;                 ///< false: the sidecar says it, else not
-  std::optional<BitOrder> order = {};  ///< nothing: the sidecar says it, else low_first
+  const Format* format = nullptr;      ///< nullptr: from the sidecar or the dtype
+  bool packed = false;                 ///< false: from the sidecar, else not packed
+  std::optional<BitOrder> order = {};  ///< nothing: from the sidecar, else low_first
   std::string tensor = {};             ///< of a .safetensors file; empty: the only one
-  std::string told_by = "--format";    ///< what says the format, for messages
+  std::string told_by = "--format";    ///< the source of the format, for messages
 };
 
 /// Reads codes. Accepted: container_type(), the unsigned integers of the same width, int8 or

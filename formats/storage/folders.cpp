@@ -33,7 +33,7 @@ Folders::~Folders() {
 }
 
 void Folders::lock(bool alone) {
-  // `flock FOLDER numemu ...` holds the lock that we want until we have ended.
+  // `flock FOLDER numemu ...` holds the lock until this process ends.
   constexpr int kTries = 2000;
   constexpr useconds_t kPause = 1000;
   for (const int handle : handles_) {

@@ -17,7 +17,7 @@ namespace numemu {
 /// all of them there at once. Every add throws Error naming the file.
 class OutputFiles {
  public:
-  /// Codes in containers (packed if `about` says so) and their sidecar: `about` completed with
+  /// Codes in containers (packed if `about.packed`) and their sidecar: `about` completed with
   /// format, logical shape and digests. A .safetensors file gets one tensor of that name ("codes"
   /// if empty). `role` is one of kSidecarRoles.
   void add_codes(std::string_view role, const std::string& path, const Format&, const ArrayShape&,

@@ -1,4 +1,4 @@
-// Folders are judged by what the system says of the nearest one that is there.
+// A folder is usable if the nearest existing one is writable.
 #include "formats/storage/output_folder.hpp"
 
 #include <fcntl.h>

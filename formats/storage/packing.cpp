@@ -124,7 +124,7 @@ void for_each_run(std::int64_t rows, std::int64_t length, const Run& run) {
   if (length == 0) return;
   const std::int64_t tasks_of_row = (length + kTask - 1) / kTask;
   const std::int64_t tasks = rows * tasks_of_row;
-  // Short rows are handed out by the thousand.
+  // A task covers many short rows.
   const std::int64_t chunk = std::max<std::int64_t>(1, kTask / length);
 #pragma omp parallel for schedule(static) if (rows * length >= kSequential)
   for (std::int64_t begin = 0; begin < tasks; begin += chunk) {

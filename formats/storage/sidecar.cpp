@@ -128,7 +128,7 @@ void check_names(const JsonReader& root, Sidecar& sidecar) {
   const BlockFormat& block = *parsed(
       value, *sidecar.block, [](const std::string& name) { return &find_block_format(name); });
   sidecar.block = block.name;
-  // Scales stand beside the codes under the name of their block format.
+  // Scales are stored beside the codes under the name of their block format.
   if (sidecar.format && *sidecar.format != block.element->name &&
       *sidecar.format != block.scale->name) {
     value.fail(fmt::format("a block format of {}, found {} of {} and {}",

@@ -59,7 +59,7 @@ struct SidecarTold {
   std::optional<bool> packed = {};
   std::optional<BitOrder> order = {};
   std::optional<std::int64_t> axis = {};
-  std::string block_by = "--block", axis_by = "--axis";  ///< what says them, for messages
+  std::string block_by = "--block", axis_by = "--axis";  ///< their sources, for messages
 };
 
 /// Throws Error naming the file, the key and both values where the sidecar contradicts.

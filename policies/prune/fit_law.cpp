@@ -46,7 +46,7 @@ Sums sums_of(Law law, double pivot, const float* x, std::int64_t n) {
     return sums;
   }
   const double ln_pivot = net::core::log_positive(pivot);
-  // In the place of a zero stands the pivot, whose term is 0. Two loops, as one is not vectorised.
+  // The pivot, whose term is 0, replaces zeros. Two loops, as one is not vectorised.
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i)
     terms[i] = x[i] == 0 ? pivot : std::fabs(static_cast<double>(x[i]));

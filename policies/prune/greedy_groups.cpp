@@ -60,8 +60,8 @@ class OneOfTwo {
   IntegerVector odd_;
 };
 
-// Two comparisons are enough for three neighbours: whether the one before beats an element is what
-// that one's comparison with its next has told.
+// Two comparisons are enough for three neighbours: an element's comparison with its predecessor is
+// the predecessor's comparison with its successor.
 class TwoOfFour {
  public:
   HWY_INLINE TwoOfFour() : last_(one_from(position_in(4), 3)), late_(one_from(position_in(4), 2)) {}

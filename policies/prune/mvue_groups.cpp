@@ -18,7 +18,7 @@ struct Filling {
   double sum = 0;                        ///< S'
 };
 
-/// kGroup: M where the compiler knows it, else 0.
+/// kGroup: M as a compile-time constant, else 0.
 template <int kGroup>
 Filling fill(const unit::Sparsity& pattern, const double* a) {
   const int group = kGroup != 0 ? kGroup : pattern.group;

@@ -14,7 +14,7 @@ class ThresholdHistory {
   /// Mean of the last `length` thresholds; nothing, and no pruning, until there are as many.
   std::optional<double> prediction(std::int64_t length) const;
   /// Appends the threshold of the step that ended and keeps the last `length`. One that is not
-  /// finite and positive (a tensor of zeros, an overflow) says nothing and is left out.
+  /// finite and positive (a tensor of zeros, an overflow) is left out.
   void push(double threshold, std::int64_t length);
 
   /// For checkpoints, oldest first.

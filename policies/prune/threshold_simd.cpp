@@ -83,7 +83,7 @@ void prune_stochastic(const RandomSource& random, const MaskRun& run, float tau)
   const FloatGuard guard;
   constexpr std::int64_t kChunk = 1024;  // its random words stay in the first cache
   alignas(64) std::uint32_t words[kChunk];
-  alignas(64) float values[kChunk];  // where only `keep` is asked
+  alignas(64) float values[kChunk];  // where only `keep` is written
   for (std::int64_t i = 0; i < run.count; i += kChunk) {
     const std::int64_t n = std::min(kChunk, run.count - i);
     numemu::simd::fill_random(random, 32, run.first + static_cast<std::uint64_t>(i), n, words);

@@ -6,7 +6,7 @@
 // decide if none of the tile's magnitudes was rounded, and the reference if one was.
 //
 // The numbers of masks (tile_4x4_masks.hpp) add up in the low eight bits of the sums, so that the
-// largest of these is the best mask, the first of equals, and says which it is.
+// largest of these is the best mask, the first of equals, and contains its number.
 //
 // The masks by what rows 0 and 1 leave to rows 2 and 3: with column counts (2, 2, 0, 0) one way
 // each, 6 masks; (2, 1, 1, 0) two ways each, 12 x 4; (1, 1, 1, 1) six ways each, 36. Within such a

@@ -48,7 +48,7 @@ TileUnit tile_unit(const float* x, int elements) {
   }
   if (largest == 0) return {};
   const int top = exponent_of(largest) + kFraction + 1;
-  // What stands for an infinity is itself a sum.
+  // The integer for an infinity is itself a sum.
   const int spare = finite ? kSumBits : 2 * kSumBits;
   const auto fits = [&](int lowest, int bits) { return top - lowest + spare <= bits; };
   int lowest = exponent_of(smallest);  // at least as low as the lowest set bit

@@ -72,7 +72,7 @@ std::string ecmascript_number(double value) {
   const std::string text(buffer, end);
   const std::size_t e = text.find('e');
   std::string digits = text.substr(0, 1) + (e > 2 ? text.substr(2, e - 2) : "");
-  const int n = std::stoi(text.substr(e + 1)) + 1;  // the decimal point stands after n digits
+  const int n = std::stoi(text.substr(e + 1)) + 1;  // the decimal point follows n digits
   const int k = static_cast<int>(digits.size());
   std::string out = value < 0 ? "-" : "";
   if (k <= n && n <= 21) return out + digits + std::string(n - k, '0');

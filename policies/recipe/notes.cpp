@@ -29,7 +29,7 @@ std::string joined(const std::vector<std::string>& places) {
                      others > 0 ? fmt::format(" and {} more", others) : "");
 }
 
-/// Scales that serve fewer elements than the name of a block format says, for whatever reason.
+/// Scales that serve fewer elements than the block size, for any reason.
 void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth,
                  const std::string& place, Causes& causes) {
   const BlockFormat* const block = policy.block;

@@ -81,7 +81,7 @@ class RecipeNumerics : public net::Numerics {
   RecipeLayer& layer(std::string_view name) const;
   /// Repair of masked weights by their products' calibration inputs.
   void solve_kept_weights(const net::Graph&, std::int64_t samples, const CalibrationBatch&);
-  /// Rewrites a stored tensor as its role says.
+  /// Rewrites a stored tensor by the policy of its role.
   void store(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
              std::string_view layer, std::string_view role, std::string_view use) const;
   /// The result of an operator that is no product, as the role vector says.
@@ -89,7 +89,7 @@ class RecipeNumerics : public net::Numerics {
   /// Loaded once for every file and threshold.
   std::shared_ptr<const ZapNetwork> predictors(const ZapMask&, const net::Graph&,
                                                const std::string& where);
-  /// Of a parameter or a node; null where the recipe knows none of that name.
+  /// Of a parameter or a node; null where the recipe has none of that name.
   RecipeLayer* node_of(std::string_view name) const;
 
   Recipe recipe_;

@@ -78,7 +78,7 @@ Json RecipeUnits::read(const JsonReader& unit) {
 
 std::shared_ptr<const unit::Unit> RecipeUnits::find(const Json& canonical) const {
   if (canonical.is_object()) return described_.at(canonical.dump());
-  // Units of the catalogue live as long as the program: an owner of nothing points to them.
+  // Units of the catalogue are never freed: the pointer owns nothing.
   return {std::shared_ptr<void>(), &unit::find_unit(canonical.get<std::string>())};
 }
 

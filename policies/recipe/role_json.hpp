@@ -25,7 +25,7 @@ const RoleSchema& role_schema(std::string_view name);
 
 /// Throws Error that shows an object where the value is none.
 void require_role_object(const JsonReader& role);
-/// null, {"format": null}, {"format": "float32"} and {"mask": ...} alone all say: not quantized.
+/// null, {"format": null}, {"format": "float32"} and {"mask": ...} alone all mean: not quantized.
 /// Unknown keys are refused.
 bool stays_float32(const JsonReader& role);
 /// A quantized role. Throws Error naming the key and what was expected.

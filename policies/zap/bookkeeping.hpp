@@ -13,9 +13,9 @@ namespace numemu::policies {
 struct ZapTally {
   std::int64_t computed = 0;       ///< |I_s|
   std::int64_t predicted = 0;      ///< |I_t|
-  std::int64_t zeros_skipped = 0;  ///< hit: a zero that was said to be one
+  std::int64_t zeros_skipped = 0;  ///< hit: a zero that was predicted
   std::int64_t losses = 0;         ///< miss 1 -> 0: a value that was skipped; harms
-  std::int64_t values_kept = 0;    ///< hit: a value that was said to be one
+  std::int64_t values_kept = 0;    ///< hit: a value that was predicted
   std::int64_t zeros_kept = 0;     ///< miss 0 -> 1: a saving forgone
   double sum = 0;                  ///< of all activations
   double sum_computed = 0;         ///< of those in I_s

@@ -87,8 +87,8 @@ LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y)
   const double count = static_cast<double>(x.size());
   LogisticCurve curve = start_of(x, y);
   if (curve.a == 0) return {0, 1, 0, curve.d, 0};
-  // A step that helps lets the next one trust the model ten times more, one that does not as much
-  // less; the fit has come to rest where no trust helps.
+  // Levenberg-Marquardt: a step that helps divides the damping by ten, any other multiplies it. The
+  // fit has converged when no damping helps.
   constexpr int kSteps = 500;
   constexpr double kLeastTrust = 1e12, kMostTrust = 1e-12;
   double damping = 1e-3;

@@ -42,7 +42,7 @@ class ZapPredictor {
 
 /// Whether element i of maps [.., channels] under that mask is computed: on computed positions
 /// always, elsewhere where z > threshold. So a prediction of exactly the threshold, a -0 against 0,
-/// and NaN say "zero".
+/// and NaN predict "zero".
 inline bool keeps(const PositionMask& mask, std::int64_t channels, std::int64_t i, float z,
                   float threshold) {
   return mask.computed[static_cast<std::size_t>(i / channels % mask.positions())] != 0 ||

@@ -63,7 +63,7 @@ ThresholdChoice choose_thresholds(std::span<const ThresholdCurves> layers, doubl
   if (!(budget > 0 && std::isfinite(budget)))
     throw Error("thresholds: expected a budget of error above 0");
   const FloatGuard guard;
-  // Every layer pays the error of the least threshold; what is left of the budget is shared out.
+  // Every layer costs the error of its least threshold; the rest of the budget is distributed.
   std::vector<std::vector<std::int64_t>> prices;
   std::int64_t left = kBudgetParts;
   for (const ThresholdCurves& layer : layers) {

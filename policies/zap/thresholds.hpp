@@ -38,7 +38,7 @@ inline constexpr int kBudgetParts = 2000;
 /// so this is a dynamic program over the budget in kBudgetParts parts, errors rounded up: never
 /// over the budget, and not worse than the best choice for budget (1 - layers / kBudgetParts). The
 /// least threshold wins ties. Where even the least ones of all layers are over the budget the
-/// result is thresholds that cost no part more, and `error` says so. Throws Error for a budget that
+/// result is thresholds that cost no part more, with their `error`. Throws Error for a budget that
 /// is not positive and finite.
 ThresholdChoice choose_thresholds(std::span<const ThresholdCurves>, double budget);
 

@@ -26,7 +26,7 @@ struct ZapNetwork {
   /// The layer of that name, or null.
   const ZapLayer* find(std::string_view layer) const;
   void set_threshold(float threshold);
-  /// Sets what the layer's predictor says is zero to zero; leaves results of other layers alone.
+  /// Sets elements that the layer's predictor predicts as zero to zero; other layers are unchanged.
   /// Reentrant.
   void skip(std::string_view layer, net::Tensor& result) const;
 };
@@ -41,7 +41,7 @@ using ZapSamples = std::function<net::Tensor(std::int64_t first, std::int64_t co
 net::Tensor record_maps(const net::Graph&, std::string_view layer, std::int64_t samples,
                         const ZapSamples&);
 
-/// Elements of maps that are held at a time where nothing else is said: 512 MiB.
+/// Default number of elements of maps held at a time: 512 MiB.
 inline constexpr std::int64_t kRecordedElements = std::int64_t{1} << 27;
 
 /// Calls `use` with the maps of every layer of the ZapNetwork in turn, recorded as above: of as

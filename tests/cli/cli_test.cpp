@@ -255,7 +255,7 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
     s.file("mnist/" + std::string(split) + "-images-idx3-ubyte", idx(true, count));
     s.file("mnist/" + std::string(split) + "-labels-idx1-ubyte", idx(false, count));
   }
-  // Talk that nobody can hear stops no work.
+  // A closed stderr does not stop the work.
   const Result trained =
       s.run("train --net mlp --data mnist:mnist --epochs 1 --out t --json", "", "/dev/full");
   REQUIRE(trained.code == 0);

@@ -1,4 +1,4 @@
-// What is said on stderr: short and harmless whatever it quotes, and no stream's trouble ends work.
+// Messages on stderr: short, without control characters; their failure does not stop the work.
 #include <algorithm>
 #include <filesystem>
 

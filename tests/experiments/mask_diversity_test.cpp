@@ -164,7 +164,7 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
   for (const std::vector<std::string>& row : correlations.rows) {
     double low = 0, high = 0;
     REQUIRE(std::sscanf(row[4].c_str(), "[%lf, %lf]", &low, &high) == 2);
-    CHECK(low < high);  // eleven patterns never say all, even in perfect order
+    CHECK(low < high);  // eleven patterns leave an interval, even in perfect order
   }
 
   REQUIRE(conclusion.charts.size() == 3);
@@ -189,7 +189,7 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
   }
   CHECK(held > 0);
   CHECK(open > 0);
-  // What is there is not computed again, and says the same.
+  // Existing results are not recomputed, and are equal.
   const Conclusion again = answer(run);
   const Experiment& experiment = find_experiment("mask-diversity");
   CHECK(to_json(experiment, run, again) == to_json(experiment, run, conclusion));

@@ -7,7 +7,7 @@
 
 namespace numemu::experiments::testing {
 
-/// Writes an untrained dlrm-small for the data set "clicks"; the file says which network it is of.
+/// Writes an untrained dlrm-small for the data set "clicks"; the file names its network.
 inline void write_click_network(const std::string& path) {
   net::Graph graph = net::build_net("dlrm-small", {21}, 2);
   net::initialize(graph, 11);

@@ -1,4 +1,4 @@
-// Codebooks: every rounding mode against exact rationals, hostile files, and what a record says.
+// Codebooks: every rounding mode against exact rationals, hostile files, and their records.
 #include "formats/codebook.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>

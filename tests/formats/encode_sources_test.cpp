@@ -24,7 +24,7 @@ TEST_CASE("encode: float16, bfloat16, float32 and float64 sources agree on commo
       ++tally.formats;
       for (std::uint64_t code = 0; code <= 0xffff; ++code) {
         const Value v = decode(from, code);
-        if (is_signalling(v)) continue;  // to_double() knows quiet NaNs only
+        if (is_signalling(v)) continue;  // to_double() supports quiet NaNs only
         const double wide = to_double(v);
         const auto single = static_cast<float>(wide);  // exact for every number of both sources
         for (const Rounding& rounding : oracle::roundings({7})) {

@@ -131,7 +131,7 @@ TEST_CASE("encode: a signalling NaN raises NV and becomes the quiet one, quiet N
     CHECK(encode(f, decode(f, signalling), {}, Overflow::ieee).code ==
           f.nan_code((signalling & f.sign_bit()) != 0));
   }
-  // One NaN per sign, or one alone, says nothing about signalling; nor does one of two bits.
+  // One NaN per sign, or a single one, cannot show signalling; nor can one of two bits.
   for (const char* from : {"float8_e4m3fn", "float8_e4m3fnuz", "dlfloat16", "float8_e8m0fnu",
                            "binary8p3se", "binary8p3uf", "e4m1+ieee"}) {
     const Format& f = find_format(from);

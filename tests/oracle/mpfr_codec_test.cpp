@@ -1,4 +1,4 @@
-// MPFR as a second witness: float32 and float64 into IEEE-like formats, values and flags.
+// MPFR as a second oracle: float32 and float64 into IEEE-like formats, values and flags.
 #include <mpfr.h>
 
 #include <algorithm>

@@ -80,7 +80,7 @@ std::string compare(const BlockQuantization& how, const BlockLayout& layout,
       fast_scales(blocks);
   BlockCounts want = quantize_blocks_reference(
       how, layout, x.data(), {.codes = codes.data(), .scales = scales.data()}, y.data());
-  want.tensor_scale = 1;  // quantize() is told the tensor scale
+  want.tensor_scale = 1;  // quantize() gets the tensor scale
   const BlockCounts got =
       fast.quantize(layout, x.data(), t, 0, layout.blocks,
                     {.codes = fast_codes.data(), .scales = fast_scales.data()}, fast_y.data());

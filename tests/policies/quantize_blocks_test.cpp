@@ -354,7 +354,7 @@ TEST_CASE("what is decoded from the arrays is y", "[fast]") {
     dequantize_blocks(*q.format, layout, {codes.data(), scales.data(), zeros.data(), t}, z.data());
     CAPTURE(name);
     CHECK(y == z);
-    // Outputs that are not asked for change nothing.
+    // Omitted outputs do not change the others.
     std::vector<float> alone(x.size());
     quantize_blocks(q, layout, x.data(), {}, alone.data());
     CHECK(alone == y);

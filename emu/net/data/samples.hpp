@@ -9,7 +9,7 @@
 
 namespace numemu::net {
 
-/// What a data set is made of; networks say which kind they take.
+/// The kinds of data sets; each network requires one.
 enum class DataKind : std::uint8_t { images, text, clicks };
 std::string_view to_string(DataKind);
 

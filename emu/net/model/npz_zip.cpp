@@ -1,4 +1,4 @@
-// The directory at the end of the file is the truth; local headers only say where the data begin.
+// The directory at the end of the file is authoritative; local headers only give the data offset.
 #include "emu/net/model/npz_zip.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ constexpr std::uint32_t kLocalHeader = 0x04034b50, kDirectoryHeader = 0x02014b50
 constexpr std::int64_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kLocalBytes = 30,
                        kDirectoryBytes = 46, kLongestComment = 65535;
 constexpr std::uint16_t kZip64Extra = 1;
-constexpr std::int64_t kIn64 = 0xffff'ffff;  ///< the value stands in the zip64 fields
+constexpr std::int64_t kIn64 = 0xffff'ffff;  ///< the value is in the zip64 fields
 constexpr int kStored = 0, kDeflated = 8;
 constexpr int kRawDeflate = -15;  ///< inflateInit2: window 2^15, neither header nor checksum
 

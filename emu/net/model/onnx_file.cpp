@@ -283,7 +283,7 @@ void read_opset(WireReader message, OnnxModel& model) {
     if (field.number == 1) domain = domain_of(message.text(field, "the domain of an opset"));
     if (field.number == 2) version = message.integer(field, "the version of an opset");
   }
-  if (!domain.empty()) return;  // a node of another domain says so itself
+  if (!domain.empty()) return;  // reported at the node of that domain
   if (version < kLeastOpset || version > kMostOpset) {
     message.fail(message.offset(), fmt::format("expected an opset of {}..{}, found {}", kLeastOpset,
                                                kMostOpset, version));

@@ -29,7 +29,7 @@ std::string printable(std::string_view);
 /// What a name refers to: a value of the graph, or a constant.
 struct OnnxValue {
   int number = -1;              ///< -1: a constant
-  bool image = false;           ///< stored [n, h, w, c] where ONNX says [n, c, h, w]
+  bool image = false;           ///< stored [n, h, w, c] instead of ONNX's [n, c, h, w]
   bool integer = false;         ///< of the graph: whole numbers in the file, floats here
   std::array<Shape, 2> shapes;  ///< as stored, for the probe batches
   ConstantRef constant;
@@ -57,7 +57,7 @@ class OnnxImporter {
   /// Every input as a constant, null where it is none.
   std::vector<ConstantRef> constants(const OnnxNode&) const;
 
-  /// Appends an operator; the result is stored as `image` says.
+  /// Appends an operator; `image` is the layout of the result.
   OnnxValue add(const std::string& name, std::unique_ptr<Op> op,
                 const std::vector<OnnxValue>& reads, bool image);
   /// Names for nodes: free ones, from the weight or the node.
@@ -101,14 +101,14 @@ class OnnxImporter {
   std::vector<OnnxPort> inputs_;
   std::map<std::string_view, OnnxValue> values_;
   std::set<std::string_view> made_;  // names that an input, an initializer or a node has given
-  std::map<std::pair<int, bool>, OnnxValue> turned_;  // by value number and wanted layout
+  std::map<std::pair<int, bool>, OnnxValue> turned_;  // by value number and layout
   // Constants that are nodes already, by address and layout; the address may be another's by now.
   std::map<std::pair<const OnnxConstant*, bool>,
            std::pair<std::weak_ptr<const OnnxConstant>, OnnxValue>>
       nodes_of_constants_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
   std::map<std::string_view, std::int64_t> reads_;  // that are still to come
-  std::map<std::string, int> names_;                // how often a name was asked for
+  std::map<std::string, int> names_;                // how often a name was requested
   std::int64_t bytes_left_;                         // that constants may take
   OnnxFolder folder_;
   std::int64_t fixed_batch_ = 0;

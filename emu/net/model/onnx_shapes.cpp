@@ -170,7 +170,7 @@ Values transpose(OnnxImporter& importer, const OnnxNode& node) {
   if (order.empty()) {
     for (std::size_t i = x.rank(); i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
   }
-  // Turning images is a change of name here.
+  // For images a transposition only changes the layout flag.
   if (x.image && order == std::vector<std::int64_t>{0, 2, 3, 1}) {
     x.image = false;
     return {x};

@@ -27,7 +27,7 @@ struct RunFile {
   std::string path;
   std::int64_t every = 0;  ///< steps between two states; 0: one after each epoch alone
   bool fresh = false;      ///< a state that is there is not read
-  RunIdentity identity;    ///< what the caller knows of the numerics, beside options, net and data
+  RunIdentity identity;    ///< of the numerics, from the caller, beside options, net and data
 };
 
 /// Trains in place, each step as in step.hpp. Never reads the test split. With a RunFile whose

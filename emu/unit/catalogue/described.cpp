@@ -129,7 +129,7 @@ struct Reader {
       text += "fixed" + std::to_string(r.bits) + "q" + std::to_string(r.fraction);
     }
     const bool whole = r.format == nullptr && r.fraction == 0;
-    // Whole operands never need rounding into whole registers; it is written where it is asked for.
+    // Integer operands never round in integer registers: only an explicit rounding is in the name.
     if (!whole || !(r.rounding == Rounding{})) {
       std::string rounding;
       for (const char c : to_string(r.rounding)) {

@@ -40,7 +40,7 @@ void DescriptionCheck::roundings() const {
             "saturate_once or saturate_each beside stochastic rounding");
     return;
   }
-  // encode() wants two bits beyond those it rounds with of a value that is known to 64 bits.
+  // A value has 64 bits; encode() needs two bits beyond those it rounds with.
   constexpr int kKnown = 64, kGuard = 2;
   const int most = kKnown - kGuard - 1 - r.format->mantissa_bits;
   require(r.rounding.random_bits <= most, key,

@@ -72,8 +72,8 @@ struct DoubleRows {
     below = hn::Sub(hn::Min(wide, hn::Zero(d)), m);
   }
 
-  /// lanes: positive values, then negative ones. The sign of the row's value says which of the two
-  /// have positive products.
+  /// lanes: positive values, then negative ones. The sign of the row's value selects the half with
+  /// positive products.
   HWY_INLINE void AddCut(const double* row, const double* lanes, std::int64_t width) {
     const D d;
     const std::size_t n = hn::Lanes(d);

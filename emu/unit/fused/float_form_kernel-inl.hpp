@@ -108,7 +108,7 @@ HWY_INLINE Floats Register(const StepConstants& s, Floats up, Floats down) {
   const FloatTag d;
   const Floats sum = hn::Add(up, down);
   if constexpr (kHalf) {
-    // The instruction rounds to nearest even whatever MXCSR says (x86: see float_form_available).
+    // The instruction ignores MXCSR and rounds to nearest even (x86: see float_form_available).
     const hn::Rebind<hwy::float16_t, FloatTag> d16;
     return hn::PromoteTo(d, hn::DemoteTo(d16, sum));
   } else {

@@ -62,7 +62,7 @@ HWY_INLINE DoubleVector Cut(DoubleVector v, DoubleVector magnitude) {
   return hn::Sub(hn::Add(v, with_sign), with_sign);
 }
 
-/// What a step knows of its groups, for one row and a vector of lanes.
+/// The groups of a step, for one row and a vector of lanes.
 struct Groups {
   FloatVector sums[kMostGroups];
   IntVector exponents[kMostGroups];

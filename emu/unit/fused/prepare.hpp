@@ -11,7 +11,7 @@
 
 namespace numemu::unit {
 
-/// A description reduced to what a fast path must know. Everything else has the value that every
+/// A description reduced to the parameters of a fast path. Everything else has the value that every
 /// NVIDIA unit has: addends cut toward zero, subnormals kept, NaN canonical, operands dense, C and
 /// D in the register's container (float or float16).
 struct FusedRule {

@@ -6,7 +6,7 @@
 
 namespace numemu::unit {
 
-/// Whether the format has infinities and subnormal numbers as IEEE 754 says, and these sizes.
+/// Whether the format has infinities and subnormal numbers as in IEEE 754, and these sizes.
 bool is_ieee(const Format*, int exponent_bits, int mantissa_bits, int bias);
 inline bool is_float32(const Format* f) { return is_ieee(f, 8, 23, 127); }
 inline bool is_float16(const Format* f) { return is_ieee(f, 5, 10, 15); }

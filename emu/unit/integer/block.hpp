@@ -20,7 +20,7 @@ struct Block {
   /// lanes as many back; AMX only.
   std::int64_t more_planes = 0, plane_step = 0;
   std::int32_t* sums = nullptr;
-  std::int64_t sum_stride = kBlock;  ///< another one only for kernels that say so
+  std::int64_t sum_stride = kBlock;  ///< another one only for kernels that document it
   const std::int32_t* table = nullptr;
 };
 /// Sums are exact modulo 2^32. Outputs beyond row_count and lane_count may be written.

@@ -123,7 +123,7 @@ void run_two_chains(const Roles& roles, const std::vector<std::int32_t>& row_dep
     part.k = instruction / 2;
     for (std::int64_t k = 0; k < depth; k += instruction) {
       for (std::int64_t odd = 0; odd < 2; ++odd) {
-        // The depths of an instruction stand there as even, then odd ones.
+        // The depths of an instruction are ordered even first, then odd.
         const std::int64_t first = k + odd * part.k;
         part.rows = {whole.rows.values, whole.rows.row + t.row_begin, row_depth.data() + first};
         part.lanes = {whole.lanes.values, whole.lanes.row + t.lane_begin,
@@ -165,7 +165,7 @@ bool multiply_lanes(const UnitDescription& u, const Gemm& g) {
   const Source<float> a = decode_lanes(g.a, g.m, g.k), b = decode_lanes(g.b, g.n, g.k);
   const std::int64_t instruction = std::max(u.k, 1);
   const auto side = [&](const Operand& operand, const Source<float>& source, std::int64_t rows) {
-    // DAZ knows float32's subnormal numbers only.
+    // DAZ affects only float32's subnormal numbers.
     const bool by_copy = *flush && operand.format->bias != 127;
     return LaneSide(operand, source, rows, g.k, {.instruction = instruction, .flush = by_copy});
   };

@@ -17,7 +17,7 @@ bool ieee_halves(const Format& f, int mantissa_bits) {
          f.specials == Specials::ieee && f.field_zero == FieldZero::subnormal;
 }
 
-/// The unpadded source, or null where no vector loop knows the format.
+/// The unpadded source, or null where no vector loop supports the format.
 std::unique_ptr<float[]> decode_unpadded(const Operand& operand, std::int64_t size) {
   const Format& format = *operand.format;
   auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));

@@ -47,7 +47,7 @@ bool may_be_special(const Format& f) {
   return f.kind == Kind::floating && (f.has_infinity() || f.has_nan());
 }
 
-/// What the formats alone say, and C's values.
+/// Bounds from the formats alone, and from C's values.
 mac::Inputs inputs_of(const Gemm& g, const std::vector<double>& c) {
   mac::Inputs in;
   in.a = exponents_of(*g.a.format);
@@ -64,7 +64,7 @@ mac::Inputs inputs_of(const Gemm& g, const std::vector<double>& c) {
   return in;
 }
 
-/// The plan from what the formats say; where the values present may give a better one, from those.
+/// The plan from the bounds of the formats, or from the values present if these may give a better.
 std::optional<Plan> plan_of(const UnitDescription& unit, const Gemm& g,
                             const std::vector<double>& c) {
   mac::Inputs in = inputs_of(g, c);

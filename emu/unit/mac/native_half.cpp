@@ -1,7 +1,7 @@
 // The E5M10 register as the host's own half precision: one instruction is one multiply-add.
 //
-// VFMADD231PH rounds the exact a * b + sum once to binary16, subnormals included whatever MXCSR
-// says about them, overflows to infinity, and gives NaN where IEEE 754 does: the register itself.
+// VFMADD231PH rounds the exact a * b + sum once to binary16, subnormals included for any
+// MXCSR, overflows to infinity, and gives NaN where IEEE 754 does: the register itself.
 #include "emu/unit/mac/native_half.hpp"
 
 #include <algorithm>

@@ -62,7 +62,7 @@ struct Inputs {
 };
 
 /// The plan, or nothing where no proof covers the inputs. The register must be one that
-/// multiply_mac() knows.
+/// multiply_mac() supports.
 std::optional<Plan> make_plan(const Register&, int chunk, const Inputs&);
 
 /// Significant bits of the format's values.

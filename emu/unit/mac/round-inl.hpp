@@ -52,7 +52,7 @@ HWY_INLINE V Nearest(V t, V m, V beside) {
   return hn::NegMulAdd(m, beside, hn::MulAdd(m, beside, t));
 }
 
-/// The other neighbour where t lies half way (m * half) from its nearest, y, and `where` says so.
+/// The other neighbour where t lies half way (m * half) from its nearest, y, and `where` is true.
 template <class V, class Where>
 HWY_INLINE V TieToOther(V t, V y, V m, V half, const Where& where) {
   const V rest = hn::Sub(t, y);

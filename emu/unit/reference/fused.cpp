@@ -26,7 +26,7 @@ std::optional<Value> special_sum(std::span<const Term> terms) {
   return std::nullopt;
 }
 
-/// A product beyond float32 counts as infinite where the unit says so.
+/// A product beyond float32 counts as infinite where the unit defines it so.
 Value infinite_if_beyond(const UnitDescription& unit, const Value& v) {
   constexpr int kFloat32Top = 128;
   if (!unit.products_overflow || v.kind != Class::finite) return v;

@@ -17,7 +17,7 @@ namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Products and pairwise sums rounded to nearest even by the host; it also flushes, where the rule
-/// says so. kPlusZero: added to +0 before it is rounded, a product that is -0 becomes +0, but one
+/// does. kPlusZero: added to +0 before it is rounded, a product that is -0 becomes +0, but one
 /// that is rounded or flushed to zero keeps its sign.
 template <int kSize, bool kPlusZero>
 struct Pairwise {

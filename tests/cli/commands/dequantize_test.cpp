@@ -56,7 +56,7 @@ TEST_CASE("dequantize gives y of quantize back", "[fast]") {
       CHECK(s.back(block + axis).code == 0);
       CHECK(s.same());
       s.remove("y2.npy");
-      // The sidecar knows the axis.
+      // The sidecar has the axis.
       CHECK(s.back(block).code == 0);
       CHECK(s.same());
     }

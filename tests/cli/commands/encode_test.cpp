@@ -189,7 +189,7 @@ TEST_CASE("sources: float16, float64, bfloat16 codes, another format's codes", "
   write_npy(s.path + "/b.npy", ArrayType::uint16, {2}, brains);
   REQUIRE(s.run("encode --in b.npy --from bfloat16 --out c.npy --format e4m3fn").code == 0);
   CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x38, 0xc0});
-  // The sidecar of c.npy says what its codes are.
+  // The sidecar of c.npy gives the format of its codes.
   CHECK_THAT(s.run("encode --in c.npy --out d.npy --format e5m2").out,
              Contains("of float8_e4m3fn [2]"));
   CHECK(octets(s.npy("d.npy")) == std::vector<std::uint8_t>{0x3c, 0xc0});

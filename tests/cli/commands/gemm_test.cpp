@@ -37,7 +37,7 @@ TEST_CASE("gemm: results that are codes have a sidecar", "[fast]") {
   CHECK(s.result<std::uint16_t>(ArrayType::uint16) == std::vector<std::uint16_t>(6, 0x4400));
   CHECK(Json::parse(s.text("d.npy.json"))["format"] == "float16");
   CHECK(s.run("decode --format float16 --in d.npy --out y.npy --quiet").code == 0);
-  // What was there before no longer speaks for a file of numbers.
+  // The old sidecar must not describe the new file of numbers.
   REQUIRE(s.gemm("nvidia.h100.wgmma.e4m3.f32").code == 0);
   CHECK_FALSE(std::filesystem::exists(s.path + "/d.npy.json"));
   REQUIRE(s.gemm("neutral.mac.e5m10.sr8", "--seed 7" + kAnyE4m3).code == 0);
@@ -63,7 +63,7 @@ TEST_CASE("gemm: formats are required where the unit takes any, refused where th
   check_refused(s.gemm("exact", "--format-a e4m3fm --format-b e4m3fn --out d.npy"), "e4m3fn");
   check_refused(s.gemm("exact", "--format-a int4 --format-b e4m3fn --out d.npy"),
                 "a.npy: element 0: expected a code of int4 within 0..0xf, found 0x38");
-  // A sidecar says it as well, and must not contradict.
+  // A sidecar gives the format too, and must not contradict.
   s.file("a.npy.json", R"({"numemu": "1", "format": "float8_e4m3fn", "logical_shape": [2, 4]})");
   CHECK(s.gemm("exact", "--format-b e4m3fn --out d.npy").code == 0);
   s.file("a.npy.json", R"({"numemu": "1", "format": "float8_e5m2", "logical_shape": [2, 4]})");

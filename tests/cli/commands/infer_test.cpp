@@ -294,7 +294,7 @@ TEST_CASE("outputs that are not finite are counted, and where they first arise i
       s.run("infer --model m.onnx --in x.npy --out y.npy --json --quiet --recipe r.json");
   REQUIRE(narrow.code == 0);
   CHECK_THAT(narrow.err, Contains("layer one"));
-  // All is finite, and nothing is said.
+  // All outputs are finite: no message.
   array(s, "x.npy", {1, 2}, {1, 2});
   CHECK(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").err.empty());
 }

@@ -103,7 +103,7 @@ TEST_CASE("a dry run names points as reports do, no two alike; --quiet leaves pa
   CHECK(swept.out ==
         "a\u202e"
         "b/report.html\n");
-  // Rows that are there are no work: they say nothing of the speed.
+  // Existing rows took no time and must not count in the rate.
   CHECK_THAT(s.run("sweep s.json --out 'a\u202e"
                    "b'")
                  .err,

@@ -126,7 +126,7 @@ TEST_CASE(
   CHECK(gradients[2].data == std::vector<float>(6, 0.0f));
 }
 
-// Writes down what the graph asks.
+// Records the moments that the graph calls.
 class Recording final : public Numerics {
  public:
   std::vector<std::string> log;

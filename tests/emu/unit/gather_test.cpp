@@ -1,4 +1,4 @@
-// Plain matrices and padding: every element lands where the definition says.
+// Plain matrices and padding: every element lands at its defined place.
 #include "emu/unit/gather.hpp"
 
 #include <cstdint>

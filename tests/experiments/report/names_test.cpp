@@ -172,7 +172,7 @@ TEST_CASE("the headline never names two configurations alike", "[fast]") {
     std::set<std::string> sentences;
     for (const std::vector<std::size_t>& places : same_but_seed(records)) {
       for (const std::size_t i : places) lose(records[i], 0);
-      // Of several seeds the sentence says so at its end.
+      // With several seeds the sentence ends with their number.
       std::string sentence = headline(records).front();
       sentence.resize(sentence.find(", at 90.00 %"));
       INFO(sentence);

@@ -1,4 +1,4 @@
-// A record holds what the row says, and nothing where the row is silent or wrong.
+// A record holds the values of the row, and nothing where they are missing or wrong.
 #include "experiments/report/record.hpp"
 
 #include "tests/catch.hpp"

@@ -34,7 +34,7 @@ using Pdf = std::function<double(double)>;
 constexpr double kTolerance = 1e-11;
 // What knots() may leave out of a mass.
 constexpr double kLeftOut = 1e-17;
-// Fourth moments only size standard errors: knots() reach as far as second moments ask, which
+// Fourth moments only size standard errors: knots() reach as far as second moments require, which
 // leaves 2e-8 of the fourth of a lognormal with sigma 2.
 constexpr double kVarianceTolerance = 1e-7;
 

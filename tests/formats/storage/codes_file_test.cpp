@@ -1,4 +1,4 @@
-// Codes survive every way of being stored; what file, sidecar and caller say must agree.
+// Codes survive every way of being stored; file, sidecar and arguments must agree.
 #include "formats/storage/codes_file.hpp"
 
 #include <algorithm>
@@ -227,7 +227,7 @@ TEST_CASE("an error that comes from the sidecar names it", "[fast]") {
             " within 0..0xf, found 0x17");
   CHECK(refused(R"({"numemu":"1","format":"float4_e2m1fn","packed":true,"logical_shape":[1]})") ==
         path + ": row 0: expected zeros after its 1 code of 4 bits" + said);
-  // What the caller says is the caller's mistake.
+  // A mistake in the arguments is reported as such.
   std::filesystem::remove(path + ".json");
   CHECK(test::message_of([&] { read_codes(path, {.format = &find_format("bfloat16")}); }) ==
         path + ": dtype: expected uint16 codes of bfloat16, found uint8");

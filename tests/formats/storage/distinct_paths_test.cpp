@@ -1,4 +1,4 @@
-// Two names of one file are found out, whatever they look like.
+// Two names of one file are detected, in any spelling.
 #include "formats/storage/distinct_paths.hpp"
 
 #include "tests/catch.hpp"

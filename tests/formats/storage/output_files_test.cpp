@@ -16,7 +16,7 @@
 namespace numemu {
 namespace {
 
-/// Codes, scales of one byte and flags, all of which say who wrote them.
+/// Codes, scales of one byte and flags, all of which name their writer.
 struct Trio {
   test::TemporaryFolder folder;
   std::string codes = folder / "c.npy", scales = folder / "s.npy", flags = folder / "f.npy";

@@ -22,8 +22,8 @@ has_letter() {
 }
 knows_architecture() { known_architectures | grep -qx -- "$1"; }
 
-# The program knows only its own folder and the standard library; a file that includes more serves tests.
-# What grep -L returns differs by version and says nothing here.
+# The program includes only its own folder and the standard library; a file that includes more serves tests.
+# The status of grep -L differs by version and means nothing here.
 sources_in() {
   { find "$@" -type f ! -name '*_test.cpp' -exec grep -LE '#include "(formats|emu|tests/[a-z_]+\.hpp)' {} + || true; } | sort
 }

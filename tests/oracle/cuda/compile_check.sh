@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The test that every kernel compiles for every architecture nvcc knows; ends with 77 (skipped) where there is no nvcc.
+# The test that every kernel compiles for every architecture of nvcc; ends with 77 (skipped) where there is no nvcc.
 set -uo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

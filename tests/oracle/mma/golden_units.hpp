@@ -9,7 +9,7 @@ namespace numemu::oracle::mma {
 
 enum class Reading : std::uint8_t {
   as_is,
-  zero_c,   ///< the machine's accumulator was zero, whatever the file says
+  zero_c,   ///< the machine's accumulator was zero, contrary to the file
   any_nan,  ///< the bits of NaN are artefacts of the host that ran the model
 };
 
@@ -21,7 +21,7 @@ struct GoldenUnit {
   NanMatch nan() const { return reading == Reading::any_nan ? NanMatch::any : NanMatch::bits; }
 };
 
-/// A file that says what one of two rival models says, where no hardware has decided.
+/// A file with the results of one of two rival models, undecided by hardware.
 struct Disputed {
   std::string_view file, reason;
 };

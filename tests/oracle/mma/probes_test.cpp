@@ -1,5 +1,5 @@
-// The inputs on which the rival models of NVIDIA's units differ: each preset says what its model
-// says.
+// The inputs on which the rival models of NVIDIA's units differ: each preset gives the result
+// of its model.
 #include <sstream>
 
 #include "formats/codec.hpp"

@@ -1,4 +1,4 @@
-// Kinds of masks: every mask of small tiles is sorted into kinds, each as large as it says.
+// Kinds of masks: every mask of small tiles is sorted into kinds, each of its stated size.
 #include "policies/prune/mask_kinds.hpp"
 
 #include <algorithm>

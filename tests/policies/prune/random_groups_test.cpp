@@ -1,4 +1,4 @@
-// Random N:M: every mask has its number, all are equally likely, and draws stand where the contract
+// Random N:M: every mask has its number, all are equally likely, and draws are where the contract
 // puts them.
 #include "policies/prune/random_groups.hpp"
 

@@ -12,7 +12,7 @@ using Catch::Contains;
 
 namespace {
 
-/// {"roles", "gemms"} of a base whose weights are int8, or what `roles` says.
+/// {"roles", "gemms"} of a base whose weights are int8, or of `roles`.
 Json base_of(RecipeUnits& units, const std::string& roles = R"({"weight": {"format": "int8"}})") {
   const Json json = parse_json(R"({"roles": )" + roles + "}", "r.json"), none;
   return {{"roles", canonical_roles(JsonReader(json, "r.json").member("roles"))},

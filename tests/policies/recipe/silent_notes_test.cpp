@@ -1,4 +1,4 @@
-// What is said of tables that stay float32 and of NaN that become numbers, and when nothing is.
+// Notes on tables that stay float32 and on NaN converted to numbers, and cases without notes.
 #include "policies/recipe/silent_notes.hpp"
 
 #include <limits>

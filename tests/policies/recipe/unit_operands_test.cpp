@@ -130,7 +130,7 @@ TEST_CASE("unit operands: a product's sides", "[fast]") {
   layer.activation = element("float8_e4m3fn");
   layer.weight = element("float8_e5m2");
   CHECK_NOTHROW(require_operands(layer, net::GemmKind::fprop, true));
-  CHECK_NOTHROW(require_operands(layer, net::GemmKind::dgrad, false));  // no gradient to ask of
+  CHECK_NOTHROW(require_operands(layer, net::GemmKind::dgrad, false));  // no gradient
   CHECK_THROWS_WITH(require_operands(layer, net::GemmKind::dgrad, true), Contains("float32"));
   layer.gradient_dgrad = element("float8_e4m3fn");
   CHECK_NOTHROW(require_operands(layer, net::GemmKind::dgrad, true));

@@ -31,7 +31,7 @@ TEST_CASE("weight mask: refreshed when due, applied in between", "[fast]") {
   REQUIRE(first != second);
   for (WeightMask* mask : {&each, &third, &once})
     CHECK(mask->in_step(w, 1, 0)->data == masked(w, first));
-  // A product of the same step reads the same weight, whatever it is handed.
+  // A product of the same step reads the same weight for any argument.
   CHECK(third.in_step(later, 1, 0)->data == masked(w, first));
   CHECK(each.in_step(later, 1, 1)->data == masked(later, second));
   CHECK(third.in_step(later, 1, 1)->data == masked(later, first));

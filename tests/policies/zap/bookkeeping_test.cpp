@@ -64,7 +64,7 @@ TEST_CASE("identities on random maps, all masks and thresholds", "[fast]") {
       CHECK(tally.error() >= error);
       skipped = tally.skipped();
       error = tally.error();
-      // What is left of the map is what the tally says is left.
+      // The rest of the map equals the rest in the tally.
       net::Tensor kept = x;
       skip_zeros(mask, z, threshold, kept);
       double left = 0, all = 0;

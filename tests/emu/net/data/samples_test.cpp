@@ -1,4 +1,4 @@
-// The names of the kinds of data, as errors say them.
+// The names of the kinds of data in errors.
 #include "emu/net/data/samples.hpp"
 
 #include "formats/error.hpp"

@@ -1,4 +1,4 @@
-// Networks by name, and what a file that cannot be read says.
+// Networks by name, and the message for a file that cannot be read.
 #include "emu/net/model/load_network.hpp"
 
 #include "emu/net/nets.hpp"

@@ -1,4 +1,4 @@
-// The corpus of the fuzz target onnx_import, written from code: each file is as its model says.
+// The corpus of the fuzz target onnx_import, written from code: each file equals its model.
 #include <cstdlib>
 #include <map>
 

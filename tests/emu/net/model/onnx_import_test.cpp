@@ -274,7 +274,7 @@ TEST_CASE("NaN and infinite weights and negative variances are refused by name",
   CHECK(message_of(product(kInfinity))
             .find("node 'mm' (MatMul): weight: element 1: expected a finite number, found inf") !=
         std::string::npos);
-  // One rule and one wording where a constant is computed: 0 / 0 has a sign that says nothing.
+  // One rule and one wording where a constant is computed: the sign of 0 / 0 has no meaning.
   CHECK(message_of(ModelWriter()
                        .input("x", {-1, 2})
                        .floats("zero", {2}, {0, -0.0f})

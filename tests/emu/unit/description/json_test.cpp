@@ -1,4 +1,4 @@
-// The JSON form gives every valid description back, and refuses what it does not know.
+// The JSON form gives every valid description back, and refuses unknown keys.
 #include "emu/unit/description/json.hpp"
 
 #include <unistd.h>

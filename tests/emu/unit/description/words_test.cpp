@@ -1,4 +1,4 @@
-// What is said about a unit: complete, one line an aspect, different for different units.
+// Units in words: complete, one line per aspect, different for different units.
 #include "emu/unit/description/words.hpp"
 
 #include <map>

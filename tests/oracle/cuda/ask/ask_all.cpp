@@ -34,7 +34,7 @@ std::vector<Task> tasks_of(const Respondent& who, const std::string& only) {
   return tasks;
 }
 
-/// What a task says of itself in a line.
+/// A task in one line.
 std::string do_task(const Task& task, const Respondent& who, Machine& machine,
                     const AskOptions& options, const std::string& folder) {
   if (task.conversion >= 0) {

@@ -24,7 +24,7 @@ enum class ReluZero : std::uint8_t { positive, kept };
 enum class NegativeScale : std::uint8_t { magnitude, zero, nan };
 
 struct ConversionRule {
-  std::string name;      ///< what it says, for people: "NaN keeps its sign"
+  std::string name;      ///< a readable name: "NaN keeps its sign"
   std::string question;  ///< what it answers otherwise than the first rule; "": the first
   NanCode nan = NanCode::ones;
   bool infinity_saturates = true;  ///< .satfinite takes infinity to the largest number

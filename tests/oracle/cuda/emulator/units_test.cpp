@@ -1,5 +1,5 @@
-// Two programs that know nothing of each other, the emulator's units and the integer rules of the
-// replay, on the same dots: every instruction of every chip, ten kinds of data and every probe, the
+// Two independent programs, the emulator's units and the integer rules of the replay, on the same
+// dots: every instruction of every chip, ten kinds of data and every probe, the
 // reference and the fast path, bit for bit.
 #include <cstdio>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20;
 constexpr int kTiles = 30;  // three of each kind of data
-constexpr int kRows = 2;    // of A; a row more says no more
+constexpr int kRows = 2;    // of A; more rows test nothing new
 
 /// The bits of a float64 NaN that a GPU makes are not published.
 bool nan_of_f64(const Instruction& i, std::uint64_t code) {
@@ -82,7 +82,7 @@ void prove(const std::string& chip) {
     Batch batch(i, kTiles);
     fill(batch, tensor_of(table[number]), kSeed, 0);
     compare(unit, rule, batch);
-    // Random data hardly meet the corners that tell rivals apart: zeros, ends of the types, NaN.
+    // Random data rarely reach the corners that distinguish rivals: zeros, ends of the types, NaN.
     i.m = i.n = 1;
     Batch asked = tiles_of(i, probes(table[number]));
     compare(unit, rule, asked);

@@ -34,7 +34,7 @@ TEST_CASE("a run's records are compared bit for bit, and a changed bit is seen",
     CHECK_FALSE(file.unit.empty());
     CHECK(file.records > 0);
     // A negative sum that is cut to zero is +0 by the rule of the replay and -0 by the unit: an
-    // open question (docs/hardware.md), asked by the probes alone.
+    // open question (docs/hardware.md), measured by the probes alone.
     CHECK(file.mismatches == file.zero_signs);
     if (file.file.starts_with("records")) CHECK(file.mismatches == 0);
   }

@@ -1,4 +1,4 @@
-// Fills tiles: draws the codes of each operand, then arranges what a kind asks of several together.
+// Fills tiles: draws the codes of each operand, then applies the joint conditions of a kind.
 #include "tests/oracle/cuda/inputs/data.hpp"
 
 #include <vector>

@@ -97,7 +97,7 @@ TEST_CASE("the first product scatters into D what it gathers of C", "[fast]") {
   }
 }
 
-// A is stored by rows and B by columns, each with k fastest: a lane's four codes stand in a row.
+// A is stored by rows and B by columns, each with k fastest: a lane's four codes are in a row.
 TEST_CASE("a lane gathers four consecutive k of A and of B", "[fast]") {
   const Instruction& i = find("m8n8k4.f32.f16.f16.f32");
   std::vector<std::uint8_t> codes(64);

@@ -51,7 +51,7 @@ Indices ask_positions(Machine& machine, const Instruction& i, int patterns,
   return got;
 }
 
-/// What a word says: every word of the tile is the same.
+/// Decodes a word: every word of the tile is the same.
 void check_words(Machine& machine, const Instruction& i, const std::string& blamed,
                  std::vector<std::string>& all) {
   const std::vector<std::uint8_t> valid = words(i);

@@ -7,8 +7,8 @@
 
 namespace numemu::gpu {
 
-/// Adds complaints about what each word says and about which word chooses the place of which kept
-/// value, each after the words `blamed`. Not for dense instructions.
+/// Adds errors in the content of words and in the assignment of words to the places of kept
+/// values, each after the words `blamed`. Not for dense instructions.
 void check_metadata(Machine&, const Instruction&, const std::string& blamed,
                     std::vector<std::string>& all);
 

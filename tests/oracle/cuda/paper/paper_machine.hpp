@@ -7,7 +7,7 @@
 
 namespace numemu::gpu {
 
-/// tcgen05, whose operands never stand in registers, is computed from the arrays.
+/// tcgen05, whose operands are never in registers, is computed from the arrays.
 class PaperMachine : public Machine {
  public:
   /// A chip that rules() knows; `rule` counts from the first of an instruction, the

@@ -4,7 +4,7 @@
 namespace numemu::gpu::probing {
 namespace {
 
-/// tf32 stands in the top 19 bits of its container.
+/// tf32 is in the top 19 bits of its container.
 int container_shift(Element e) { return e == Element::tf32 ? 13 : 0; }
 
 int field_bits(Element e) { return info(e).exponent_bits + info(e).mantissa_bits; }

@@ -1,4 +1,4 @@
-// Step maps: the three numbers that a variant puts at i, at j and into C, and what D then says.
+// Step maps: the three numbers that a variant puts at i, at j and into C, and the meaning of D.
 #include "tests/oracle/cuda/probes/step_map.hpp"
 
 #include <algorithm>

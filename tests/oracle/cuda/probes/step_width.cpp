@@ -1,5 +1,5 @@
-// A large and a small product that C helps to tell apart: does the second enter in a later step?
-// The step maps ask every pair; these stand in the records of every run.
+// A large and a small product that C helps to distinguish: does the second enter in a later step?
+// The step maps test every pair; these probes are in the records of every run.
 #include "tests/oracle/cuda/probes/families.hpp"
 
 namespace numemu::gpu::probing {

@@ -1,4 +1,4 @@
-// Writes and reads records and the tables that say what they are.
+// Writes and reads records and the tables that describe them.
 #include "tests/oracle/cuda/records/records.hpp"
 
 #include <algorithm>

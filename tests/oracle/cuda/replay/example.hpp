@@ -50,7 +50,7 @@ class Example {
             metadata_.data(), scale_a_.data(), scale_b_.data()};
   }
   std::uint64_t answer(const Rule& rule) const { return gpu::answer(rule, dot()); }
-  /// What the specification says on a chip.
+  /// The result of the specification on a chip.
   std::uint64_t answer(const std::string& chip) const {
     return answer(rules(chip, *instruction_).at(0));
   }

@@ -27,7 +27,7 @@ std::uint64_t shifted(std::uint64_t magnitude, int shift, Rounding rounding) {
 }  // namespace
 
 Number decode(const ElementInfo& e, std::uint64_t code) {
-  // tf32 stands in the top of a float32.
+  // tf32 is in the top of a float32.
   const int low = e.bits == 32 ? 31 - e.exponent_bits - e.mantissa_bits : 0;
   const std::uint64_t fields = code >> low & ones(e.exponent_bits + e.mantissa_bits);
   const std::uint64_t mantissa = fields & ones(e.mantissa_bits);

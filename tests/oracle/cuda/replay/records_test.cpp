@@ -92,7 +92,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The command refuses the folder and says why.
+/// The command refuses the folder and gives the reason.
 void refused(const Folder& folder, const std::string& why) {
   const Outcome outcome = replayed({folder.path()});
   INFO(outcome.errors);

@@ -60,7 +60,7 @@ enum class Chain : std::uint8_t { ascending, descending, rounded_products, c_las
 enum class Split : std::uint8_t { low_of_four, first_half, even, none };
 
 struct Rule {
-  std::string name;      ///< what it says, for people: "G=16 F=25"
+  std::string name;      ///< a readable name: "G=16 F=25"
   std::string question;  ///< the open question it answers otherwise than the first rule; "": the
                          ///< specification's
   Core core = Core::fused;

@@ -145,7 +145,7 @@ TEST_CASE("zeros of either sign", "[fast]") {
   CHECK(all.answer("H100", &Rule::zero_sign, ZeroSign::of_addends) == 0x80000000);
   CHECK(all.answer("H100", &Rule::zero_sign, ZeroSign::of_zeros) == 0x80000000);
   CHECK(minus.answer("H100", &Rule::zero_sign, ZeroSign::of_zeros) == 0);
-  // -2^-150 stands in the sum and is cut when it is written.
+  // -2^-150 is in the sum and is cut when it is written.
   const Example cut = Example("mma", kBrain).product(0, 0x9a80, 0x1980);
   CHECK(cut.answer("H100") == 0);
   CHECK(cut.answer("H100", &Rule::zero_sign, ZeroSign::of_sum) == 0x80000000);

@@ -1,4 +1,4 @@
-// Integers and sparse dots against sums typed by hand, and what their rivals say instead.
+// Integers and sparse dots against sums typed by hand, and the results of their rivals.
 #include <random>
 
 #include "tests/catch.hpp"
