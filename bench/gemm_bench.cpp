@@ -176,7 +176,7 @@ void register_case(Case c) {
 
 }  // namespace
 
-/// An argument that is no option of Google Benchmark is a part of the names of units to time.
+/// An argument that is not an option of Google Benchmark is a part of the names of units to time.
 int run(int argc, char** argv) {
   omp_set_num_threads(1);
   // As the program does: memory that is given back after each product is faulted in by the next.

@@ -103,7 +103,7 @@ void register_case(const PruneCase& c) {
 
 }  // namespace
 
-/// An argument that is no option of Google Benchmark is a part of the names of cases to time.
+/// An argument that is not an option of Google Benchmark is a part of the names of cases to time.
 int run(int argc, char** argv) {
   omp_set_num_threads(1);
   benchmark::Initialize(&argc, argv);

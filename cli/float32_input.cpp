@@ -26,7 +26,7 @@ void widen_integers(const std::string& path, const Array& integers, float* out) 
   const auto* x = integers.as<Integer>();
   for (std::int64_t i = 0; i < integers.elements(); ++i) {
     out[i] = static_cast<float>(x[i]);
-    // 2^63 would not fit the way back, and is no int64.
+    // 2^63 would not fit the way back, and is not an int64.
     if (out[i] < 0x1p63f && static_cast<std::int64_t>(out[i]) == x[i]) continue;
     throw Error(fmt::format("{}: element {} is {}, which is no float32", path, i, x[i]));
   }

@@ -32,7 +32,7 @@ struct GemmArrays {
 
 /// Reads everything. Throws Error naming the file and what was expected: formats that contradict
 /// the unit, shapes that do not fit each other, codes that the format does not have, metadata that
-/// is no legal pattern.
+/// is not a legal pattern.
 void read_gemm(const unit::Unit&, const GemmFiles&, GemmArrays&);
 
 /// Writes D: float32 and float64 as numbers, int32 registers as int32, others as codes with their

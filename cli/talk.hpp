@@ -16,7 +16,7 @@ std::string harmless(std::string_view text);
 /// ends, and then so does the whole.
 std::string shortened(std::string text, std::size_t longest);
 
-/// Writes to stderr as it is; a stream that is full or closed is no error.
+/// Writes to stderr as it is; a stream that is full or closed is not an error.
 void write_talk(std::string_view text);
 
 /// One line, harmless and shorter than 300 characters.

@@ -96,7 +96,7 @@ class TraceWords {
     return code_text(*step.result, hex_digits(format)) + " = " + code_number(format, *step.result);
   }
 
-  /// What is lost between a product and what was added; a correction is no loss.
+  /// What is lost between a product and what was added; a correction is not a loss.
   std::string lost(const TraceStep& step, const TraceTerm& t) const {
     if (t.error || t.product.kind == Class::zero || number(t.product) == number(t.kept)) return "";
     if (t.kept.kind == Class::zero) return "all";

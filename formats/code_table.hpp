@@ -22,7 +22,7 @@ class CodeTable {
   void keep_signalling();
 
   /// Elements [begin, begin + n) of `in` to out[0..n), in containers; flags[0..n) if given. Throws
-  /// an Error that names the position in `in` of what is no code.
+  /// an Error that names the position in `in` of what is not a code.
   void convert(const void* in, std::int64_t begin, std::int64_t n, void* out,
                std::uint8_t* flags) const;
 

@@ -84,7 +84,7 @@ class Decoder {
   alignas(64) float values_[256];
 };
 
-// Sources that float32 holds exactly are widened first; that is no rounding.
+// Sources that float32 holds exactly are widened first; that is not a rounding.
 bool widens(const Format& from) {
   return is_float32(from) || (from.bits <= 16 && exact_in(from, float32()));
 }

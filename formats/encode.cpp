@@ -83,7 +83,7 @@ bool rounds_up(const Position& p, bool negative, const Rounding& rounding, std::
   return false;
 }
 
-// Where |v| lies among the codes if normal numbers went on below and above the format's exponents.
+// The place of |v| among the codes if normal numbers continued beyond the format's exponents.
 // Two binades beyond the lower end and one beyond the upper end cover all cases.
 Position position_as_normal(const Format& f, const Value& v) {
   const std::int64_t hidden = std::int64_t{1} << f.mantissa_bits;

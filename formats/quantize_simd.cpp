@@ -133,7 +133,7 @@ struct Kernel {
     if constexpr (kStep == Step::stochastic) random = hn::ShiftLeftSame(random, plan.random_shift);
 
     const WordVector quotient = quotient_of<kStep>(x, plan.scale);
-    const WordVector as_normal = hn::Sub(quotient, set(plan.base));  // if binades went on below
+    const WordVector as_normal = hn::Sub(quotient, set(plan.base));  // if binades continued below
     const WordMask is_low = hn::RebindMask(kWords, hn::Lt(double_of(quotient), set(plan.below)));
     DoubleVector in_low = double_of(quotient);
     // What lies beyond an integer format's grid becomes its end, beyond the largest value too.

@@ -18,7 +18,7 @@ struct CallText {
 /// whole, which is then unknown. Never throws.
 CallText parse_call(std::string_view text);
 
-/// The number that the whole text is; none where it is no finite decimal number.
+/// The number that the whole text is; none where it is not a finite decimal number.
 std::optional<double> parse_number(std::string_view text);
 /// The same for a whole number from `least` to `most`.
 std::optional<std::int64_t> parse_whole(std::string_view text, std::int64_t least,

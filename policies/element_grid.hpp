@@ -44,7 +44,7 @@ struct ElementGrids {
   bool doubles = false;
 };
 
-/// The grids of a conversion, made anew only where it differs from the last one of this thread.
+/// The grids of a conversion, rebuilt only where it differs from the last one of this thread.
 const ElementGrids& element_grids(const Conversion&);
 
 /// A sum in float64 and how far it may be from the exact one.

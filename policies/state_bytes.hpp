@@ -17,7 +17,7 @@ inline std::string to_bytes(const std::vector<std::uint64_t>& numbers) {
   return bytes;
 }
 
-/// The inverse; throws Error naming the state where the length is no multiple of 8.
+/// The inverse; throws Error naming the state where the length is not a multiple of 8.
 inline std::vector<std::uint64_t> from_bytes(const std::string& name, const std::string& bytes) {
   if (bytes.size() % 8 != 0) {
     throw Error("state " + name + ": expected a multiple of 8 bytes, found " +

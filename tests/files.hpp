@@ -1,5 +1,5 @@
-// Temporary folders, files of bytes and the message of an Error, for the tests of whatever reads
-// files.
+// Temporary folders, files of bytes and the message of an Error, for tests of
+// readers of files.
 #pragma once
 #include <unistd.h>
 

@@ -75,7 +75,7 @@ std::string_view to_text(FieldZero field_zero) {
   return "";
 }
 
-/// null where the limit is no double (e15m2).
+/// null where the limit is not a double (e15m2).
 Json limit(double (*of)(const Format&), const Format& format) {
   try {
     return of(format);

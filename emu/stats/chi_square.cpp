@@ -25,7 +25,7 @@ Cells cells_of(const std::vector<std::int64_t>& counts, const std::vector<double
                std::int64_t others) {
   if (counts.size() != probabilities.size())
     throw Error("chi-square: expected as many probabilities as counts");
-  // What is left of 1 by rounding alone is no outcome.
+  // What is left of 1 by rounding alone is not an outcome.
   constexpr double kRounding = 1e-12;
   constexpr double kLeast = 5;
   std::int64_t n = others;

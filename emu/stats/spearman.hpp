@@ -18,8 +18,8 @@ double spearman(const std::vector<double>& x, const std::vector<double>& y);
 /// 95 % of a correlation rho of n independent pairs by Fisher's z = artanh(rho), whose standard
 /// error is sqrt((1 + rho^2 / 2) / (n - 3)) (Bonett and Wright 2000). z is taken at most half a
 /// step from the ends, at |rho| = 1 - 6 / (n^3 - n), where the next order of n pairs has 1 - 12 /
-/// (n^3 - n): pairs that agree wholly are no proof that all would. Holds rho; [-1, 1] below 4 pairs
-/// and for NaN. |rho| <= 1, else Error.
+/// (n^3 - n): full agreement of a sample is not proof. Contains rho; [-1, 1] below 4 pairs and
+/// for NaN. |rho| <= 1, else Error.
 Interval spearman_interval(double rho, std::int64_t n);
 
 /// Bootstrap percentile interval (emu/stats/bootstrap.hpp) over the pairs, which are what was

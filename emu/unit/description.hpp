@@ -55,7 +55,7 @@ struct Register {
   const Format* format = nullptr;  ///< floating; nullptr: two's complement
   Rounding rounding = {};
   Overflow overflow = Overflow::ieee;  ///< of floating registers
-  /// Beyond the largest value infinity results whatever the rounding (NVIDIA under rtz).
+  /// Beyond the largest value infinity results for any rounding (NVIDIA under rtz).
   bool overflow_to_infinity = false;
   int bits = 32, fraction = 0;  ///< two's complement: width, bits right of the point
   IntegerOverflow integer = IntegerOverflow::wrap;

@@ -19,7 +19,7 @@ namespace {
 __extension__ typedef __int128 Integer;
 __extension__ typedef unsigned __int128 Magnitude;
 
-/// Outputs combined at a time: many enough that packing the operands anew for each tile costs
+/// Outputs combined at a time: many enough that packing the operands again for each tile costs
 /// little.
 constexpr TileShape kSlab{.rows = 256, .lanes = 512};
 

@@ -72,7 +72,7 @@ class Unit {
   virtual const UnitDescription* description() const = 0;
   /// Computes the product, over OpenMP threads unless already inside a parallel region.
   /// Throws Error when an operand format is not accepted, a size is negative, scales or metadata
-  /// are missing, or K is no multiple of the sparsity pattern's group.
+  /// are missing, or K is not a multiple of the sparsity pattern's group.
   virtual void multiply(const Gemm&) const = 0;
   /// The same, one element at a time in integer arithmetic: the specification.
   virtual void multiply_reference(const Gemm&) const = 0;

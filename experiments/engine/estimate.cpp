@@ -79,7 +79,7 @@ double bench_seconds(std::int64_t images, const net::Dataset& dataset, const net
   return (probes + (reference + probed + static_cast<double>(images)) * macs) / rate;
 }
 
-/// Seconds by key; what cannot be read is no time.
+/// Seconds by key; what cannot be read is not a time.
 std::map<std::string, double> stored_times(const std::string& folder) {
   std::map<std::string, double> times;
   std::ifstream file(folder + "/times.jsonl");

@@ -7,8 +7,8 @@
 
 namespace numemu::experiments {
 
-/// A line that is no row as any run wrote it: not strict JSON (a key twice, a byte 0), or with the
-/// digest of another row.
+/// A line that no run wrote like this: not strict JSON (a repeated key, a zero byte), or with a
+/// wrong digest.
 class DamagedRow : public Error {
  public:
   using Error::Error;

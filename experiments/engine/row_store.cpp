@@ -177,7 +177,7 @@ void RowStore::settle_shards(const std::string& folder, const Shard& shard, Exis
     if (existing != Existing::fresh)
       throw Error(fmt::format("{}: was written with another --shard; use --fresh or {}", path,
                               another_out(path)));
-    if (path == path_) continue;  // about to be written anew
+    if (path == path_) continue;  // about to be rewritten
     const FileLock other(lock_path(path), busy(path, kSweep));
     if (!belongs()) std::filesystem::remove(path);
   }

@@ -28,7 +28,7 @@ std::string verdict_row(const std::string& what, const Tally& t, const std::stri
   return out + fmt::format("<td>{}</td></tr>", rule);
 }
 
-/// Acceptance of a fit as a verdict: a refused fit makes no prediction, which is no failure of one.
+/// Acceptance of a fit as a verdict: a refused fit makes no prediction, so none fails.
 Tally acceptance(std::size_t accepted, std::size_t tensors) {
   Tally out;
   out.holds = accepted;

@@ -22,7 +22,7 @@ bool rounds_at_random(const Json& row) {
          recipe->dump(-1, Json::NotUtf8::replace).find("\"rounding\":\"sr") != std::string::npos;
 }
 
-/// The verdict that a row records; nothing for none and for words that are no verdict.
+/// The verdict that a row records; nothing for none and for words that are not verdicts.
 std::optional<Verdict> recorded_verdict(const Json& at, std::initializer_list<const char*> path) {
   const std::string text = json_text(at, path);
   for (const Verdict verdict : {Verdict::holds, Verdict::fails, Verdict::undecided}) {

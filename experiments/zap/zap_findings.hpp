@@ -38,7 +38,7 @@ ZapBest best_of(const std::vector<ZapResults>&, ZapCare);
 
 /// Per layer and mask, of the first seed: the bound on savings, the error of a random predictor,
 /// the fits, errors at optimised thresholds; over everything the identities; last the aim, for
-/// whatever was done. Shares hold within kZapShareHolds, fail where Holm's procedure over all of
+/// in every case. Shares hold within kZapShareHolds, fail where Holm's procedure over all of
 /// them rejects that they are so near, and are undecided else. The aim holds where Holm's procedure
 /// over all points rejects that one that saves enough loses kZapLoss or more; its interval is the
 /// span of the saving over seeds.

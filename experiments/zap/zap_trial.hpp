@@ -31,7 +31,7 @@ Json point_of(const ZapTrial&, const TrainedNet&, const net::Dataset&);
 /// the losses of training, its curve on validation images with the logistic fits, and estimates on
 /// float32 test maps beside those on validation maps. A point has the accuracy on test images, how
 /// many images only the float32 network or only this one gets right, and the tally of every layer;
-/// with batch normalisation also the accuracy after its statistics were estimated anew. The network
+/// with batch normalisation also the accuracy after its statistics were re-estimated. The network
 /// is left as it was.
 Json run_zap_trial(const ZapTrial&, TrainedNet&, const net::Dataset&,
                    const net::Evaluation& baseline);

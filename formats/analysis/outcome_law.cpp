@@ -41,7 +41,7 @@ Format rounding_grid(const Format& format) {
 
 GridPoint mirrored(const GridPoint& p) { return {-p.value, p.odd}; }
 
-/// The value after the largest one if the grid went on: at most one ulp further.
+/// The value after the largest one if the grid continued: at most one ulp further.
 GridPoint next_after(const Format& format, const GridPoint& last) {
   double step = 1;
   if (format.kind == Kind::floating)
@@ -49,7 +49,7 @@ GridPoint next_after(const Format& format, const GridPoint& last) {
   return {last.value + step, !last.odd};
 }
 
-/// The smallest normal number and the value before it if normal numbers went on below.
+/// The smallest normal number and the value before it if normal numbers continued below.
 struct NormalEdge {
   GridPoint before, first;
 };

@@ -62,7 +62,7 @@ HWY_INLINE FloatMask differ(FloatVector x, FloatVector y) {
 #endif
 }
 
-/// x cut to [-limit, limit] with its sign; `otherwise` where x is no number.
+/// x cut to [-limit, limit] with its sign; `otherwise` where x is not a number.
 HWY_INLINE FloatVector clamp(FloatVector x, FloatVector limit, FloatMask number,
                              FloatVector otherwise) {
 #if NUMEMU_AVX512
@@ -73,7 +73,7 @@ HWY_INLINE FloatVector clamp(FloatVector x, FloatVector limit, FloatMask number,
 #endif
 }
 
-/// |x| cut to [0, limit]; `otherwise` where x is no number.
+/// |x| cut to [0, limit]; `otherwise` where x is not a number.
 HWY_INLINE FloatVector clamp_magnitude(FloatVector x, FloatVector limit, FloatMask number,
                                        FloatVector otherwise) {
 #if NUMEMU_AVX512

@@ -154,7 +154,7 @@ bool fits(const Conversion& c) {
   if (f.kind != Kind::floating) return false;
   if (f.mantissa_bits == 0 || f.field_zero == FieldZero::scale) return false;
   const bool gap = f.field_zero == FieldZero::normal;
-  if (gap && c.rounding.stochastic()) return false;  // the fraction of the gap is no float32
+  if (gap && c.rounding.stochastic()) return false;  // the fraction of the gap is not a float32
   // m * magic stays finite, and so does everything that is scaled by the random bits' weight.
   const int m = f.mantissa_bits, first = gap ? -f.bias : 1 - f.bias;
   const int last = static_cast<int>(f.largest_code() >> m) - f.bias + 1;

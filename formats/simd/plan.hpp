@@ -44,7 +44,7 @@ struct Plan {
   float half_step = 0;         ///< 2^(-M - 1)
   float largest = 0;           ///< largest finite magnitude (of the negative side: see below)
   float largest_negative = 0;  ///< differs for two's complement only; 0 if unsigned
-  float beyond = 0;            ///< the value after both of them if exponents went on
+  float beyond = 0;            ///< the value after both of them if exponents continued
   float smallest_normal = 0;   ///< results below become zero where `flush`
   float smallest = 0;          ///< smallest positive value
   bool flush = false;          ///< subnormal results become zero

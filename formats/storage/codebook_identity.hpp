@@ -10,7 +10,7 @@ namespace numemu {
 std::string codebook_file(const std::string& format_name);
 
 /// Lower-case hexadecimal SHA-256 of the entries as little-endian float64, -0 as 0; "" for a format
-/// that is no codebook.
+/// that is not a codebook.
 std::string codebook_sha256(const Format&);
 
 }  // namespace numemu

@@ -1,4 +1,4 @@
-// Every element is looked at once: nothing behind this check sees bits that are no code.
+// Checks every element once: code behind this check never sees bits that are not a code.
 #include "formats/storage/codes.hpp"
 
 #include <fmt/format.h>

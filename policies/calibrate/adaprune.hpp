@@ -1,4 +1,4 @@
-// AdaPrune: the kept weights of each layer solved anew, so that its outputs on calibration inputs
+// AdaPrune: the kept weights of each layer solved again, so that its outputs on calibration inputs
 // come nearest to the dense layer's (Hubara et al., NeurIPS 2021).
 #pragma once
 #include <map>

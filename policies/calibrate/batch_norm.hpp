@@ -1,4 +1,4 @@
-// Running statistics of batch normalisation estimated anew, under the numerics that will use them.
+// Running statistics of batch normalisation re-estimated, under the numerics that will use them.
 #pragma once
 #include <vector>
 

@@ -23,7 +23,7 @@ class LeastSquares {
  public:
   LeastSquares(std::int64_t in, std::int64_t out);
 
-  /// Row-major, both without padding. An input or output that is no finite number is an Error.
+  /// Row-major, both without padding. An input or output that is not a finite number is an Error.
   void add(const float* x, const float* y, std::int64_t rows);
   /// The rows that a product reads as its left operand: of a linear layer, or of a convolution
   /// through its gather; `matrix` is the number in the stack (a group of the convolution), and y is

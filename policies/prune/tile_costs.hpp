@@ -13,7 +13,7 @@ inline constexpr int kMostTile = 32;
 ///
 /// A float32 magnitude is c 2^e with c < 2^24, so the magnitudes of a tile are multiples of the
 /// lowest set bit among them: exact in 64 bits where the top of the largest is at most 52 bits
-/// above that, in 128 bits up to 116 bits above (10 fewer beside an element that is no finite
+/// above that, in 128 bits up to 116 bits above (10 fewer beside an element that is not a finite
 /// number). Where it is more, magnitudes are rounded down to what 128 bits hold.
 struct TileUnit {
   int lowest = 0;      ///< the unit is 2^lowest

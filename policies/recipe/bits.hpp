@@ -16,7 +16,7 @@ struct EffectiveBits {
   double weight = 32;      ///< over all trained parameters, biases too
   double activation = 32;  ///< over the activations that products read
   double gradient = 32;    ///< over the output gradients that products read, dgrad and wgrad each
-  double vector = 32;      ///< over the results of operators that are no products
+  double vector = 32;      ///< over the results of operators that are not products
   double output = 32;      ///< over the results of products
   double saved = 32;       ///< over the results of all operators: what backward may keep
   double state = 32;       ///< over all trained parameters, for one tensor of optimizer state

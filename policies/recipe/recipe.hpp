@@ -23,7 +23,7 @@ struct LayerRecipe {
   std::optional<RolePolicy> weight, activation;
   std::optional<RolePolicy> gradient_dgrad,
       gradient_wgrad;  ///< a gradient may be split by the GEMM that reads it
-  /// Results of operators that are no GEMM; GEMM results before the bias; contexts kept for
+  /// Results of operators that are not GEMMs; GEMM results before the bias; contexts kept for
   /// backward; optimizer state; what workers send.
   std::optional<RolePolicy> vector, output, saved, state, exchange;
   /// Which elements of the operands are kept before they are quantized.

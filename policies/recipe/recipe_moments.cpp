@@ -101,7 +101,7 @@ void RecipeNumerics::round_vector(const RecipeLayer& node, std::string_view name
                                   net::Tensor& x) const {
   if (!node.vector) return;
   const bool apart = frozen_ && thread_step().phase == net::Phase::inference && !x.shape.empty();
-  // The -infinity of a mask is no number to round: it would saturate, or make its block NaN.
+  // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
   const std::vector<Special> specials = take_specials(x);
   store(*node.vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
   for (const Special& special : specials) x.data[special.at] = special.value;

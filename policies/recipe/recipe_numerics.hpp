@@ -84,7 +84,7 @@ class RecipeNumerics : public net::Numerics {
   /// Rewrites a stored tensor by the policy of its role.
   void store(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
              std::string_view layer, std::string_view role, std::string_view use) const;
-  /// The result of an operator that is no product, as the role vector says.
+  /// The result of an operator that is not a product, as the role vector says.
   void round_vector(const RecipeLayer&, std::string_view name, net::Tensor&) const;
   /// Loaded once for every file and threshold.
   std::shared_ptr<const ZapNetwork> predictors(const ZapMask&, const net::Graph&,

@@ -11,7 +11,7 @@ class UnitResult {
  public:
   UnitResult(const unit::Unit&, const net::Product&);
   net::ProductResult target();
-  /// D = RNE_f32(alpha * result), the result exact, whatever its width; alpha as apply_scales().
+  /// D = RNE_f32(alpha * result), the result exact, of any width; alpha as apply_scales().
   void finish(const OperandScales& a, const OperandScales& b);
 
  private:

@@ -14,7 +14,7 @@
 namespace numemu::policies {
 
 /// In training the mask serves `refresh` steps and the gradient passes to every weight
-/// (straight-through): the dense weight goes on being trained. With refresh=0 the first mask stays
+/// (straight-through): training of the dense weight continues. With refresh=0 the first mask stays
 /// and pruned weights become zeros (settle), so that the weights contain their mask.
 class WeightMask {
  public:

@@ -31,7 +31,7 @@ class Sample {
   std::int64_t size() const { return n_; }
 
   /// No element lies beyond the largest of its sign. Negative elements of unsigned formats never
-  /// fit, whatever the scale.
+  /// fit, for any scale.
   bool fits(double step) const {
     const double top = grids_.line.high.back(), bottom = grids_.line.low.front();
     return top * step >= highest_ && (bottom >= 0 || bottom * step <= lowest_);

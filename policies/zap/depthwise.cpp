@@ -1,5 +1,5 @@
 // Rows of width x channels as one line, with weights repeated along it: loops as long as a row,
-// whatever the number of channels.
+// for any number of channels.
 #include "policies/zap/depthwise.hpp"
 
 #include <algorithm>

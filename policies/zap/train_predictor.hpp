@@ -21,7 +21,7 @@ struct ZapTraining {
 double zap_loss(const PositionMask&, const net::Tensor& x, const net::Tensor& z,
                 net::Tensor* gradient = nullptr);
 
-/// Trains in place on maps [samples, height, width, channels], shuffled anew each epoch, with Adam;
+/// Trains in place on maps [samples, height, width, channels], reshuffled each epoch, with Adam;
 /// running statistics too. Same bits for any number of threads. Returns the mean loss of each
 /// epoch. Throws Error for no maps or options out of range.
 std::vector<double> train_predictor(ZapPredictor&, const net::Tensor& maps, const ZapTraining&);

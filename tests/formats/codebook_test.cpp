@@ -148,7 +148,7 @@ TEST_CASE("codebook: every mode equals the search over exact rationals", "[fast]
 TEST_CASE("codebook: ties of inexact quotients are decided by what the quotient leaves", "[fast]") {
   const TemporaryFolder folder;
   const Format& f = format_of(folder, {0, 1, 2, 3});
-  // 1.5 + something below the 64th bit is no tie; -0.5 lies outside.
+  // 1.5 + something below the 64th bit is not a tie; -0.5 lies outside.
   const Value above{Class::finite, false, true, -1, 3}, tie{Class::finite, false, false, -1, 3};
   CHECK(encode(f, tie, {}, Overflow::saturate).code == 2);
   CHECK(encode(f, {Class::finite, false, false, -1, 1}, {}, Overflow::saturate).code == 0);

@@ -64,7 +64,7 @@ std::string name_of(const ConversionClaim& claim) {
 }
 
 TEST_CASE("conformance: docs/conformance.md is the generated page", "[fast]") {
-  // To write it anew: ./numemu formats --conformance > docs/conformance.md
+  // To rewrite it: ./numemu formats --conformance > docs/conformance.md
   CHECK(test::read_file(NUMEMU_SOURCE "/docs/conformance.md") == conformance_page());
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("encode: every midpoint is a tie in every format of at most 8 bits", "
   }
 }
 
-// Quotients of float32 are no float32: the oracle takes the rational, the codec the sticky bit.
+// Quotients of float32 are not float32: the oracle takes the rational, the codec the sticky bit.
 TEST_CASE("encode: inexact quotients round like the rational", "[fast]") {
   Tally tally;
   for (const char* name : {"float8_e4m3fn", "float4_e2m1fn", "float8_e5m2", "hfp8_e4m3_nosub",

@@ -23,7 +23,7 @@ RationalCodec::RationalCodec(Specified f) : f_(std::move(f)) {
     for (std::uint64_t code = 0; code < count; ++code) list_.push_back(dyadic(formula(code)));
   }
   if (f_.integer) return;
-  // The binade of the smallest normal number, and the one below it if exponents went on.
+  // The binade of the smallest normal number, and the one below it if exponents continued.
   const std::int64_t unit = -f_.bias - f_.m;
   const Wide hidden = Wide{1} << f_.m;
   switch (f_.lowest) {

@@ -62,7 +62,7 @@ class RationalCodec {
 
   /// Codes without sign: 0..largest are finite (one more for the negative side of intN).
   std::uint64_t largest(bool negative = false) const;
-  /// The value of a magnitude code; of largest() + 1 too: the next one if codes went on.
+  /// The value of a magnitude code; of largest() + 1 too: the next one if codes continued.
   Dyadic at(std::uint64_t magnitude) const;
   Dyadic smallest_normal() const { return normal_; }
   Dyadic below_normal() const { return below_normal_; }

@@ -7,7 +7,7 @@
 
 namespace numemu::oracle {
 
-/// Which codes are no finite numbers, in the words of the specification.
+/// Which codes are not finite numbers, in the words of the specification.
 enum class Reserved {
   nothing,
   inf_and_nan,     ///< exponent field all ones: m = 0 Inf, else NaN

@@ -61,7 +61,7 @@ struct OnnxNode {
 
 /// An axis of an input or output: a number of elements, a symbol ("batch"), or unknown.
 struct OnnxDimension {
-  std::int64_t extent = -1;  ///< -1 where it is no number
+  std::int64_t extent = -1;  ///< -1 where it is not a number
   std::string_view symbol;   ///< "" where it is none
 };
 

@@ -33,7 +33,7 @@ struct OnnxValue {
   bool integer = false;         ///< of the graph: whole numbers in the file, floats here
   std::array<Shape, 2> shapes;  ///< as stored, for the probe batches
   ConstantRef constant;
-  bool counted = false;  ///< the constant's memory counts: it is no initializer
+  bool counted = false;  ///< the constant's memory counts: it is not an initializer
 
   bool is_constant() const { return number < 0; }
   std::size_t rank() const { return is_constant() ? constant->dims.size() : shapes[0].size(); }

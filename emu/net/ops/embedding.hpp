@@ -18,7 +18,7 @@ class Embedding final : public Op {
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }
   Shape output_shape(std::span<const Shape> inputs) const override;
-  /// Throws Error naming the layer and the element for a number that is no row.
+  /// Throws Error naming the layer and the element for a number that is not a row.
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                 const Tensor& grad_output, std::span<Tensor> grad_inputs,

@@ -4,8 +4,8 @@
 
 namespace numemu::net {
 
-/// y [shape] = f(x [shape]), and dx = g f'(x). Both are computed in float64 where f is no float32
-/// operation, and rounded once; every NaN is the neutral one.
+/// y [shape] = f(x [shape]), and dx = g f'(x). Unless f is a float32 operation, both are computed
+/// in float64 and rounded once. Every NaN is the neutral one.
 class Pointwise : public Op {
  public:
   bool needs_inputs() const final { return sees_ == Sees::input; }

@@ -48,7 +48,7 @@ void read(const JsonReader& value, const Format*& field) {
 }
 
 void read(const JsonReader& value, int& field) {
-  // An absent key never comes here: null is no number.
+  // An absent key never comes here: null is not a number.
   if (value.is_null()) value.fail("an integer");
   field = static_cast<int>(value.integer(0, -kLargestNumber, kLargestNumber));
 }

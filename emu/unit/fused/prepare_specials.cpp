@@ -86,7 +86,7 @@ void finish_fused(const UnitDescription& unit, const Gemm& gemm, const FusedOper
   for (std::int64_t i = 0; i < gemm.m; ++i) {
     for (std::int64_t j = 0; j < gemm.n; ++j) outputs += affected(i, j);
   }
-  // NaN scales are no elements of A or B.
+  // NaN scales are not elements of A or B.
   const bool few = o.rule.scaled || outputs * gemm.k <= kFewProducts;
   std::vector<float> signs;
   if (!few) signs = multiply_signs(gemm, elements);

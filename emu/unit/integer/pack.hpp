@@ -24,7 +24,7 @@ void pack_panel(const Elements&, std::int64_t first, std::int64_t begin, std::in
 constexpr std::int64_t kPackRows = 64;
 
 /// Whether chunks [begin, end) of rows [first, first + kPackRows) are such lines, at depths that
-/// mostly are no neighbours.
+/// mostly are not neighbours.
 bool has_lines(const Elements&, std::int64_t first, std::int64_t begin, std::int64_t end);
 
 /// Packs them as lanes: what pack_panel() writes for each panel of 16, panels `stride` bytes apart.

@@ -35,7 +35,7 @@ bool halves_covered(const UnitDescription& u, const Gemm& g) {
                     u.c_entry == CEntry::in_alignment && r.rounding == Rounding{} &&
                     r.overflow == Overflow::ieee && !r.overflow_to_infinity && !s.flush_inputs &&
                     !s.flush_c && !s.flush_results;
-  // NaN is left to the reference, whatever its rule.
+  // NaN is left to the reference, for any rule.
   return types && rule && plain_operands(u) && g.k > 0 && has_wide_float16();
 }
 

@@ -67,7 +67,7 @@ double next_number(double x, int mantissa_bits) {
   return std::ceil(x / unit) * unit;
 }
 
-/// No partial sum of `count` addends exceeds this: rounding, whatever its direction, is monotonic,
+/// No partial sum of `count` addends exceeds this: rounding, in any direction, is monotonic,
 /// so a sum that is at most a number of the register stays at most that number. Binade by binade:
 /// inside one every addition takes the same whole number of steps, or, rounding to nearest, none.
 double chain_bound(double start, double addend, std::int64_t count, const Plan& plan) {

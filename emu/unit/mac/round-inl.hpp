@@ -97,8 +97,8 @@ HWY_INLINE V Narrow(D d, const Numbers<D>& c, V t, V m, const hn::TFromD<D>* ran
   return hn::NegMulAdd(m, c.beside_and_step, SumTowardZero(d, raised, m, c.beside));
 }
 
-/// y, or what replaces it where it is no number of the register: overflow, infinity, NaN. Rare, so
-/// its numbers stay in memory.
+/// y, or its replacement if it is not a number of the register: overflow, infinity, NaN. Rare, so
+/// its constants stay in memory.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Replaced(D d, const Numbers<D>& c, V t, V y) {
   const Constants<hn::TFromD<D>>& k = *c.constants;

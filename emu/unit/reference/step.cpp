@@ -119,7 +119,7 @@ void end_step(const Machine& m, const Value& held) {
 
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
                 std::uint32_t random) {
-  // A two's complement register has no NaN: it holds 0 then, and goes on.
+  // A two's complement register has no NaN: it then holds 0 and continues.
   for (const Value* v : nan_priority) {
     if (v->kind == Class::nan && m.unit.accumulator.format != nullptr) return *v;
   }

@@ -20,7 +20,7 @@ void gather_kept(const Sparsity&, const std::uint8_t* index, std::int64_t count,
                  const std::int32_t* depth, std::int32_t* kept);
 
 /// B as row `row` of A sees it; `index` is the whole metadata of A. Throws Error where the row's
-/// indices break their rules, or the gather's depth is no multiple of M.
+/// indices break their rules, or the gather's depth is not a multiple of M.
 Gather gather_kept(const Pattern&, const std::uint8_t* index, std::int64_t row, const Gather& b);
 
 }  // namespace numemu::unit

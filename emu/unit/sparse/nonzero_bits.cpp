@@ -39,7 +39,7 @@ template <class Lane>
 HWY_INLINE void Words(const ZeroCodes& z, const void* codes, std::int64_t count,
                       std::uint64_t* words) {
   const hn::CappedTag<Lane, 64> d;
-  // Containers are looked at as bits; vector loads may alias any type.
+  // Containers are read as bits; vector loads may alias any type.
   const auto* code = static_cast<const Lane*>(codes);
   const std::int64_t whole = count / 64;
   for (std::int64_t w = 0; w < whole; ++w) words[w] = WordOf(d, z, code + w * 64);

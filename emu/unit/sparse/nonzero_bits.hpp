@@ -11,7 +11,7 @@ namespace numemu::unit {
 inline std::int64_t bit_words(std::int64_t count) { return (count + 63) / 64 + 1; }
 
 /// Bit i % 64 of words[i / 64] = element i is not a zero; the bits after the last element are 0. T
-/// is uint8, uint16 or float (looked at as bits).
+/// is uint8, uint16 or float (read as bits).
 template <class T>
 void nonzero_bits(const ZeroCodes&, const T* codes, std::int64_t count, std::uint64_t* words);
 

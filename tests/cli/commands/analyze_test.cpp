@@ -117,7 +117,7 @@ TEST_CASE("analyze FILE.npy: the law on the numbers equals the codec on them", "
             json["figures"]["mse"]["predicted"].get<double>() * (1 + 1e-9));
     }
   }
-  // 1, -2 and 0x3555 = 0.33325...: only the last is no multiple of 1/8.
+  // 1, -2 and 0x3555 = 0.33325...: only the last is not a multiple of 1/8.
   const double rest = 0.375 - 0.333251953125;
   CHECK(s.json("--format e2m3 --dist h.npy")["figures"]["mse"]["measured"].get<double>() ==
         Approx(rest * rest / 3).epsilon(1e-12));

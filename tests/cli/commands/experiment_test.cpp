@@ -97,7 +97,7 @@ TEST_CASE("an experiment leaves rows and a report and gives the same bytes again
       "'formats=int4,mx(float4_e2m1fn,16)' --set images=50 --out o --json";
   const Result first = s.run(command);
   INFO(first.err);
-  REQUIRE(first.code == 0);  // whatever the verdicts
+  REQUIRE(first.code == 0);  // for any verdicts
   CHECK_THAT(first.err, Contains("loading n.safetensors on clicks"));
   const Json json = Json::parse(first.out);
   CHECK(json["name"] == "sensitivity");

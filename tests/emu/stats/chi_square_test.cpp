@@ -69,7 +69,7 @@ TEST_CASE("rare outcomes are taken together until five are expected", "[fast]") 
   const ChiSquare joined = chi_square({500, 488, 10}, {0.5, 0.49, 0.0098}, 2);
   CHECK(joined.degrees == 2);
   CHECK(joined.statistic == Approx(4 / 490.0 + 4 / 10.0).epsilon(1e-9));
-  // Taking together goes on until it is enough: 1 + 2 + 3, then no more.
+  // Merging continues until it is enough: 1 + 2 + 3, then no more.
   const ChiSquare few = chi_square({994, 3, 2, 1}, {0.994, 0.003, 0.002, 0.001});
   CHECK(few.degrees == 1);
   CHECK(few.statistic == Approx(0).margin(1e-20));

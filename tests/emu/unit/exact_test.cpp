@@ -42,7 +42,7 @@ bool is_nearest(const cpp_int& sum, float rounded) {
   const cpp_int error = abs(sum - scaled(rounded));
   for (const float direction : {-INFINITY, INFINITY}) {
     const float next = std::nextafter(rounded, direction);
-    // Beyond the largest float the grid goes on to 2^128.
+    // Beyond the largest float the grid continues to 2^128.
     const double neighbour = std::isinf(next) ? std::copysign(0x1p128, next) : next;
     const cpp_int other = abs(sum - scaled(neighbour));
     if (other < error) return false;

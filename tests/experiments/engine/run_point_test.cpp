@@ -177,7 +177,7 @@ TEST_CASE("reasons of NaN are possible ones, and no prediction stands beside it"
     }
   }
   CHECK(withheld > 0);
-  // The scale absmax keeps every weight in range: its overflow is no reason.
+  // The scale absmax keeps every weight in range: its overflow is not a reason.
   const auto sums = row_of(R"("weight": {"format": "float8_e5m2", "overflow": "ieee"},
                               "activation": {"format": "float8_e5m2"})",
                            "neutral.mac.float16");

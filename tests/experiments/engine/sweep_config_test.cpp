@@ -68,7 +68,7 @@ TEST_CASE("a base of blocks gives element formats and other blocks their own def
   CHECK(weight(1)["scale"] == "absmax");
   CHECK(weight(2)["granularity"] == "tensor");
   CHECK(weight(2)["rounding"] == "rtz");
-  CHECK(weight(3)["granularity"] == "channel");  // whatever the order of the two keys
+  CHECK(weight(3)["granularity"] == "channel");  // for any order of the two keys
   CHECK(weight(4)["scale"] == "ceil");
   CHECK(weight(5)["rounding"] == "rne");
   // The canonical form expands to the same points.

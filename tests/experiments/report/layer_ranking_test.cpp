@@ -150,7 +150,7 @@ TEST_CASE("float32 in a recipe asks which layer to keep wide", "[fast]") {
         std::vector<std::string>{"fc2", "fc3", "conv1", "conv2", "fc1", "all layers"});
   CHECK_THAT(ranking_sentences(ranking)[0],
              Catch::StartsWith("float32 on f32.sequential: highest SQNR: fc2 (18.0 dB (+4.8)"));
-  // All layers at float32 are no quantized network.
+  // A network with all layers at float32 is not quantized.
   CHECK_FALSE(records[5].quantized());
   CHECK(records[5].formats() == "float32");
   CHECK(records[4].quantized());

@@ -44,7 +44,7 @@ void check_against_encoder(const Format& f, const Rounding& rounding, bool symme
     constexpr float kInf = std::numeric_limits<float>::infinity();
     const auto x = static_cast<float>(at);
     for (const float y : {std::nextafterf(x, -kInf), x, std::nextafterf(x, kInf)}) {
-      // Unsigned formats encode negatives as NaN, which is no cell's business.
+      // Unsigned formats encode negatives as NaN, which no cell describes.
       if (!std::isfinite(y) || (!f.is_signed && y < 0)) continue;
       const double expected = quantized(f, y, rounding, symmetric), got = by_cell(list, y);
       if (got == expected) continue;
@@ -102,7 +102,7 @@ TEST_CASE("cells touch, ascend, reach infinity and know their binades", "[fast]"
     for (std::size_t i = 0; i + 1 < list.size(); ++i) {
       REQUIRE(list[i].high == list[i + 1].low);
       REQUIRE(list[i].value < list[i + 1].value);
-      // Codes alternate, and so do the owners of ties; the first cell's low is no tie.
+      // Codes alternate, and so do the owners of ties; the first cell's low is not a tie.
       if (i > 0) REQUIRE(list[i].low_closed != list[i + 1].low_closed);
     }
     for (const Cell& c : list) {

@@ -1,4 +1,4 @@
-// Every byte that is no UTF-8 is written out; everything else stays.
+// Every byte that is not UTF-8 is written out; everything else stays.
 #include "formats/storage/utf8.hpp"
 
 #include "tests/catch.hpp"

@@ -168,7 +168,7 @@ TEST_CASE("exact sums: a fused step that keeps 100 bits rounds the exact sum onc
   conclude(count);
 }
 
-// One product: a fused multiply-add, whatever the operands.
+// One product: a fused multiply-add, for any operands.
 TEST_CASE("exact sums: one step of the sequential chain is a fused multiply-add", "[fast]") {
   Count count;
   Words words(3);

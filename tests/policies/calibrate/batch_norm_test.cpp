@@ -1,4 +1,4 @@
-// Running statistics estimated anew: against the statistics of the layer's inputs, computed here.
+// Running statistics re-estimated: against the statistics of the layer's inputs, computed here.
 #include "policies/calibrate/batch_norm.hpp"
 
 #include <algorithm>

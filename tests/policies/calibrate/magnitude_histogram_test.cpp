@@ -1,4 +1,4 @@
-// The growing histogram: exact counts, whatever the order and the batches.
+// The growing histogram: exact counts, for any order and any batches.
 #include "policies/calibrate/magnitude_histogram.hpp"
 
 #include <algorithm>

@@ -15,8 +15,8 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{4, 2}, {6, 3}, {8, 4}, {8, 2}, {16, 8}, {16, 4}, {32, 16}, {32, 8}};
 
-// Of `tiles` tiles: whose mask is no N:M mask, whose sum is not that of the flow, which the filled
-// greedy mask exceeds.
+// The number of `tiles` tiles whose mask is not an N:M mask, whose sum is not that of the flow, or
+// whose sum the filled greedy mask exceeds.
 int wrong(const std::string& law, Shape shape, int tiles, std::uint32_t tensor) {
   const int elements = shape.size * shape.size;
   const std::vector<float> x = testing::sample(law, std::int64_t{tiles} * elements, tensor);

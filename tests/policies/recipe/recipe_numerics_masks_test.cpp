@@ -36,7 +36,7 @@ Recipe recipe_of(const std::string& roles) {
 
 using State = std::vector<std::pair<std::string, std::string>>;
 
-/// A run of `steps` steps; at `stop` the numerics are made anew from their state.
+/// A run of `steps` steps; at `stop` the numerics are rebuilt from their state.
 std::vector<float> trained(const Recipe& recipe, std::int64_t steps, std::int64_t stop) {
   net::Graph graph = small_net();
   auto numerics = std::make_unique<RecipeNumerics>(recipe, graph);

@@ -253,7 +253,7 @@ TEST_CASE("a step may be repeated from its state bit for bit", "[fast]") {
   CHECK(differences(a.output.data, b.output.data) == 0);
   for (std::size_t p = 0; p < a.gradients.size(); ++p)
     CHECK(differences(a.gradients[p].data, b.gradients[p].data) == 0);
-  // Stochastic rounding draws anew in the next step.
+  // Stochastic rounding draws again in the next step.
   CHECK(differences(train_step(graph, whole, x, 4).output.data, a.output.data) > 0);
 }
 

@@ -1,4 +1,4 @@
-// Results of registers that are no float32.
+// Results of registers that are not float32.
 #include "policies/recipe/unit_result.hpp"
 
 #include <cmath>

@@ -48,7 +48,7 @@ TEST_CASE("weight mask: one that is never refreshed leaves zeros in the weight",
   net::Tensor settled = moved;
   once.settle(settled);
   CHECK(settled.data == masked(moved, keep));
-  // A mask made anew of such weights prunes nothing that is not zero.
+  // A new mask of such weights prunes nothing that is not zero.
   CHECK(made("greedy(2:4)").fixed(settled, 1)->data == settled.data);
   each.in_step(w, 1, 0);
   net::Tensor free = moved;

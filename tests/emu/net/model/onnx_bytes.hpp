@@ -1,4 +1,4 @@
-// Protobuf messages written by hand, for the tests of whatever reads ONNX.
+// Protobuf messages written by hand, for tests of readers of ONNX.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -176,7 +176,7 @@ std::map<std::string, std::string> corpus() {
   return out;
 }
 
-/// Set in the environment: the files are written anew, after a change to the models above.
+/// Set in the environment: the files are rewritten, after a change to the models above.
 constexpr const char* kWrite = "NUMEMU_WRITE_CORPUS";
 
 TEST_CASE("the corpus of onnx_import is as the models say", "[fast]") {

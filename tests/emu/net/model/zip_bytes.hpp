@@ -1,4 +1,4 @@
-// Zip archives written by hand, for the tests of whatever reads .npz.
+// Zip archives written by hand, for tests of readers of .npz.
 #pragma once
 #include <zlib.h>
 

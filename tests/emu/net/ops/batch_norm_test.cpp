@@ -54,7 +54,7 @@ test::Doubles normalised(const std::vector<test::Doubles>& arguments, std::int64
 }
 
 TEST_CASE("batch_norm and its gradients through every kind of statistics", "[fast]") {
-  // 40 values per channel, 0.04 apart in a scrambled order: the ends of ranges are no ties.
+  // 40 values per channel, 0.04 apart in a scrambled order: the ends of ranges are not ties.
   Tensor x({5, 2, 4, kChannels});
   for (int i = 0; i < 120; ++i)
     x.data[i] = static_cast<float>(i / 3 * 17 % 40 - 20) * 0.046875f + static_cast<float>(i % 3);

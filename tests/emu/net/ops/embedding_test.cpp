@@ -1,4 +1,4 @@
-// Embedding: rows there, pairwise float64 sums back, and numbers that are no rows.
+// Embedding: rows there, pairwise float64 sums back, and numbers that are not rows.
 #include "emu/net/ops/embedding.hpp"
 
 #include <limits>
@@ -38,7 +38,7 @@ TEST_CASE("embedding sums the readers of a row pairwise in float64", "[fast]") {
   std::vector<Tensor> grad_inputs{Tensor(x.shape)}, gradients{Tensor({2, 1})};
   op.backward({"embed", numerics}, inputs, nullptr, g, grad_inputs, gradients, true);
   CHECK(gradients[0].data == std::vector<float>{0, 0x1p25f + kReaders});
-  // 2^25 + 4095 is no float32; the nearest is 2^25 + 4096.
+  // 2^25 + 4095 is not a float32; the nearest is 2^25 + 4096.
 }
 
 TEST_CASE("embedding has the same bits on every number of threads", "[fast]") {

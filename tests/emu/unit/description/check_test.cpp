@@ -73,7 +73,7 @@ TEST_CASE("description: a field is used by the core or must keep its default", "
       if (key == "core") return;
       auto kept = field;
       differ(field);
-      // 33 bits are too many whatever the core.
+      // 33 bits are too many for any core.
       if (key == "accumulator.bits") u.accumulator.bits = 31;
       const std::uint64_t nan_code = u.nan_code;
       if (key == "d" && u.accumulator.format != nullptr) u.nan_code = u.d->nan_code();

@@ -11,7 +11,7 @@
 
 namespace numemu::unit::test::integers {
 
-/// Two's complement or unsigned integers of up to 16 bits, also those that are no named format.
+/// Two's complement or unsigned integers of up to 16 bits, also those that are not named formats.
 inline Format integer_format(int bits, bool is_signed) {
   Format format;
   format.name = (is_signed ? "int" : "uint") + std::to_string(bits);

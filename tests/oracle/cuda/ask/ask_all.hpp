@@ -34,7 +34,7 @@ struct AskAllOptions {
 };
 
 /// Returns the number of tasks that failed: that crashed, hung, threw, or whose layout is wrong.
-/// `say` gets a line per task. A run that was killed goes on where it was; throws
+/// `say` gets a line per task. A run that was killed resumes where it was; throws
 /// std::runtime_error when OUT holds something else.
 int ask_all(const Respondent&, const AskAllOptions&,
             const std::function<void(const std::string&)>& say);

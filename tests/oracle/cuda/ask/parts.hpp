@@ -1,5 +1,5 @@
 // The answers of a run, instruction by instruction in folders of their own, and put together at the
-// end: a run that is killed goes on where it was.
+// end: a run that is killed resumes where it was.
 #pragma once
 #include <string>
 #include <vector>

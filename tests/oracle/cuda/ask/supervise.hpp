@@ -14,10 +14,10 @@ struct Outcome {
 };
 
 /// Calls task(i) for i in [0, tasks) in order, in a child process. When a task throws, kills the
-/// child or takes longer than `patience_s` seconds, it has failed and a new child goes on with the
-/// next: an error of the GPU spoils the process that met it. `report` runs in the parent, once per
-/// task, in order. What tasks do to memory is lost with the child: they write files. Throws
-/// std::runtime_error when no child can be made, or one does not end though it was killed.
+/// child or takes longer than `patience_s` seconds, it has failed and a new child continues with
+/// the next, since an error of the GPU makes its process unusable. `report` runs in the parent,
+/// once per task, in order. What tasks do to memory is lost with the child: they write files.
+/// Throws std::runtime_error when no child can be made, or one does not end though it was killed.
 void supervise(int tasks, int patience_s, const std::function<void(int)>& task,
                const std::function<void(const Outcome&)>& report);
 

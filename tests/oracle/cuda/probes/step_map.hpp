@@ -31,7 +31,7 @@ Batch step_map_tiles(const Instruction&, Variant);
 /// position. The batch is that of step_map_tiles, with D filled.
 std::vector<std::string> read_step_map(const Instruction&, const Batch&, Variant);
 
-/// The step of each position, from 0; empty where the map is no order of steps.
+/// The step of each position, from 0; empty where the map is not an order of steps.
 std::vector<int> steps_of(const std::vector<std::string>& map);
 
 }  // namespace numemu::gpu
