@@ -1,4 +1,4 @@
-// What this machine can do at best: Eigen and a loop of FMAs, built with -march=native.
+// Upper bounds of this machine: Eigen and a loop of FMAs, built with -march=native.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// How everything is timed: processor seconds of a body, and medians.
+// Timing of all benchmarks: processor seconds of a body, and medians.
 #pragma once
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-// Which units are timed, on which operands, and the rate that each should reach.
+// The units to time, their operands, and the target rate of each.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// How a block format cuts a tensor: which elements share a scale, and where that scale is stored.
+// The blocks of a tensor: which elements share a scale, and where that scale is stored.
 #pragma once
 #include <cstdint>
 #include <vector>

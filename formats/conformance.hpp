@@ -1,4 +1,4 @@
-// How other libraries treat what a format cannot hold, and which numemu flags do the same.
+// Conversions of other libraries outside a format's range, and the numemu flags that match them.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// How codes lie in arrays: one integer of 1, 2, 4 or 8 bytes each.
+// Codes in arrays: one integer of 1, 2, 4 or 8 bytes each.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Which NaNs signal: a conversion of one raises NV (IEEE 754-2019, 6.2).
+// Signalling NaNs: a conversion of one raises NV (IEEE 754-2019, 6.2).
 #pragma once
 #include <cstdint>
 

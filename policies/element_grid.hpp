@@ -1,4 +1,4 @@
-// What an element becomes under a scale, and the squared error that leaves.
+// Elements rounded under a scale, and their squared error.
 #pragma once
 #include <cstddef>
 #include <limits>

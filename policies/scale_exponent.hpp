@@ -1,4 +1,4 @@
-// What the rules for power-of-two scales share: leading bits of exact numbers, and the range of s.
+// Shared by the rules for power-of-two scales: leading bits of exact numbers, and the range of s.
 #pragma once
 #include <algorithm>
 #include <bit>

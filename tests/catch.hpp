@@ -1,3 +1,3 @@
-// The one place that includes Catch2, so that it can be precompiled.
+// Includes Catch2, in one place so that it can be precompiled.
 #pragma once
 #include <catch2/catch.hpp>

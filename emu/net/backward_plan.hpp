@@ -1,4 +1,4 @@
-// What the backward pass of a graph will compute, and which values it must see again.
+// The plan of the backward pass: the gradients to compute, and the values to keep for them.
 #pragma once
 #include <vector>
 

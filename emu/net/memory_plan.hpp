@@ -1,4 +1,4 @@
-// What a pass over a network holds at once, worked out from shapes before anything is allocated.
+// The peak memory of a pass over a network, computed from shapes before any allocation.
 #pragma once
 #include <span>
 #include <vector>

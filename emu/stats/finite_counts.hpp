@@ -1,4 +1,4 @@
-// How many of some numbers are NaN or infinite.
+// Counts of NaN and infinite numbers.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Which distribution a tensor follows: maximum-likelihood fits of four families and their distance
-// from the sample.
+// Fits a distribution to a tensor: maximum likelihood for four families, with their distance from
+// the sample.
 #pragma once
 #include <cstdint>
 #include <memory>

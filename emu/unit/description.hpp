@@ -1,4 +1,4 @@
-// What a matrix unit computes, as parameters: a unit is data, and one reference executes it.
+// A matrix unit as data: the parameters that one reference executes.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// Where a network's numbers stop being finite: in which layer's products, how many, and why.
+// Counts NaN and infinite results of a network by layer, with their causes.
 #pragma once
 #include <atomic>
 #include <map>

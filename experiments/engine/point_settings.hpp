@@ -1,4 +1,4 @@
-// What one point of a sweep changes in the base recipe: dotted paths and their values.
+// The settings of one point of a sweep: dotted paths into the base recipe and their values.
 #pragma once
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// What a line of a rows file must hold before anything reads it.
+// The required keys of a line of a rows file, checked before any other use.
 #pragma once
 #include <string>
 

@@ -1,5 +1,4 @@
-// How much noise on one tensor the float32 network passes on to every layer's output, probed at
-// random.
+// Gains of the float32 network from noise on one tensor to every layer's output, by random probes.
 #pragma once
 #include <array>
 #include <map>

@@ -1,4 +1,4 @@
-// What a prediction of noise leaves out, and why a layer has none.
+// The effects that predictions of noise omit, and the layers without a prediction.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Which tensor of a network a noise belongs to.
+// The tensor of a network to which a noise belongs.
 #pragma once
 #include <compare>
 #include <string>

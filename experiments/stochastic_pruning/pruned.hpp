@@ -1,4 +1,4 @@
-// What pruning below a threshold did to a tensor, beside what its elements make of it on average.
+// Measured effects of pruning below a threshold, beside their expectations from the elements.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What pruning to N:M loses, as integrals and binomial sums (specs/sparsity.md 2b).
+// The loss of pruning to N:M, as integrals and binomial sums (specs/sparsity.md 2b).
 #pragma once
 
 namespace numemu::experiments {

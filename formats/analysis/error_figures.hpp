@@ -1,4 +1,4 @@
-// What a conversion does to a random number, as exact expectations: errors, SQNR, masses.
+// Exact expectations of the errors of a conversion: errors, SQNR, masses.
 #pragma once
 #include <cstdint>
 #include <vector>

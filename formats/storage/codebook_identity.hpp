@@ -1,4 +1,4 @@
-// Which codebook a file of codes was made with: its path may change, its entries may not.
+// The identity of the codebook of a file of codes: its path may change, its entries may not.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// What nlohmann/json accepts in silence and we refuse: a key twice in one object, deep nesting, and
-// a zero byte, which it takes for the end of the text.
+// Refuses JSON that nlohmann/json accepts silently: repeated keys, deep nesting, and zero bytes,
+// which it takes for the end of the text.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// What one run writes: readers find the files of one run or of another, never of both.
+// The output files of one run, put in place together: readers never find files of two runs.
 #pragma once
 #include <memory>
 #include <optional>

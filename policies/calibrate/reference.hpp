@@ -1,4 +1,4 @@
-// What the float32 graph computes on the calibration samples: the only values that scales and
+// The results of the float32 graph on the calibration samples: the only values that scales and
 // predictions may read.
 #pragma once
 #include <map>

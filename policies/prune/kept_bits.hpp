@@ -1,4 +1,4 @@
-// How magnitudes are ordered, and how a group is written once its kept positions are known.
+// The order of magnitudes, and writing a group from its kept positions.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a total of zeros is shared between the layers of a network: one threshold per layer, from
+// Distributes a total share of zeros over the layers of a network: one threshold per layer, from
 // their laws alone.
 #pragma once
 #include <vector>

@@ -1,5 +1,4 @@
-// Which threshold prunes how much: laws of gradient magnitudes, fitted, and what pruning does under
-// them in closed form.
+// Thresholds from laws of gradient magnitudes: fits, and the effects of pruning in closed form.
 #pragma once
 #include <cstdint>
 #include <limits>

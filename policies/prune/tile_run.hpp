@@ -1,4 +1,4 @@
-// What the rules over tiles share: their loop, their error, and which patterns they take.
+// Shared by the rules over tiles: their loop, their error, and the supported patterns.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// What the unbiased rules share: exact comparisons with a draw, groups with NaN or infinities, and
+// Shared by the unbiased rules: exact comparisons with a draw, groups with NaN or infinities, and
 // batches that fit the first-level cache.
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The one spelling of a JSON document (RFC 8785), whose digest identifies it.
+// The canonical form of a JSON document (RFC 8785), whose digest identifies it.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// How many elements of an operand overflowed, underflowed or were invalid.
+// Counts of elements of an operand that overflowed, underflowed or were invalid.
 #pragma once
 #include <atomic>
 #include <cstdint>

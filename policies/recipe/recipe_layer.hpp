@@ -1,4 +1,4 @@
-// What a recipe means for one layer, and what is remembered of it between products.
+// A recipe for one layer, and its state between products.
 #pragma once
 #include <array>
 #include <atomic>

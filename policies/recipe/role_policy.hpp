@@ -1,4 +1,4 @@
-// How one role of a recipe is quantized: encoding, rounding, overflow, scale, granularity.
+// The quantization of one role of a recipe: encoding, rounding, overflow, scale, granularity.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// What a unit writes, turned into float32 under the operands' scales.
+// The result of a unit, converted to float32 under the operands' scales.
 #pragma once
 #include "emu/net/product.hpp"
 #include "policies/recipe/operand_scales.hpp"

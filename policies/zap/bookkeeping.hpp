@@ -1,4 +1,4 @@
-// What predictions of zero saved and what they broke: counts per layer.
+// Counts per layer of correct and wrong predictions of zero.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-// Which positions of a feature map ZAP always computes, the same for all channels.
+// The positions of a feature map that ZAP always computes, the same for all channels.
 #pragma once
 #include <cstdint>
 #include <vector>

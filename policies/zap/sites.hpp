@@ -1,4 +1,4 @@
-// Where in a network zeros can be predicted: ReLUs whose maps come from a convolution.
+// The places in a network where zeros can be predicted: ReLUs whose maps come from a convolution.
 #pragma once
 #include <cstdint>
 #include <string>

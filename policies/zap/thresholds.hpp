@@ -1,4 +1,4 @@
-// Which threshold each layer gets, so that the network computes least within a budget of error.
+// Chooses the threshold of each layer for the least computation within a budget of error.
 #pragma once
 #include <span>
 #include <vector>

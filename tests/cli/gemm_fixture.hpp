@@ -1,4 +1,4 @@
-// What the tests of `numemu gemm` share: a folder with operands, and the product's numbers.
+// Shared by the tests of `numemu gemm`: a folder with operands, and the product's numbers.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,5 @@
-// What every fuzz target shares: the input becomes a file, and whatever the loader does other than
-// load it or throw numemu::Error within its memory is a finding.
+// Shared by all fuzz targets: the input becomes a file; the loader must load it or throw
+// numemu::Error within its memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every proof shares: the tables of modes, the inputs around a format's values, and the tally.
+// Shared by all proofs: the tables of modes, the inputs around a format's values, and the tally.
 #pragma once
 #include <cstdint>
 #include <string>

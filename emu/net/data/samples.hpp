@@ -1,4 +1,4 @@
-// What differs between kinds of data sets: their facts, and how one sample is made.
+// The interface of kinds of data sets: their facts, and how one sample is made.
 #pragma once
 #include <cstdint>
 #include <string>

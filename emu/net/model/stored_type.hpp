@@ -1,4 +1,4 @@
-// How checkpoints store an element: float32 as it is, float16 and bfloat16 rounded by the codec of
+// Element types of checkpoints: float32 unchanged, float16 and bfloat16 rounded by the codec of
 // formats/.
 #pragma once
 #include <cstdint>

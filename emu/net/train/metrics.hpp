@@ -1,4 +1,4 @@
-// What a training run reports of an epoch, and the sums it is made of.
+// The metrics of an epoch, and the sums behind them.
 #pragma once
 #include <cstdint>
 #include <span>

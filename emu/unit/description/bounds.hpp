@@ -1,4 +1,4 @@
-// How many bits a described unit may keep before the reference's integers no longer hold its sums.
+// The most bits a described unit may keep so that the reference's integers hold its sums.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// What the fast paths of fused units share: the rule they cover, their operands, and the outputs
-// that they leave to others.
+// Shared by the fast paths of fused units: the supported rule, the operands, and the outputs left
+// to the reference.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,4 @@
-// How the vector loops compute one product of multiply-adds: which lanes, which steps, which
-// numbers.
+// The plan of the vector loops for one product of multiply-adds: lanes, steps and constants.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,4 @@
-// What an instruction gets: its products, C, and where random bits come from; one function per
-// core.
+// The input of an instruction: products, C, and the source of random bits; one function per core.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// What happened inside one output: every product, what alignment cut, every partial sum.
+// The trace of one output: every product, the bits that alignment cut, every partial sum.
 #pragma once
 #include <cstdint>
 #include <optional>

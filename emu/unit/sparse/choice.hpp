@@ -1,4 +1,4 @@
-// Which elements of a group are kept, given those that must be.
+// Chooses the kept elements of a group, given those that must be kept.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// Which codes of a format are zeros, as one comparison that vectorises.
+// Tests for zero codes of a format, as one comparison that vectorises.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// What the tests of the unbiased rules share: samples, means over draws, and what they may miss by.
+// Shared by the tests of the unbiased rules: samples, means over draws, and tolerances.
 #pragma once
 #include <hwy/targets.h>
 

@@ -1,4 +1,4 @@
-// What the tests of the power-of-two rules share: calling a rule on magnitudes, and hard
+// Shared by the tests of the power-of-two rules: calling a rule on magnitudes, and hard
 // magnitudes.
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What executes instructions: a GPU, or a model of one that passes through the same fragments.
+// The interface of what executes instructions: a GPU, or a model that uses the same fragments.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// Which unit of the emulator an instruction of a chip is.
+// Maps an instruction of a chip to a unit of the emulator.
 #pragma once
 #include <string>
 

@@ -1,5 +1,4 @@
-// How random words become codes of an element type: in a range of exponents, of integers, or
-// special.
+// Codes of an element type from random words: in a range of exponents, of integers, or special.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// What each kind of data draws for each operand: exponents, bits of integers, and how often
+// The distribution of each kind of data for each operand: exponents, bits of integers, rate of
 // specials.
 #pragma once
 #include "tests/oracle/cuda/inputs/data.hpp"

@@ -1,5 +1,4 @@
-// What marks a function that runs on the host and on the GPU alike; headers here are C++17, for
-// older nvcc.
+// Marks functions that run on the host and on the GPU; headers here are C++17, for older nvcc.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-// Which element of a tile each lane of a warp holds where: the fragments of mma.sync, mma.sp and
-// (per warp) wgmma.
+// The places of the elements of a tile in the lanes of a warp: the fragments of mma.sync, mma.sp
+// and (per warp) wgmma.
 #pragma once
 #include "tests/oracle/cuda/inputs/batch.hpp"
 

@@ -1,5 +1,5 @@
-// Which element of a tile each lane holds where in mma.m8n8k4 of half precision, the quad-pair
-// instruction of Volta.
+// The places of the elements of a tile in the lanes for mma.m8n8k4 of half precision, the
+// quad-pair instruction of Volta.
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 

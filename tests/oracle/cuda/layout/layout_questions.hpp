@@ -1,5 +1,5 @@
-// How a layout is asked for: each element carries the bits of its own index, a bit a tile, and D
-// spells out which element arrived.
+// Tiles that measure a layout: each element carries the bits of its own index, one bit per tile,
+// and D spells out which element arrived.
 #pragma once
 #include <functional>
 #include <string>

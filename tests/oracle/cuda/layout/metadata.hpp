@@ -1,5 +1,5 @@
-// Which metadata word of a 2:4 sparse tile each lane of a warp holds where: the operand of mma.sp
-// and wgmma.sp, sparsity selector 0.
+// The places of the metadata words of a 2:4 sparse tile in the lanes of a warp: the operand of
+// mma.sp and wgmma.sp, sparsity selector 0.
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 

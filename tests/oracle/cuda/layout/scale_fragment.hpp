@@ -1,4 +1,4 @@
-// Which scales of A and B each lane of a warp gives to mma.sync with block scales.
+// The scales of A and B that each lane of a warp passes to mma.sync with block scales.
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 

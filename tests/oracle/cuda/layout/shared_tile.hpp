@@ -1,4 +1,4 @@
-// Where each byte of a tile stands in shared memory for an instruction that reads it by a
+// The place of each byte of a tile in shared memory for an instruction that reads it by a
 // descriptor: K-major, no swizzle.
 #pragma once
 #include "tests/oracle/cuda/instructions/host_device.hpp"

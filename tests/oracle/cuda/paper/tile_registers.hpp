@@ -1,5 +1,5 @@
-// What the lanes of a warp or a warpgroup hold for one tile: filled and emptied on the host with
-// the functions that the kernels call.
+// The registers of a warp or a warpgroup for one tile: filled and emptied on the host with the
+// functions that the kernels call.
 #pragma once
 #include "tests/oracle/cuda/inputs/batch.hpp"
 

@@ -1,4 +1,5 @@
-// What the rules predict for the probes, as a document prints it before a GPU has answered.
+// The predictions of the rules for the probes, as a document prints them before a GPU was
+// measured.
 #pragma once
 #include <iosfwd>
 #include <string>

@@ -1,5 +1,5 @@
-// Which products of an instruction share a step, and in which order the steps come: a dot for every
-// ordered pair of positions.
+// Measures which products of an instruction share a step, and the order of the steps: a dot for
+// every ordered pair of positions.
 #pragma once
 #include <string>
 #include <vector>

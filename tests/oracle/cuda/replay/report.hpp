@@ -1,4 +1,4 @@
-// What the check prints: one table per file, then one per question.
+// The printed report of the check: one table per file, then one per question.
 #pragma once
 #include <cstdio>
 #include <map>
