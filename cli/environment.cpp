@@ -1,4 +1,4 @@
-// What the program takes from its surroundings: folders, clock, threads.
+// Access to the environment of the program: folders, clock, threads.
 #include <fmt/format.h>
 #include <omp.h>
 

@@ -1,4 +1,4 @@
-// What is quantized must not be rounded before; networks compute in float32 and may round.
+// Commands that quantize must not round their input first; networks compute in float32 and may.
 #include "cli/float32_input.hpp"
 
 #include <fmt/format.h>

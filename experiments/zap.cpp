@@ -1,5 +1,5 @@
-// How many multiply-adds a network saves when zeros behind its ReLUs are predicted, and what that
-// costs.
+// The multiply-adds that a network saves when zeros of its ReLUs are predicted, and the loss of
+// accuracy.
 #include <fmt/format.h>
 
 #include <algorithm>

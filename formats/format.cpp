@@ -1,4 +1,4 @@
-// What follows from a format's record: special codes, the largest code, limits as doubles.
+// Properties derived from a format's record: special codes, the largest code, limits as doubles.
 #include "formats/format.hpp"
 
 #include <algorithm>

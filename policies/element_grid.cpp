@@ -1,5 +1,5 @@
-// What an element becomes under a scale, and the squared error that leaves: float64 with a bound,
-// and integers where that does not decide.
+// Elements rounded under a scale, and their squared error: float64 with a bound, and integers where
+// that does not decide.
 #include "policies/element_grid.hpp"
 
 #include <algorithm>

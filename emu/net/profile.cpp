@@ -1,4 +1,4 @@
-// Where time goes: a stack of sections per thread, merged at the end.
+// A stack of sections per thread, merged at the end.
 #include "emu/net/profile.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which masks magnitudes really give: entropy beside the logarithm of the count.
+// Measured masks of magnitude pruning: their entropy beside the logarithm of the count.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How many masks each pattern of density 50 % admits, exactly and as published.
+// The number of masks of each pattern of density 50 %, exactly and as published.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// How masks change while a network trains under them: flips per refresh, distinct masks per piece.
+// Changes of masks while a network trains under them: flips per refresh, distinct masks per piece.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a reader came for: the best points or the ranking of layers, what is not finite, notes.
+// The first section: the best points or the ranking of layers, outputs not finite, notes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How many groups of an unstructured sparse tensor break N:M: placed at random, and of trained
-// layers as they are and with their channels permuted.
+// The share of groups of an unstructured sparse tensor that break N:M: placed at random, and of
+// trained layers as they are and with their channels permuted.
 #include <fmt/format.h>
 
 #include <algorithm>

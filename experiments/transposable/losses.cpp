@@ -1,4 +1,4 @@
-// What each pattern prunes of normal deviates, and how near greedy masks come to the best.
+// The share of normal deviates that each pattern prunes, and greedy masks beside the best.
 #include <fmt/format.h>
 
 #include <algorithm>

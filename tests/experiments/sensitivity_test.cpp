@@ -1,4 +1,4 @@
-// Which layer breaks first: every layer and all of them at every format, sorted and judged.
+// The most sensitive layer: every layer and all of them at every format, sorted and judged.
 #include <cmath>
 #include <fstream>
 

@@ -1,4 +1,4 @@
-// What transposable masks cost: the experiment on small numbers, its verdicts and its refusals.
+// The loss from transposable masks: the experiment on small numbers, its verdicts and its refusals.
 #include <cmath>
 
 #include "experiments/engine/experiment.hpp"

@@ -1,4 +1,4 @@
-// How tensors are cut: tails, axes, channels, rows; each element in one block, in tensor order.
+// Blocks of tensors: tails, axes, channels, rows; each element in one block, in tensor order.
 #include "formats/block_layout.hpp"
 
 #include "formats/error.hpp"

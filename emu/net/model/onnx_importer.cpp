@@ -1,4 +1,4 @@
-// What the importer's handlers call: values, names, nodes of the graph, and their layouts.
+// Functions for the importer's handlers: values, names, nodes of the graph, and their layouts.
 #include "emu/net/model/onnx_importer.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// How shapes meet, and the frame of operators of two inputs.
+// The broadcast of shapes, and the loops of operators of two inputs.
 #include "emu/net/ops/broadcast.hpp"
 
 #include "emu/net/ops/axis_sums.hpp"

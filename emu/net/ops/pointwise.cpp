@@ -1,4 +1,4 @@
-// What all operators of one input share: their shapes and which tensors go to which loop.
+// Shapes, and the tensors that each loop reads.
 #include "emu/net/ops/pointwise.hpp"
 
 #include "formats/error.hpp"

@@ -1,4 +1,4 @@
-// What trains each reference network well: one row per network and optimizer.
+// Recommended training options: one row per network and optimizer.
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
 

@@ -1,4 +1,4 @@
-// What the rows of units.def leave out, family by family; numbers and doubts: docs/units.md.
+// The parameters that rows of units.def omit, family by family; open questions: docs/units.md.
 #include "emu/unit/catalogue/models.hpp"
 
 #include <string>

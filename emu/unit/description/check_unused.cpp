@@ -1,4 +1,4 @@
-// Which fields mean something only in some units, and must keep their defaults in the others.
+// Fields that only some units use; they must keep their defaults in all others.
 #include "emu/unit/description/check.hpp"
 
 namespace numemu::unit {

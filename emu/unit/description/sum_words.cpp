@@ -1,4 +1,4 @@
-// What a unit adds, where C enters and what the register does, in sentences.
+// The sums of a unit, the entry of C and the register, in sentences.
 #include "emu/unit/description/sum_words.hpp"
 
 #include <fmt/format.h>

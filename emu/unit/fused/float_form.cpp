@@ -1,4 +1,4 @@
-// Which products the float form can compute, why it is exact there, how they are cut into tiles.
+// The products that the float form supports, the proof of exactness, and their tiles.
 //
 // A step aligns to 2^E and cuts each addend's magnitude to a multiple of u = 2^(E - F). With
 // M = 2^(E + 23 - F), float32 numbers in [M, 2M) are the multiples of u: under rounding toward

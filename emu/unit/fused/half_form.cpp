@@ -1,4 +1,4 @@
-// Which products the half form can compute, and why it is exact there.
+// The products that the half form supports, and the proof of exactness.
 //
 // With em the largest exponent of a product, q = 13 - em and products of at most 11 bits:
 //   p = (a 2^x) (b 2^y), x + y = q, is exact in float16: below 4 * 2^(em + q) = 2^15, a multiple of

@@ -1,4 +1,4 @@
-// What all cores share: the order of the products, random bits, products and rounded sums.
+// Shared by all cores: the order of the products, random bits, products and rounded sums.
 #include "emu/unit/reference/step.hpp"
 
 #include <algorithm>

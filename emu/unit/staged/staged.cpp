@@ -1,4 +1,4 @@
-// Which products the two-stage kernel covers, and the whole of one.
+// The products that the two-stage kernel supports, and a whole product.
 #include "emu/unit/staged/staged.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How many doubles a group's exact sum needs, and the whole of a product.
+// The number of doubles for a group's exact sum, and a whole product.
 #include "emu/unit/tree/exact_groups.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which trees the float32 lanes cover, and the whole of a product.
+// The trees that the float32 lanes support, and a whole product.
 #include "emu/unit/tree/tree.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a pass holds, counted by hand, and that passes are refused before they begin.
+// The memory of a pass, counted by hand; passes are refused before they begin.
 #include "emu/net/memory_plan.hpp"
 
 #include <omp.h>

@@ -1,4 +1,4 @@
-// What predictions leave out: each cause is named, from its layer on, and units are named beside.
+// Effects that predictions omit: each cause is named, from its layer on, and units are named.
 #include "experiments/predict/left_out.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What cannot be written is found before the work; a name that is free is offered.
+// Unwritable folders are found before the work; a free name is offered.
 #include "formats/storage/output_folder.hpp"
 
 #include "tests/catch.hpp"

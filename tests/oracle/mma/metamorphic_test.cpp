@@ -1,5 +1,4 @@
-// What must not change, whatever a unit's numbers are: order inside a step, powers of two, chained
-// K.
+// Invariants of every unit: order inside a step, powers of two, chained K.
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -1,4 +1,4 @@
-// What the float32 graph shows of its layers.
+// The float32 tensors of the layers.
 #include "policies/calibrate/reference.hpp"
 
 #include <memory>

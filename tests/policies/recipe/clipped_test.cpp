@@ -1,4 +1,4 @@
-// Which elements saturate, and whose gradients become zero.
+// Elements that saturate have zero gradients.
 #include "policies/recipe/clipped.hpp"
 
 #include "formats/error.hpp"

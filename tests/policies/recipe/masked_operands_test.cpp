@@ -1,4 +1,4 @@
-// Which elements the products of a layer read under masks.
+// The elements that the products of a layer read under masks.
 #include "policies/recipe/masked_operands.hpp"
 
 #include <array>

@@ -1,4 +1,5 @@
-// Which operands a unit takes: element formats, blocks on scaled units and on float32 ones, sides.
+// Operands that a unit supports: element formats, blocks on scaled units and on float32 ones,
+// sides.
 #include "policies/recipe/unit_operands.hpp"
 
 #include "formats/error.hpp"

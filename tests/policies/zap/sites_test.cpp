@@ -1,4 +1,4 @@
-// Which ReLUs can have a predictor, in the reference networks and where maps are read twice.
+// The ReLUs that can have a predictor, in the reference networks and where maps are read twice.
 #include "policies/zap/sites.hpp"
 
 #include <memory>

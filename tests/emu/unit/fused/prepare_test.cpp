@@ -1,4 +1,5 @@
-// What fast paths of fused units learn about a product: rule, ranges, bounds, rows with specials.
+// The analysis of a product for fast paths of fused units: rule, ranges, bounds, rows with
+// specials.
 #include "emu/unit/fused/prepare.hpp"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What the cores of the reference share: random words, the order of steps, products, C added last.
+// Shared by the cores of the reference: random words, the order of steps, products, C added last.
 #include "emu/unit/reference/step.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Which chip a driver's name and capability stand for, and which chips have an instruction.
+// The chip for a driver's name and capability, and the chips that have an instruction.
 #include "tests/oracle/cuda/instructions/chip.hpp"
 
 #include "tests/catch.hpp"

@@ -1,5 +1,5 @@
-// Which words of metadata choose the places of which kept values: all words flip between two values
-// by the bits of their own index.
+// Finds the metadata word that selects the place of each kept value: all words flip between two
+// values by the bits of their own index.
 #include "tests/oracle/cuda/layout/layout_metadata.hpp"
 
 #include "tests/oracle/cuda/layout/layout_questions.hpp"

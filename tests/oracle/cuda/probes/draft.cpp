@@ -1,4 +1,4 @@
-// How a draft finds factors: normal operands of nearly equal exponents first, scales before
+// Finds the factors of a draft: normal operands of nearly equal exponents first, scales before
 // elements where blocks have their own.
 #include "tests/oracle/cuda/probes/draft.hpp"
 

@@ -1,4 +1,5 @@
-// Where products of FP8 meet: neighbours of a pair, k mod 4, the two halves of K, and C.
+// Groups in which FP8 products are added: neighbours of a pair, k mod 4, the two halves of K, and
+// C.
 #include "tests/oracle/cuda/probes/families.hpp"
 
 namespace numemu::gpu::probing {

@@ -1,4 +1,4 @@
-// Which k the metadata selects, read from sums of distinct B, and the order of the selected.
+// The k that metadata selects, read from sums of distinct B, and the order of the selected.
 #include "tests/oracle/cuda/probes/families.hpp"
 
 namespace numemu::gpu::probing {

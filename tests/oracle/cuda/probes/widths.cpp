@@ -1,4 +1,4 @@
-// Where rival widths lie, and the pair of products that every probe of a width begins with.
+// The places of rival widths, and the pair of products that every probe of a width begins with.
 #include <algorithm>
 
 #include "tests/oracle/cuda/probes/families.hpp"

@@ -1,4 +1,4 @@
-// What the check reads from files: sound folders, changed bits, and folders that must be refused.
+// Files read by the check: valid folders, changed bits, and folders that must be refused.
 #include <unistd.h>
 
 #include <cstdio>
