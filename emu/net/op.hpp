@@ -16,8 +16,8 @@ struct Parameter {
   Tensor value;
   std::int64_t fan_in = 1;  ///< products summed into one output: the scale of its initial values
                             ///< (0: see `initial`; negative: keeps the values it was made with)
-  float initial = 0;    ///< where fan_in is 0: every element's first value
-  bool trained = true;  ///< false: running statistics and constants, which no optimizer touches
+  float initial = 0;        ///< where fan_in is 0: every element's first value
+  bool trained = true;      ///< false: running statistics and constants, which no optimizer touches
 };
 
 /// A product of an operator: its layer is the operator's name with this suffix.

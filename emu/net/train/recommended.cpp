@@ -15,8 +15,8 @@ struct Row {
 // The first row of a network is its own optimizer. Residual networks: the rates of He et al. 2016
 // (section 4.2). Depthwise filters have few weights each, which the same decay shrinks too far
 // (Howard et al. 2017, section 3.1). Plain deep networks start badly with sgd: at 0.05 vgg-small
-// learnt nothing in four epochs of 40 steps. Transformers and recurrent networks need clipped gradients and
-// a warm-up (Vaswani et al. 2017, Pascanu et al. 2013).
+// learnt nothing in four epochs of 40 steps. Transformers and recurrent networks need clipped
+// gradients and a warm-up (Vaswani et al. 2017, Pascanu et al. 2013).
 constexpr Row kRows[] = {
     {"resnet20", "sgd", 0.1, 1e-4, 0, 0},
     {"resnet32", "sgd", 0.1, 1e-4, 0, 0},
