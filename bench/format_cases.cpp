@@ -1,4 +1,3 @@
-// The conversions that are timed, each with its check against the reference and its port bound.
 #include "bench/format_cases.hpp"
 
 #include <bit>

@@ -1,4 +1,3 @@
-// The pruning rules that are timed, each with its check against a reference and its aim.
 #include "bench/prune_cases.hpp"
 
 #include <cstring>

@@ -1,4 +1,3 @@
-// Reads block scales and sparse metadata.
 #include "cli/gemm_side_arrays.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// --profile: where a run's time went, per operator and per GEMM.
 #include "cli/profile_table.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,3 @@
-// How long work shows itself: a bar on a terminal, one line per 5 % elsewhere, nothing with
-// --quiet.
 #include "cli/progress.hpp"
 
 #include <fmt/format.h>

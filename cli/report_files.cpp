@@ -1,4 +1,3 @@
-// Writing the report of a sweep folder and printing its summary.
 #include "cli/report_files.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Aligned text tables for the terminal.
 #include "cli/table.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// The options of numemu train.
 #include "cli/train_options.hpp"
 
 #include <fmt/format.h>

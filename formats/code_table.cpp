@@ -1,4 +1,3 @@
-// A conversion as a table: one result per source code.
 #include "formats/code_table.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// How codes lie in arrays: one integer of 1, 2, 4 or 8 bytes each.
 #include "formats/containers.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// One element of a conversion, and the counting of flags.
 #include "formats/conversion.hpp"
 
 namespace numemu {

@@ -1,4 +1,3 @@
-// Texts such as "delayed(16,mse)": a name and its arguments.
 #include "policies/call_text.hpp"
 
 #include <charconv>

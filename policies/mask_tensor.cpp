@@ -1,5 +1,3 @@
-// A mask rule applied to a tensor: its groups or tiles cut out, tails by the explicit rule, over
-// threads.
 #include "policies/mask_tensor.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Batch normalisation folded into the weights before it.
 #include "emu/net/fold_batch_norm.hpp"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// The layers of a graph that multiply, and their weights.
 #include "emu/net/gemm_layers.hpp"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// One unit over all matrices of a product.
 #include "emu/net/product.hpp"
 
 #include <cstring>

@@ -1,4 +1,3 @@
-// The bootstrap percentile interval of any statistic of a sample.
 #include "emu/stats/bootstrap.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Pearson's chi-square test that outcomes are equally, or so and so likely.
 #include "emu/stats/chi_square.hpp"
 
 #include <algorithm>

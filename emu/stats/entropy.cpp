@@ -1,4 +1,3 @@
-// Entropy of a discrete law from how often each outcome was seen.
 #include "emu/stats/entropy.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// How many of some numbers are NaN or infinite.
 #include "emu/stats/finite_counts.hpp"
 
 #include <bit>

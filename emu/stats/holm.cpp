@@ -1,4 +1,3 @@
-// Holm's step-down procedure.
 #include "emu/stats/holm.hpp"
 
 #include <algorithm>

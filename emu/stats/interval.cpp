@@ -1,4 +1,3 @@
-// Confidence intervals, all at 95 %.
 #include "emu/stats/interval.hpp"
 
 #include <algorithm>

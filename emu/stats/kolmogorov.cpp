@@ -1,4 +1,3 @@
-// The Kolmogorov-Smirnov distance between a sample and a density.
 #include "emu/stats/kolmogorov.hpp"
 
 #include <algorithm>

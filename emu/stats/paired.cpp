@@ -1,4 +1,3 @@
-// The interval of a mean difference between two treatments of the same seeds.
 #include "emu/stats/paired.hpp"
 
 #include <cmath>

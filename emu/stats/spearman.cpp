@@ -1,4 +1,3 @@
-// Spearman's rank correlation with mid-ranks for ties, and two intervals of it.
 #include "emu/stats/spearman.hpp"
 
 #include <algorithm>

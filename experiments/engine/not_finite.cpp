@@ -1,4 +1,3 @@
-// Where a network's numbers stop being finite: in which layer's products, how many, and why.
 #include "experiments/engine/not_finite.hpp"
 
 #include <fmt/format.h>

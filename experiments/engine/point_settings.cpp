@@ -1,4 +1,3 @@
-// What one point of a sweep changes in the base recipe: dotted paths and their values.
 #include "experiments/engine/point_settings.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// What a line of a rows file must hold before anything reads it.
 #include "experiments/engine/row_schema.hpp"
 
 #include <fmt/format.h>

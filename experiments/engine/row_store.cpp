@@ -1,5 +1,3 @@
-// Rows on disk: appended in point order, one JSON line each; a file cut anywhere resumes to the
-// same bytes.
 #include "experiments/engine/row_store.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,3 @@
-// One point of a sweep: accuracy on the test images, noise measured and predicted, as a row.
 #include "experiments/engine/run_point.hpp"
 
 #include <algorithm>

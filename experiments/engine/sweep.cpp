@@ -1,4 +1,3 @@
-// Running a sweep: points in order, rows stored as they come, everything else told through hooks.
 #include "experiments/engine/sweep.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// A sweep: a grid of recipes over one network and one data set, and its expansion into points.
 #include "experiments/engine/sweep_config.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,3 @@
-// Everything the points of one sweep share: the trained network, the data, the float32 truth and
-// the noise gains.
 #include "experiments/engine/workbench.hpp"
 
 #include <fmt/format.h>

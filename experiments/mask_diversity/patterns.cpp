@@ -1,4 +1,3 @@
-// The patterns of density 50 % whose diversity is compared, and how many masks each admits.
 #include "experiments/mask_diversity/patterns.hpp"
 
 #include <algorithm>

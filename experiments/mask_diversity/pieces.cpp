@@ -1,4 +1,3 @@
-// Masks of the smallest pieces that carry a constraint: of normal deviates and of weights.
 #include "experiments/mask_diversity/pieces.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Networks pruned once by magnitude, without retraining, under every pattern of density 50 %.
 #include "experiments/mask_diversity/pruned_nets.hpp"
 
 #include <fmt/format.h>

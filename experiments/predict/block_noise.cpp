@@ -1,4 +1,3 @@
-// The quantization noise of a tensor in blocks.
 #include "experiments/predict/block_noise.hpp"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// The closed form of a tensor's noise: one density for the tensor, integrated over the cells of the
-// format.
 #include "experiments/predict/fitted_noise.hpp"
 
 #include <algorithm>

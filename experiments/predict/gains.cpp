@@ -1,5 +1,3 @@
-// How much noise on one tensor the float32 network passes on to every layer's output, probed at
-// random.
 #include "experiments/predict/gains.hpp"
 
 #include <fmt/format.h>

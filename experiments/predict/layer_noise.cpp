@@ -1,5 +1,3 @@
-// The SQNR at the output of every layer: predicted from the tensors' noise and the float32 gains,
-// and measured.
 #include "experiments/predict/layer_noise.hpp"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// What a prediction of noise leaves out, and why a layer has none.
 #include "experiments/predict/left_out.hpp"
 
 #include <fmt/format.h>

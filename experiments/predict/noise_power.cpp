@@ -1,4 +1,3 @@
-// Powers of tensors and their ratios in decibels: what every prediction and measurement is told in.
 #include "experiments/predict/noise_power.hpp"
 
 #include <cmath>

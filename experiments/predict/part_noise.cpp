@@ -1,4 +1,3 @@
-// The noise of layers that are parts of their operator.
 #include "experiments/predict/part_noise.hpp"
 
 #include "emu/net/gemm_layers.hpp"

@@ -1,4 +1,3 @@
-// The quantization noise of one tensor, predicted two ways and measured.
 #include "experiments/predict/tensor_noise.hpp"
 
 #include <bit>

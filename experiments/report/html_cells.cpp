@@ -1,4 +1,3 @@
-// Numbers and texts as table cells.
 #include "experiments/report/html_cells.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Rows that change one layer alone, as a ranking of layers.
 #include "experiments/report/layer_ranking.hpp"
 
 #include <fmt/format.h>

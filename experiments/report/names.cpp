@@ -1,4 +1,3 @@
-// Names of rows, from the keys in which their points differ.
 #include "experiments/report/names.hpp"
 
 #include <fmt/format.h>

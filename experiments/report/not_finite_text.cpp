@@ -1,4 +1,3 @@
-// Rows whose outputs are NaN or infinite, in words.
 #include "experiments/report/not_finite_text.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Claims about paired differences of accuracy, judged together.
 #include "experiments/stochastic_pruning/claims.hpp"
 
 #include <cmath>

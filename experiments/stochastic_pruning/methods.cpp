@@ -1,4 +1,3 @@
-// The ways to train that are compared, as masks of recipes.
 #include "experiments/stochastic_pruning/methods.hpp"
 
 #include <fmt/format.h>

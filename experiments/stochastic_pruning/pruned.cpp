@@ -1,4 +1,3 @@
-// What pruning below a threshold did to a tensor.
 #include "experiments/stochastic_pruning/pruned.hpp"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// Watches the gradients of one training run.
 #include "experiments/stochastic_pruning/watcher.hpp"
 
 #include <fmt/format.h>

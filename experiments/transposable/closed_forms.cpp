@@ -1,4 +1,3 @@
-// What pruning to N:M loses, as integrals and binomial sums.
 #include "experiments/transposable/closed_forms.hpp"
 
 #include <cmath>

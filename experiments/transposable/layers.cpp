@@ -1,4 +1,3 @@
-// Layers whose weights every pattern can mask, and what a mask does to their outputs.
 #include "experiments/transposable/layers.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// The patterns of density one half that are compared.
 #include "experiments/transposable/patterns.hpp"
 
 #include "experiments/transposable/closed_forms.hpp"

@@ -1,4 +1,3 @@
-// A trained network pruned once under every pattern, with and without repair.
 #include "experiments/transposable/pruned.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Means over seeds.
 #include "experiments/zap/zap_summary.hpp"
 
 #include <fmt/format.h>

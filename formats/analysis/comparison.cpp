@@ -1,4 +1,3 @@
-// A predicted figure against a measured one: interval and verdict.
 #include "formats/analysis/comparison.hpp"
 
 #include <algorithm>

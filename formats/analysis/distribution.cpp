@@ -1,4 +1,3 @@
-// The named laws of `analyze`: a density to integrate and a generator of numbers from it.
 #include "formats/analysis/distribution.hpp"
 
 #include <fmt/format.h>

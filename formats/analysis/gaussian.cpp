@@ -1,4 +1,3 @@
-// Pieces of the standard normal law that keep their relative accuracy in both tails.
 #include "formats/analysis/gaussian.hpp"
 
 #include <cmath>

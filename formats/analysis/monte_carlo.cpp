@@ -1,4 +1,3 @@
-// The same figures measured: numbers are drawn and go through the codec.
 #include "formats/analysis/monte_carlo.hpp"
 
 #include <fmt/format.h>

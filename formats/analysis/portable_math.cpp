@@ -1,4 +1,3 @@
-// Logarithm, exponential and normal quantile from IEEE operations alone: the same bits everywhere.
 #include "formats/analysis/portable_math.hpp"
 
 #include <cmath>

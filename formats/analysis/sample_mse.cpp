@@ -1,4 +1,3 @@
-// The MSE of a sample as a function of the scale, from sums over its sorted numbers.
 #include "formats/analysis/sample_mse.hpp"
 
 #include <algorithm>

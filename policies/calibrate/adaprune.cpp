@@ -1,5 +1,3 @@
-// AdaPrune: the kept weights of each layer solved anew, so that its outputs on calibration inputs
-// come nearest to the dense layer's.
 #include "policies/calibrate/adaprune.hpp"
 
 #include <fmt/format.h>

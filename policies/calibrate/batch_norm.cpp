@@ -1,4 +1,3 @@
-// Running statistics of batch normalisation estimated anew, under the numerics that will use them.
 #include "policies/calibrate/batch_norm.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Symmetric positive definite systems in float64: the same bits on every CPU and thread count.
 #include "policies/calibrate/cholesky.hpp"
 
 #include <cmath>

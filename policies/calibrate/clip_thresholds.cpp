@@ -1,4 +1,3 @@
-// From a histogram to the magnitude at which values are clipped: percentile, mse, kl.
 #include "policies/calibrate/clip_thresholds.hpp"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// Layer-wise least squares: the weights under which a linear map of given inputs comes nearest to
-// given outputs.
 #include "policies/calibrate/least_squares.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// A histogram of the elements of a tensor, by sign and magnitude, that grows with the tensor.
 #include "policies/calibrate/magnitude_histogram.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Observers: which part of a tensor's range a static scale covers, seen batch by batch.
 #include "policies/calibrate/observers.hpp"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// What the float32 graph computes on the calibration samples: the only values that scales and
-// predictions may read.
 #include "policies/calibrate/reference.hpp"
 
 #include <algorithm>

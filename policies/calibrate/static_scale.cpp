@@ -1,5 +1,3 @@
-// Static activation scales: one per tensor, from what the float32 graph shows on the calibration
-// samples.
 #include "policies/calibrate/static_scale.hpp"
 
 #include <algorithm>

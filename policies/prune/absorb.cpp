@@ -1,4 +1,3 @@
-// Absorb mean, group by group.
 #include "policies/prune/absorb.hpp"
 
 #include <bit>

@@ -1,4 +1,3 @@
-// How a total of zeros is shared between the layers of a network.
 #include "policies/prune/layer_sparsity.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Empirical mask diversity: which masks a rule really gives, how often, and how they change.
 #include "policies/prune/mask_census.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Mask diversity: how many masks a sparsity constraint admits, exactly and as published.
 #include "policies/prune/mask_count.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Kinds of masks of a tile: those that permuting rows and columns turns into each other.
 #include "policies/prune/mask_kinds.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Density and distribution of the standard normal law from IEEE operations alone.
 #include "policies/prune/normal_law.hpp"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// Random N:M: one draw numbers the mask of a group.
 #include "policies/prune/random_groups.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// The thresholds of the last steps, whose mean serves the next one.
 #include "policies/prune/threshold_history.hpp"
 
 #include <cmath>

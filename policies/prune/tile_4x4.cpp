@@ -1,4 +1,3 @@
-// The reference: the 90 sums of a 4 x 4 tile in integers.
 #include "policies/prune/tile_4x4.hpp"
 
 #include <array>

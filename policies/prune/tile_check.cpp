@@ -1,4 +1,3 @@
-// A mask of a square tile as bits: its counts, its sum, and its bytes.
 #include "policies/prune/tile_check.hpp"
 
 #include <bit>

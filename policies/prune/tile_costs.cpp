@@ -1,4 +1,3 @@
-// The magnitudes of a square tile as integers of one common unit.
 #include "policies/prune/tile_costs.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// What the rules over tiles share.
 #include "policies/prune/tile_run.hpp"
 
 #include <string>

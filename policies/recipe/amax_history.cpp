@@ -1,4 +1,3 @@
-// Delayed scaling: the largest magnitudes of the last steps, as FP8 training stacks keep them.
 #include "policies/recipe/amax_history.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Effective stored bits of a network under a recipe.
 #include "policies/recipe/bits.hpp"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// Blocks along the lines of a product's source: its width, or its rows where the product reduces
-// along those.
 #include "policies/recipe/block_lines.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// The one spelling of a JSON document (RFC 8785), whose digest identifies it.
 #include "policies/recipe/canonical_json.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// The clipped straight-through estimator: gradients of elements that saturated in forward are zero.
 #include "policies/recipe/clipped.hpp"
 
 #include <cmath>

@@ -1,5 +1,3 @@
-// Blocks along the flattened depth of the gathered operand (block axis `reduction`), as a plain
-// GEMM kernel would see them.
 #include "policies/recipe/gathered_side.hpp"
 
 #include <algorithm>

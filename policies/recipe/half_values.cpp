@@ -1,4 +1,3 @@
-// Codes of 9 to 16 bits as float32, by shifting where the format is a short float32.
 #include "policies/recipe/half_values.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// The layers entries of a recipe: patches laid over the base, later ones winning.
 #include "policies/recipe/layers.hpp"
 
 #include "policies/recipe/error_at.hpp"

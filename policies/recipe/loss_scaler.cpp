@@ -1,4 +1,3 @@
-// The factor on the loss before backward: none, fixed, or halved and doubled as gradients overflow.
 #include "policies/recipe/loss_scaler.hpp"
 
 #include <algorithm>

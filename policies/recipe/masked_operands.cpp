@@ -1,4 +1,3 @@
-// The operands of a product under the masks of its layer, before anything is quantized.
 #include "policies/recipe/masked_operands.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// The scales that belong to a product's operands, applied to its results.
 #include "policies/recipe/operand_scales.hpp"
 
 #include <utility>

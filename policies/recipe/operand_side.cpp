@@ -1,4 +1,3 @@
-// One operand of a product as a unit reads it: matrix by matrix, a range of rows at a time.
 #include "policies/recipe/operand_side.hpp"
 
 #include <algorithm>

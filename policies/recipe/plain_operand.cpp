@@ -1,4 +1,3 @@
-// Operands quantized whole, before the gather, and the scales their results are owed.
 #include "policies/recipe/plain_operand.hpp"
 
 #include "policies/recipe/block_lines.hpp"

@@ -1,4 +1,3 @@
-// A tensor as codes and scales, the way a role's policy without blocks stores it.
 #include "policies/recipe/quantized_tensor.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// A recipe: the numerics of a whole network, as data (schema version 1).
 #include "policies/recipe/recipe.hpp"
 
 #include <fmt/format.h>

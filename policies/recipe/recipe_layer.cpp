@@ -1,4 +1,3 @@
-// What a recipe means for one layer, and what is remembered of it between products.
 #include "policies/recipe/recipe_layer.hpp"
 
 #include <utility>

@@ -1,4 +1,3 @@
-// One product under a recipe: its operands quantized, multiplied on the unit, scaled back.
 #include "policies/recipe/recipe_product.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// The units of a recipe: by name, from a file, or described in place.
 #include "policies/recipe/recipe_units.hpp"
 
 #include <fmt/format.h>

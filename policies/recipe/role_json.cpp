@@ -1,4 +1,3 @@
-// One role of a recipe: read strictly, every default written out.
 #include "policies/recipe/role_json.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// The mask of a role: what each role may ask of a rule.
 #include "policies/recipe/role_mask.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// A role's policy with everything looked up once: what every product that reads the role uses.
 #include "policies/recipe/role_quantizer.hpp"
 
 #include <algorithm>

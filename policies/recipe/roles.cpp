@@ -1,4 +1,3 @@
-// The roles of a recipe: all of them, a gradient whole or split by the product that reads it.
 #include "policies/recipe/roles.hpp"
 
 #include "policies/recipe/error_at.hpp"

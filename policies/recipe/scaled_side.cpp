@@ -1,5 +1,3 @@
-// Operands of block-scaled units, block axis `channel`: quantized once, then gathered as codes and
-// scales.
 #include "policies/recipe/scaled_side.hpp"
 
 #include <algorithm>

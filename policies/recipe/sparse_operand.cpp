@@ -1,4 +1,3 @@
-// Products on sparse units: which operand is the sparse one, compressed to what its mask keeps.
 #include "policies/recipe/sparse_operand.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// The pruning threshold of each tensor of a training step, its own or predicted from earlier ones.
 #include "policies/recipe/step_thresholds.hpp"
 
 namespace numemu::policies {

@@ -1,4 +1,3 @@
-// Whole tensors under a role's policy: rewritten in place, or packed away and restored.
 #include "policies/recipe/stored_tensor.hpp"
 
 #include <algorithm>

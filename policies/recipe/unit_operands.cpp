@@ -1,4 +1,3 @@
-// What a unit is handed of a role, and whether it takes it.
 #include "policies/recipe/unit_operands.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// What a unit writes, turned into float32 under the operands' scales.
 #include "policies/recipe/unit_result.hpp"
 
 #include <bit>

@@ -1,4 +1,3 @@
-// The keys update and calibrate of a recipe: read strictly, every default written out.
 #include "policies/recipe/update_json.hpp"
 
 #include <fmt/format.h>

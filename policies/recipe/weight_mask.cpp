@@ -1,4 +1,3 @@
-// The mask of one layer's weight: made when it is due, kept between, part of a run's state.
 #include "policies/recipe/weight_mask.hpp"
 
 #include <fmt/format.h>

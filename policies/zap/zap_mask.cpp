@@ -1,4 +1,3 @@
-// Trained predictors as the mask of a recipe's role vector: "zap(FILE,threshold=0.1)".
 #include "policies/zap/zap_mask.hpp"
 
 #include <fmt/format.h>

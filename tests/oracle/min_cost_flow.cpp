@@ -1,4 +1,3 @@
-// The largest sum that a transposable mask keeps, by LEMON's network simplex.
 #include "tests/oracle/min_cost_flow.hpp"
 
 #include <lemon/network_simplex.h>

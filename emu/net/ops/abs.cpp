@@ -1,4 +1,3 @@
-// The absolute value and its derivative, element by element.
 #include "emu/net/ops/abs.hpp"
 
 #include <cmath>

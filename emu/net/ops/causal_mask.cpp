@@ -1,4 +1,3 @@
-// The causal mask, row by row.
 #include "emu/net/ops/causal_mask.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Values held between two bounds, element by element.
 #include "emu/net/ops/clip.hpp"
 
 #include "emu/net/ops/elementwise.hpp"

@@ -1,4 +1,3 @@
-// Quotients, element by element.
 #include "emu/net/ops/divide.hpp"
 
 #include "emu/net/ops/elementwise.hpp"

@@ -1,4 +1,3 @@
-// The error function and its derivative, element by element.
 #include "emu/net/ops/erf.hpp"
 
 #include "emu/net/math_cores.hpp"

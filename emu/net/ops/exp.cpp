@@ -1,4 +1,3 @@
-// The exponential and its derivative, element by element.
 #include "emu/net/ops/exp.hpp"
 
 #include "emu/net/math_cores.hpp"

@@ -1,4 +1,3 @@
-// The leaky rectifier, element by element.
 #include "emu/net/ops/leaky_relu.hpp"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// The natural logarithm and its derivative, element by element.
 #include "emu/net/ops/log.hpp"
 
 #include "emu/net/math_cores.hpp"

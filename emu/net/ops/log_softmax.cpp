@@ -1,4 +1,3 @@
-// The logarithm of softmax, line by line.
 #include "emu/net/ops/log_softmax.hpp"
 
 #include "emu/net/math_cores.hpp"

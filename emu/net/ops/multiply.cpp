@@ -1,4 +1,3 @@
-// Products, element by element.
 #include "emu/net/ops/multiply.hpp"
 
 #include "emu/net/ops/elementwise.hpp"

@@ -1,4 +1,3 @@
-// The opposite sign, element by element.
 #include "emu/net/ops/negate.hpp"
 
 #include "emu/net/ops/elementwise.hpp"

@@ -1,4 +1,3 @@
-// The windows of pooling along each axis.
 #include "emu/net/ops/pool_options.hpp"
 
 #include <algorithm>

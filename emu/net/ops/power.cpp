@@ -1,4 +1,3 @@
-// Powers, element by element.
 #include "emu/net/ops/power.hpp"
 
 #include "emu/net/math.hpp"

@@ -1,4 +1,3 @@
-// One divided by x and its derivative, element by element.
 #include "emu/net/ops/reciprocal.hpp"
 
 #include "emu/net/ops/elementwise.hpp"

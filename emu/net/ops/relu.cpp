@@ -1,4 +1,3 @@
-// The rectifier, element by element.
 #include "emu/net/ops/relu.hpp"
 
 #include "emu/net/ops/elementwise.hpp"

@@ -1,4 +1,3 @@
-// Reshape copies the elements under another shape.
 #include "emu/net/ops/reshape.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// Layer and root mean square normalisation, row by row in float64.
 #include "emu/net/ops/row_norm.hpp"
 
 #include <cmath>

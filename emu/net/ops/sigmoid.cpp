@@ -1,4 +1,3 @@
-// The logistic function and its derivative, element by element.
 #include "emu/net/ops/sigmoid.hpp"
 
 #include "emu/net/math_cores.hpp"

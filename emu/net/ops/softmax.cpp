@@ -1,4 +1,3 @@
-// Softmax, line by line.
 #include "emu/net/ops/softmax.hpp"
 
 #include "emu/net/math_cores.hpp"

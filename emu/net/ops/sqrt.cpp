@@ -1,4 +1,3 @@
-// The square root and its derivative, element by element.
 #include "emu/net/ops/sqrt.hpp"
 
 #include <cmath>

@@ -1,4 +1,3 @@
-// The hyperbolic tangent and its derivative, element by element.
 #include "emu/net/ops/tanh.hpp"
 
 #include "emu/net/math_cores.hpp"

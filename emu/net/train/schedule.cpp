@@ -1,4 +1,3 @@
-// The schedules: one row each.
 #include "emu/net/train/schedule.hpp"
 
 #include "emu/net/math.hpp"

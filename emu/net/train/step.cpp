@@ -1,4 +1,3 @@
-// The order of the moments in a step.
 #include "emu/net/train/step.hpp"
 
 #include <utility>

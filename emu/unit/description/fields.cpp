@@ -1,4 +1,3 @@
-// The names of the enumerations of a description, and its fields as text.
 #include "emu/unit/description/fields.hpp"
 
 #include <fmt/format.h>

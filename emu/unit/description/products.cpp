@@ -1,4 +1,3 @@
-// The table of products of core table, as a .npy file.
 #include "emu/unit/description/products.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Choosing by the bits of a group.
 #include "emu/unit/sparse/choice.hpp"
 
 #include <bit>

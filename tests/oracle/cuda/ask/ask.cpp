@@ -1,4 +1,3 @@
-// Asks a machine everything about one instruction and writes the answers to a folder of their own.
 #include "tests/oracle/cuda/ask/ask.hpp"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// Asks a machine all it has, task by task in child processes, with progress, and puts the answers
-// together.
 #include "tests/oracle/cuda/ask/ask_all.hpp"
 
 #include <chrono>

@@ -1,4 +1,3 @@
-// Asks a machine one conversion on all its inputs and writes the answers to a folder of their own.
 #include "tests/oracle/cuda/ask/ask_conversion.hpp"
 
 #include <algorithm>

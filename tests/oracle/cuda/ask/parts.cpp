@@ -1,5 +1,3 @@
-// The answers of a run, instruction by instruction in folders of their own, and put together at the
-// end.
 #include "tests/oracle/cuda/ask/parts.hpp"
 
 #include <fcntl.h>

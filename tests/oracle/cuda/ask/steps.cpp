@@ -1,4 +1,3 @@
-// The step maps of an instruction as rows of steps.tsv.
 #include "tests/oracle/cuda/ask/steps.hpp"
 
 #include "tests/oracle/cuda/probes/step_map.hpp"

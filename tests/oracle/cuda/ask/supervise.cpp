@@ -1,5 +1,3 @@
-// Runs tasks in a child process, so that a kernel that crashes or hangs costs one answer and not
-// the run.
 #include "tests/oracle/cuda/ask/supervise.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,3 @@
-// Recorded conversions against the rules: mismatches per rule, and whether a rule gives the whole
-// run.
 #include "tests/oracle/cuda/conversions/replay.hpp"
 
 #include <filesystem>

@@ -1,4 +1,3 @@
-// A real number from a code, and its rounding to a code of another format, in integers only.
 #include "tests/oracle/cuda/conversions/round.hpp"
 
 #include <algorithm>

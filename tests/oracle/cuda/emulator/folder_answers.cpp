@@ -1,4 +1,3 @@
-// The records of a run beside what the emulator's units say of them.
 #include "tests/oracle/cuda/emulator/folder_answers.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// What a unit of the emulator says of tiles of an instruction.
 #include "tests/oracle/cuda/emulator/unit_answers.hpp"
 
 #include <cstring>

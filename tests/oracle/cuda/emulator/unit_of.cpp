@@ -1,4 +1,3 @@
-// Which unit of the emulator an instruction of a chip is.
 #include "tests/oracle/cuda/emulator/unit_of.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// The short name of a chip, as rules, units and the column `unit` of an index use it.
 #include "tests/oracle/cuda/instructions/chip.hpp"
 
 namespace numemu::gpu {

@@ -1,4 +1,3 @@
-// The large runs against the specification's rules: every dot computed again, hashed and compared.
 #include "tests/oracle/cuda/replay/hash_check.hpp"
 
 #include <algorithm>

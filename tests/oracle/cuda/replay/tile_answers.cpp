@@ -1,4 +1,3 @@
-// What a rule says of every dot of tiles.
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
 namespace numemu::gpu {
