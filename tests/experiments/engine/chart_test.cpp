@@ -6,6 +6,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 TEST_CASE("a chart as JSON", "[fast]") {
   Chart chart;
   chart.kind = Chart::Kind::points;

@@ -11,6 +11,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 /// A reader of RFC 4180, independent of the writer.

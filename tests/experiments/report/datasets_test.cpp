@@ -6,6 +6,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 TEST_CASE("data sets of the sample sweep", "[fast]") {
   const std::vector<Json> rows = sample::rows();
   const std::vector<Record> records = read_records(rows);

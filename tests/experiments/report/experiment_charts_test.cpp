@@ -7,6 +7,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 Json charts_of(const Json& charts) {

@@ -6,6 +6,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 TEST_CASE("the grid of float4_e2m1fn", "[fast]") {
   const std::vector<Json> rows = {sample::row(0, &sample::kFormats[0], nullptr, "u")};
   const Json grid = grid_records(swept_formats(read_records(rows)));

@@ -8,6 +8,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 std::size_t count(const std::string& text, const std::string& what) {

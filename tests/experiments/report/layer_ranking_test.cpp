@@ -6,6 +6,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 /// Output SQNR of each layer in dB, by format.

@@ -6,6 +6,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 TEST_CASE("markdown has a line per row and the same number of cells in each", "[fast]") {
   const Scratch scratch("markdown");
   std::vector<Json> rows = sample::rows();

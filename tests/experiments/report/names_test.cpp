@@ -11,6 +11,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 Json block_row(const char* format, const Json& layers = Json::array()) {

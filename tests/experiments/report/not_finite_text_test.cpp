@@ -7,6 +7,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 TEST_CASE("a row says how many outputs are not finite, where they arise and why", "[fast]") {
   const Json row = sample::not_finite_row();
   CHECK(is_not_finite(row));
@@ -33,9 +34,10 @@ TEST_CASE("rows that do not count tell by their loss", "[fast]") {
 
 TEST_CASE("finite predictions of numbers that are not finite have failed, and come first",
           "[fast]") {
-  std::vector<Json> rows = sample::rows();
+  const std::vector<Json> finite = sample::rows();
+  std::vector<Json> rows = finite;
   rows.push_back(sample::not_finite_row());
-  const std::vector<Record> before = read_records(sample::rows()), records = read_records(rows);
+  const std::vector<Record> before = read_records(finite), records = read_records(rows);
   const Verdicts old = judge_predictions(before), v = judge_predictions(records);
   CHECK(v.outputs.compared() == old.outputs.compared() + 1);
   CHECK(v.outputs.not_finite == 1);

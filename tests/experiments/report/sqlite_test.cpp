@@ -11,6 +11,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 /// All cells of a query; null as JSON null.

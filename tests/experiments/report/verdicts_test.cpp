@@ -5,6 +5,7 @@
 
 using namespace numemu::experiments;
 using numemu::Json;
+
 namespace {
 
 Json tensor(const char* layer, double ks, bool accepted, double measured, double fitted) {

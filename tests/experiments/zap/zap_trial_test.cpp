@@ -64,7 +64,7 @@ TEST_CASE("a trial measures layers, points and budgets and leaves the network as
     }
     REQUIRE(result["chosen"].size() == 2);
     CHECK(result["chosen"][1]["budget"] == 0.2);
-    CHECK(result["chosen"][1]["expected_error"] <= 0.2);
+    CHECK(result["chosen"][1]["expected_error"].get<double>() <= 0.2);
     CHECK(result["chosen"][1]["finetuned"]["correct"].is_number());
 
     const policies::ZapNetwork kept = policies::load_zap_network(trial.predictors, trained.graph);

@@ -10,6 +10,7 @@
 
 using namespace numemu::policies;
 using numemu::Json;
+
 TEST_CASE("numbers are printed as ECMAScript prints them", "[fast]") {
   // RFC 8785, appendix B.
   const std::pair<std::uint64_t, const char*> samples[] = {
