@@ -1,3 +1,4 @@
+// Objects are searched from the front: they have few keys.
 #include "formats/storage/json.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Every error starts with the path of keys that leads to its value.
 #include "formats/storage/json_reader.hpp"
 
 #include <fmt/format.h>
