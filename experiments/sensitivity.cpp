@@ -157,8 +157,7 @@ Conclusion run(const ExperimentRun& run) {
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
-  run.say(fmt::format("loading {} on {}: float32 baseline, noise gains", net,
-                      run.settings.text("data")));
+  run.say(fmt::format("loading {} on {}: float32 baseline", net, run.settings.text("data")));
   Workbench bench(std::move(dataset), std::move(trained), images);
   SweepHooks hooks = run.hooks;
   if (run.hooks.on_point) {
@@ -206,8 +205,8 @@ extern const Experiment experiment_sensitivity;
 const Experiment experiment_sensitivity = {
     "sensitivity",
     "which layer breaks first, when one layer at a time has the format",
-    "numemu's own claim: noises of layers are independent and reach the output linearly, so that "
-    "the output's SQNR is known from the float32 network before anything is quantized.",
+    "numemu's own claim: rounding acts on a network as noise of random phase, so that the "
+    "output's SQNR is known from the float32 network before anything is quantized.",
     {{"noise", "The output's SQNR is within 1 dB of its prediction."}},
     {{"net", "lenet", "lenet", "lenet", "network or file"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},

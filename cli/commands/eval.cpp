@@ -72,11 +72,22 @@ void print_row(const Json& row) {
                                "underflow", "invalid"},
                               layers));
   if (starred) fmt::print("{}\n", kUnitLeftOut);
+  const Json& predicted = row["predicted"];
+  const auto output = [](const Json& figures, const char* db) {
+    return figures.contains(db) ? decibels(figures[db]) : "-";
+  };
+  if (metrics["sqnr_db"].is_number()) {
+    fmt::print(
+        "output: SQNR {} dB (predicted {}); with the best common gain, which changes no "
+        "decision, {} (predicted {})\n",
+        decibels(metrics["sqnr_db"]), output(predicted, "sqnr_db"),
+        output(metrics, "sqnr_gained_db"), output(predicted, "sqnr_gained_db"));
+  }
   for (const auto& [reason, names] : left_out)
     fmt::print("no prediction of {}: {}\n", fmt::join(names, ", "), reason);
   fmt::print("\n");
   std::vector<std::vector<std::string>> tensors;
-  for (const Json& tensor : row["predicted"]["tensors"]) {
+  for (const Json& tensor : predicted["tensors"]) {
     const Json& fitted = tensor["fitted"];
     tensors.push_back({tensor["layer"], tensor["role"], tensor["format"],
                        decibels(tensor["measured_db"]), decibels(tensor["empirical_db"]),
@@ -113,8 +124,7 @@ int run(const Options& options) {
   // Every mistake before the work, so that it is the only line on stderr.
   policies::RecipeNumerics(point.recipe, trained.graph, point.where);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
-  if (!options.quiet)
-    say("loading {} on {}: float32 baseline, noise gains", options.net, options.data);
+  if (!options.quiet) say("loading {} on {}: float32 baseline", options.net, options.data);
   experiments::Workbench bench(std::move(dataset), std::move(trained),
                                options.images == 0 ? INT64_MAX : options.images);
   point.json = {{"net", point.net},

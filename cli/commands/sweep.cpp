@@ -96,7 +96,7 @@ int run(const Options& options) {
   require_writable_folder(out);
   if (std::filesystem::exists(out)) require_report_files(paths);
   if (!options.quiet)
-    say("loading {} on {}: data, float32 baseline, noise gains", config.net, config.data);
+    say("loading {} on {}: data, float32 baseline", config.net, config.data);
   const double start = seconds();
   experiments::Workbench bench = experiments::make_bench(config, folders);
 

@@ -7,10 +7,10 @@
 #include <map>
 #include <vector>
 
-#include "emu/net/gemm_layers.hpp"
+#include "emu/net/multiply_adds.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
-#include "experiments/predict/gains.hpp"
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -18,9 +18,11 @@
 namespace numemu::experiments {
 namespace {
 
-/// A point also calibrates, predicts and measures on the samples of the reference, which takes as
-/// long as so many passes over them: 2.7 measured on LeNet over element and block formats.
+/// A point also calibrates and measures on the samples of the reference, which takes as long as so
+/// many passes over them: 2.7 measured on LeNet over element and block formats.
 constexpr double kPassesOfReference = 3;
+/// And as long as so many passes over the samples of its probes it predicts.
+constexpr double kPassesOfProbes = 1.5;
 
 /// Of the time for tries; the rest is for float32.
 constexpr double kPointsShare = 0.75;
@@ -34,7 +36,7 @@ double rate_of(net::Numerics& numerics, std::int64_t samples, const net::Dataset
                double budget) {
   std::atomic<double> macs = 0;
   Listening pilot(numerics, [&](const net::Product& p) {
-    macs += multiply_adds(p);
+    macs += net::multiply_adds(p);
     if (clock() > begin + budget) throw OutOfTime();
   });
   try {
@@ -58,25 +60,20 @@ double rate_of(const Point& point, const net::Dataset& dataset, const net::Graph
 
 double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
   std::vector<std::uint8_t> labels;
-  return multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
+  return net::multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
 }
 
-/// Of the workbench: reference, noise gains and baseline, all in float32.
+/// Of the workbench: reference and baseline, in float32.
 double bench_seconds(std::int64_t images, const net::Dataset& dataset, const net::Graph& graph,
                      const std::function<double()>& clock, double budget) {
   const double reference = static_cast<double>(reference_count(graph, dataset));
-  const double probed = std::min(reference, static_cast<double>(NoiseGains::kProbeImages));
-  // All probes of both shapes of noise on both operands of every layer: as NoiseGains bounds them.
-  const double kinds = 4.0 * static_cast<double>(net::gemm_layer_names(graph).size());
-  const double macs = macs_of_a_sample(dataset, graph), once = kinds * probed * macs;
-  const double probes = std::clamp(NoiseGains::kProbeMacs, NoiseGains::kFewestProbes * once,
-                                   NoiseGains::kProbes * once);
+  const double macs = macs_of_a_sample(dataset, graph);
   net::Numerics float32;
   // The first samples wait for threads and memory.
   rate_of(float32, dataset.test_count(), dataset, graph, clock, clock(), budget / 5);
   const double rate =
       rate_of(float32, dataset.test_count(), dataset, graph, clock, clock(), budget);
-  return (probes + (reference + probed + static_cast<double>(images)) * macs) / rate;
+  return (reference + static_cast<double>(images)) * macs / rate;
 }
 
 /// Seconds by key; what cannot be read is not a time.
@@ -97,6 +94,8 @@ double measured_seconds(const std::vector<const Point*>& missing, const net::Dat
                         double budget) {
   const net::Graph& graph = trained.graph;
   const double macs = macs_of_a_sample(dataset, graph);
+  const std::int64_t reference = reference_count(graph, dataset);
+  const ProbePlan plan = probe_plan(macs, reference);
   std::map<std::string, std::vector<const Point*>> by_unit;  // a name or a description
   for (const Point* point : missing)
     by_unit[point->recipe.json()["gemms"]["fprop"]["unit"].dump()].push_back(point);
@@ -104,9 +103,9 @@ double measured_seconds(const std::vector<const Point*>& missing, const net::Dat
   double total = 0;
   for (const auto& [unit, group] : by_unit) {
     const Point& middle = *group[group.size() / 2];
-    const double samples =
-        static_cast<double>(std::min(middle.eval_images, dataset.test_count())) +
-        kPassesOfReference * static_cast<double>(reference_count(graph, dataset));
+    const double samples = static_cast<double>(std::min(middle.eval_images, dataset.test_count())) +
+                           kPassesOfReference * static_cast<double>(reference) +
+                           kPassesOfProbes * static_cast<double>(plan.probes * plan.samples);
     total += static_cast<double>(group.size()) * samples * macs /
              rate_of(middle, dataset, graph, clock, share);
   }

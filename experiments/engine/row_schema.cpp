@@ -80,7 +80,8 @@ const std::vector<std::string> kMetricKeys = {"top1",
                                               "sqnr_db",
                                               "sqnr_error_db",
                                               "not_finite"};
-const std::vector<std::string> kPredictedKeys = {"sqnr_db", "verdict", "left_out", "tensors"};
+const std::vector<std::string> kPredictedKeys = {"version", "sqnr_db", "verdict", "left_out",
+                                                "tensors"};
 const std::vector<std::string> kTensorKeys = {
     "layer",          "role",          "format",       "n",       "measured_mse", "measured_db",
     "standard_error", "empirical_mse", "empirical_db", "verdict", "fitted"};

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "experiments/engine/row_schema.hpp"
+#include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
@@ -87,6 +88,13 @@ bool carry_digests(const std::vector<std::string>& lines) {
     const Json row = Json::parse_or_null(line);
     return row.is_object() && row.contains("digest");
   });
+}
+
+/// Rows of the first version do not say it.
+int prediction_version(const Json& row) {
+  const Json& predicted = row["predicted"];
+  const auto version = predicted.find("version");
+  return version != predicted.end() && version->is_number_integer() ? version->get<int>() : 1;
 }
 
 /// Throws DamagedRow where the file's rows carry digests and this one does not.
@@ -221,6 +229,13 @@ void RowStore::read_row(const Json& row, const std::string& line, std::size_t nu
   }
   if (file == nullptr) {
     check_schema(row, path_, number);
+    if (const int made = prediction_version(row);
+        row["version"] == kNumericsVersion && made != kPredictionVersion) {
+      throw Error(fmt::format(
+          "{}: line {}: a row whose predictions have version {}, this program's have {}; use "
+          "--fresh or {}",
+          path_, number, made, kPredictionVersion, another_out(path_)));
+    }
   } else if (!file->holds(row)) {
     throw Error(fmt::format("{}: line {}: expected a row with {}", path_, number, file->needs));
   }
@@ -275,6 +290,7 @@ std::vector<Json> merge_rows(const std::string& folder) {
   if (files.empty()) throw Error(folder + ": expected rows.jsonl or rows.<i>.jsonl in it");
   std::vector<std::vector<Json>> shards;
   std::map<std::string, std::string> seen;
+  std::map<std::string, int> predictions;  // by numerics version
   for (const auto& [index, path] : files) {
     shards.emplace_back();
     const std::vector<std::string> lines = complete_lines(path);
@@ -288,6 +304,12 @@ std::vector<Json> merge_rows(const std::string& folder) {
       } catch (const DamagedRow& error) {
         throw Error(error.what() + std::string("; run what wrote it again to compute it anew"));
       }
+      const int made = prediction_version(row);
+      if (const int first = predictions.emplace(row["version"], made).first->second; made != first)
+        throw Error(
+            fmt::format("{}: line {}: a row whose predictions have version {}, beside rows "
+                        "with version {}; compute them anew (--fresh)",
+                        path, number, made, first));
       const auto [at, added] = seen.emplace(row["key"], line);
       if (added) {
         shards.back().push_back(std::move(row));

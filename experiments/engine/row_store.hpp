@@ -38,9 +38,10 @@ class RowStore {
   /// among the keys are kept (and put in point order); a half-written last line is dropped, and so
   /// are damaged rows (DamagedRow): one without a digest among rows that carry theirs is one. Rows
   /// of a file without any get theirs. Throws Error for rows of another numerics version (unless
-  /// keep_old), of another sweep or without a key that reports need, for rows files of another
-  /// number of shards, and when another process holds the file. With Existing::fresh rows files of
-  /// another number of shards are removed; those of other shards of the same number stay.
+  /// keep_old), with predictions of another version, of another sweep or without a key that reports
+  /// need, for rows files of another number of shards, and when another process holds the file.
+  /// With Existing::fresh rows files of another number of shards are removed; those of other shards
+  /// of the same number stay.
   RowStore(const std::string& folder, const Shard&, std::vector<std::string> keys, Existing);
   /// The same for another file. Rows with other keys are kept in front of those with these keys.
   RowStore(const RowFile&, const std::string& folder, std::vector<std::string> keys, Existing);
@@ -86,9 +87,9 @@ bool has_rows(const std::string& folder);
 /// none.
 std::set<std::string> stored_keys(const std::string& folder);
 
-/// Every row of a folder, shards merged in point order; duplicates that differ, damaged rows, rows
-/// without a key that reports need and a folder without rows are Errors naming file and line.
-/// A half-written last line is ignored.
+/// Every row of a folder, shards merged in point order; duplicates that differ, predictions of
+/// different versions, damaged rows, rows without a key that reports need and a folder without rows
+/// are Errors naming file and line. A half-written last line is ignored.
 std::vector<Json> merge_rows(const std::string& folder);
 
 }  // namespace numemu::experiments

@@ -11,6 +11,7 @@
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "experiments/predict/version.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -127,7 +128,8 @@ Json run_point(const Point& point, Workbench& bench) {
       });
   std::vector<TensorNoise> tensors =
       predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
-  LayerPrediction predicted = predict_layers(tensors, bench.gains, bench.reference);
+  LayerPrediction predicted =
+      predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
   leave_out(predicted, point.recipe, graph, tensors);
   measure_tensors(tensors, point.recipe, graph, bench.reference);
   NotFinite lost(graph, numerics);
@@ -148,10 +150,16 @@ Json run_point(const Point& point, Workbench& bench) {
       policies::effective_bits(point.recipe, graph, bench.reference);
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
   row["metrics"] = metrics_json(evaluation, bench.baseline);
-  row["metrics"]["sqnr_db"] = number(measured.output_db);
+  row["metrics"]["sqnr_db"] = number(measured.output.db);
   row["metrics"]["sqnr_error_db"] = number(measured.output_error);
-  row["predicted"] = {{"sqnr_db", number(predicted.output_db)},
-                      {"verdict", verdict_json(predicted.output_db, measured.output_db)},
+  row["metrics"]["sqnr_gained_db"] = number(measured.output.gained_db);
+  row["metrics"]["gain"] = number(measured.output.gain);
+  row["predicted"] = {{"version", kPredictionVersion},
+                      {"sqnr_db", number(predicted.output.db)},
+                      {"sqnr_error_db", number(predicted.output_error)},
+                      {"sqnr_gained_db", number(predicted.output.gained_db)},
+                      {"gain", number(predicted.output.gain)},
+                      {"verdict", verdict_json(predicted.output.db, measured.output.db)},
                       {"tensors", Json::array()}};
   if (!predicted.output_left_out.empty()) row["predicted"]["left_out"] = predicted.output_left_out;
   if (!predicted.ignores.empty()) row["predicted"]["ignores"] = predicted.ignores;

@@ -120,7 +120,6 @@ Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images)
       eval_images(std::min(images, dataset.test_count())),
       reference(
           policies::float_reference(trained.graph, reference_samples(trained.graph, dataset))),
-      gains(trained.graph, reference),
       baseline(float32_baseline(trained, dataset, eval_images)) {}
 
 Workbench::Workbench(const std::string& net, const std::string& data, std::int64_t images,

@@ -1,5 +1,4 @@
-// Everything the points of one sweep share: the trained network, the data, the float32 truth and
-// the noise gains.
+// Everything the points of one sweep share: the trained network, the data, the float32 truth.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,7 +6,6 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/train/train.hpp"
-#include "experiments/predict/gains.hpp"
 #include "experiments/predict/tensor_noise.hpp"
 #include "policies/calibrate/reference.hpp"
 
@@ -52,8 +50,7 @@ struct Workbench {
   TrainedNet trained;
   std::int64_t eval_images;            ///< at most the size of the test split
   policies::FloatReference reference;  ///< on the calibration images
-  NoiseGains gains;
-  net::Evaluation baseline;  ///< float32 on the test images
+  net::Evaluation baseline;            ///< float32 on the test images
   FitCache fits;
 
  private:

@@ -6,10 +6,9 @@
 #include <map>
 #include <vector>
 
-#include "formats/block_convert.hpp"
-#include "formats/codec.hpp"
+#include "experiments/predict/block_factors.hpp"
 #include "formats/error.hpp"
-#include "policies/quantize_blocks.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::experiments {
@@ -22,34 +21,24 @@ Grid grid_of(const policies::RolePolicy& policy) {
       stochastic};
 }
 
-Conversion conversion_of(const policies::RolePolicy& policy) {
-  Conversion conversion;
-  conversion.format = policy.format;
-  conversion.rounding = policy.rounding;
-  conversion.overflow = policy.overflow;
-  return conversion;
-}
-
-/// What a code is multiplied by in a block of that largest magnitude, for power-of-two scales.
+/// What a code is multiplied by in a block of that largest magnitude, for rules of power-of-two
+/// scales that read nothing else.
 class PowerRule {
  public:
   explicit PowerRule(const policies::RolePolicy& policy)
       : format_(*policy.block),
         rule_(policies::find_scale_rule(policy.scale, format_)),
-        conversion_(conversion_of(policy)) {}
+        conversion_(policies::conversion_of(policy)) {}
 
   bool reads_elements() const { return rule_.reads_elements; }
 
-  int exponent(float amax, const float* x = nullptr, std::int64_t n = 0) const {
+  int exponent(float amax) const {
     std::int32_t exponent = 0;
-    const std::int64_t offsets[] = {0, n};
     policies::ExponentRequest request;
     request.format = &format_;
     request.conversion = &conversion_;
     request.blocks = 1;
     request.amax = &amax;
-    request.x = x;
-    request.offsets = offsets;
     request.exponents = &exponent;
     rule_.exponents(request);
     return exponent + format_.element_exponent;
@@ -61,20 +50,6 @@ class PowerRule {
   Conversion conversion_;
 };
 
-/// The factor of a block: a real scale, times the tensor's.
-double real_factor(const policies::RolePolicy& policy, const Conversion& conversion,
-                   float tensor_scale, const std::vector<float>& block) {
-  policies::ScaleRequest request;
-  request.x = block.data();
-  request.n = static_cast<std::int64_t>(block.size());
-  request.conversion = &conversion;
-  request.block = policy.block;
-  request.tensor_scale = tensor_scale;
-  if (policy.block->tensor_scale) request.scale_rounding = RoundingMode::rne;
-  const float scale = policies::find_scale_rule(policy.scale, *policy.block).scale(request);
-  return std::ldexp(double{scale} * tensor_scale, policy.block->element_exponent);
-}
-
 }  // namespace
 
 ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout& layout,
@@ -82,18 +57,7 @@ ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout
   if (policy.block->affine != Affine::sym)
     throw Error("no prediction for " + policy.block->name + ": its codes are shifted");
   const Grid grid = grid_of(policy);
-  const Conversion conversion = conversion_of(policy);
-  const bool powers = policy.block->power_of_two_scale();
-  std::optional<PowerRule> rule;
-  float tensor_scale = 1;
-  if (powers) {
-    rule.emplace(policy);
-  } else {
-    policies::BlockQuantization how;
-    how.format = policy.block;
-    how.element = conversion;
-    tensor_scale = policies::tensor_scale_of(how, x, layout.elements());
-  }
+  const std::vector<double> factors = block_factors(policy, layout, x);
   // Blocks with the same factor are one sample: few factors for powers of two.
   std::map<double, std::vector<float>> samples;
   ErrorMoments total;
@@ -113,9 +77,7 @@ ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout
     const auto amax =
         static_cast<float>(policies::largest_magnitude(block.data(), elements.size()));
     if (amax == 0) continue;  // zeros are exact under any scale
-    const double factor = powers
-                              ? std::ldexp(1.0, rule->exponent(amax, block.data(), elements.size()))
-                              : real_factor(policy, conversion, tensor_scale, block);
+    const double factor = factors[b];
     if (factor == 0) {  // a scale that underflowed: every element becomes zero
       for (const float v : block) {
         total.mse += double{v} * v / n;

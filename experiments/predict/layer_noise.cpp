@@ -3,19 +3,20 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/multiply_adds.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/predict/injected_noise.hpp"
+#include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/noise_power.hpp"
-#include "experiments/predict/part_noise.hpp"
 #include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-/// Standard error in dB of the mean noise power, from its spread over the samples.
-double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
+/// Noise power of every sample.
+std::vector<double> sample_powers(const net::Tensor& x, const net::Tensor& clean) {
   const std::int64_t samples = x.dim(0), each = samples > 0 ? x.size() / samples : 0;
-  if (samples < 2) return HUGE_VAL;
   std::vector<double> power(static_cast<std::size_t>(samples));
   for (std::int64_t s = 0; s < samples; ++s) {
     power[s] = stats::pairwise_sum(each, [&](std::int64_t i) {
@@ -23,12 +24,42 @@ double decibel_error(const net::Tensor& x, const net::Tensor& clean) {
       return error * error;
     });
   }
+  return power;
+}
+
+/// Standard error in dB of the mean of noise powers, from their spread.
+double decibel_error(const std::vector<double>& power) {
+  const auto samples = static_cast<std::int64_t>(power.size());
+  if (samples < 2) return HUGE_VAL;
   const double n = static_cast<double>(samples);
   const double mean = stats::pairwise_sum(samples, [&](std::int64_t s) { return power[s]; }) / n;
   const double spread = stats::pairwise_sum(
       samples, [&](std::int64_t s) { return (power[s] - mean) * (power[s] - mean); });
   if (mean == 0) return 0;
   return 10 / std::log(10.0) * std::sqrt(spread / (n - 1) / n) / mean;
+}
+
+/// Means over outputs y and float32 outputs x.
+struct Correlation {
+  double noise = 0, xx = 0, yy = 0, xy = 0;
+};
+
+Correlation correlate(const float* y, const float* x, std::int64_t n) {
+  const auto mean = [&](const auto& term) { return stats::pairwise_sum(n, term) / n; };
+  return {mean([&](std::int64_t i) {
+            const double error = double{y[i]} - x[i];
+            return error * error;
+          }),
+          mean([&](std::int64_t i) { return double{x[i]} * x[i]; }),
+          mean([&](std::int64_t i) { return double{y[i]} * y[i]; }),
+          mean([&](std::int64_t i) { return double{x[i]} * y[i]; })};
+}
+
+/// min over g of |g y - x|^2 is |x|^2 - (x y)^2 / |y|^2, at g = x y / |y|^2.
+OutputFidelity fidelity(const Correlation& c) {
+  if (c.noise == 0) return {HUGE_VAL, HUGE_VAL, 1};
+  const double gain = c.yy > 0 ? c.xy / c.yy : 0;
+  return {decibels(c.xx, c.noise), decibels(c.xx, c.xx - gain * c.xy), gain};
 }
 
 }  // namespace
@@ -94,42 +125,83 @@ void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& r
   }
 }
 
-LayerPrediction predict_layers(const std::vector<TensorNoise>& noises, const NoiseGains& gains,
-                               const policies::FloatReference& reference) {
-  LayerPrediction prediction;
-  for (const std::string& layer : gains.layers()) {
-    double noise = 0;
-    for (const TensorNoise& source : noises) {
-      const double proportional = source.empirical.mse_normal;
-      noise += proportional * gains.gain(source.source, NoiseShape::proportional, layer) +
-               (source.empirical.mse - proportional) *
-                   gains.gain(source.source, NoiseShape::flat, layer);
-    }
-    prediction.db[layer] = decibels(mean_square(reference.outputs.at(layer)), noise);
+ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
+  const std::int64_t samples = std::min(kProbeSamples, reference_samples);
+  if (samples == 0) return {};
+  const double affordable = kProbeMacs / (macs_of_a_sample * static_cast<double>(samples));
+  const double probes = std::clamp(affordable, double{kFewestProbes}, double{kProbes});
+  return {static_cast<std::int64_t>(probes), samples};
+}
+
+LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph& graph,
+                               const policies::FloatReference& reference,
+                               const std::map<std::string, float, std::less<>>& static_scales) {
+  struct Probe {
+    std::map<std::string, Power> layers;
+    Correlation output;
+  };
+  const InjectedRoles roles(recipe, graph, reference, static_scales);
+  std::vector<net::Tensor> one;
+  for (const net::Tensor& x : reference.batch) one.push_back(policies::first_samples(x, 1));
+  const ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
+  // Chunks of the reference follow each other; after the last whole one comes the first again.
+  const std::int64_t chunks = reference.samples() / std::max<std::int64_t>(1, plan.samples);
+  std::vector<Probe> probes(static_cast<std::size_t>(plan.probes));
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t k = 0; k < plan.probes; ++k) {
+    const std::int64_t first = k % chunks * plan.samples;
+    std::vector<net::Tensor> batch;
+    for (const net::Tensor& x : reference.batch)
+      batch.push_back(policies::samples_of(x, first, plan.samples));
+    LayerPowers powers(graph, reference, first, plan.samples);
+    InjectedNoise noise(roles, static_cast<int>(k));
+    Listening listening(noise, [&](const net::Product& p) { powers.add(p); });
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+      powers.add(node, output);
+    };
+    const net::Tensor logits = net::forward(graph, batch, listening, &observe);
+    const std::int64_t each = logits.size() / plan.samples;
+    probes[k].layers = powers.means();
+    probes[k].output =
+        correlate(logits.data.data(), reference.logits.data.data() + first * each, logits.size());
   }
-  if (!gains.layers().empty()) prediction.output_db = prediction.db.at(gains.layers().back());
+  LayerPrediction prediction;
+  const auto count = static_cast<std::int64_t>(probes.size());
+  for (const std::string& layer : net::gemm_layer_names(graph)) {
+    const auto total = [&](double Power::*part) {
+      return stats::pairwise_sum(count,
+                                 [&](std::int64_t k) { return probes[k].layers.at(layer).*part; });
+    };
+    prediction.db[layer] = decibels(total(&Power::signal), total(&Power::noise));
+  }
+  const auto total = [&](double Correlation::*part) {
+    return stats::pairwise_sum(count, [&](std::int64_t k) { return probes[k].output.*part; });
+  };
+  const Correlation all{total(&Correlation::noise), total(&Correlation::xx),
+                        total(&Correlation::yy), total(&Correlation::xy)};
+  prediction.output = fidelity(all);
+  std::vector<double> powers;
+  for (const Probe& probe : probes) powers.push_back(probe.output.noise);
+  prediction.output_error = decibel_error(powers);
   return prediction;
 }
 
 LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics,
                                 const policies::FloatReference& reference) {
-  LayerMeasurement measurement;
+  LayerPowers powers(graph, reference, 0, reference.samples());
   const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-    const auto clean = reference.outputs.find(node.name);
-    if (clean != reference.outputs.end())
-      measurement.db[node.name] =
-          decibels(mean_square(clean->second), mean_square_difference(output, clean->second));
+    powers.add(node, output);
   };
-  PartNoise parts(graph, reference);
-  Listening listening(numerics, [&](const net::Product& p) { parts.add(p); });
+  Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
   numerics.begin_step({});
   const net::Tensor logits = net::forward(graph, reference.batch, listening, &observe);
-  for (const auto& [layer, noise] : parts.mean_squares())
-    measurement.db[layer] = decibels(mean_square(reference.outputs.at(layer)), noise);
-  measurement.output_db =
-      decibels(mean_square(reference.logits), mean_square_difference(logits, reference.logits));
+  LayerMeasurement measurement;
+  for (const auto& [layer, power] : powers.means())
+    measurement.db[layer] = decibels(power.signal, power.noise);
+  measurement.output =
+      fidelity(correlate(logits.data.data(), reference.logits.data.data(), logits.size()));
   measurement.outputs = stats::count_finite(logits.data.data(), logits.size());
-  measurement.output_error = decibel_error(logits, reference.logits);
+  measurement.output_error = decibel_error(sample_powers(logits, reference.logits));
   return measurement;
 }
 

@@ -1,18 +1,18 @@
-// The SQNR at the output of every layer: predicted from the tensors' noise and the float32 gains,
-// and measured.
+// The SQNR at the output of every layer: predicted from noise of random phase in the float32
+// network, and measured.
 #pragma once
 #include <map>
 #include <string>
 #include <vector>
 
 #include "emu/stats/finite_counts.hpp"
-#include "experiments/predict/gains.hpp"
 #include "experiments/predict/tensor_noise.hpp"
+#include "policies/calibrate/reference.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 
-/// The linear model of independent noises is meant to be this near, in decibels; beyond kLayerFails
+/// The model is meant to be this near, in decibels; beyond kLayerFails
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
 /// Nothing where no noise is predicted (an infinite or unknown figure).
@@ -28,21 +28,45 @@ std::vector<TensorNoise> predict_tensors(
 void measure_tensors(std::vector<TensorNoise>&, const policies::Recipe&, const net::Graph&,
                      const policies::FloatReference&);
 
+/// How near outputs y are to float32 outputs x: SQNR is |x|^2 / |y - x|^2, and that with the best
+/// common gain |x|^2 / min over g of |g y - x|^2, since a factor common to all logits changes no
+/// decision. Both in dB, +inf without noise.
+struct OutputFidelity {
+  double db = 0, gained_db = 0;
+  double gain = 1;  ///< the g of the minimum
+};
+
 struct LayerPrediction {
   std::map<std::string, double> db;  ///< by layer; +inf where nothing upstream is quantized
-  double output_db = 0;              ///< at the network's last multiplying layer
+  OutputFidelity output;             ///< of the network's result
+  double output_error = 0;           ///< standard error of output.db in dB, probes being a sample
   /// What leave_out() adds: why a layer, or the output, has no prediction (then NaN), and what the
   /// others do not count.
   std::map<std::string, std::string> left_out;
   std::string output_left_out, ignores;
 };
-LayerPrediction predict_layers(const std::vector<TensorNoise>&, const NoiseGains&,
-                               const policies::FloatReference&);
+
+/// Probes of a prediction, each with draws of its own on its own samples of the reference.
+struct ProbePlan {
+  std::int64_t probes = 0, samples = 0;
+};
+inline constexpr std::int64_t kProbes = 32, kFewestProbes = 4, kProbeSamples = 8;
+inline constexpr double kProbeMacs = 0x1p34;  // about a second
+/// kProbes probes of kProbeSamples samples, fewer probes (at least kFewestProbes) where all
+/// together would take more than kProbeMacs multiply-adds. Without samples there is none.
+ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
+
+/// Runs the float32 network with noise of random phase (injected_noise.hpp) in the operands of all
+/// products at once, and compares every layer with the reference. Reads no quantized tensor. Static
+/// scales as in predict_tensors(). Uses threads; the same bits for any number of them.
+LayerPrediction predict_layers(const policies::Recipe&, const net::Graph&,
+                               const policies::FloatReference&,
+                               const std::map<std::string, float, std::less<>>& static_scales = {});
 
 struct LayerMeasurement {
   std::map<std::string, double> db;
-  double output_db = 0;         ///< at the network's output
-  double output_error = 0;      ///< its standard error in dB, the samples being a sample
+  OutputFidelity output;        ///< of the network's result
+  double output_error = 0;      ///< standard error of output.db, the samples being a sample
   stats::FiniteCounts outputs;  ///< of the network's outputs
 };
 /// Runs the quantized network on the reference's samples beside the float32 outputs.

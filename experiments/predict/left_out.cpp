@@ -15,7 +15,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// Effects on a quantized operand's noise that the model omits; empty for none.
 std::string unknown_noise(const policies::RolePolicy& policy) {
-  // A mean that is not zero adds up coherently, and the model adds powers.
+  // Errors of one sign: the model draws them to both sides.
   const RoundingMode mode = policy.rounding.mode;
   if (mode == RoundingMode::rtz || mode == RoundingMode::rup || mode == RoundingMode::rdn)
     return fmt::format("the bias of {}", to_string(policy.rounding));
@@ -31,7 +31,6 @@ std::string unknown_noise(const policies::RolePolicy& policy) {
 std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
   if (layer.weight_mask && has_weight) return "the noise of the mask of its weight";
   if (layer.activation_mask) return "the noise of the mask of its activation";
-  if (layer.activation && !has_weight) return "the noise of a product of two quantized activations";
   if (layer.weight && has_weight) {
     if (const std::string why = unknown_noise(*layer.weight); !why.empty())
       return why + " (weight)";
@@ -96,7 +95,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())
     predicted.output_left_out = found->second;
   if (!unknown.empty()) predicted.output_left_out = unknown;
-  if (!predicted.output_left_out.empty()) predicted.output_db = kUnknown;
+  if (!predicted.output_left_out.empty()) predicted.output = {kUnknown, kUnknown, kUnknown};
   std::erase_if(units, [](const std::string& unit) { return !unit_is_ignored(unit); });
   if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", fmt::join(units, ", "));
 }

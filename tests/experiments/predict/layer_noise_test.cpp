@@ -1,6 +1,8 @@
 // Noise at every layer: the standard error in decibels, and layers that are parts of an operator.
 #include "experiments/predict/layer_noise.hpp"
 
+#include <omp.h>
+
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
@@ -72,14 +74,15 @@ TEST_CASE("the standard error in decibels is that of the mean noise power over s
   const double expected = 10 / std::log(10.0) * std::sqrt(spread / 63 / 64) / mean;
   CHECK(layers.output_error == Approx(expected).epsilon(1e-9));
   CHECK(layers.output_error > 0);
-  CHECK(layers.output_db == layers.db.at("fc3"));
+  CHECK(layers.output.db == layers.db.at("fc3"));
+  CHECK(layers.output.gained_db > layers.output.db);
 }
 
 TEST_CASE("one sample has no standard error and float32 has no noise", "[fast]") {
   CHECK(measured(small_run(1), recipe_of("int4")).output_error == HUGE_VAL);
   const policies::Recipe plain = policies::Recipe::parse_text(R"({"numemu_recipe": 1})", "recipe");
   const LayerMeasurement clean = measured(small_run(8), plain);
-  CHECK(clean.output_db == HUGE_VAL);
+  CHECK(clean.output.db == HUGE_VAL);
   CHECK(clean.output_error == 0);
 }
 
@@ -94,16 +97,81 @@ TEST_CASE("every layer has a measurement in every kind of network", "[fast]") {
     run.reference = policies::float_reference(run.graph, x);
     const policies::Recipe recipe = recipe_of("int8");
     const LayerMeasurement layers = measured(run, recipe);
-    const NoiseGains gains(run.graph, run.reference);
-    FitCache fits;
-    const LayerPrediction predicted = predict_layers(
-        predict_tensors(recipe, run.graph, run.reference, fits), gains, run.reference);
+    const LayerPrediction predicted = predict_layers(recipe, run.graph, run.reference);
     for (const std::string& layer : net::gemm_layer_names(run.graph)) {
       INFO(name << " " << layer);
       REQUIRE(layers.db.count(layer) == 1);
       REQUIRE(predicted.db.count(layer) == 1);
       CHECK(std::isfinite(layers.db.at(layer)));
       CHECK(layers.db.at(layer) > 0);
+      CHECK(std::fabs(predicted.db.at(layer) - layers.db.at(layer)) < 6);
     }
   }
+}
+
+TEST_CASE("a common gain of the outputs is taken out of their SQNR", "[fast]") {
+  // Products three times too large: all of the error is a gain.
+  class Tripled : public net::Numerics {
+   public:
+    void product(const net::Product& p) override {
+      net::Numerics::product(p);
+      for (std::int64_t i = 0; i < p.d_stack.count() * p.m * p.n && p.layer == "fc3"; ++i)
+        p.d[i] *= 3;
+    }
+  };
+  const Run run = small_run(16);
+  Tripled tripled;
+  const LayerMeasurement layers = measure_layers(run.graph, tripled, run.reference);
+  CHECK(layers.output.db == Approx(10 * std::log10(1.0 / 4)).margin(1e-4));
+  CHECK(layers.output.gain == Approx(1.0 / 3));
+  CHECK(layers.output.gained_db > 100);
+}
+
+TEST_CASE("predictions of a small network hold, with their error", "[fast]") {
+  const Run run = small_run(256);
+  // A network of 10^5 random weights: what is left are the draws of 32 probes and of one rounding.
+  constexpr double kNear = 1;
+  for (const char* format : {"int4", "int8", "mxfp4", "mxfp8_e4m3", "nvfp4", "float6_e3m2fn"}) {
+    const policies::Recipe recipe = recipe_of(format);
+    const LayerMeasurement layers = measured(run, recipe);
+    const LayerPrediction predicted = predict_layers(recipe, run.graph, run.reference);
+    for (const auto& [layer, db] : layers.db) {
+      INFO(format << " " << layer);
+      CHECK(std::fabs(predicted.db.at(layer) - db) < kNear);
+    }
+    CHECK(predicted.output.db == Approx(predicted.db.at("fc3")).epsilon(1e-6));
+    CHECK(std::fabs(predicted.output.gain - layers.output.gain) < 0.05);
+    CHECK(predicted.output_error > 0);
+    CHECK(predicted.output_error < 0.5);
+  }
+}
+
+TEST_CASE("predictions are the same for any number of threads", "[fast]") {
+  const Run run = small_run(40);  // five chunks, used again and again
+  const policies::Recipe recipe = recipe_of("mxfp4");
+  const int before = omp_get_max_threads();
+  std::vector<std::map<std::string, double>> all;
+  for (const int threads : {1, 2, 3}) {
+    omp_set_num_threads(threads);
+    all.push_back(predict_layers(recipe, run.graph, run.reference).db);
+  }
+  omp_set_num_threads(before);
+  CHECK(all[0] == all[1]);
+  CHECK(all[0] == all[2]);
+}
+
+TEST_CASE("layers before the first noise have none, and probes follow the network's size",
+          "[fast]") {
+  const Run run = small_run(8);
+  const policies::Recipe late = policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "layers": [{"match": "fc2", "roles": {"weight": {"format": "int4"}}}]})",
+      "recipe");
+  const LayerPrediction predicted = predict_layers(late, run.graph, run.reference);
+  CHECK(predicted.db.at("fc1") == HUGE_VAL);
+  CHECK(std::isfinite(predicted.db.at("fc2")));
+  CHECK(probe_plan(1e6, 512).probes == kProbes);
+  CHECK(probe_plan(1e6, 512).samples == kProbeSamples);
+  CHECK(probe_plan(1e6, 3).samples == 3);
+  CHECK(probe_plan(1e12, 1).probes == kFewestProbes);
+  CHECK(probe_plan(0x1p34 / 8 / 8, 512).probes == 8);
 }

@@ -16,7 +16,7 @@ namespace {
 /// 20 dB everywhere but for what leave_out() takes away.
 LayerPrediction predicted(const std::string& recipe, double db = 20) {
   const net::Graph graph = testing::small_net().graph;  // fc1, fc2, fc3
-  LayerPrediction prediction{{{"fc1", db}, {"fc2", db}, {"fc3", db}}, db, {}, "", ""};
+  LayerPrediction prediction{{{"fc1", db}, {"fc2", db}, {"fc3", db}}, {db, db, 1}, 0, {}, "", ""};
   leave_out(prediction,
             policies::Recipe::parse_text(R"({"numemu_recipe": 1, )" + recipe + "}", "recipe"),
             graph, {});
@@ -59,7 +59,7 @@ TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
     CHECK(some.left_out.count("fc1") == 0);
     CHECK(std::isnan(some.db.at("fc2")));
     CHECK(std::isnan(some.db.at("fc3")));
-    CHECK(std::isnan(some.output_db));
+    CHECK(std::isnan(some.output.db));
     CHECK_THAT(some.left_out.at("fc2"), Contains(text) && Contains("in fc2"));
     CHECK(some.left_out.at("fc3") == some.left_out.at("fc2"));
     CHECK(some.output_left_out == some.left_out.at("fc2"));
@@ -72,7 +72,7 @@ TEST_CASE("left out: the rounding of units is named, and alone it is no predicti
   CHECK(beside.left_out.empty());
   CHECK(beside.ignores == "the rounding of neutral.chunk64.hfp16_e6m9.rne");
   const LayerPrediction alone = predicted(unit, HUGE_VAL);
-  CHECK(std::isnan(alone.output_db));
+  CHECK(std::isnan(alone.output.db));
   CHECK_THAT(alone.left_out.at("fc1"), Contains("nothing is quantized up to here"));
   const LayerPrediction exact = predicted(
       R"("roles": {"weight": {"format": "int8"}}, "gemms": {"fprop": {"unit": "exact"}})");
@@ -93,7 +93,7 @@ TEST_CASE("left out: values that become infinite", "[fast]") {
     FitCache fits;
     const std::vector<TensorNoise> noises = predict_tensors(recipe, graph, reference, fits);
     REQUIRE(noises[0].empirical.saturated > 0);  // the rule floor lets large ones go beyond
-    LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}, {"fc3", 20}}, 20, {}, "", ""};
+    LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}, {"fc3", 20}}, {20, 20, 1}, 0, {}, "", ""};
     leave_out(prediction, recipe, graph, noises);
     CHECK(prediction.left_out.empty() == (std::string(overflow) == "saturate"));
   }

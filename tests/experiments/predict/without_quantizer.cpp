@@ -14,6 +14,8 @@ extern "C" {
 void throwing_quantizer() { throw std::logic_error("a prediction quantized something"); }
 void wrapped_quantize_tensor() __asm__("__wrap_" NUMEMU_QUANTIZE_TENSOR);
 void wrapped_quantize_tensor() { throwing_quantizer(); }
+void wrapped_quantize_blocks() __asm__("__wrap_" NUMEMU_QUANTIZE_BLOCKS);
+void wrapped_quantize_blocks() { throwing_quantizer(); }
 void wrapped_encode() __asm__("__wrap_" NUMEMU_ENCODE);
 void wrapped_encode() { throwing_quantizer(); }
 }
@@ -38,12 +40,10 @@ int main() {
   std::vector<std::uint8_t> labels;
   const policies::FloatReference reference =
       policies::float_reference(trained.graph, dataset.calibration_batch(0, 128, labels));
-  const NoiseGains gains(trained.graph, reference);
   FitCache fits;
-  for (const char* format : {"int4", "float8_e4m3fn"}) {
-    for (const char* rule : {"absmax", "mse"}) {
-      const std::string role =
-          std::string(R"({"format": ")") + format + R"(", "scale": ")" + rule + R"("})";
+  for (const std::string format : {"int4", "float8_e4m3fn", "mxfp4"}) {
+    for (const std::string rule : {format == "mxfp4" ? "floor" : "absmax", "mse"}) {
+      const std::string role = R"({"format": ")" + format + R"(", "scale": ")" + rule + R"("})";
       const policies::Recipe recipe =
           policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": )" + role +
                                            R"(, "activation": )" + role + "}}",
@@ -51,7 +51,7 @@ int main() {
       std::vector<TensorNoise> noises;
       if (throws([&] {
             noises = predict_tensors(recipe, trained.graph, reference, fits);
-            predict_layers(noises, gains, reference);
+            predict_layers(recipe, trained.graph, reference);
           })) {
         std::puts("a prediction quantized something");
         return 1;

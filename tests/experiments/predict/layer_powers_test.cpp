@@ -1,5 +1,5 @@
-// Noise of the parts of a recurrent operator against differences taken by hand.
-#include "experiments/predict/part_noise.hpp"
+// Noise and signal of layers, of whole operators and of parts, against differences by hand.
+#include "experiments/predict/layer_powers.hpp"
 
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
@@ -14,7 +14,7 @@ namespace {
 /// on.
 class Shifted : public net::Numerics {
  public:
-  Shifted(std::string layer, float by, PartNoise& parts)
+  Shifted(std::string layer, float by, LayerPowers& parts)
       : layer_(std::move(layer)), by_(by), parts_(parts) {}
   void product(const net::Product& p) override {
     net::Numerics::product(p);
@@ -29,9 +29,16 @@ class Shifted : public net::Numerics {
  private:
   std::string layer_;
   float by_;
-  PartNoise& parts_;
+  LayerPowers& parts_;
   int times_ = 0;
 };
+
+/// Noise by layer.
+std::map<std::string, double> noise_of(const LayerPowers& powers) {
+  std::map<std::string, double> noise;
+  for (const auto& [layer, power] : powers.means()) noise[layer] = power.noise;
+  return noise;
+}
 
 }  // namespace
 
@@ -46,24 +53,23 @@ TEST_CASE("parts of operators are compared product by product", "[fast]") {
   REQUIRE(reference.outputs.at("lstm.recurrent").shape == net::Shape{5, 3, 8});
   REQUIRE(reference.outputs.at("lstm.input").size() == 5 * 4 * 8);
 
-  PartNoise clean(graph, reference);
+  LayerPowers clean(graph, reference, 0, 5);
   Shifted none("", 0, clean);
   net::forward(graph, x, none);
-  CHECK(clean.mean_squares() ==
-        std::map<std::string, double>{{"lstm.input", 0}, {"lstm.recurrent", 0}});
+  CHECK(noise_of(clean) == std::map<std::string, double>{{"lstm.input", 0}, {"lstm.recurrent", 0}});
 
-  PartNoise input(graph, reference);
+  LayerPowers input(graph, reference, 0, 5);
   Shifted first("lstm.input", 0.5f, input);
   net::forward(graph, x, first);
-  CHECK(input.mean_squares() ==
+  CHECK(noise_of(input) ==
         std::map<std::string, double>{{"lstm.input", 0.25}, {"lstm.recurrent", 0}});
 
-  PartNoise recurrent(graph, reference);
+  LayerPowers recurrent(graph, reference, 0, 5);
   Shifted steps("lstm.recurrent", 0.5f, recurrent);
   net::forward(graph, x, steps);
   // Of three steps: (1 + 4 + 9) / 3 quarters.
-  CHECK(recurrent.mean_squares().at("lstm.recurrent") == Approx(14.0 / 12));
-  CHECK(recurrent.mean_squares().at("lstm.input") == 0);
+  CHECK(noise_of(recurrent).at("lstm.recurrent") == Approx(14.0 / 12));
+  CHECK(noise_of(recurrent).at("lstm.input") == 0);
 }
 
 TEST_CASE("a part is found at its place among the samples and steps", "[fast]") {
@@ -76,11 +82,30 @@ TEST_CASE("a part is found at its place among the samples and steps", "[fast]") 
   net::Tensor x({2, 3, 1});
   x.data = {1, -2, 3, -4, 5, -6};
   const policies::FloatReference reference = policies::float_reference(graph, x);
-  PartNoise parts(graph, reference);
-  Shifted same("", 0, parts);
-  net::forward(graph, x, same);
-  for (const auto& [layer, noise] : parts.mean_squares()) {
-    INFO(layer);
-    CHECK(noise == 0);  // products in another order would differ
+  for (const std::int64_t first : {0, 1}) {
+    const std::int64_t count = 2 - first;
+    LayerPowers parts(graph, reference, first, count);
+    Shifted same("", 0, parts);
+    net::forward(graph, policies::samples_of(x, first, count), same);
+    for (const auto& [layer, noise] : noise_of(parts)) {
+      INFO(layer << " from sample " << first);
+      CHECK(noise == 0);  // products in another order would differ
+    }
   }
+}
+
+TEST_CASE("whole operators are compared at their samples", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {2}}};
+  graph.add("layer", std::make_unique<net::Linear>(2, 1));
+  graph.parameters()[0]->value.data = {1, 1};
+  net::Tensor x({3, 2});
+  x.data = {1, 2, 3, 4, 5, 6};
+  const policies::FloatReference reference = policies::float_reference(graph, x);
+  LayerPowers powers(graph, reference, 1, 2);
+  net::Tensor output({2, 1});
+  output.data = {7.5f, 10};  // beside 7 and 11
+  powers.add(graph.nodes[0], output);
+  CHECK(powers.means().at("layer").noise == (0.25 + 1) / 2);
+  CHECK(powers.means().at("layer").signal == (49.0 + 121) / 2);
 }

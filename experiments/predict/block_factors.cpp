@@ -1,0 +1,82 @@
+#include "experiments/predict/block_factors.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "policies/quantize_blocks.hpp"
+#include "policies/recipe/role_quantizer.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// The elements of a tensor block after block, and where each block begins.
+struct Elements {
+  const float* x;
+  std::vector<float> copy;
+  std::vector<std::int64_t> offsets = {0};
+
+  Elements(const BlockLayout& layout, const float* tensor) : x(tensor) {
+    const bool ordered = layout.blocks == 0 || layout.block(0).contiguous();
+    for (std::int64_t b = 0; b < layout.blocks; ++b) {
+      const BlockElements block = layout.block(b);
+      offsets.push_back(offsets.back() + block.size());
+      for (std::int64_t k = 0; !ordered && k < block.size(); ++k)
+        copy.push_back(tensor[block.at(k)]);
+    }
+    if (!ordered) x = copy.data();
+  }
+  std::int64_t size(std::int64_t b) const { return offsets[b + 1] - offsets[b]; }
+};
+
+std::vector<double> powers(const policies::RolePolicy& policy, const Elements& blocks) {
+  const BlockFormat& format = *policy.block;
+  const auto count = static_cast<std::int64_t>(blocks.offsets.size()) - 1;
+  std::vector<float> largest(static_cast<std::size_t>(count));
+  for (std::int64_t b = 0; b < count; ++b) {
+    float most = 0;
+    for (std::int64_t i = blocks.offsets[b]; i < blocks.offsets[b + 1]; ++i)
+      most = std::max(most, std::fabs(blocks.x[i]));
+    largest[b] = most;
+  }
+  const Conversion conversion = policies::conversion_of(policy);
+  std::vector<std::int32_t> exponents(largest.size());
+  policies::find_scale_rule(policy.scale, format)
+      .exponents({&format, &conversion, count, largest.data(), blocks.x, blocks.offsets.data(),
+                  exponents.data()});
+  std::vector<double> factors(largest.size());
+  for (std::int64_t b = 0; b < count; ++b)
+    factors[b] = std::ldexp(1.0, exponents[b] + format.element_exponent);
+  return factors;
+}
+
+std::vector<double> real_scales(const policies::RolePolicy& policy, const Elements& blocks) {
+  const BlockFormat& format = *policy.block;
+  const policies::ScaleRule& rule = policies::find_scale_rule(policy.scale, format);
+  const Conversion conversion = policies::conversion_of(policy);
+  policies::BlockQuantization how;
+  how.format = &format;
+  how.element = conversion;
+  policies::ScaleRequest request;
+  request.conversion = &conversion;
+  request.block = &format;
+  request.tensor_scale = policies::tensor_scale_of(how, blocks.x, blocks.offsets.back());
+  if (format.tensor_scale) request.scale_rounding = RoundingMode::rne;
+  std::vector<double> factors(blocks.offsets.size() - 1);
+  for (std::size_t b = 0; b < factors.size(); ++b) {
+    request.x = blocks.x + blocks.offsets[b];
+    request.n = blocks.size(static_cast<std::int64_t>(b));
+    factors[b] =
+        std::ldexp(double{rule.scale(request)} * request.tensor_scale, format.element_exponent);
+  }
+  return factors;
+}
+
+}  // namespace
+
+std::vector<double> block_factors(const policies::RolePolicy& policy, const BlockLayout& layout,
+                                  const float* x) {
+  const Elements blocks(layout, x);
+  return policy.block->power_of_two_scale() ? powers(policy, blocks) : real_scales(policy, blocks);
+}
+
+}  // namespace numemu::experiments

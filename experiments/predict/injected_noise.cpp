@@ -1,0 +1,247 @@
+#include "experiments/predict/injected_noise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "experiments/predict/block_factors.hpp"
+#include "formats/digest.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/block_lines.hpp"
+#include "policies/recipe/operand_scales.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// Channels with fewer elements in a pass are matched together, as one tensor: the two sums that a
+/// channel is matched by must be small beside what is drawn.
+constexpr std::int64_t kChannelElements = 128;
+
+/// The value whose elements a value has: operators that only show another shape are passed over.
+int origin(const net::Graph& graph, int value) {
+  const int inputs = static_cast<int>(graph.inputs.size());
+  while (value >= inputs && graph.nodes[value - inputs].op->result() == net::ResultKind::view)
+    value = graph.nodes[value - inputs].inputs[0];
+  return value;
+}
+
+/// Scales of the elements of an operand without blocks, in its order.
+void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
+                  const net::ProductSide& side, float* scales) {
+  const net::Tensor& x = *side.source;
+  const policies::Granularity granularity = operand.quantizer.policy().granularity;
+  std::vector<float> chosen;
+  if (operand.scale) {
+    chosen = {*operand.scale};
+  } else {
+    const std::int64_t groups =
+        granularity == policies::Granularity::channel ? x.dim(0)
+        : granularity == policies::Granularity::row   ? x.size() / side.stack.width
+        : side.role == net::Role::weight              ? 1
+                                                      : policies::separable_samples(p, side);
+    chosen = policies::choose_scales(operand.quantizer, x.data.data(), x.size(), groups);
+  }
+  const std::int64_t each = x.size() / static_cast<std::int64_t>(chosen.size());
+  for (std::size_t g = 0; g < chosen.size(); ++g)
+    std::fill_n(scales + static_cast<std::int64_t>(g) * each, each, chosen[g]);
+}
+
+/// The factor of its block for every element.
+void expand(const BlockLayout& layout, const std::vector<double>& factors, float* scales) {
+  for (std::int64_t b = 0; b < layout.blocks; ++b) {
+    const BlockElements block = layout.block(b);
+    const auto factor = static_cast<float>(factors[b]);
+    if (block.contiguous()) {
+      std::fill_n(scales + block.first, block.size(), factor);
+    } else {
+      for (std::int64_t k = 0; k < block.size(); ++k) scales[block.at(k)] = factor;
+    }
+  }
+}
+
+/// The same of one in blocks, which run along the lines that the product reduces.
+void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
+                 const net::ProductSide& side, float* scales) {
+  const policies::RolePolicy& policy = operand.quantizer.policy();
+  const policies::Lines lines(side);
+  const bool turned = lines.transposed && lines.across != 1;
+  const float* x = side.source->data.data();
+  thread_local std::vector<float> copy, factors;
+  if (turned) {
+    copy.resize(static_cast<std::size_t>(lines.elements()));
+    factors.resize(copy.size());
+    policies::transpose(x, lines.outer, lines.length, lines.across, copy.data());
+    x = copy.data();
+  }
+  float* const to = turned ? factors.data() : scales;
+  const std::int64_t samples = policy.block->tensor_scale && side.role != net::Role::weight
+                                   ? policies::separable_samples(p, side)
+                                   : 1;
+  const std::int64_t share = lines.lines / samples;
+  const BlockLayout layout = block_layout(*policy.block, {share, lines.length}, 1);
+  for (std::int64_t s = 0; s < samples; ++s)
+    expand(layout, block_factors(policy, layout, x + s * share * lines.length),
+           to + s * share * lines.length);
+  if (turned) policies::transpose(to, lines.outer, lines.across, lines.length, scales);
+}
+
+/// Gives the errors of `y`, which are drawn, the coherent part and the power that the rounding
+/// itself has in every channel, and adds x: lines of one element per channel.
+void match(const PhaseNoise& noise, const float* x, const float* scales, std::int64_t lines,
+           std::int64_t channels, float* y) {
+  ErrorSums drawn(channels), own(channels);
+  drawn.add(x, y, lines);
+  const std::int64_t at_once = std::max<std::int64_t>(1, 1024 / channels);
+  thread_local std::vector<float> phases, errors;
+  errors.resize(static_cast<std::size_t>(at_once * channels));
+  phases.assign(errors.size(), noise.own_phase());
+  for (std::int64_t line = 0; line < lines; line += at_once) {
+    const std::int64_t first = line * channels, count = std::min(at_once, lines - line);
+    noise.errors({.x = x + first,
+                  .scale = scales + first,
+                  .phase = phases.data(),
+                  .second = nullptr,
+                  .n = count * channels,
+                  .error = errors.data()});
+    own.add(x + first, errors.data(), count);
+  }
+  add_errors(x, drawn, own, lines, y);
+}
+
+}  // namespace
+
+InjectedRoles::Operand::Operand(const policies::RolePolicy& policy)
+    : quantizer(policy), noise(quantizer.conversion()) {}
+
+InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& graph,
+                             const policies::FloatReference& reference, const Scales& static_scales)
+    : seed_(recipe.seed()) {
+  const policies::CalibrationPolicy& calibration = recipe.calibration();
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const policies::LayerRecipe roles = recipe.layer(gemm.name);
+    // From a layer with other roles on nothing is predicted (left_out.hpp).
+    const auto followed = [](const std::optional<policies::RolePolicy>& policy) {
+      return policy && (policy->block == nullptr || policy->block->affine == Affine::sym);
+    };
+    Layer& layer = layers_[gemm.name];
+    const bool whole = gemm.name == gemm.node->name;
+    const auto activation = [&](std::size_t input, const policies::LayerTensors& recorded,
+                                const Scales& known) {
+      auto operand = std::make_unique<Operand>(*roles.activation);
+      const int value = whole ? origin(graph, gemm.node->inputs.at(input)) : -1;
+      operand->name = fmt::format("{}/activation",
+                                  whole ? graph.value_name(value) : std::string_view(gemm.name));
+      operand->input = whole && value < static_cast<int>(graph.inputs.size());
+      if (policies::has_static_scale(calibration, *roles.activation)) {
+        const auto found = known.find(gemm.name);
+        operand->scale = found != known.end()
+                             ? found->second
+                             : policies::static_scale(calibration, *roles.activation, reference,
+                                                      recorded.at(gemm.name));
+      }
+      return operand;
+    };
+    if (followed(roles.activation)) layer.left = activation(0, reference.inputs, static_scales);
+    if (gemm.weight == nullptr) {
+      if (followed(roles.activation)) layer.right = activation(1, reference.seconds, {});
+    } else if (followed(roles.weight)) {
+      layer.right = std::make_unique<Operand>(*roles.weight);
+      layer.right->name = gemm.name + "/weight";
+    }
+  }
+}
+
+const InjectedRoles::Layer& InjectedRoles::layer(std::string_view name) const {
+  return layers_.find(name)->second;
+}
+
+InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe)
+    : roles_(roles), probe_(probe) {}
+
+void InjectedNoise::product(const net::Product& p) {
+  const InjectedRoles::Layer& layer = roles_.layer(p.layer);
+  net::Product changed = p;
+  net::Tensor left, right;
+  if (layer.left != nullptr) {
+    left = disturbed(*layer.left, p, p.a);
+    changed.a.source = &left;
+  }
+  if (layer.right != nullptr) {
+    right = disturbed(*layer.right, p, p.b);
+    changed.b.source = &right;
+  }
+  net::Numerics::product(changed);
+}
+
+net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, const net::Product& p,
+                                     const net::ProductSide& side) const {
+  const net::Tensor& x = *side.source;
+  const PhaseNoise& noise = operand.noise;
+  const std::int64_t n = x.size();
+  net::Tensor y(x.shape);
+  thread_local std::vector<float> scales, phases, second;
+  scales.resize(x.data.size());
+  if (operand.quantizer.blocks()) {
+    line_scales(operand, p, side, scales.data());
+  } else {
+    plain_scales(operand, p, side, scales.data());
+  }
+  const auto source = [&](const char* use) {
+    return RandomSource{.seed = roles_.seed(),
+                        .stream = Stream::probe,
+                        .tensor = tensor_word(fmt::format("{}/{}/{}", operand.name, probe_, use)),
+                        .draw = 0};
+  };
+  const bool weight = side.role == net::Role::weight;
+  if (n == 0 || x.shape.empty()) return x;
+  // The lines of a sample share the phases of a line.
+  const bool alone = weight || noise.stochastic();
+  const std::int64_t samples = alone ? 1 : x.dim(0), line = alone ? n : x.shape.back();
+  const std::int64_t each = n / samples;
+  phases.resize(static_cast<std::size_t>(samples * line));
+  if (operand.input && !alone) {
+    thread_local std::vector<float> of_sample;
+    of_sample.resize(static_cast<std::size_t>(samples));
+    fill_phases(source("phase"), 0, samples, of_sample.data());
+    for (std::int64_t s = 0; s < samples; ++s)
+      std::fill_n(phases.data() + s * line, line, of_sample[s]);
+  } else {
+    fill_phases(source("phase"), 0, samples * line, phases.data());
+  }
+  if (noise.stochastic()) {
+    second.resize(x.data.size());
+    fill_phases(source("second"), 0, n, second.data());
+  }
+  for (std::int64_t s = 0; s < samples; ++s) {
+    for (std::int64_t at = s * each; at < (s + 1) * each; at += line) {
+      noise.errors({.x = x.data.data() + at,
+                    .scale = scales.data() + at,
+                    .phase = phases.data() + s * line,
+                    .second = second.data(),
+                    .n = line,
+                    .error = y.data.data() + at});
+    }
+  }
+  const float* const from = x.data.data();
+  float* const to = y.data.data();
+  if (noise.stochastic()) {  // whose errors are independent of the numbers
+    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+    return y;
+  }
+  const std::int64_t channels = weight ? x.dim(0) : x.shape.back();
+  if (n / channels < kChannelElements) {
+    match(noise, from, scales.data(), n, 1, to);
+  } else if (!weight) {
+    match(noise, from, scales.data(), n / channels, channels, to);
+  } else {
+    const std::int64_t size = n / channels;
+    for (std::int64_t c = 0; c < channels; ++c)
+      match(noise, from + c * size, scales.data() + c * size, size, 1, to + c * size);
+  }
+  return y;
+}
+
+}  // namespace numemu::experiments

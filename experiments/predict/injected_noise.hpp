@@ -1,0 +1,69 @@
+// Float32 numerics that disturb the operands of products as a recipe's rounding would, by noise of
+// random phase.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "emu/net/graph.hpp"
+#include "formats/analysis/phase_noise.hpp"
+#include "policies/calibrate/reference.hpp"
+#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/role_quantizer.hpp"
+
+namespace numemu::experiments {
+
+/// What a recipe does to the operands of a network's forward products, looked up once for all
+/// passes.
+class InjectedRoles {
+ public:
+  using Scales = std::map<std::string, float, std::less<>>;
+
+  /// Static activation scales are those given by layer, else those that the reference gives.
+  InjectedRoles(const policies::Recipe&, const net::Graph&, const policies::FloatReference&,
+                const Scales& static_scales = {});
+
+  struct Operand {
+    explicit Operand(const policies::RolePolicy&);
+    policies::RoleQuantizer quantizer;  ///< chooses scales; never quantizes
+    PhaseNoise noise;
+    std::optional<float> scale;  ///< a static one
+    /// What its phases are drawn for: tensors that several layers read have one name.
+    std::string name;
+    bool input = false;  ///< the network's input, whose channels are alike: colours, pixels
+  };
+  struct Layer {
+    std::unique_ptr<Operand> left, right;  ///< null: float32
+  };
+  /// Of a layer that multiplies.
+  const Layer& layer(std::string_view name) const;
+  std::uint64_t seed() const { return seed_; }
+
+ private:
+  std::uint64_t seed_;
+  std::map<std::string, Layer, std::less<>> layers_;
+};
+
+/// One pass over some samples: every product reads disturbed operands and multiplies in float32.
+/// An activation has one phase per sample and channel (its last axis), the network's input one per
+/// sample, a weight one per element. The drawn errors of a tensor then get the two moments of its
+/// rounding, sum x e and sum e^2, in every channel (of a weight: output) of at least 128 elements,
+/// else of the whole tensor: rounding shrinks tensors by a little, which adds up coherently. Scales
+/// are those of the role's rule: static ones as calibrated, the others from the operand as it
+/// comes, upstream noise included, each sample for itself.
+class InjectedNoise : public net::Numerics {
+ public:
+  /// `probe` is the number of the draw.
+  InjectedNoise(const InjectedRoles&, int probe);
+  void product(const net::Product&) override;
+
+ private:
+  net::Tensor disturbed(const InjectedRoles::Operand&, const net::Product&,
+                        const net::ProductSide&) const;
+
+  const InjectedRoles& roles_;
+  int probe_;
+};
+
+}  // namespace numemu::experiments

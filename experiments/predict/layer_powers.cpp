@@ -1,0 +1,70 @@
+#include "experiments/predict/layer_powers.hpp"
+
+#include <algorithm>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/pairwise.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// Sums over a fixed tree of (a[i] - b[i])^2 and b[i]^2, b[i] found by index.
+template <class A, class B>
+Power sums(std::int64_t n, const A& a, const B& b) {
+  return {stats::pairwise_sum(n,
+                              [&](std::int64_t i) {
+                                const double error = double{a(i)} - b(i);
+                                return error * error;
+                              }),
+          stats::pairwise_sum(n, [&](std::int64_t i) { return double{b(i)} * b(i); })};
+}
+
+}  // namespace
+
+LayerPowers::LayerPowers(const net::Graph& graph, const policies::FloatReference& reference,
+                         std::int64_t first, std::int64_t count)
+    : reference_(reference), first_(first), count_(count) {
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    const auto clean = reference.outputs.find(layer.name);
+    if (layer.name != layer.node->name && clean != reference.outputs.end())
+      parts_[layer.name].clean = &clean->second;
+  }
+}
+
+void LayerPowers::add(const net::Node& node, const net::Tensor& output) {
+  const auto clean = reference_.outputs.find(node.name);
+  if (clean == reference_.outputs.end()) return;
+  const std::int64_t n = output.size();
+  const float* const x =
+      clean->second.data.data() + first_ * (clean->second.size() / reference_.samples());
+  Power power = sums(
+      n, [&](std::int64_t i) { return output.data[i]; }, [&](std::int64_t i) { return x[i]; });
+  if (n > 0) power = {power.noise / n, power.signal / n};
+  whole_[node.name] = power;
+}
+
+void LayerPowers::add(const net::Product& p) {
+  const auto found = parts_.find(p.layer);
+  if (found == parts_.end()) return;
+  Part& part = found->second;
+  const std::int64_t size = p.d_stack.count() * p.m * p.n;
+  const std::int64_t each = size / count_, all = part.clean->size() / part.clean->dim(0);
+  const float* const clean = part.clean->data.data() + first_ * all + part.products++ * each;
+  const Power power = sums(
+      size, [&](std::int64_t i) { return p.d[i]; },
+      [&](std::int64_t i) { return clean[i / each * all + i % each]; });
+  part.noise += power.noise;
+  part.signal += power.signal;
+  part.elements += size;
+}
+
+std::map<std::string, Power> LayerPowers::means() const {
+  std::map<std::string, Power> out = whole_;
+  for (const auto& [layer, part] : parts_) {
+    const auto n = static_cast<double>(std::max<std::int64_t>(1, part.elements));
+    out[layer] = {part.noise / n, part.signal / n};
+  }
+  return out;
+}
+
+}  // namespace numemu::experiments

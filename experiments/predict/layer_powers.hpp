@@ -1,0 +1,41 @@
+// What a forward pass differs from float32 at the output of every layer that multiplies.
+#pragma once
+#include <map>
+#include <string>
+
+#include "policies/calibrate/reference.hpp"
+
+namespace numemu::experiments {
+
+/// Mean squares of a layer's output: of the difference, and of float32.
+struct Power {
+  double noise = 0, signal = 0;
+};
+
+/// Compares one pass on samples [first, first + count) of the reference with the reference: an
+/// observer of the graph hands over what whole operators give, and the numerics the products of
+/// those (recurrent ones) whose parts are layers of their own.
+class LayerPowers {
+ public:
+  /// Reads the reference until its end of life.
+  LayerPowers(const net::Graph&, const policies::FloatReference&, std::int64_t first,
+              std::int64_t count);
+  /// A forward product that was just computed; those of whole operators are passed over.
+  void add(const net::Product&);
+  void add(const net::Node&, const net::Tensor& output);
+  /// By layer; the pass must be over.
+  std::map<std::string, Power> means() const;
+
+ private:
+  struct Part {
+    const net::Tensor* clean = nullptr;  ///< [batch, times, ...], or [batch, ...] of one product
+    std::int64_t products = 0, elements = 0;
+    double noise = 0, signal = 0;  ///< sums of squares
+  };
+  const policies::FloatReference& reference_;
+  std::int64_t first_, count_;
+  std::map<std::string, Power> whole_;
+  std::map<std::string, Part, std::less<>> parts_;
+};
+
+}  // namespace numemu::experiments

@@ -1,0 +1,103 @@
+// Noise of random phase in a network's operands: what it adds to a product, and which tensors share
+// phases.
+#include "experiments/predict/injected_noise.hpp"
+
+#include <cmath>
+
+#include "emu/net/ops/linear.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+policies::Recipe recipe_of(const std::string& roles) {
+  return policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}",
+                                      "recipe");
+}
+
+/// Two layers that read one input, then a sum.
+struct Twins {
+  net::Graph graph;
+  policies::FloatReference reference;
+
+  Twins() {
+    graph.inputs = {{"input", {16}}};
+    graph.add("first", std::make_unique<net::Linear>(16, 16));
+    graph.add("second", std::make_unique<net::Linear>(16, 16), {0});
+    for (net::Parameter* p : graph.parameters()) {
+      const std::int64_t rows = p->value.dim(0);
+      for (std::int64_t i = 0; i < p->value.size(); ++i)
+        p->value.data[i] = p->value.shape.size() == 2 && i % (rows + 1) == 0 ? 1.0f : 0.0f;
+    }
+    net::Tensor x({4, 16});
+    for (std::int64_t i = 0; i < x.size(); ++i)
+      x.data[i] = static_cast<float>(std::sin(1.7 * static_cast<double>(i)));
+    reference = policies::float_reference(graph, x);
+  }
+
+  /// What the two layers give.
+  std::map<std::string, std::vector<float>> pass(const policies::Recipe& recipe, int probe) const {
+    const InjectedRoles roles(recipe, graph, reference);
+    InjectedNoise noise(roles, probe);
+    std::map<std::string, std::vector<float>> out;
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& y) {
+      out[node.name] = y.data;
+    };
+    net::forward(graph, reference.batch, noise, &observe);
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("injected noise: float32 without roles, the same draw for the same probe", "[fast]") {
+  const Twins twins;
+  CHECK(twins.pass(recipe_of(""), 0)["first"] == twins.reference.inputs.at("first").data);
+  const policies::Recipe int4 = recipe_of(R"("activation": {"format": "int4"})");
+  CHECK(twins.pass(int4, 0) == twins.pass(int4, 0));
+  CHECK(twins.pass(int4, 0) != twins.pass(int4, 1));
+}
+
+TEST_CASE("injected noise: layers that read one tensor read one noise", "[fast]") {
+  const Twins twins;  // identities: their results are their inputs as the products read them
+  const auto read = twins.pass(recipe_of(R"("activation": {"format": "float8_e4m3fn"})"), 3);
+  CHECK(read.at("first") == read.at("second"));
+  CHECK(read.at("first") != twins.reference.inputs.at("first").data);
+  const auto weights =
+      twins.pass(recipe_of(R"("weight": {"format": "e2m2+finite", "scale": "none"})"), 3);
+  CHECK(weights.at("first") == twins.reference.inputs.at("first").data);  // 0 and 1 are exact
+}
+
+TEST_CASE("injected noise: its power is that of rounding, whatever the granularity", "[fast]") {
+  const Twins twins;
+  const std::vector<float>& x = twins.reference.inputs.at("first").data;
+  for (const char* role : {R"("format": "int6")", R"("format": "int6", "granularity": "row")",
+                           R"("format": "mxfp6_e2m3")", R"("format": "nvfp4")",
+                           R"j("format": "group(int6,8,float16)")j"}) {
+    const policies::Recipe recipe = recipe_of(std::string("\"activation\": {") + role + "}");
+    policies::RecipeNumerics numerics(recipe, twins.graph, "recipe");
+    numerics.freeze(twins.graph, twins.reference);
+    std::vector<float> rounded;
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& y) {
+      if (node.name == "first") rounded = y.data;
+    };
+    net::forward(twins.graph, twins.reference.batch, numerics, &observe);
+    const std::vector<float> read = twins.pass(recipe, 1)["first"];
+    double measured = 0, injected = 0, along = 0, along_injected = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double e = double{rounded[i]} - x[i], d = double{read[i]} - x[i];
+      measured += e * e;
+      injected += d * d;
+      along += e * x[i];
+      along_injected += d * x[i];
+    }
+    INFO(role);
+    CHECK(measured > 0);
+    CHECK(injected == Approx(measured).epsilon(1e-3));
+    CHECK(along_injected == Approx(along).margin(1e-3 * measured));
+    CHECK(read != rounded);
+  }
+}
