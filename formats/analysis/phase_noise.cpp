@@ -12,12 +12,19 @@ namespace {
 
 constexpr int kMantissa = 23;            // of float32
 constexpr float kToInteger = 0x1.8p23f;  // added and taken away: rounds to nearest even
-constexpr std::uint32_t kExponent = 0x7f800000;
+constexpr std::int32_t kMagnitude = 0x7fffffff, kExponent = 0x7f800000;
+
+std::int32_t bits_of(float x) { return std::bit_cast<std::int32_t>(x); }
+float float_of(std::int32_t bits) { return std::bit_cast<float>(bits); }
+
+/// `yes` where the sign is negative, else `no`.
+std::int32_t chosen(std::int32_t sign, std::int32_t yes, std::int32_t no) {
+  const std::int32_t mask = sign >> 31;
+  return (yes & mask) | (no & ~mask);
+}
 
 /// The exponent field of 2^e.
-std::uint32_t field_of(int e) {
-  return static_cast<std::uint32_t>(std::clamp(e + 127, 1, 254)) << kMantissa;
-}
+std::int32_t field_of(int e) { return std::clamp(e + 127, 1, 254) << kMantissa; }
 
 /// Whether the step at v is 2^(max(exponent of v, least) - mantissa bits).
 bool follows_exponent(const Format& f) {
@@ -41,7 +48,7 @@ PhaseNoise::PhaseNoise(const Conversion& c) : stochastic_(c.rounding.stochastic(
   // The step of integers is that of the subnormal numbers of a format with as many mantissa bits.
   const int mantissa = integer ? f.bits : f.mantissa_bits;
   const int least = integer ? f.bits : 1 - f.bias;
-  mantissa_ = static_cast<std::uint32_t>(mantissa) << kMantissa;
+  mantissa_ = mantissa << kMantissa;
   // Below, the step would be no normal float32.
   least_field_ = std::max(field_of(least), field_of(mantissa - 125));
   high_ = static_cast<float>(integer && f.is_signed && c.symmetric ? std::ldexp(1.0, f.bits - 1) - 1
@@ -49,24 +56,33 @@ PhaseNoise::PhaseNoise(const Conversion& c) : stochastic_(c.rounding.stochastic(
   low_ = !f.is_signed ? 0 : integer && !c.symmetric ? -high_ - 1 : -high_;
 }
 
+// Selections by masks of bits, since compilers keep branches around floating comparisons. A scale
+// of 0 gives quotients beyond every limit.
 template <bool kSecond>
 void PhaseNoise::floating_errors(const Run& run) const {
-  const auto [x, scale, phase, second, n, error] = run;
-  const float low = low_, high = high_, widen = widen_, own = own_phase();
-  const std::uint32_t least = least_field_, mantissa = mantissa_;
-  const float first = kSecond ? 0.0f : widen * std::bit_cast<float>(least - mantissa);
+  const float* const x = run.x;
+  const float* const scale = run.scale;
+  const float* const phase = run.phase;
+  const float* const second = run.second;
+  float* const error = run.error;
+  const std::int32_t least = least_field_, mantissa = mantissa_;
+  const std::int32_t high = bits_of(high_), low = bits_of(-low_) & kMagnitude;
+  const float widen = widen_;
+  const std::int32_t own = bits_of(own_phase());
+  const std::int32_t first = kSecond ? 0 : bits_of(widen * float_of(least - mantissa));
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (std::int64_t i = 0; i < run.n; ++i) {
     const float v = x[i] / scale[i];
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(v) & kExponent;
-    const std::uint32_t field = bits > least ? bits : least;
-    const float step = widen * std::bit_cast<float>(field - mantissa);
-    const float w = v / step + (v < first && v > -first ? own : phase[i]);
+    const std::int32_t bits = bits_of(v), size = bits & kMagnitude, field = bits & kExponent;
+    const float step = widen * float_of(chosen(field - least, least, field) - mantissa);
+    const float w = v / step + float_of(chosen(size - first, own, bits_of(phase[i])));
     float steps = ((w + kToInteger) - kToInteger) - w;
     if constexpr (kSecond) steps += second[i];
-    const float end = v > 0 ? high : low;
-    const float e = v > high || v < low ? end * scale[i] - x[i] : steps * step * scale[i];
-    error[i] = scale[i] == 0 ? -x[i] : x[i] == 0 ? 0.0f : e;
+    const std::int32_t limit = chosen(bits, low, high);
+    const float end = float_of(limit | (bits & ~kMagnitude));
+    const std::int32_t beyond = bits_of(end * scale[i] - x[i]);
+    const std::int32_t within = bits_of(steps * step * scale[i]);
+    error[i] = float_of(chosen(-size, chosen(limit - size, beyond, within), 0));
   }
 }
 

@@ -45,10 +45,10 @@ class PhaseNoise {
 
   float low_, high_;  ///< smallest and largest value
   bool stochastic_;
-  float widen_ = 1;                ///< of the step
-  std::uint32_t least_field_ = 0;  ///< exponent bits below which the step is that of this exponent
-  std::uint32_t mantissa_ = 0;     ///< mantissa bits, shifted to the exponent field
-  std::vector<float> values_;      ///< of formats whose steps follow no exponent; else empty
+  float widen_ = 1;               ///< of the step
+  std::int32_t least_field_ = 0;  ///< exponent bits below which the step is that of this exponent
+  std::int32_t mantissa_ = 0;     ///< mantissa bits, shifted to the exponent field
+  std::vector<float> values_;     ///< of formats whose steps follow no exponent; else empty
 };
 
 /// n phases: element first + i has word first + i of the source, as a number in [-1/2, 1/2].
