@@ -24,9 +24,12 @@ std::vector<double> scaled_values(const TensorNoise& noise, const net::Tensor& x
   policies::QuantizedTensor quantized;
   policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
   const std::int64_t size = x.size() / static_cast<std::int64_t>(noise.scales.size());
+  const float* const table = policies::value_table(*quantized.format);
   std::vector<double> values(x.data.size());
-  for (std::int64_t i = 0; i < x.size(); ++i)
-    values[i] = static_cast<double>(quantized.element(i)) * noise.scales[i / size];
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const int code = quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i];
+    values[i] = double{table[code]} * noise.scales[i / size];
+  }
   return values;
 }
 
@@ -68,10 +71,17 @@ std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
   arrays.tensor_scale = &tensor_scale;
   policies::quantize_blocks(how, layout, x.data.data(), arrays, nullptr);
   const std::vector<double> factors = scale_values(*format.scale, scales, layout.blocks);
+  const float* const table = policies::value_table(*format.element);
+  const double unit = std::ldexp(1.0, format.element_exponent);
   std::vector<double> values(x.data.size());
-  for (std::int64_t i = 0; i < x.size(); ++i)
-    values[i] = std::ldexp(quantized.element(i) * factors[layout.block_of(i)] * tensor_scale,
-                           format.element_exponent);
+  for (std::int64_t b = 0; b < layout.blocks; ++b) {
+    const BlockElements elements = layout.block(b);
+    for (std::int64_t k = 0; k < elements.size(); ++k) {
+      const std::int64_t i = elements.at(k);
+      const float element = table[quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i]];
+      values[i] = element * factors[b] * tensor_scale * unit;
+    }
+  }
   return values;
 }
 
