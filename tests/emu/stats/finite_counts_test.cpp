@@ -20,3 +20,17 @@ TEST_CASE("NaN, infinities and numbers are counted apart", "[fast]") {
   sum += counts;
   CHECK(sum == FiniteCounts{.of = 20, .nan = 4, .infinite = 6});
 }
+
+TEST_CASE("numbers are counted at every place of any length", "[fast]") {
+  for (std::size_t n = 1; n < 200; ++n) {
+    std::vector<float> x(n, 1.0f);
+    const auto size = static_cast<std::int64_t>(n);
+    REQUIRE(count_finite(x.data(), size) == FiniteCounts{.of = size});
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = i % 2 == 0 ? NAN : -INFINITY;
+      REQUIRE(count_finite(x.data(), size) ==
+              FiniteCounts{.of = size, .nan = i % 2 == 0, .infinite = i % 2 != 0});
+      x[i] = 1;
+    }
+  }
+}
