@@ -35,24 +35,28 @@ Progress::~Progress() {
   if (drawn_) write_talk("\n");
 }
 
-void Progress::show(std::int64_t done, const std::string& note, std::int64_t free) {
+void Progress::show(double done, const std::string& note, double free) {
   if (quiet_) return;
   const double now = seconds();
-  const std::int64_t percent = 100 * done / total_;
-  const bool due = terminal_ ? now - last_draw_ >= kRedraw || done == total_
-                             : percent >= last_percent_ + kStep || done == total_;
+  const auto total = static_cast<double>(total_);
+  const bool all = done >= total;
+  const auto percent = static_cast<std::int64_t>(100 * done / total);
+  const bool due = terminal_ ? now - last_draw_ >= kRedraw || all
+                             : percent >= last_percent_ + kStep || (all && !ended_);
   if (!due) return;
   last_draw_ = now;
   last_percent_ = percent - percent % kStep;
+  ended_ = all;
   // Existing results took no time, so they must not count in the rate.
-  const std::int64_t worked = done - free;
-  const double rate = now > start_ ? static_cast<double>(worked) / (now - start_) : 0;
+  const double worked = done - free;
+  const double rate = now > start_ ? worked / (now - start_) : 0;
   const std::string speed = worked > 0 ? fmt::format("{:.{}f}", rate, rate < 10 ? 2 : 0) : "-";
-  const std::string left = rate > 0 ? clock_text(static_cast<double>(total_ - done) / rate) : "-";
+  const std::string left = rate > 0 ? clock_text((total - done) / rate) : "-";
   const std::string tail =
-      fmt::format("{}/{} {}  {} {}/s  {} left  {}", done, total_, unit_, speed, unit_, left, note);
+      fmt::format("{}/{} {}  {} {}/s  {} left  {}", static_cast<std::int64_t>(done), total_, unit_,
+                  speed, unit_, left, note);
   if (terminal_) {
-    const int full = static_cast<int>(kWidth * done / total_);
+    const int full = std::clamp(static_cast<int>(kWidth * done / total), 0, kWidth);
     write_talk(fmt::format("\r\033[K{} [{}{}] {}", title_, std::string(full, '#'),
                            std::string(kWidth - full, '.'), harmless(tail)));
     drawn_ = true;

@@ -10,14 +10,14 @@ class Progress {
   /// `unit` names what is counted ("points", "steps").
   Progress(std::string title, std::int64_t total, std::string unit, bool quiet);
   ~Progress();
-  /// `done` of the total are finished; `free` of them cost no time because they existed already.
-  /// `note` ends the line.
-  void show(std::int64_t done, const std::string& note = "", std::int64_t free = 0);
+  /// `done` of the total are finished, the last one perhaps in part; `free` of them cost no time
+  /// because they existed already. `note` ends the line.
+  void show(double done, const std::string& note = "", double free = 0);
 
  private:
   std::string title_, unit_;
   std::int64_t total_;
-  bool quiet_, terminal_, drawn_ = false;
+  bool quiet_, terminal_, drawn_ = false, ended_ = false;
   double start_, last_draw_ = -1;
   std::int64_t last_percent_ = 0;
 };

@@ -157,8 +157,9 @@ Conclusion run(const ExperimentRun& run) {
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
-  run.say(fmt::format("loading {} on {}: float32 baseline", net, run.settings.text("data")));
-  Workbench bench(std::move(dataset), std::move(trained), images);
+  run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
+  Workbench bench(std::move(dataset), std::move(trained), images,
+                  {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
   SweepHooks hooks = run.hooks;
   if (run.hooks.on_point) {
     hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/profile_table.hpp"
+#include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
@@ -24,7 +26,8 @@ namespace {
 struct Options {
   std::string net, data, recipe;
   std::int64_t images = 0;
-  bool fold = false, profile = false, json = false, quiet = false;
+  bool fold = false, no_predictions = false, fresh = false, profile = false, json = false,
+       quiet = false;
 };
 
 constexpr std::int64_t kMostImages = 100000000;
@@ -50,6 +53,7 @@ void print_row(const Json& row) {
                number_text(metrics["bits_per_character"], "{:.4f}"),
                number_text(metrics["baseline_bits_per_character"], "{:.4f}"));
   }
+  const bool predictions = row["point"].value("predictions", true);
   std::vector<std::vector<std::string>> layers;
   bool starred = false;
   std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
@@ -61,16 +65,19 @@ void print_row(const Json& row) {
     starred = starred || star;
     if (layer.contains("left_out") && layer["left_out"].is_string())
       left_out[layer["left_out"]].push_back(layer["name"]);
-    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"]),
-                      decibels(layer["predicted_db"]) + (star ? "*" : ""),
-                      layer["verdict"].is_string() ? layer["verdict"].get<std::string>() : "-",
-                      number_text(layer["overflow"], "{:.2e}"),
-                      number_text(layer["underflow"], "{:.2e}"),
-                      number_text(layer.value("invalid", Json(0.0)), "{:.2e}")});
+    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"])});
+    if (predictions) {
+      layers.back().push_back(decibels(layer["predicted_db"]) + (star ? "*" : ""));
+      layers.back().push_back(layer["verdict"].is_string() ? layer["verdict"].get<std::string>()
+                                                           : "-");
+    }
+    for (const char* count : {"overflow", "underflow", "invalid"})
+      layers.back().push_back(number_text(layer.value(count, Json(0.0)), "{:.2e}"));
   }
-  fmt::print("{}", text_table({"layer", "unit", "SQNR dB", "predicted", "verdict", "overflow",
-                               "underflow", "invalid"},
-                              layers));
+  std::vector<std::string> header = {"layer", "unit", "SQNR dB"};
+  if (predictions) header.insert(header.end(), {"predicted", "verdict"});
+  header.insert(header.end(), {"overflow", "underflow", "invalid"});
+  fmt::print("{}", text_table(header, layers));
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   const Json& predicted = row["predicted"];
   const auto output = [](const Json& figures, const char* db) {
@@ -124,18 +131,33 @@ int run(const Options& options) {
   // Every mistake before the work, so that it is the only line on stderr.
   policies::RecipeNumerics(point.recipe, trained.graph, point.where);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
-  if (!options.quiet) say("loading {} on {}: float32 baseline", options.net, options.data);
-  experiments::Workbench bench(std::move(dataset), std::move(trained),
-                               options.images == 0 ? INT64_MAX : options.images);
+  if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
+  const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,
+                     reference = experiments::reference_count(trained.graph, dataset);
+  const double shared = experiments::bench_cost(images, reference);
+  const double own = experiments::point_cost(images, reference, !options.no_predictions);
+  std::optional<Progress> progress;
+  progress.emplace("eval", static_cast<std::int64_t>(shared + own), "images", options.quiet);
+  double before = 0, free = 0, latest = 0;  // done and free by the workbench
+  const experiments::OnWork on_work = [&](const experiments::WorkState& at) {
+    progress->show(before + at.done, std::string(at.phase), free + at.free);
+    latest = at.free;
+  };
+  experiments::Workbench bench(std::move(dataset), std::move(trained), images,
+                               {folders.cache, options.fresh, on_work});
+  before = shared;
+  free = latest;
   point.json = {{"net", point.net},
                 {"data", point.data},
                 {"eval_images", bench.eval_images},
                 {"recipe", point.recipe.json()}};
+  if (options.no_predictions) experiments::turn_predictions_off(point);
   Json row;
   {
     const ProfiledRun profiled(options.profile);
-    row = experiments::run_point(point, bench);
+    row = experiments::run_point(point, bench, on_work);
   }
+  progress.reset();
   if (options.json) {
     fmt::print("{}\n", row.dump(2));
   } else {
@@ -162,6 +184,8 @@ void add_eval(Program& program) {
       .whole(1, kMostImages);
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
+  command.flag("--no-predictions", options->no_predictions, "Measure only");
+  command.flag("--fresh", options->fresh, "Compute the float32 baseline again, ignoring the cache");
   add_profile(command, options->profile);
   command.flag("--json", options->json, "Print the row");
   command.flag("--quiet", options->quiet, "Nothing on stderr");

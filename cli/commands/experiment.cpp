@@ -126,6 +126,14 @@ int run(const Options& options) {
       .hooks = {}};
   std::unique_ptr<Progress> progress;
   run.hooks.seconds = seconds;
+  run.on_bench = [&,
+                  bench = std::shared_ptr<Progress>()](const experiments::WorkState& at) mutable {
+    if (!bench)
+      bench = std::make_shared<Progress>(experiment.name, static_cast<std::int64_t>(at.total),
+                                         "images", options.quiet);
+    bench->show(at.done, std::string(at.phase), at.free);
+    if (at.done >= at.total) bench.reset();
+  };
   run.hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total,
                            const experiments::Point& point) {
     if (!progress) {

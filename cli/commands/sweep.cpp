@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -25,8 +26,8 @@ namespace {
 
 struct Options {
   std::string config, out, shard = "0/1";
-  bool resume = false, fresh = false, keep_old = false, dry_run = false, quiet = false,
-       json = false;
+  bool resume = false, fresh = false, keep_old = false, no_predictions = false, dry_run = false,
+       quiet = false, json = false;
 };
 
 std::string host_name() {
@@ -73,11 +74,25 @@ int dry_run(const experiments::SweepConfig& config, const experiments::Folders& 
   return kFine;
 }
 
+experiments::Workbench make_bench(const experiments::SweepConfig& config,
+                                  const experiments::Folders& folders, const Options& options) {
+  std::unique_ptr<Progress> progress;  // until the first point
+  return experiments::make_bench(
+      config, folders, {folders.cache, options.fresh, [&](const experiments::WorkState& at) {
+                          if (!progress)
+                            progress = std::make_unique<Progress>(
+                                "sweep", static_cast<std::int64_t>(at.total), "images",
+                                options.quiet);
+                          progress->show(at.done, std::string(at.phase), at.free);
+                        }});
+}
+
 int run(const Options& options) {
   const experiments::Folders folders{data_folder(), cache_folder()};
   const std::string path =
       options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
-  const experiments::SweepConfig config = experiments::parse_sweep(read_text(path), path);
+  experiments::SweepConfig config = experiments::parse_sweep(read_text(path), path);
+  if (options.no_predictions) experiments::turn_predictions_off(config);
   if (config.points.empty()) throw Error(path + ": expected at least one point");
   const experiments::Shard shard = experiments::parse_shard(options.shard);
   const std::string out =
@@ -95,25 +110,32 @@ int run(const Options& options) {
   const ReportPaths paths = default_paths(out);
   require_writable_folder(out);
   if (std::filesystem::exists(out)) require_report_files(paths);
-  if (!options.quiet)
-    say("loading {} on {}: data, float32 baseline", config.net, config.data);
+  if (!options.quiet) say("loading {} on {}", config.net, config.data);
   const double start = seconds();
-  experiments::Workbench bench = experiments::make_bench(config, folders);
+  experiments::Workbench bench = make_bench(config, folders, options);
 
   Progress progress("sweep",
                     static_cast<std::int64_t>(
                         (config.points.size() + shard.count - 1 - shard.index) / shard.count),
                     "points", options.quiet);
   const std::vector<std::string> labels = short_names(point_names(config));
+  std::size_t passed = 0, there = 0;  // points, and those that were there
   experiments::SweepHooks hooks;
+  hooks.on_work = [&](const experiments::WorkState& at) {
+    progress.show(static_cast<double>(passed) + at.done / at.total,
+                  fmt::format("{}: {}", labels[shard.index + passed * shard.count], at.phase),
+                  static_cast<double>(there));
+  };
   hooks.seconds = seconds;
   hooks.host = host_name();
   hooks.warn = [](const std::string& what) { say("numemu: {}", what); };
   hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t,
                        const experiments::Point& point) {
-    progress.show(static_cast<std::int64_t>(done),
+    passed = done;
+    there = std::min(done, kept);
+    progress.show(static_cast<double>(done),
                   labels[static_cast<std::size_t>(&point - config.points.data())],
-                  static_cast<std::int64_t>(std::min(done, kept)));
+                  static_cast<double>(there));
   };
   const experiments::SweepSummary summary =
       experiments::run_sweep(config, bench, out, shard, existing, hooks);
@@ -153,12 +175,15 @@ void add_sweep(Program& program) {
       command.flag("--resume", options->resume, "Keep rows that are there (the default)");
   Option fresh =
       command
-          .flag("--fresh", options->fresh, "Drop rows that are there (with --shard: this shard's)")
+          .flag("--fresh", options->fresh,
+                "Drop rows that are there (with --shard: this shard's), and compute the float32 "
+                "baseline again, ignoring the cache")
           .excludes(resume);
   command
       .flag("--keep-old", options->keep_old,
             "Keep rows of other numerics versions beside the new ones")
       .excludes(fresh);
+  command.flag("--no-predictions", options->no_predictions, "Measure only");
   command.flag("--dry-run", options->dry_run, "List the points and the time they will take");
   command.flag("--json", options->json, "Print the rows instead of the table");
   command.flag("--quiet", options->quiet, "Print only the path of the report");

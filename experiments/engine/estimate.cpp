@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emu/net/multiply_adds.hpp"
+#include "experiments/engine/baseline_cache.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/predict/layer_noise.hpp"
@@ -63,7 +64,16 @@ double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
   return net::multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
 }
 
-/// Of the workbench: reference and baseline, in float32.
+/// Whether the cache holds the baseline of the sweep.
+bool has_baseline(const Folders& folders, const net::Dataset& dataset, const TrainedNet& trained,
+                  std::int64_t images) {
+  std::vector<std::uint8_t> labels;
+  const policies::FloatReference reference = policies::float_reference(
+      trained.graph, dataset.calibration_batch(0, reference_count(trained.graph, dataset), labels));
+  return BaselineCache(folders.cache, trained, dataset, reference, images).read().has_value();
+}
+
+/// Of the workbench: reference and the baseline of `images`, all in float32.
 double bench_seconds(std::int64_t images, const net::Dataset& dataset, const net::Graph& graph,
                      const std::function<double()>& clock, double budget) {
   const double reference = static_cast<double>(reference_count(graph, dataset));
@@ -142,8 +152,9 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   } else if (!missing.empty()) {
     estimate.seconds = measured_seconds(missing, dataset, trained, clock, kPointsShare * budget);
   }
-  estimate.seconds +=
-      loading + bench_seconds(images, dataset, trained.graph, clock, (1 - kPointsShare) * budget);
+  const bool kept = existing != Existing::fresh && has_baseline(folders, dataset, trained, images);
+  estimate.seconds += loading + bench_seconds(kept ? 0 : images, dataset, trained.graph, clock,
+                                              (1 - kPointsShare) * budget);
   return estimate;
 }
 

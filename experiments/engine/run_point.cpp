@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
@@ -23,6 +24,7 @@ namespace numemu::experiments {
 namespace {
 
 constexpr int kDigits = 6;  // of metrics and decibels
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2 = 0.693147180559945309;
 constexpr int kErrorDigits = 12;  // of mean squared errors, which are compared to 1e-9
 
@@ -118,27 +120,43 @@ Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet&
   return json;
 }
 
-Json run_point(const Point& point, Workbench& bench) {
+Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const net::Graph& graph = bench.trained.graph;
+  const bool predictions = makes_predictions(point);
+  const std::int64_t samples = bench.reference.samples();
+  Work work(on_work, point_cost(bench.eval_images, samples, predictions));
+  work.begin("calibration", 0);
   policies::RecipeNumerics numerics(point.recipe, graph, point.where);
   numerics.freeze(
       graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
         std::vector<std::uint8_t> labels;
         return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, labels)};
       });
-  std::vector<TensorNoise> tensors =
-      predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
-  LayerPrediction predicted =
-      predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
-  leave_out(predicted, point.recipe, graph, tensors);
+  std::vector<TensorNoise> tensors;
+  LayerPrediction predicted;
+  if (predictions) {
+    work.begin("predictions", predictions_cost(samples));
+    tensors =
+        predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
+    predicted =
+        predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
+    leave_out(predicted, point.recipe, graph, tensors);
+  } else {
+    predicted.output.db = kUnknown;
+    predicted.output_left_out = "predictions are turned off";
+  }
+  work.begin("noise on the reference", noise_cost(samples));
   measure_tensors(tensors, point.recipe, graph, bench.reference);
   NotFinite lost(graph, numerics);
   numerics.hear_units([&](const net::Product& p) { lost.add(p); });
-  Listening listening(numerics, [&](const net::Product& p) { lost.add_stored(p); });
+  Listening listening(
+      numerics, [&](const net::Product& p) { lost.add_stored(p); },
+      [&](std::int64_t n) { work.add(n, bench.eval_images); });
   const LayerMeasurement measured = measure_layers(graph, listening, bench.reference);
   const Json lost_reference = lost.json(bench.reference.samples(), measured.outputs);
   lost.reset();
   numerics.reset_counts();
+  work.begin("evaluation", evaluation_cost(bench.eval_images));
   const net::Evaluation evaluation =
       net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images, listening);
   const Json lost_test = lost.json(evaluation.samples, evaluation.outputs);
@@ -169,7 +187,8 @@ Json run_point(const Point& point, Workbench& bench) {
   for (const std::string& name : net::gemm_layer_names(graph)) {
     const policies::OperandCounts counts = numerics.counts(name, net::GemmKind::fprop);
     const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
-    const double layer_predicted = predicted.db.at(name), layer_measured = measured.db.at(name);
+    const double layer_predicted = predictions ? predicted.db.at(name) : kUnknown;
+    const double layer_measured = measured.db.at(name);
     row["layers"].push_back(
         {{"name", name},
          {"gemm", "fprop"},

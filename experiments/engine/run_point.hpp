@@ -13,7 +13,7 @@ Json identify(const Point&, const Workbench&);
 Json identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
 
 /// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
-/// no thread count.
-Json run_point(const Point&, Workbench&);
+/// no thread count. Where the point turns predictions off, every predicted figure is null.
+Json run_point(const Point&, Workbench&, const OnWork& = {});
 
 }  // namespace numemu::experiments

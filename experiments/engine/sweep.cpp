@@ -94,9 +94,10 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   return {std::move(dataset), std::move(trained)};
 }
 
-Workbench make_bench(const SweepConfig& config, const Folders& folders) {
+Workbench make_bench(const SweepConfig& config, const Folders& folders,
+                     const BenchOptions& options) {
   auto [dataset, trained] = load_sweep(config, folders);
-  return {std::move(dataset), std::move(trained), config.eval_images};
+  return {std::move(dataset), std::move(trained), config.eval_images, options};
 }
 
 SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::string& folder,
@@ -123,7 +124,7 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::s
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!store.has(keys[i])) {
       const double start = hooks.seconds();
-      store.append(keys[i], run_point(*points[i], bench).dump());
+      store.append(keys[i], run_point(*points[i], bench, hooks.on_work).dump());
       append_time(times, keys[i], hooks.seconds() - start, hooks.host);
       ++summary.computed;
     }

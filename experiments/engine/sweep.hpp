@@ -19,6 +19,7 @@ struct SweepHooks {
   std::function<void(std::size_t done, std::size_t kept, std::size_t total,
                      const std::string& label)>
       on_trial;
+  OnWork on_work;    ///< of the point that runs
   std::string host;  ///< written to times.jsonl
   /// Called for warnings that --quiet keeps: damaged rows that are computed again.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
@@ -36,7 +37,7 @@ std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
 /// configured. Throws Error for a network that does not fit the data.
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
 /// load_sweep, and what its points share.
-Workbench make_bench(const SweepConfig&, const Folders&);
+Workbench make_bench(const SweepConfig&, const Folders&, const BenchOptions&);
 
 /// Runs the shard's missing points and writes rows, times.jsonl, sweep.json and tensors.json into
 /// `folder`. Existing::fresh empties times.jsonl too, but not for one shard of several: it holds

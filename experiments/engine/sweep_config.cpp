@@ -20,8 +20,8 @@ namespace {
 constexpr std::int64_t kMostPoints = 1000000;
 constexpr std::int64_t kMostImages = 100000000;
 const std::vector<std::string> kKeys = {
-    "numemu_sweep", "net",  "data",   "eval_images", "seeds",
-    "base",         "grid", "points", "tie",         "fold_batch_norm"};
+    "numemu_sweep", "net",    "data", "eval_images",     "seeds",      "base",
+    "grid",         "points", "tie",  "fold_batch_norm", "predictions"};
 
 /// A role set to a bare format ("roles.weight": "int8") is an error of the recipe reader, which
 /// names the key.
@@ -125,6 +125,15 @@ std::vector<PointSettings> cells_of(const std::vector<Axis>& axes, const std::st
 
 }  // namespace
 
+void turn_predictions_off(Point& point) { point.json["predictions"] = false; }
+
+void turn_predictions_off(SweepConfig& config) {
+  for (Point& point : config.points) turn_predictions_off(point);
+  config.json["predictions"] = false;
+}
+
+bool makes_predictions(const Point& point) { return point.json.value("predictions", true); }
+
 std::string row_key(const Json& point) {
   return sha256_hex(policies::canonical_json(point) + kNumericsVersion);
 }
@@ -143,6 +152,11 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
   if (const JsonReader fold = root.member("fold_batch_norm"); !fold.is_null()) {
     if (!fold.value().is_boolean()) fold.fail("true or false");
     config.fold_batch_norm = fold.value().get<bool>();
+  }
+  bool predictions = true;
+  if (const JsonReader wanted = root.member("predictions"); !wanted.is_null()) {
+    if (!wanted.value().is_boolean()) wanted.fail("true or false");
+    predictions = wanted.value().get<bool>();
   }
   config.eval_images = root.member("eval_images").integer(10000, 1, kMostImages);
   const Json base_text =
@@ -193,6 +207,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
                                              : Json()},
                  {"points", points.is_null() ? Json::array() : points.value()},
                  {"tie", ties.is_null() ? Json::array() : ties.value()}};
+  if (!predictions) turn_predictions_off(config);
   return config;
 }
 

@@ -30,9 +30,15 @@ struct SweepConfig {
 /// Parses and expands. Grid keys are dotted paths into the recipe ("roles.weight.format",
 /// "gemms.*.unit", "layers"); a role whose format becomes a block format, or an element format
 /// again, takes the defaults of the new one. `net` and `data` are as on the command line, paths
-/// relative to the working folder. `tie` moves keys together, key by key; seeds multiply
-/// everything. Throws Error naming the key.
+/// relative to the working folder. "predictions": false turns them off. `tie` moves keys together,
+/// key by key; seeds multiply everything. Throws Error naming the key.
 SweepConfig parse_sweep(const std::string& text, const std::string& where);
+
+/// Turns predictions off in every point: their "predictions" is false then, and absent otherwise.
+void turn_predictions_off(SweepConfig&);
+/// The same of one point.
+void turn_predictions_off(Point&);
+bool makes_predictions(const Point&);
 
 /// The row's key: SHA-256 of the canonical JSON of the point and the numerics version.
 std::string row_key(const Json& point);

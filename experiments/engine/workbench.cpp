@@ -10,8 +10,11 @@
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
+#include "experiments/engine/baseline_cache.hpp"
+#include "experiments/predict/listening.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/input_file.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::experiments {
@@ -46,15 +49,33 @@ class Activations : public net::Numerics {
   std::int64_t elements = 0;
 };
 
-net::Tensor reference_samples(const net::Graph& graph, const net::Dataset& dataset) {
+policies::FloatReference float32_reference(const TrainedNet& trained, const net::Dataset& dataset,
+                                           std::int64_t images, const BenchOptions& options) {
+  const std::int64_t count = reference_count(trained.graph, dataset);
   std::vector<std::uint8_t> labels;
-  return dataset.calibration_batch(0, reference_count(graph, dataset), labels);
+  Work work(options.on_work, bench_cost(images, count));
+  work.begin("float32 reference", static_cast<double>(count));
+  return policies::float_reference(trained.graph, dataset.calibration_batch(0, count, labels));
 }
 
-net::Evaluation float32_baseline(const TrainedNet& trained, const net::Dataset& dataset,
-                                 std::int64_t images) {
+net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& options) {
+  const std::int64_t before = bench.reference.samples();
+  Work work(options.on_work, bench_cost(bench.eval_images, before), static_cast<double>(before));
+  work.begin("float32 baseline", static_cast<double>(bench.eval_images));
+  const BaselineCache cache(options.cache, bench.trained, bench.dataset, bench.reference,
+                            bench.eval_images);
+  if (!options.fresh) {
+    if (std::optional<net::Evaluation> kept = cache.read()) {
+      work.skip();
+      return std::move(*kept);
+    }
+  }
   net::Numerics float32;
-  return net::evaluate(trained.graph, dataset, net::Split::test, images, float32);
+  Listening counted(float32, {}, [&](std::int64_t n) { work.add(n, bench.eval_images); });
+  net::Evaluation baseline = net::evaluate(bench.trained.graph, bench.dataset, net::Split::test,
+                                           bench.eval_images, counted);
+  cache.write(baseline);
+  return baseline;
 }
 
 }  // namespace
@@ -62,7 +83,9 @@ net::Evaluation float32_baseline(const TrainedNet& trained, const net::Dataset& 
 TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset,
                             const Folders& folders) {
   if (net::names_onnx_file(name)) {
-    TrainedNet trained{net::load_network(name, dataset).graph, name, ""};
+    InputFile file(name);
+    file.rewind(true);
+    TrainedNet trained{net::load_network(name, dataset).graph, name, "", file.sha256()};
     trained.digest = digest_of(trained.graph);
     return trained;
   }
@@ -114,20 +137,12 @@ std::int64_t reference_count(const net::Graph& graph, const net::Dataset& datase
   return std::clamp<std::int64_t>(most, 1, dataset.calibration_count());
 }
 
-Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images)
+Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,
+                     const BenchOptions& options)
     : dataset(std::move(set)),
       trained(std::move(net)),
       eval_images(std::min(images, dataset.test_count())),
-      reference(
-          policies::float_reference(trained.graph, reference_samples(trained.graph, dataset))),
-      baseline(float32_baseline(trained, dataset, eval_images)) {}
-
-Workbench::Workbench(const std::string& net, const std::string& data, std::int64_t images,
-                     const Folders& folders)
-    : Workbench(net::load_dataset(data, folders.cache), net, images, folders) {}
-
-Workbench::Workbench(net::Dataset set, const std::string& net, std::int64_t images,
-                     const Folders& folders)
-    : Workbench(set, load_trained_net(net, set, folders), images) {}
+      reference(float32_reference(trained, dataset, eval_images, options)),
+      baseline(float32_baseline(*this, options)) {}
 
 }  // namespace numemu::experiments

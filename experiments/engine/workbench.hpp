@@ -6,6 +6,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/train/train.hpp"
+#include "experiments/engine/work.hpp"
 #include "experiments/predict/tensor_noise.hpp"
 #include "policies/calibrate/reference.hpp"
 
@@ -14,7 +15,7 @@ namespace numemu::experiments {
 /// Where the program finds what it ships and keeps what it generates.
 struct Folders {
   std::string data;   ///< shipped checkpoints and sweeps
-  std::string cache;  ///< generated data sets
+  std::string cache;  ///< generated data sets, and baselines in float32
 };
 
 /// A network with its trained weights.
@@ -22,6 +23,8 @@ struct TrainedNet {
   net::Graph graph;
   std::string path;    ///< of the checkpoint
   std::string digest;  ///< first 16 hexadecimal digits of the SHA-256 of its parameters' bits
+  /// SHA-256 of the .onnx file that gave the graph; empty where its name gives it.
+  std::string source = {};
 };
 
 /// `name` is a reference network (then the checkpoint shipped for that data set is used), a
@@ -36,12 +39,16 @@ void fold_batch_norm(TrainedNet&);
 /// How many calibration samples the reference may hold: fewer of larger networks.
 std::int64_t reference_count(const net::Graph&, const net::Dataset&);
 
+/// What a workbench takes from earlier runs, and whom it tells how far it is.
+struct BenchOptions {
+  std::string cache = {};  ///< folder with baselines (baseline_cache.hpp); empty for none
+  bool fresh = false;      ///< the baseline is computed, whatever the cache holds
+  OnWork on_work = {};
+};
+
 /// The shared float32 side of a sweep.
 struct Workbench {
-  Workbench(net::Dataset, TrainedNet, std::int64_t eval_images);
-  /// Loads both by name first.
-  Workbench(const std::string& net, const std::string& data, std::int64_t eval_images,
-            const Folders&);
+  Workbench(net::Dataset, TrainedNet, std::int64_t eval_images, const BenchOptions& = {});
 
   /// Activations that the reference may hold: it has fewer samples of larger networks.
   static constexpr std::int64_t kReferenceElements = std::int64_t{1} << 24;
@@ -52,9 +59,6 @@ struct Workbench {
   policies::FloatReference reference;  ///< on the calibration images
   net::Evaluation baseline;            ///< float32 on the test images
   FitCache fits;
-
- private:
-  Workbench(net::Dataset, const std::string& net, std::int64_t eval_images, const Folders&);
 };
 
 }  // namespace numemu::experiments

@@ -1,3 +1,4 @@
+// Codes are read through tables and multiplied in float64, where the products are exact.
 #include "experiments/predict/tensor_noise.hpp"
 
 #include <bit>

@@ -16,6 +16,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/folders.hpp"
 #include "formats/storage/input_file.hpp"
+#include "formats/storage/leftovers.hpp"
 
 namespace numemu {
 namespace {
@@ -54,18 +55,11 @@ Temporary create_unlocked(const std::string& path) {
   }
 }
 
-/// Of the lock's holder alone: the file may have been renamed between opening and locking.
-bool still_named(int file, const std::string& name) {
-  struct stat opened, named;
-  return fstat(file, &opened) == 0 && lstat(name.c_str(), &named) == 0 && S_ISREG(named.st_mode) &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
 /// An empty, locked file beside `path`. Names are few and fixed, and a lock ends with its process,
 /// so the next run takes what a killed one left; the lock keeps others, threads too, apart.
 Temporary create_beside(const std::string& path) {
   for (unsigned i = 0;; ++i) {
-    std::string name = path + ".numemu-tmp" + std::to_string(i);
+    std::string name = path + kTemporaryMark + std::to_string(i);
     const int file =
         open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (file < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO)) continue;

@@ -22,9 +22,11 @@ JOBS = {
     "experiment": ["experiment", "stochastic-pruning", "--size", "smoke", "--set", "nets=mlp", "--set", "data=mnist:data",
                    "--set", "samples=4096", "--set", "train_samples=256", "--set", "batch=32", "--set", "eval_samples=64",
                    "--set", "history=2", "--set", "observations=1", "--out", "out", "--quiet"],
+    "eval": ["eval", "--net", "trained.safetensors", "--data", "mnist:data", "--images", "64", "--json", "--quiet"],
     "encode": ["encode", "--in", "x.npy", "--format", "e4m3fn", "--out", "out/c.npy", "--flags", "out/f.npy", "--quiet"],
 }
 OLD = ["encode", "--in", "x.npy", "--format", "e5m2", "--rounding", "rtz", "--out", "out/c.npy", "--flags", "out/f.npy", "--quiet"]
+PLACES = {"eval": ".cache/baselines"}  # elsewhere: out
 EXITS = {"experiment": (0, 1)}  # 1: a verdict that fails
 
 
@@ -60,17 +62,34 @@ def prepare(folder, program):
             shutil.copy(f"{folder}/trained/mlp-mnist.safetensors", f"{folder}/trained.safetensors")
             shutil.rmtree(f"{folder}/trained")
         os.makedirs(f"{folder}/out", exist_ok=True)
+        place = f"{folder}/{PLACES.get(name, 'out')}"
         begin = time.monotonic()
-        code, _, err = program.run(folder, command)
+        code, out, err = program.run(folder, command)
         if code not in EXITS.get(name, (0,)):
             sys.exit(f"{name}: exit {code}: {err.strip()}")
         seconds[name] = time.monotonic() - begin
-        wanted[name] = (results(f"{folder}/out"), names(f"{folder}/out"))
+        wanted[name] = (results(place), names(place), out if name == "eval" else None)
         shutil.move(f"{folder}/out", f"{folder}/done-{name}")
     os.makedirs(f"{folder}/out")
     program.must(folder, OLD)
     shutil.move(f"{folder}/out", f"{folder}/old")
     return wanted, seconds
+
+
+def kill_in_cache(program, folder, rng):
+    """Kills an evaluation once it has begun to write its cache; whether it was still running."""
+    place = f"{folder}/{PLACES['eval']}"
+    for name in names(place):
+        if name.endswith(".txt"):
+            os.remove(f"{place}/{name}")
+    before = names(place)
+    process = program.start(folder, JOBS["eval"])
+    while process.poll() is None and names(place) == before:
+        pass
+    time.sleep(rng.uniform(0, 0.002))
+    process.kill()
+    process.communicate()
+    return process.returncode == -9
 
 
 def wrong_pair(program, folder, wanted, old):
@@ -111,7 +130,14 @@ def one_case(number):
         for name in ("data", "x.npy", "sweep.json", "trained.safetensors"):
             os.symlink(f"{base}/{name}", f"{folder}/{name}")
         shutil.copytree(f"{base}/old", f"{folder}/out") if job == "encode" else os.makedirs(f"{folder}/out")
+        place = f"{folder}/{PLACES.get(job, 'out')}"
         for _ in range(rng.randint(1, 3)):
+            if job == "eval":
+                kills += kill_in_cache(program, folder, rng)
+                for name in names(place):
+                    if name.endswith(".txt") and read(f"{place}/{name}") != wanted[job][0].get(name):
+                        found.append(f"{name} is there and is not whole")
+                continue
             process = program.start(folder, JOBS[job])
             # Arrays are written at the end.
             time.sleep(seconds[job] * (rng.uniform(0.3, 1.1) if job == "encode" else rng.uniform(0, 1)))
@@ -122,15 +148,17 @@ def one_case(number):
                 why = wrong_pair(program, folder, wanted[job][0], results(f"{base}/old"))
                 if why:
                     found.append(why)
-        code, _, err = program.run(folder, JOBS[job])
+        code, out, err = program.run(folder, JOBS[job])
+        if job == "eval" and out != wanted[job][2]:
+            found.append("the row differs from that of the undisturbed run")
         if code not in EXITS.get(job, (0,)):
             found.append(f"the resumed run ends with {code}: {err.strip()}")
         else:
-            have = results(f"{folder}/out")
+            have = results(place)
             for name in sorted(set(wanted[job][0]) | set(have)):
                 if have.get(name) != wanted[job][0].get(name):
                     found.append(f"{name} differs from that of the undisturbed run")
-            extra = names(f"{folder}/out") - wanted[job][1]
+            extra = names(place) - wanted[job][1]
             if extra:
                 found.append(f"left behind: {', '.join(sorted(extra))}")
     return number, job, kills, found

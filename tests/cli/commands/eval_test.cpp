@@ -100,3 +100,43 @@ TEST_CASE("eval says where NaN and infinities arise, and what a prediction leave
   const Result plain = s.run("eval --net n.safetensors --data clicks --images 40 --quiet");
   CHECK_THAT(plain.out, !Contains("holds") && !Contains("NaN"));
 }
+
+TEST_CASE("eval keeps the float32 baseline, and leaves predictions out where it is told to",
+          "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
+  const std::string command =
+      "eval --net n.safetensors --data clicks --images 320 --recipe r.json --threads 1 ";
+  const Result cold = s.run(command);
+  INFO(cold.err);
+  REQUIRE(cold.code == 0);
+  CHECK_THAT(cold.err, Contains("float32 baseline\n"));
+  const auto kept = [&] {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(s.path + "/cache/baselines"))
+      files.push_back(entry.path());
+    return files;
+  };
+  REQUIRE(kept().size() == 1);
+  const auto first = std::filesystem::last_write_time(kept()[0]);
+  CHECK(s.run(command).out == cold.out);
+  CHECK(std::filesystem::last_write_time(kept()[0]) == first);
+  CHECK(s.run(command + "--fresh").out == cold.out);
+  CHECK(std::filesystem::last_write_time(kept()[0]) != first);
+  write_file(kept()[0], "nothing");
+  CHECK(s.run(command).out == cold.out);
+  CHECK(std::filesystem::file_size(kept()[0]) > 320);
+  // A folder that nobody can write.
+  std::filesystem::remove_all(s.path + "/cache/baselines");
+  write_file(s.path + "/cache/baselines", "");
+  CHECK(s.run(command).out == cold.out);
+
+  CHECK_THAT(cold.out, Contains("predicted") && Contains("verdict"));
+  const Result bare = s.run(command + "--no-predictions");
+  REQUIRE(bare.code == 0);
+  CHECK_THAT(bare.out, Contains("SQNR dB") && !Contains("predict") && !Contains("verdict"));
+  const Json row = Json::parse(s.run(command + "--no-predictions --json --quiet").out);
+  CHECK(row["point"]["predictions"] == false);
+  CHECK(row["predicted"]["sqnr_db"].is_null());
+}

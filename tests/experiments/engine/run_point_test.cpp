@@ -184,3 +184,33 @@ TEST_CASE("reasons of NaN are possible ones, and no prediction stands beside it"
   CHECK(sums["not_finite"]["test"]["layers"][0]["causes"][0] ==
         "accumulator overflow (float16, at most 6.55e+04)");
 }
+
+TEST_CASE("without predictions a row is another point's, with the same measurements", "[fast]") {
+  Workbench bench(testing::small_dataset(), testing::small_net(), 40);
+  SweepConfig config = parse_sweep(
+      R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int4"}}}})",
+      "s.json");
+  const auto with = run_point(config.points[0], bench);
+  turn_predictions_off(config);
+  CHECK(config.json["predictions"] == false);
+  const auto without = run_point(config.points[0], bench);
+  CHECK(without["point"]["predictions"] == false);
+  CHECK(without["key"] != with["key"]);
+  CHECK(without["metrics"] == with["metrics"]);
+  CHECK(without["bits"] == with["bits"]);
+  CHECK(without["predicted"] == nlohmann::ordered_json{{"sqnr_db", nullptr},
+                                                       {"verdict", nullptr},
+                                                       {"tensors", nlohmann::ordered_json::array()},
+                                                       {"left_out", "predictions are turned off"}});
+  for (std::size_t i = 0; i < with["layers"].size(); ++i) {
+    const auto &layer = without["layers"][i], &predicted = with["layers"][i];
+    CHECK(predicted["predicted_db"].is_number());
+    CHECK(layer["predicted_db"].is_null());
+    CHECK(layer["verdict"].is_null());
+    CHECK(layer["sqnr_db"] == predicted["sqnr_db"]);
+  }
+  // The canonical configuration reads back as itself.
+  const SweepConfig again = parse_sweep(config.json.dump(), "sweep.json");
+  CHECK(again.json == config.json);
+  CHECK_FALSE(makes_predictions(again.points[0]));
+}

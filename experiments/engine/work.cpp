@@ -1,0 +1,52 @@
+// Costs are ratios of processor time; docs/performance.md has the measurement.
+#include "experiments/engine/work.hpp"
+
+#include <algorithm>
+
+namespace numemu::experiments {
+
+void Work::tell() {
+  if (told_) told_({phase_, std::min(total_, before_ + share_ * cost_), total_, free_});
+}
+
+void Work::begin(std::string_view phase, double cost) {
+  const std::lock_guard lock(mutex_);
+  before_ += cost_;
+  cost_ = cost;
+  share_ = 0;
+  samples_ = 0;
+  phase_ = phase;
+  tell();
+}
+
+void Work::add(std::int64_t samples, std::int64_t of) {
+  const std::lock_guard lock(mutex_);
+  samples_ += samples;
+  share_ = std::min(
+      1.0, static_cast<double>(samples_) / static_cast<double>(std::max<std::int64_t>(1, of)));
+  tell();
+}
+
+void Work::skip() {
+  const std::lock_guard lock(mutex_);
+  share_ = 1;
+  free_ += cost_;
+  tell();
+}
+
+double bench_cost(std::int64_t images, std::int64_t reference) {
+  return static_cast<double>(images + reference);
+}
+
+double point_cost(std::int64_t images, std::int64_t reference, bool predictions) {
+  return (predictions ? predictions_cost(reference) : 0) + noise_cost(reference) +
+         evaluation_cost(images);
+}
+
+double predictions_cost(std::int64_t reference) { return 5.0 * static_cast<double>(reference); }
+
+double noise_cost(std::int64_t reference) { return 2.0 * static_cast<double>(reference); }
+
+double evaluation_cost(std::int64_t images) { return 1.3 * static_cast<double>(images); }
+
+}  // namespace numemu::experiments
