@@ -12,6 +12,7 @@
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/predictions_off.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
@@ -118,7 +119,8 @@ void require_report_files(const ReportPaths& paths) {
     require_replaceable(*path);
 }
 
-std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths) {
+std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths,
+                               bool predictions) {
   require_report_files(paths);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
                     experiment_path = folder + "/experiment.json";
@@ -128,6 +130,7 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
   // An experiment may run no points; then it has only a conclusion.
   std::vector<Json> rows;
   if (!has_experiment || experiments::has_rows(folder)) rows = experiments::merge_rows(folder);
+  if (!predictions) rows = experiments::without_predictions(std::move(rows));
   const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
   const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
   const Json experiment =
@@ -155,7 +158,9 @@ std::string summary_table(const std::vector<Json>& rows) {
   if (settings) header.emplace_back("settings");
   header.insert(header.end(), {"unit", "W bits", "A bits"});
   if (texts) header.insert(header.end(), {"bits/char", "change", "perplexity"});
-  header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %", "SQNR dB", "predicted"});
+  header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %", "SQNR dB"});
+  const bool predictions = experiments::any_predictions(records);
+  if (predictions) header.emplace_back("predicted");
   std::vector<std::vector<std::string>> cells;
   for (const Record& r : records) {
     std::vector<std::string> line = {role_text(r.weight), role_text(r.activation)};
@@ -171,8 +176,9 @@ std::string summary_table(const std::vector<Json>& rows) {
                 {figure(r.top1, "{:.2f}", 100), ends(r.ci_low, r.ci_high, "{:.2f}"),
                  r.is_float32() ? "-" : figure(r.difference, "{:+.2f}", 100),
                  r.is_float32() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}"),
-                 r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}"),
-                 figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : "")});
+                 r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}")});
+    if (predictions)
+      line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
     cells.push_back(std::move(line));
   }
   return text_table(header, cells) + footnotes(records);

@@ -22,7 +22,9 @@ void require_report_files(const ReportPaths&);
 /// not all the points of the folder's sweep.json. For an experiment.json without rows it writes no
 /// CSV and SQLite, which hold rows alone. Throws what require_report_files does before
 /// anything is written.
-std::vector<Json> write_report(const std::string& folder, const ReportPaths&);
+/// Without `predictions` files and rows show none.
+std::vector<Json> write_report(const std::string& folder, const ReportPaths&,
+                                                 bool predictions = true);
 
 /// The meaning of the star at a predicted figure.
 inline constexpr const char* kUnitLeftOut =

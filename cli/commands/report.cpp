@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   std::string folder, html, csv, sqlite;
-  bool quiet = false, json = false;
+  bool no_predictions = false, quiet = false, json = false;
 };
 
 int run(const Options& options) {
@@ -24,7 +24,7 @@ int run(const Options& options) {
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
-  const auto rows = write_report(options.folder, paths);
+  const auto rows = write_report(options.folder, paths, !options.no_predictions);
   if (options.json) {
     for (const auto& row : rows) fmt::print("{}\n", row.dump());
     return kFine;
@@ -48,6 +48,7 @@ void add_report(Program& program) {
   command.option("-o,--out FILE", options->html, "The HTML file (default DIR/report.html)");
   command.option("--csv FILE", options->csv, "The CSV file (default DIR/report.csv)");
   command.option("--sqlite FILE", options->sqlite, "The SQLite file (default DIR/report.sqlite)");
+  command.flag("--no-predictions", options->no_predictions, "Show no predictions");
   command.flag("--json", options->json, "Print the rows instead of the table");
   command.flag("--quiet", options->quiet, "Print only the path of the report");
 }

@@ -142,7 +142,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
         predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
     leave_out(predicted, point.recipe, graph, tensors);
   } else {
-    predicted.output.db = kUnknown;
+    predicted.output = {kUnknown, kUnknown, kUnknown};
     predicted.output_left_out = "predictions are turned off";
   }
   work.begin("noise on the reference", noise_cost(samples));

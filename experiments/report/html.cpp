@@ -11,6 +11,7 @@
 #include "experiments/report/escape.hpp"
 #include "experiments/report/experiment_charts.hpp"
 #include "experiments/report/layer_ranking.hpp"
+#include "experiments/report/predictions_off.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
 
@@ -142,9 +143,11 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
   std::vector<std::string> absent;
   std::string shared = conditions(records);
   shared[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(shared[0])));
-  const std::string figures =
-      figures_html(assets.charts, datasets,
-                   {{"conditions", shared}, {"ignored", ignored_words(records)}}, absent);
+  std::vector<Asset> charts = assets.charts;
+  if (!any_predictions(records))
+    std::erase_if(charts, [](const Asset& chart) { return chart.name == "predicted"; });
+  const std::string figures = figures_html(
+      charts, datasets, {{"conditions", shared}, {"ignored", ignored_words(records)}}, absent);
   std::string out = figures.empty() ? "" : unit_control(swept_units(records));
   out += "<div class=\"figures\">" + figures + "</div>";
   if (!absent.empty()) {
@@ -203,12 +206,13 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const std::string figures = charts                         ? experiment_figures(experiment)
                               : alone && !experiment.empty() ? kNoCharts
                                                              : "";
+  const bool predictions = any_predictions(records);
   // A ranking of layers precedes the conclusion of the experiment; other rows follow it.
   const bool layers = asks_for_layers(records);
   const std::string title =
       alone ? "Experiment " + json_text(*input.experiment, {"name"}) : subject(records);
   return fill_template(
-      with_section(assets.page, "rows", !alone),
+      with_section(with_section(assets.page, "rows", !alone), "predictions", predictions),
       {{"title", html_text(title)},
        {"facts", alone ? facts(*input.experiment) : facts(records)},
        {"style", std::string(assets.style)},

@@ -10,6 +10,7 @@
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/predictions_off.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -95,7 +96,11 @@ std::string best_table(const std::vector<Configuration>& all, bool texts) {
                                            : fmt::format("Loses < {:.1f}", 100 * kSmallLoss),
                                      ">Bits W / A"};
   for (const std::string& title : result_titles(texts)) titles.push_back(title);
-  titles.insert(titles.end(), {">SQNR, dB", ">Predicted, dB", "Unit"});
+  const bool predictions = std::any_of(
+      all.begin(), all.end(), [](const Configuration& c) { return any_predictions({c.mean}); });
+  titles.emplace_back(">SQNR, dB");
+  if (predictions) titles.emplace_back(">Predicted, dB");
+  titles.emplace_back("Unit");
   const bool seeds = std::any_of(best.points.begin(), best.points.end(),
                                  [](const Configuration* c) { return c->rows.size() > 1; });
   std::string out = fmt::format(
@@ -117,8 +122,9 @@ std::string best_table(const std::vector<Configuration>& all, bool texts) {
                        to_string(little.value_or(Verdict::undecided)), answer_words(little)) +
            html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
                                                html_number(r.bits_activation, 2)) +
-           result_cells(*c) + html_measured_cell(r) + judged_prediction_cell(*c) +
-           html_text_cell(short_unit(r.unit)) + "</tr>";
+           result_cells(*c) + html_measured_cell(r) +
+           (predictions ? judged_prediction_cell(*c) : "") + html_text_cell(short_unit(r.unit)) +
+           "</tr>";
   }
   return out + kTableEnd;
 }

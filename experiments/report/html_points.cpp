@@ -7,6 +7,7 @@
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
+#include "experiments/report/predictions_off.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -76,7 +77,7 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                                                                     r.difference_high, true));
                  }});
   out.push_back({"SQNR measured, dB", true, html_measured_cell});
-  out.push_back({"SQNR predicted, dB", true, html_predicted_cell});
+  if (any_predictions(records)) out.push_back({"SQNR predicted, dB", true, html_predicted_cell});
   if (std::any_of(records.begin(), records.end(),
                   [](auto& r) { return r.not_finite || !r.notes.empty(); })) {
     out.push_back({"Notes", false, [](const Record& r) {

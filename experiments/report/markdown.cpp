@@ -8,6 +8,7 @@
 #include "experiments/report/findings.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/predictions_off.hpp"
 #include "experiments/report/report.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
@@ -127,8 +128,10 @@ std::string points_part(const std::vector<Record>& records) {
                                  [](const Record& r) { return r.bits_per_character.has_value(); });
   std::vector<std::string> header = {"#", "weights", "activations", "unit", "bits W", "bits A"};
   if (texts) header.insert(header.end(), {"bits per character", "change, bits", "perplexity"});
-  header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB",
-                               "predicted, dB", "other rules"});
+  const bool predictions = any_predictions(records);
+  header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB"});
+  if (predictions) header.emplace_back("predicted, dB");
+  header.emplace_back("other rules");
   const auto any = [&records](auto test) {
     return std::any_of(records.begin(), records.end(), test);
   };
@@ -154,11 +157,12 @@ std::string points_part(const std::vector<Record>& records) {
       cells.insert(cells.end(), {number(r.bits_per_character, 4), number(r.bits_change(), 4),
                                  number(r.perplexity, 3)});
     }
-    cells.insert(
-        cells.end(),
-        {interval(r.top1, r.ci_low, r.ci_high),
-         r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),
-         r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1), predicted(r), r.other});
+    cells.insert(cells.end(),
+                 {interval(r.top1, r.ci_low, r.ci_high),
+                  r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),
+                  r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1)});
+    if (predictions) cells.push_back(predicted(r));
+    cells.push_back(r.other);
     if (settings) cells.push_back(r.settings);
     if (notes) {
       std::vector<std::string> lines = not_finite_sentences(*r.row);

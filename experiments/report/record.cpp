@@ -147,7 +147,9 @@ Record read_record(const Json& row, std::size_t position) {
   r.difference_low = bound(row, "difference_ci95", 0);
   r.difference_high = bound(row, "difference_ci95", 1);
   r.predicted_sqnr_db = json_number(row, {"predicted", "sqnr_db"});
-  r.left_out = json_text(row, {"predicted", "left_out"});
+  // That predictions are turned off is no finding about a row.
+  if (json_text(row, {"point", "predictions"}) != "false")
+    r.left_out = json_text(row, {"predicted", "left_out"});
   r.not_finite = is_not_finite(row);
   if (const Json* notes = json_at(row, {"notes"}); notes && notes->is_array()) {
     for (const Json& note : *notes)

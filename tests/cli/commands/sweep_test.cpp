@@ -133,3 +133,29 @@ TEST_CASE("the table of a sweep shows the change and whatever varies, notes belo
   CHECK_THAT(told.out, Catch::Contains("note: a third of the activations is negative") &&
                            Catch::Contains("no prediction: zero points are not modelled"));
 }
+
+TEST_CASE("a sweep without predictions is another sweep, and its report has no column for them",
+          "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("s.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+    "eval_images": 40, "grid": {"roles.weight.format": ["int8", "int4"]}})");
+  const Result bare = s.run("sweep s.json --out bare --no-predictions");
+  INFO(bare.err);
+  REQUIRE(bare.code == 0);
+  CHECK_THAT(bare.out, !Catch::Contains("predict"));
+  CHECK_THAT(bare.err, Catch::Contains("float32 baseline\n") && Catch::Contains("evaluation\n"));
+  CHECK(Json::parse(read_file(s.path + "/bare/sweep.json"))["predictions"] == false);
+  check_refused(s.run("sweep s.json --out bare --quiet"), "a row of another sweep");
+  REQUIRE(s.run("sweep bare/sweep.json --out bare --quiet").code == 0);
+
+  const Result full = s.run("sweep s.json --out full");
+  REQUIRE(full.code == 0);
+  CHECK_THAT(full.out, Catch::Contains("predicted"));
+  const Result shown = s.run("report full --no-predictions");
+  CHECK(shown.code == 0);
+  CHECK_THAT(shown.out, !Catch::Contains("predict"));
+  CHECK_THAT(read_file(s.path + "/full/report.md"), !Catch::Contains("redicted"));
+  CHECK(s.run("report full").out == s.run("report full").out);
+  CHECK_THAT(s.run("report full").out, Catch::Contains("predicted"));
+}

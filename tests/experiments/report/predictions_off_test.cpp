@@ -1,0 +1,49 @@
+// Where no row has predictions, tables have no columns for them and nothing is counted.
+#include "experiments/report/predictions_off.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/findings.hpp"
+#include "experiments/report/html.hpp"
+#include "experiments/report/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/report/scratch.hpp"
+
+using namespace numemu::experiments;
+using Json = nlohmann::ordered_json;
+using Catch::Contains;
+
+TEST_CASE("reports without predictions have neither columns nor verdicts of them", "[fast]") {
+  const std::vector<Json> rows = sample::rows(), bare = without_predictions(rows);
+  CHECK(any_predictions(read_records(rows)));
+  const std::vector<Record> records = read_records(bare);
+  CHECK_FALSE(any_predictions(records));
+  const Verdicts verdicts = judge_predictions(records);
+  CHECK(verdicts.layers.compared() + verdicts.outputs.compared() + verdicts.fitted.compared() == 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(bare[i]["metrics"] == rows[i]["metrics"]);
+    CHECK(records[i].left_out.empty());
+  }
+
+  const Scratch scratch("predictions-off");
+  const auto texts = [&](const std::vector<Json>& shown) {
+    const Json sweep = sample::sweep(), tensors = sample::tensors();
+    const ReportInput input{&sweep, &shown, &tensors};
+    ReportAssets assets = embedded_assets();
+    assets.libraries = "/* libraries */";
+    write_markdown(input, scratch / "report.md");
+    return std::pair(render_html(input, assets), scratch.read("report.md"));
+  };
+  const auto [page, text] = texts(rows);
+  for (const char* words : {"SQNR predicted, dB</button>", "Predicted, dB",
+                            "<h2 id=\"h-verdicts\">", "id=\"fig-predicted\""})
+    CHECK_THAT(page, Contains(words));
+  CHECK_THAT(text, Contains("predicted, dB"));
+  const auto [bare_page, bare_text] = texts(bare);
+  for (const char* words : {"SQNR predicted, dB</button>", "Predicted, dB", "h-verdicts",
+                            "fig-predicted", "Not drawn", "{{"})
+    CHECK_THAT(bare_page, !Contains(words));
+  CHECK_THAT(bare_page, Contains("SQNR measured, dB") && Contains("id=\"fig-layers\""));
+  CHECK_THAT(bare_text, !Contains("redicted"));
+}
