@@ -1,3 +1,4 @@
+// Bits are compared, a block at a time.
 #include "emu/stats/finite_counts.hpp"
 
 #include <bit>

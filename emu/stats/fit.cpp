@@ -1,3 +1,5 @@
+// Maximum-likelihood fits of four families, with a mass at zero and truncation, ordered by their
+// distance.
 #include "emu/stats/fit.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Bisection with bounds: most of the sample is never looked at.
 #include "emu/stats/kolmogorov.hpp"
 
 #include <algorithm>
