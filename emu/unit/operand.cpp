@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "emu/unit/padding_spans.hpp"
@@ -37,12 +38,17 @@ bool consistent(const Padding& p) {
          (p.width == 0 || p.left + (p.width - 1) * p.dilation < p.padded_width);
 }
 
-/// A padded array of T with element i of the source at its place, computed as element(i).
+/// A padded array of T with element i of the source at its place: element(i), or element[i] of an
+/// array of T.
 template <class T, class Element>
 std::unique_ptr<T[]> fill(const Padding& p, std::int64_t size, const Element& element) {
   const auto run = [&](T* out, std::int64_t from, std::int64_t to, std::int64_t count) {
-    const FloatGuard guard;
-    for (std::int64_t i = 0; i < count; ++i) out[to + i] = element(from + i);
+    if constexpr (std::is_pointer_v<Element>) {
+      std::copy_n(element + from, count, out + to);
+    } else {
+      const FloatGuard guard;
+      for (std::int64_t i = 0; i < count; ++i) out[to + i] = element(from + i);
+    }
   };
   if (p.identity()) {
     auto values = std::make_unique_for_overwrite<T[]>(size);
@@ -210,8 +216,7 @@ Source<float> decode_floats(const Operand& operand, std::int64_t rows, std::int6
     const auto* values = static_cast<const float*>(operand.codes);
     source.values = values;
     if (operand.gather->padding.identity()) return source;
-    source.storage =
-        fill<float>(operand.gather->padding, size, [=](std::int64_t i) { return values[i]; });
+    source.storage = fill<float>(operand.gather->padding, size, values);
   }
   source.values = source.storage.get();
   return source;
