@@ -1,4 +1,4 @@
-// How far long work is: the engine counts, whoever started the work draws.
+// Progress of long work: the engine counts, its caller draws.
 #pragma once
 #include <cstdint>
 #include <functional>

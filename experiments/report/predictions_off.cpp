@@ -1,12 +1,8 @@
-// A point that turns predictions off says so itself.
 #include "experiments/report/predictions_off.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace numemu::experiments {
-
-using Json = nlohmann::ordered_json;
 
 bool any_predictions(const std::vector<Record>& records) {
   return std::any_of(records.begin(), records.end(), [](const Record& r) {

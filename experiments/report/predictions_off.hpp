@@ -1,16 +1,16 @@
-// Rows without predictions: made so, or shown so.
+// Rows computed, or shown, without predictions.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "experiments/report/record.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
-/// Whether some row was made with predictions; tables and reports have columns for them then.
+/// Whether some row has predictions: then tables and reports have columns for them.
 bool any_predictions(const std::vector<Record>&);
 
 /// The rows as if their points had turned predictions off; their keys stay.
-std::vector<nlohmann::ordered_json> without_predictions(std::vector<nlohmann::ordered_json> rows);
+std::vector<Json> without_predictions(std::vector<Json> rows);
 
 }  // namespace numemu::experiments
