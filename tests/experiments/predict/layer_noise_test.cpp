@@ -87,7 +87,7 @@ TEST_CASE("one sample has no standard error and float32 has no noise", "[fast]")
 }
 
 TEST_CASE("every layer has a measurement in every kind of network", "[fast]") {
-  for (const std::string name : {"lstm-char", "dlrm-small"}) {
+  for (const std::string name : {"lstm-char", "dlrm-small", "char-transformer"}) {
     Run run;
     const bool text = net::net_kind(name) == net::DataKind::text;
     run.graph = net::build_net(name, text ? net::Shape{4} : net::Shape{21}, text ? 9 : 2);
