@@ -19,7 +19,7 @@ void add_block_options(Command& command, BlockOptions& options) {
       "--block B", options.block,
       "mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, nvfp4, mx(ELEM,SIZE), "
       "bfp(K,SIZE) or group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
-  command.option("--format F", options.format, "Element format under float32 scales")
+  command.option("--format F", options.format, "Element format with float32 scales")
       .excludes(block);
   command
       .option("--granularity G", options.granularity,
@@ -32,7 +32,7 @@ void add_block_options(Command& command, BlockOptions& options) {
       .excludes(block);
   command
       .option("--axis AXIS", options.axis,
-              "Axis of blocks or channels; negative from the end (default: -1)")
+              "Axis of the blocks or channels; negative counts from the end (default: -1)")
       .whole(-kMostAxes, kMostAxes - 1);
 }
 
@@ -40,10 +40,10 @@ const BlockFormat& block_format_of(const BlockOptions& options) {
   if (!options.block.empty()) return find_block_format(options.block);
   if (options.format.empty()) throw Error("expected --block B, or --format F with --granularity G");
   if (options.granularity.empty())
-    throw Error("--format: expected --granularity tensor, channel, row or block beside it");
+    throw Error("--format: expected together with --granularity tensor, channel, row or block");
   const Span span = parse_span(options.granularity);
   if (options.size && span != Span::block)
-    throw Error("--block-size: expected --granularity block beside it");
+    throw Error("--block-size: expected together with --granularity block");
   return scaled_format(find_format(options.format), span, options.size.value_or(kUsualBlock));
 }
 

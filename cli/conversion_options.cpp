@@ -17,7 +17,7 @@ void add_conversion_options(Command& command, ConversionOptions& options) {
   command.option("--overflow O", options.overflow, "saturate, propagate or ieee").show_default();
   Option bits = command.option("--random-bits R.npy", options.random_bits,
                                "Random bits of sr(N): uint32, one word per element");
-  command.option("--seed S", options.seed, "Seed of counter-based random bits (default: 0)")
+  command.option("--seed S", options.seed, "Seed of the counter-based random bits (default: 0)")
       .excludes(bits);
 }
 

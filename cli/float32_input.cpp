@@ -28,7 +28,7 @@ void widen_integers(const std::string& path, const Array& integers, float* out) 
     out[i] = static_cast<float>(x[i]);
     // 2^63 would not fit the way back, and is not an int64.
     if (out[i] < 0x1p63f && static_cast<std::int64_t>(out[i]) == x[i]) continue;
-    throw Error(fmt::format("{}: element {} is {}, which is no float32", path, i, x[i]));
+    throw Error(fmt::format("{}: element {} is {}, which float32 cannot represent", path, i, x[i]));
   }
 }
 
@@ -63,10 +63,11 @@ Array float32_of_codes(const std::string& path, Codes source, std::int64_t* roun
       std::find_if(flags.as<std::uint8_t>(), flags.as<std::uint8_t>() + n,
                    [](std::uint8_t flag) { return (flag & kInexact) != 0; });
   const std::int64_t i = first - flags.as<std::uint8_t>();
-  throw Error(fmt::format(
-      "{}: element {} is {}, which is no float32 and would be rounded twice: round it first, "
-      "x.astype('float32')",
-      path, i, to_double(decode(*source.format, load_code(*source.format, codes, i)))));
+  throw Error(
+      fmt::format("{}: element {} is {}, which float32 cannot represent and would be rounded "
+                  "twice: round it first, "
+                  "x.astype('float32')",
+                  path, i, to_double(decode(*source.format, load_code(*source.format, codes, i)))));
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ Array read_float32(const std::string& path, const std::string& from, std::int64_
     if (is_signed_integer(array.type)) return float32_of_integers(path, array);
     require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
                  rounded != nullptr ? "numbers (codes need a sidecar that names their format)"
-                                    : "numbers (or --from FORMAT, whose codes they are)");
+                                    : "numbers (for codes: --from FORMAT)");
     const Format& format = find_format(to_string(array.type));
     return float32_of_codes(path, checked_codes(path, format, std::move(array)), rounded);
   }

@@ -66,7 +66,7 @@ std::map<std::string, std::string> destinations(const std::vector<std::string>& 
     const std::string key = name.empty() ? model.outputs[0].name : name;
     const bool known = std::ranges::any_of(
         model.outputs, [&](const net::OnnxPort& port) { return port.name == key; });
-    if (!known) throw Error(fmt::format("--out: '{}' is no output of the model", key));
+    if (!known) throw Error(fmt::format("--out: the model has no output '{}'", key));
     if (!files.emplace(key, path).second) throw Error(fmt::format("--out: {} is given twice", key));
   }
   return files;
@@ -162,7 +162,7 @@ std::vector<std::string> not_finite_sentences(const std::string& output, const J
   const Json& numbers = not_finite["outputs"];
   std::vector<std::string> out = {
       lost(numbers) == 0
-          ? fmt::format("{} is finite, results of layers are not", output)
+          ? fmt::format("{} is finite, but results of layers are not", output)
           : fmt::format("{} of {} of {} have NaN or infinite numbers (NaN {}, infinite {} of {})",
                         not_finite["samples_not_finite"].get<std::int64_t>(),
                         counted(not_finite["samples"], "sample"), output,
@@ -171,7 +171,7 @@ std::vector<std::string> not_finite_sentences(const std::string& output, const J
   for (const Json& layer : not_finite["layers"]) {
     if (lost(layer) <= layer["inherited"].get<std::int64_t>()) continue;
     out.push_back(
-        fmt::format("they first arise in layer {}: {} of {} results: {}",
+        fmt::format("they first occur in layer {}: {} of {} results: {}",
                     layer["name"].get<std::string>(), lost(layer), layer["of"].get<std::int64_t>(),
                     layer["causes"].empty() ? "" : layer["causes"][0].get<std::string>()));
     break;

@@ -83,16 +83,15 @@ int run(int argc, char** argv) {
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  Program program(
-      "numemu",
-      "numemu: what happens to my numbers, and to my network, if the machine computes like this?",
-      fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, numemu::kNumericsVersion));
+  Program program("numemu",
+                  "numemu: bit-exact emulation of number formats, matrix units and networks",
+                  fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, numemu::kNumericsVersion));
   for (const auto add : {add_formats, add_analyze, add_encode, add_decode, add_quantize,
                          add_dequantize, add_units, add_gemm, add_train, add_eval, add_infer,
                          add_experiment, add_sweep, add_report, add_config})
     add(program);
   if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
-    return complain(fmt::format("command '{}' is not there yet", argv[1]));
+    return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));
   try {
     return finish(program.parse(argc, argv)());
   } catch (const numemu::Error& error) {

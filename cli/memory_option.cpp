@@ -40,8 +40,8 @@ void add_memory(Command& command) {
   auto size = std::make_shared<std::optional<std::string>>();
   command
       .option("--memory SIZE", *size,
-              "Most memory for networks and their values (default: half of the machine's, or of "
-              "its cgroup's limit)")
+              "Memory limit for networks and their values (default: half of the machine's memory "
+              "or of its cgroup limit)")
       .check([](const std::string& text) {
         return parse_size(text) ? std::string()
                                 : fmt::format(

@@ -57,7 +57,7 @@ void print(const std::vector<net::ProfileRow>& rows, double wall) {
 }  // namespace
 
 void add_profile(Command& command, bool& profile) {
-  command.flag("--profile", profile, "Say on stderr where time went, per operator and per GEMM");
+  command.flag("--profile", profile, "Print the time per operator and per GEMM on stderr");
 }
 
 ProfiledRun::ProfiledRun(bool profile) : profile_(profile), start_(seconds()) {

@@ -36,7 +36,7 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
     if (present.size() < points)
       say("{}: {} of {} points present", sweep_path, present.size(), points);
     if (present.size() > points)
-      say("{}: {} points, but rows of {}: another sweep's are among them", sweep_path, points,
+      say("{}: {} points, but rows of {}: the folder has rows of another sweep", sweep_path, points,
           present.size());
   } catch (const Error& error) {
     say("{}; not known whether all points are present", error.what());

@@ -110,7 +110,8 @@ void write_text_numbers(const std::string& path, const Format& format, const Arr
 
 void require_file(const std::string& option, const std::string& path) {
   if (path != "-") return;
-  throw Error(option + ": expected a file, found -: arrays need a file, only text has streams");
+  throw Error(option +
+              ": expected a file, found -: arrays need a file, only text can use standard streams");
 }
 
 }  // namespace numemu::cli

@@ -56,15 +56,16 @@ void add_files(Command& command, TrainCommand& options) {
       .required();
   command.option("--out DIR", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
       .show_default();
-  command.option("--recipe R.json", options.recipe, "The numerics of training (default: float32)");
+  command.option("--recipe R.json", options.recipe,
+                 "Recipe: the numerics of training (default: float32)");
   command.option("--store", options.store, "Type of the stored weights")
       .show_default()
       .one_of({"f32", "f16", "bf16"});
   command
       .option("--save-every N", options.save_every,
-              "Store the state every N steps too, not only after each epoch")
+              "Store the state every N steps and after each epoch")
       .whole(1, 1'000'000'000);
-  command.flag("--fresh", options.fresh, "Start over, whatever state the folder holds");
+  command.flag("--fresh", options.fresh, "Ignore the state in the folder and start over");
 }
 
 void add_optimizer(Command& command, TrainCommand& options) {
@@ -74,18 +75,20 @@ void add_optimizer(Command& command, TrainCommand& options) {
   command.option("--schedule NAME", train.schedule, joined(net::schedule_names())).show_default();
   command
       .option("--lr", options.learning_rate,
-              "Learning rate (default: what serves network and optimizer)")
+              "Learning rate (default: depends on network and optimizer)")
       .positive();
-  command.option("--warmup", options.warmup, "Steps over which the rate rises (default: the same)")
+  command
+      .option("--warmup", options.warmup,
+              "Warm-up steps of the learning rate (default: as for --lr)")
       .whole(0, 1'000'000'000);
-  command.option("--weight-decay", options.weight_decay, "Weight decay (default: the same)")
+  command.option("--weight-decay", options.weight_decay, "Weight decay (default: as for --lr)")
       .non_negative();
   command
       .option("--clip", options.clip,
-              "Largest global norm of the gradients, 0: none (default: the same)")
+              "Maximum global norm of the gradients, 0: no limit (default: as for --lr)")
       .non_negative();
   command.option("--momentum", train.momentum, "Momentum of sgd").show_default().fraction();
-  command.flag("--nesterov", train.nesterov, "Nesterov's form of sgd");
+  command.flag("--nesterov", train.nesterov, "Use Nesterov momentum for sgd");
   command.option("--beta1", train.beta1, "Decay of the first moment of adam")
       .show_default()
       .fraction();
@@ -109,7 +112,7 @@ void add_loop(Command& command, TrainCommand& options) {
       .whole(1, 100000);
   command.option("--batch", train.batch, "Samples per step").show_default().range(1, 65536);
   command.option("--augment LIST", options.augment,
-                 "Vary training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
+                 "Augment training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
   command
       .option("--seed", options.seed,
               "Seed of weights, order, dropout and augmentation (the recipe's is for rounding)")

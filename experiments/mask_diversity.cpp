@@ -48,11 +48,12 @@ const Experiment experiment_mask_diversity = {
      {"tiles", "1000", "100000", "1000000", "normal tiles of 16 x 16"},
      {"images", "500", "2000", "10000", "test samples"},
      {"resamples", "999", "9999", "9999", "of the bootstrap"},
-     {"trained", "0", "0", "5", "networks of each kind trained afresh, besides the shipped one"},
+     {"trained", "0", "0", "5",
+      "networks of each kind trained from scratch, besides the shipped one"},
      {"train_net", "mlp", "lenet", "lenet", "network trained under masks"},
      {"train_samples", "2000", "10000", "0", "training samples, 0: all"},
      {"epochs", "1", "4", "12", "of training"},
-     {"refresh", "2", "10", "40", "training steps that a mask serves"}},
+     {"refresh", "2", "10", "40", "training steps per mask"}},
     run};
 
 }  // namespace numemu::experiments

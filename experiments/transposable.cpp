@@ -54,7 +54,8 @@ const Experiment experiment_transposable = {
      {"patterns", "unstructured,4:8,2:4,4:8-T,2:4-T", "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T",
       "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T", "patterns that networks are pruned to"},
      {"images", "500", "10000", "10000", "test samples"},
-     {"trained", "0", "0", "5", "networks of each kind trained afresh, besides the shipped one"},
+     {"trained", "0", "0", "5",
+      "networks of each kind trained from scratch, besides the shipped one"},
      {"epochs", "1", "4", "12", "of training those"}},
     run};
 

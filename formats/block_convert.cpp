@@ -158,8 +158,8 @@ void store_scale(const BlockFormat& f, const BlockArrays& arrays, std::int64_t b
 
 StoredScale nan_scale(const BlockFormat& f) {
   if (!f.scale->has_nan())
-    throw Error("a block holds NaN or Inf, and scale format " + f.scale->name + " of " + f.name +
-                " has no NaN to say so");
+    throw Error("a block contains NaN or Inf, and scale format " + f.scale->name + " of " + f.name +
+                " has no NaN to mark it");
   return {f.scale->nan_code(), 0};
 }
 

@@ -64,7 +64,7 @@ std::int64_t parse_number(const Call& call, const char* part, std::string_view d
   const char* end = digits.data() + digits.size();
   const auto [at, error] = std::from_chars(digits.data(), end, value);
   if (at != end || digits.empty() || error == std::errc::invalid_argument)
-    call.fail(std::string(part) + " '" + std::string(digits) + "' is no whole number");
+    call.fail(std::string(part) + " '" + std::string(digits) + "' is not a whole number");
   if (error != std::errc{} || value < least || value > most)
     call.fail(std::string(part) + " = " + std::string(digits) + " is outside " +
               std::to_string(least) + ".." + std::to_string(most));

@@ -35,7 +35,7 @@ std::uint64_t checked_code(const Format& f, const void* codes, std::int64_t i) {
   const std::uint64_t container = load_container(container_bytes(f), codes, i);
   const std::uint64_t code = container >> f.container_shift;
   if (code > f.last_code() || code << f.container_shift != container)
-    throw Error(fmt::format("element {}: {:#x} is no code of {}", i, container, f.name));
+    throw Error(fmt::format("element {}: {:#x} is not a code of {}", i, container, f.name));
   return code;
 }
 

@@ -133,7 +133,7 @@ std::optional<Format> parse_exponent_mantissa(std::string_view text) {
   parse_options(cursor, f, given);
   f.bits = f.exponent_bits + f.mantissa_bits + (f.is_signed ? 1 : 0);
   if (f.specials == Specials::fnuz && !f.is_signed)
-    cursor.fail("+fnuz needs a sign, +unsigned leaves it no -0 slot");
+    cursor.fail("+fnuz needs a sign; +unsigned formats have no code for -0");
   const std::uint64_t largest = f.largest_code();
   if (largest == 0 || largest > f.code_mask() ||
       (f.field_zero == FieldZero::flush && largest >> f.mantissa_bits == 0))

@@ -112,14 +112,14 @@ void Float32Converter::encode(const float* x, std::int64_t n, std::uint8_t* code
 void Float32Converter::encode(const float* x, std::int64_t n, std::uint16_t* codes,
                               std::uint8_t* flags, std::int64_t first) const {
   if (conversion_.format->bits <= 8 || conversion_.format->bits > 16)
-    throw Error("format '" + conversion_.format->name + "' has not 9 to 16 bits");
+    throw Error("format '" + conversion_.format->name + "' does not have 9 to 16 bits");
   run(x, n, codes, flags, first);
 }
 
 void Float32Converter::encode(const float* x, std::int64_t n, std::uint32_t* codes,
                               std::uint8_t* flags, std::int64_t first) const {
   if (conversion_.format->bits <= 16 || conversion_.format->bits > 32)
-    throw Error("format '" + conversion_.format->name + "' has not 17 to 32 bits");
+    throw Error("format '" + conversion_.format->name + "' does not have 17 to 32 bits");
   run(x, n, codes, flags, first);
 }
 

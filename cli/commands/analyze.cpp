@@ -106,8 +106,8 @@ Subject subject_of(const Options& options) {
     s.n = options.n.value_or(kUsualDraws);
   } else {
     if (options.n)
-      throw Error(
-          fmt::format("--n: {} brings its own numbers, expected a law by name", options.dist));
+      throw Error(fmt::format(
+          "--n: {} is a file with its own numbers, expected a distribution name", options.dist));
     s.numbers = read_numbers(options.dist);
     s.n = static_cast<std::int64_t>(s.numbers.size());
   }
@@ -250,25 +250,25 @@ int run(const Options& options) {
 void add_analyze(Program& program) {
   auto options = std::make_shared<Options>();
   Command& command = program.command(
-      "analyze", "Errors of a format under a law or a file's numbers, predicted beside measured",
+      "analyze", "Predict and measure a format's errors on a distribution or a file",
       [options] { return run(*options); });
   command.option("--format F", options->format, "A scalar format of at most 16 bits").required();
   command
       .option("--dist D|FILE.npy", options->dist,
               "normal, laplace, uniform (on [-1, 1]), lognormal:S (S of ln|x|), "
-              "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for formats without sign")
+              "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for unsigned formats")
       .required();
-  command.option("--scale S", options->scale, "x / scale is rounded (default 1)");
+  command.option("--scale S", options->scale, "S: x / S is rounded (default 1)");
   command.flag("--best-scale", options->best_scale,
-               "Also the scales with the least MSE, real and power of two");
+               "Also find the scales with the least MSE, real and power of two");
   command.option("--rounding R", options->rounding, "rne rna rtz rup rdn rodd sr(n[,a|b|c|odd])");
   command.option("--overflow O", options->overflow, "saturate propagate ieee");
   command.option("--n N", options->n, "Draws of the measurement (default 1000000)")
       .whole(kLeastDraws, kMostDraws);
-  command.option("--seed S", options->seed, "Of the draws and the random bits (default 0)")
+  command.option("--seed S", options->seed, "Seed of the draws and the random bits (default 0)")
       .whole(0, INT64_MAX);
   command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "Nothing on stderr");
+  command.flag("--quiet", options->quiet, "Print nothing on stderr");
   add_threads(command);
 }
 

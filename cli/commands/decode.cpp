@@ -72,16 +72,16 @@ int run(const Options& options) {
   require_distinct_paths({{"--out", options.out, !options.text}},
                          {{"--in", options.in, !from_text}});
   if (from_text && (options.packed || !options.order.empty() || !options.tensor.empty()))
-    throw Error("--codes hex: expected no --packed, --order or --tensor beside it");
+    throw Error("--codes hex: not allowed with --packed, --order or --tensor");
   if (options.text && !options.dtype.empty())
-    throw Error("--dtype: expected no --text beside it: text has no type");
+    throw Error("--dtype: not allowed with --text, which has no type");
   CodesTold told;
   if (!options.format.empty()) told.format = &find_format(options.format);
   told.packed = options.packed;
   if (!options.order.empty()) told.order = parse_bit_order(options.order);
   told.tensor = options.tensor;
   if (from_text && told.format == nullptr)
-    throw Error("--codes hex: expected --format, whose codes the lines are");
+    throw Error("--codes hex: expected --format, the format of the codes");
   const Codes codes = [&] {
     if (from_text) return read_text_codes(options.in, *told.format);
     StoredArray in = open_input(options.in);
@@ -116,17 +116,16 @@ void add_decode(Program& program) {
       .option("--dtype TYPE", options->dtype,
               "float32 or float64 (default: the first that is exact for every value)")
       .one_of({"float32", "float64"});
-  command.flag("--packed", options->packed,
-               "Rows of packed codes (default: what the sidecar says)");
-  command.option("--order ORDER", options->order, "Of packed codes: low-first or high-first");
+  command.flag("--packed", options->packed, "Codes are packed in rows (default: from the sidecar)");
+  command.option("--order ORDER", options->order, "Order of packed codes: low-first or high-first");
   command.option("--tensor NAME", options->tensor, "Tensor of a .safetensors file");
   command
       .option("--codes hex", options->codes,
-              "hex: --in holds one code of --format a line, such as 0x3c (- is standard input)")
+              "hex: --in has one code of --format per line, such as 0x3c (- is standard input)")
       .one_of({"hex"});
-  command.flag("--text", options->text, "Write one hexadecimal float a line");
+  command.flag("--text", options->text, "Write one hexadecimal float per line");
   command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No summary (--json prints all the same)");
+  command.flag("--quiet", options->quiet, "Print no summary (--json still prints)");
   add_threads(command);
 }
 

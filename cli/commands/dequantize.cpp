@@ -46,7 +46,7 @@ const BlockFormat& inferred_format(const Options& options, const Format& element
       fitting.push_back(span);
   }
   if (fitting.size() == 1) return scaled_format(element, fitting[0], 0);
-  throw Error(fmt::format("{}: shape: {} fits {} of {}: expected --granularity to say which",
+  throw Error(fmt::format("{}: shape: {} fits {} of {}: expected --granularity to choose one",
                           options.scales, shape_text(scales),
                           fitting.empty() ? "neither the tensor, the channels nor the rows"
                                           : "the channels and the rows",
@@ -91,7 +91,7 @@ float read_tensor_scale(const Options& options, const BlockFormat& f, Inputs& in
   const std::string& path = options.tensor_scale;
   check_tensor_scale(f, path, options.no_tensor_scale);
   if (!path.empty() && options.no_tensor_scale)
-    throw Error("--no-tensor-scale: expected no --tensor-scale beside it");
+    throw Error("--no-tensor-scale: not allowed with --tensor-scale");
   if (path.empty()) {
     if (f.tensor_scale && !options.no_tensor_scale)
       throw Error(fmt::format(

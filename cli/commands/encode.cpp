@@ -150,16 +150,16 @@ void check_options(const Options& options, const Format& format) {
                           {"--format", codebook_file(format.name), false},
                           {"--from", codebook_file(from), false}});
   if (!options.order.empty() && !options.packed)
-    throw Error("--order: expected --packed beside it");
+    throw Error("--order: expected together with --packed");
   if (options.packed) {
     check_bit_order(options.order.empty() ? BitOrder::low_first : parse_bit_order(options.order),
                     format.bits);
   }
   if (!options.codes.empty() && (!options.text || options.from.empty()))
-    throw Error("--codes hex: expected --text and --from FORMAT, whose codes the lines are");
+    throw Error("--codes hex: expected --text and --from FORMAT, the format of the codes");
   if (options.text && options.codes.empty() && !options.from.empty())
     throw Error(
-        "--from: expected no --text beside it: numbers have no format (codes: --codes hex)");
+        "--from: not allowed with --text, whose numbers have no format (for codes: --codes hex)");
 }
 
 int run(const Options& options) {
@@ -207,23 +207,20 @@ void add_encode(Program& program) {
               "Numbers (float16, float32, float64), codes with --from or a sidecar, or lines "
               "of text with --text (- is standard input)")
       .required();
-  command
-      .option("--out CODES.npy", options->out,
-              "Codes (.npy or .safetensors); a sidecar beside them")
+  command.option("--out CODES.npy", options->out, "Codes (.npy or .safetensors), with a sidecar")
       .required();
-  command.option("--from F", options->from, "The format whose codes --in holds");
+  command.option("--from F", options->from, "Format of the codes in --in");
   add_conversion_options(command, options->conversion);
   command.option("--flags FLAGS.npy", options->flags, "Exception flags of each element, uint8");
   command.flag("--packed", options->packed, "Pack codes of 1 to 8 bits; rows start on a byte");
-  command.option("--order ORDER", options->order, "Of packed codes: low-first or high-first");
+  command.option("--order ORDER", options->order, "Order of packed codes: low-first or high-first");
   command.option("--tensor NAME", options->tensor, "Tensor of a .safetensors file");
-  command.flag("--text", options->text, "Read one number a line, hexadecimal or decimal");
+  command.flag("--text", options->text, "Read one number per line, hexadecimal or decimal");
   command
-      .option("--codes hex", options->codes,
-              "With --text: hex, the lines are codes of --from, such as 0x3c")
+      .option("--codes hex", options->codes, "With --text: hex reads codes of --from, such as 0x3c")
       .one_of({"hex"});
   command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No progress, no summary (--json prints all the same)");
+  command.flag("--quiet", options->quiet, "Print no progress and no summary (--json still prints)");
   add_threads(command);
 }
 

@@ -170,7 +170,7 @@ int run(const Options& options) {
 
 void add_eval(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("eval", "Accuracy of a trained network under a recipe",
+  Command& command = program.command("eval", "Evaluate a trained network under a recipe",
                                      [options] { return run(*options); });
   command
       .option("--net NAME|FILE", options->net,
@@ -179,16 +179,16 @@ void add_eval(Program& program) {
       .required();
   command.option("--data SET", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
       .required();
-  command.option("--recipe R.json", options->recipe, "The numerics (default: float32)");
-  command.option("--images N", options->images, "Use only the first test images")
+  command.option("--recipe R.json", options->recipe, "Recipe file (default: float32)");
+  command.option("--images N", options->images, "Use only the first N test images")
       .whole(1, kMostImages);
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
   command.flag("--no-predictions", options->no_predictions, "Measure only");
   command.flag("--fresh", options->fresh, "Compute the float32 baseline again, ignoring the cache");
   add_profile(command, options->profile);
-  command.flag("--json", options->json, "Print the row");
-  command.flag("--quiet", options->quiet, "Nothing on stderr");
+  command.flag("--json", options->json, "Print the row as JSON");
+  command.flag("--quiet", options->quiet, "Print nothing on stderr");
   add_threads(command);
   add_memory(command);
 }

@@ -188,19 +188,19 @@ int run(const Options& options) {
 void add_experiment(Program& program) {
   auto options = std::make_shared<Options>();
   Command& command =
-      program.command("experiment", "Answer a question (without NAME: the list of them)",
+      program.command("experiment", "Run an experiment (without NAME: list the experiments)",
                       [options] { return run(*options); });
   command.option("name NAME", options->name, "Experiment");
   command.option("--set key=value", options->settings, "Change a setting (repeatable)");
   command.option("--size SIZE", options->size, "smoke (20 s), default (10 minutes) or full (hours)")
       .show_default();
-  command.option("--seed", options->seed, "Seed of everything drawn")
+  command.option("--seed", options->seed, "Seed of all random draws")
       .show_default()
       .range(std::int64_t{0}, std::int64_t{1} << 53);
   command.option("--out DIR", options->out, "Folder for rows and report (default out/NAME-SIZE)");
-  command.flag("--fresh", options->fresh, "Drop rows that are there");
+  command.flag("--fresh", options->fresh, "Delete existing rows");
   command.flag("--strict", options->strict,
-               "Exit with 1 where a finding fails (else 0: it is a result, not an error)");
+               "Exit with 1 if a finding fails (default: 0, a failed finding is a result)");
   command.flag("--json", options->json, "Print the conclusion as JSON");
   command.flag("--quiet", options->quiet, "No progress");
   add_threads(command);

@@ -210,7 +210,8 @@ int print_one(const Format& format, bool as_json) {
     fmt::print("\n{} values: numemu formats {} --json lists them\n", format.last_code() + 1,
                format.name);
   } else {
-    fmt::print("\n2^{} values: they are listed up to {} bits\n", format.bits, kMostListed);
+    fmt::print("\n2^{} values: only formats of up to {} bits are listed\n", format.bits,
+               kMostListed);
   }
   return kFine;
 }
@@ -266,14 +267,15 @@ int run(const Options& options) {
 
 void add_formats(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("formats", "List the number formats, or one with every value",
-                                     [options] { return run(*options); });
+  Command& command =
+      program.command("formats", "List the number formats, or one format with all values",
+                      [options] { return run(*options); });
   command.option("name NAME", options->name,
                  "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
                  "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))");
   command.flag("--json", options->json, "Print JSON");
   command.flag("--conformance", options->conformance,
-               "Print which flags do what other libraries do (docs/conformance.md)");
+               "Print the flags that match other libraries (docs/conformance.md)");
 }
 
 }  // namespace numemu::cli

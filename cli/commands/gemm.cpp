@@ -168,7 +168,7 @@ void print_summary(const Options& options, const unit::Unit& unit, const GemmArr
       g.k, options.files.c.empty() ? "+0" : harmless(options.files.c), rounding, overflow, scale,
       options.alpha ? ", alpha " + alpha + " outside the unit" : "", unit::to_string(row.grade));
   if (arrays.nan_scales != 0)
-    say("numemu: {}, {}: {}, the outputs that meet them are NaN", options.files.scale_a,
+    say("numemu: {}, {}: {}; outputs that use them are NaN", options.files.scale_a,
         options.files.scale_b, counted(arrays.nan_scales, "NaN scale"));
 }
 
@@ -177,12 +177,12 @@ void check_options(const Options& options) {
   const GemmFiles& files = options.files;
   unit::parse_meta_layout(files.meta_layout);
   if (options.alpha && !options.trace.empty())
-    throw Error("--alpha: expected no --trace beside it: alpha is applied outside the unit");
+    throw Error("--alpha: not allowed with --trace: alpha is applied outside the unit");
   if (options.alpha && !std::isfinite(*options.alpha))
     throw Error("--alpha: expected a finite float32 number");
   if (options.out.empty() == options.trace.empty())
     throw Error(options.out.empty() ? "--out: expected a file (or --trace m,n)"
-                                    : "--trace: expected no --out beside it");
+                                    : "--trace: not allowed with --out");
   for (const auto& [option, path] : {std::pair("--a", &files.a),
                                      {"--b", &files.b},
                                      {"--c", &files.c},
@@ -206,7 +206,7 @@ void check_options(const Options& options) {
 
 int print_trace(const Options& options, const unit::Unit& unit, const unit::Gemm& g) {
   if (unit.description() == nullptr)
-    throw Error("--trace: unit " + unit.row().name + " has no description to follow");
+    throw Error("--trace: unit " + unit.row().name + " has no description and cannot be traced");
   const auto [i, j] = parse_place(options.trace, g);
   unit::Trace trace;
   unit::ReferenceDot(*unit.description(), g).code(i, j, &trace);
@@ -251,19 +251,19 @@ void add_gemm(Program& program) {
   command.option("--a A.npy", files.a, "Codes of A, M x K (sparse units: the kept ones)")
       .required();
   command.option("--b B.npy", files.b, "Codes of B, K x N").required();
-  command.option("--c C.npy", files.c, "C, M x N; +0 without");
+  command.option("--c C.npy", files.c, "C, M x N (default: +0)");
   command.option("--out D.npy", options->out, "D, M x N");
-  command.option("--format-a F", files.format_a, "Format of A where the unit takes any");
-  command.option("--format-b F", files.format_b, "Format of B where the unit takes any");
-  command.option("--format-d F", files.format_d, "Format of D; refused where the unit has another");
+  command.option("--format-a F", files.format_a, "Format of A if the unit takes any format");
+  command.option("--format-b F", files.format_b, "Format of B if the unit takes any format");
+  command.option("--format-d F", files.format_d, "Format of D; must be the unit's");
   command.option("--scale-a SA.npy", files.scale_a, "Block scales of A, M x ceil(K / block)");
   command.option("--scale-b SB.npy", files.scale_b, "Block scales of B, ceil(K / block) x N");
   command.option("--meta E.npy", files.meta, "Metadata of a sparse A");
   command.option("--meta-layout LAYOUT", files.meta_layout, "index or ptx");
   command.option("--alpha X", options->alpha, "D = RNE(RNE(alpha x AB) + C) in float32");
   command.option("--seed S", options->seed, "Seed of stochastic registers (default: 0)");
-  command.option("--trace m,n", options->trace, "Print how output m,n came about instead");
-  command.flag("--reference", options->reference, "Compute by the specification, slowly");
+  command.option("--trace m,n", options->trace, "Print the trace of output m,n instead");
+  command.flag("--reference", options->reference, "Use the reference implementation (slow)");
   command.flag("--json", options->json, "Print JSON");
   command.flag("--quiet", options->quiet, "No progress, no summary");
   add_threads(command);

@@ -50,8 +50,8 @@ std::vector<NamedArray> read_inputs(const Options& options) {
     std::int64_t rounded = 0;
     const Array array = read_float32(path, "", &rounded);
     if (rounded > 0 && !options.quiet)
-      say("numemu: note: {}: {} of {} rounded to float32, in which networks compute", path, rounded,
-          counted(array.elements(), "number"));
+      say("numemu: note: {}: {} of {} rounded to float32, the type of network values", path,
+          rounded, counted(array.elements(), "number"));
     const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
     if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
       throw Error(fmt::format("--in: {} is given twice", name));
@@ -176,7 +176,7 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model,
   }
   for (const NamedArray& array : arrays) {
     if (!array.path.empty())
-      throw Error(fmt::format("--in: '{}' is no input of the model", array.name));
+      throw Error(fmt::format("--in: the model has no input '{}'", array.name));
   }
   return out;
 }
@@ -291,7 +291,7 @@ int run(const Options& options) {
   }
   if (nan.hidden > 0) {
     say("note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs without: a "
-        "format without NaN makes numbers of them",
+        "format without NaN turns them into numbers",
         nan.elements, nan.hidden, nan.samples);
   }
   if (options.json) fmt::print("{}\n", report.dump(2));
@@ -311,15 +311,15 @@ void add_infer(Program& program) {
   command
       .option("--in [name=]x.npy", options->in,
               "Array of an input, samples first; images [n, c, h, w] of an .onnx file, "
-              "[n, h, w, c] of the program's own networks (repeatable)")
+              "[n, h, w, c] of built-in networks (repeatable)")
       .required();
   command
-      .option("--out [name=]y.npy|y.safetensors", options->out, "Where an output goes (repeatable)")
+      .option("--out [name=]y.npy|y.safetensors", options->out, "File for an output (repeatable)")
       .required();
-  command.option("--recipe R.json", options->recipe, "The numerics (default: float32)");
+  command.option("--recipe R.json", options->recipe, "Recipe file (default: float32)");
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
-  command.option("--batch N", options->batch, "Samples at a time").show_default().whole(1, 65536);
+  command.option("--batch N", options->batch, "Samples per batch").show_default().whole(1, 65536);
   command.flag("--json", options->json, "Print JSON");
   command.flag("--quiet", options->quiet, "No progress");
   add_threads(command);

@@ -114,7 +114,7 @@ struct Sqnr {
     if (finite == 0) return "undefined (no finite element)";
     const std::string over =
         finite == n ? "" : fmt::format(" over {} of {} elements, the finite ones", finite, n);
-    if (kind == Kind::undefined) return "undefined (nothing but zeros)" + over;
+    if (kind == Kind::undefined) return "undefined (only zeros)" + over;
     return (kind == Kind::infinite ? "infinite" : fmt::format("{:.2f} dB", db)) + over;
   }
 };
@@ -254,8 +254,8 @@ int run(const Options& options) {
   write_outputs(options, f, about, outputs);
   const std::string missing = missing_to_decode(options, f);
   if (!missing.empty() && !options.quiet)
-    say("numemu: warning: {}: decoding it will need what {} would have written", options.codes,
-        missing);
+    say("numemu: warning: {}: decoding it needs the array of {}, which was not written",
+        options.codes, missing);
   if (!options.quiet) {
     note_short_names("--block", options.block.block);
     note_short_names("--format", options.block.format);
@@ -271,7 +271,7 @@ int run(const Options& options) {
 
 void add_quantize(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("quantize", "Quantize numbers that share scales",
+  Command& command = program.command("quantize", "Quantize numbers with shared scales",
                                      [options] { return run(*options); });
   add_block_options(command, options->block);
   command
@@ -279,8 +279,8 @@ void add_quantize(Program& program) {
               "Numbers that are exact in float32 (float16, float32, float64, intN), or codes "
               "with --from or a sidecar")
       .required();
-  command.option("--from F", options->from, "The format whose codes --in holds");
-  command.option("--out Y.npy", options->out, "What they become: float32").required();
+  command.option("--from F", options->from, "Format of the codes in --in");
+  command.option("--out Y.npy", options->out, "Quantized numbers as float32").required();
   command.option("--codes C.npy", options->codes, "Codes of the elements");
   command.option("--scales S.npy", options->scales, "Codes of the scales");
   command.option("--tensor-scale T.npy", options->tensor_scale, "Scale of the tensor: float32");
@@ -291,7 +291,7 @@ void add_quantize(Program& program) {
   add_conversion_options(command, options->conversion);
   command
       .option("--scale-round,--scale-rounding R", options->scale_round,
-              "Of real scales to their format: rup (default: never clips) or rne")
+              "Rounding of real scales to their format: rup (default; never clips) or rne")
       .one_of({"rup", "rne"});
   command
       .option("--nonfinite MODE", options->nonfinite,

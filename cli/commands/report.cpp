@@ -19,7 +19,7 @@ struct Options {
 
 int run(const Options& options) {
   if (!std::filesystem::is_directory(options.folder))
-    throw Error(options.folder + ": there is no such folder");
+    throw Error(options.folder + ": no such folder");
   ReportPaths paths = default_paths(options.folder);
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
@@ -48,8 +48,8 @@ void add_report(Program& program) {
   command.option("-o,--out FILE", options->html, "The HTML file (default DIR/report.html)");
   command.option("--csv FILE", options->csv, "The CSV file (default DIR/report.csv)");
   command.option("--sqlite FILE", options->sqlite, "The SQLite file (default DIR/report.sqlite)");
-  command.flag("--no-predictions", options->no_predictions, "Show no predictions");
-  command.flag("--json", options->json, "Print the rows instead of the table");
+  command.flag("--no-predictions", options->no_predictions, "Omit the predictions");
+  command.flag("--json", options->json, "Print the rows as JSON instead of the table");
   command.flag("--quiet", options->quiet, "Print only the path of the report");
 }
 

@@ -69,7 +69,7 @@ int dry_run(const experiments::SweepConfig& config, const experiments::Folders& 
   const auto rounded = static_cast<std::int64_t>(estimate.seconds + 0.5);
   fmt::print("{}, {}{} on this machine\n",
              counted(static_cast<std::int64_t>(estimate.points), "point"),
-             estimate.kept > 0 ? fmt::format("{} of them there already, ", estimate.kept) : "",
+             estimate.kept > 0 ? fmt::format("{} of them already present, ", estimate.kept) : "",
              rounded == 0 ? "less than a second" : "about " + counted(rounded, "second"));
   return kFine;
 }
@@ -141,13 +141,13 @@ int run(const Options& options) {
       experiments::run_sweep(config, bench, out, shard, existing, hooks);
   if (!options.quiet) {
     say("");
-    say("{}: {} computed, {} already there, {:.1f} s",
+    say("{}: {} computed, {} already present, {:.1f} s",
         counted(static_cast<std::int64_t>(summary.points), "point"), summary.computed, summary.kept,
         seconds() - start);
   }
   if (shard.count > 1) {
     fmt::print("{}\n", options.quiet ? summary.rows_path : harmless(summary.rows_path));
-    if (!options.quiet) say("when all shards are done: numemu report {}", out);
+    if (!options.quiet) say("after all shards: numemu report {}", out);
     return kFine;
   }
   const auto rows = write_report(out, paths);
@@ -165,27 +165,24 @@ int run(const Options& options) {
 void add_sweep(Program& program) {
   auto options = std::make_shared<Options>();
   Command& command =
-      program.command("sweep", "Run a sweep (without CONFIG the shipped one) and write its report",
+      program.command("sweep", "Run a sweep (default: the shipped one) and write its report",
                       [options] { return run(*options); });
   command.option("config CONFIG.json", options->config, "Sweep file");
   command.option("--out DIR", options->out,
                  "Folder for rows and report (default out/<name of the sweep>)");
   command.option("--shard i/n", options->shard, "Run only the points i, i+n, i+2n, ...");
-  Option resume =
-      command.flag("--resume", options->resume, "Keep rows that are there (the default)");
+  Option resume = command.flag("--resume", options->resume, "Keep existing rows (the default)");
   Option fresh =
       command
           .flag("--fresh", options->fresh,
-                "Drop rows that are there (with --shard: this shard's), and compute the float32 "
+                "Delete existing rows (with --shard: this shard's) and compute the float32 "
                 "baseline again, ignoring the cache")
           .excludes(resume);
-  command
-      .flag("--keep-old", options->keep_old,
-            "Keep rows of other numerics versions beside the new ones")
+  command.flag("--keep-old", options->keep_old, "Keep rows of other numerics versions as well")
       .excludes(fresh);
   command.flag("--no-predictions", options->no_predictions, "Measure only");
-  command.flag("--dry-run", options->dry_run, "List the points and the time they will take");
-  command.flag("--json", options->json, "Print the rows instead of the table");
+  command.flag("--dry-run", options->dry_run, "List the points and the estimated time, then stop");
+  command.flag("--json", options->json, "Print the rows as JSON instead of the table");
   command.flag("--quiet", options->quiet, "Print only the path of the report");
   add_threads(command);
   add_memory(command);

@@ -85,14 +85,13 @@ void print_table() {
                                "one output"},
                               rows));
   fmt::print(
-      "\nBesides: neutral.mac.FORMAT[.ROUNDING], neutral.chunkN.FORMAT[.ROUNDING], "
+      "\nAlso: neutral.mac.FORMAT[.ROUNDING], neutral.chunkN.FORMAT[.ROUNDING], "
       "neutral.kahan.FORMAT[.ROUNDING]\nwith FORMAT a floating format, intN[.wrap|.saturate] or "
       "fixedWqF; and your own: gemm --unit FILE.json.\n");
 }
 
 int run(const Options& options) {
-  if (!options.name.empty() && options.markdown)
-    throw Error("--markdown: expected no unit beside it");
+  if (!options.name.empty() && options.markdown) throw Error("--markdown: expected no unit name");
   if (options.markdown) {
     print_markdown();
   } else if (!options.name.empty()) {
@@ -116,9 +115,9 @@ int run(const Options& options) {
 
 void add_units(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("units", "List the matrix units, or one with all it is",
+  Command& command = program.command("units", "List the matrix units, or describe one",
                                      [options] { return run(*options); });
-  command.option("name NAME", options->name, "A unit's name, alias or short form");
+  command.option("name NAME", options->name, "Name, alias or short form of a unit");
   command.flag("--json", options->json, "Print JSON");
   command.flag("--markdown", options->markdown, "Print the table of docs/units.md");
 }

@@ -39,7 +39,7 @@ MemoryClaim::MemoryClaim(std::int64_t elements, std::string_view what)
     : bytes_(elements > kNoBound / 4 ? kNoBound : elements * 4) {
   const std::int64_t left = memory_left();
   if (bytes_ > left) {
-    throw Error(fmt::format("{}: takes {}, and the memory budget of {} (--memory) has {} left",
+    throw Error(fmt::format("{}: needs {}, but the memory budget of {} (--memory) has only {} left",
                             what, bytes_text(bytes_), bytes_text(memory_budget()),
                             bytes_text(left)));
   }

@@ -158,8 +158,8 @@ class Walk {
                                  ? "2^63 bytes or more"
                                  : bytes_text(count * kFloat);
     throw Error(fmt::format(
-        "network {}: '{}' ({}): its result {} of {} and what is held beside it{} do not fit the "
-        "memory budget of {} (--memory)",
+        "network {}: '{}' ({}): its result {} of {} and the other tensors in memory{} do not fit "
+        "the memory budget of {} (--memory)",
         graph_.name.substr(0, kLongName), name.substr(0, kLongName), kind, to_string(result), size,
         passes_ > 1 ? fmt::format(", on {} threads,", passes_) : "", bytes_text(memory_budget())));
   }

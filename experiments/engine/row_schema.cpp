@@ -133,7 +133,7 @@ Json parse_identity(const std::string& line, const std::string& path, std::size_
   if (!row.is_object())
     throw Error(fmt::format("{}: line {}: expected a row (a JSON object)", path, number));
   if (row.contains("digest") && row["digest"] != digest_of(row))
-    throw damaged("its digest is not its own");
+    throw damaged("digest does not match");
   for (const char* key : {"key", "version"}) {
     if (!row.contains(key) || !row[key].is_string())
       refuse_row(path, number, fmt::format("{} (a string)", key));

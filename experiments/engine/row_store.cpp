@@ -100,8 +100,7 @@ int prediction_version(const Json& row) {
 /// Throws DamagedRow where the file's rows carry digests and this one does not.
 void require_digest(const Json& row, bool carried, const std::string& path, std::size_t number) {
   if (carried && !row.contains("digest"))
-    throw DamagedRow(
-        fmt::format("{}: line {}: a damaged row (it has lost its digest)", path, number));
+    throw DamagedRow(fmt::format("{}: line {}: a damaged row (digest missing)", path, number));
 }
 
 std::string lock_path(const std::string& rows_path) {
@@ -203,7 +202,7 @@ void RowStore::read_existing(Existing existing, const RowFile* file) {
       read_row(row, row.contains("digest") ? line : with_digest(line), number, wanted, existing,
                file);
     } catch (const DamagedRow& error) {
-      damaged_.push_back(error.what() + std::string("; it is dropped and computed again"));
+      damaged_.push_back(error.what() + std::string("; dropped, will be computed again"));
     }
   }
 }
@@ -224,8 +223,8 @@ void RowStore::read_row(const Json& row, const std::string& line, std::size_t nu
   } else if (file != nullptr) {
     old_lines_.push_back(line);
   } else {
-    throw Error(fmt::format("{}: line {}: a row of another sweep; use --fresh or {}", path_, number,
-                            another_out(path_)));
+    throw Error(fmt::format("{}: line {}: a row from another sweep; use --fresh or {}", path_,
+                            number, another_out(path_)));
   }
   if (file == nullptr) {
     check_schema(row, path_, number);
@@ -302,7 +301,8 @@ std::vector<Json> merge_rows(const std::string& folder) {
         row = parse_row(line, path, ++number);
         require_digest(row, carried, path, number);
       } catch (const DamagedRow& error) {
-        throw Error(error.what() + std::string("; run what wrote it again to compute it anew"));
+        throw Error(error.what() +
+                    std::string("; repeat the run that wrote it to compute it again"));
       }
       const int made = prediction_version(row);
       if (const int first = predictions.emplace(row["version"], made).first->second; made != first)

@@ -33,7 +33,7 @@ void require_same_sweep(const std::string& text, const std::string& folder, cons
     return;
   if (read_text(path) != text)
     throw Error(fmt::format(
-        "{}: is another sweep's, whose shards are in this folder; use --fresh or --out {}", path,
+        "{}: belongs to another sweep with shards in this folder; use --fresh or --out {}", path,
         fresh_folder(folder)));
 }
 

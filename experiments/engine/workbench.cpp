@@ -104,7 +104,7 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     path = fmt::format("{}/{}-{}.safetensors", folders.data, name, dataset.name());
     if (!std::filesystem::exists(path)) {
       throw Error(
-          fmt::format("no trained {} for {} is shipped; train one with `numemu train --net {} "
+          fmt::format("numemu ships no trained {} for {}; train one with `numemu train --net {} "
                       "--data ... --out DIR` and "
                       "give its .safetensors file as the network",
                       name, dataset.name(), name));

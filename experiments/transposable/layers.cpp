@@ -42,8 +42,7 @@ void LayerErrors::product(const net::Product& p) {
 double LayerErrors::relative(const std::string& layer, const net::Tensor& weight) const {
   const auto found = squares_.find(layer);
   if (found == squares_.end() || found->second.empty())
-    throw Error("layer " + layer +
-                ": expected a product of its weight, the network asked for none");
+    throw Error("layer " + layer + ": expected a product of its weight, found none");
   const std::vector<policies::LeastSquares>& parts = found->second;
   const std::int64_t each = weight.size() / static_cast<std::int64_t>(parts.size());
   const std::vector<float> none(static_cast<std::size_t>(each));

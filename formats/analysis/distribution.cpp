@@ -30,7 +30,7 @@ double parse_sigma(std::string_view text) {
   double sigma = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), sigma);
   if (error != std::errc{} || end != number.data() + number.size())
-    throw refuse(fmt::format("'{}' is no number", number));
+    throw refuse(fmt::format("'{}' is not a number", number));
   if (colon != std::string_view::npos && unit != "log2")
     throw refuse(fmt::format("unknown unit '{}'", unit));
   const double natural = unit.empty() ? sigma : sigma * std::numbers::ln2;

@@ -35,7 +35,7 @@ void require_folder_of(const std::string& path) {
   // What a look is refused to is left to the system's own words.
   if (type != std::filesystem::file_type::directory && type != std::filesystem::file_type::none &&
       type != std::filesystem::file_type::unknown)
-    throw Error(parent.string() + " is no folder");
+    throw Error(parent.string() + " is not a folder");
 }
 
 struct Temporary {

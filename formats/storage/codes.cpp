@@ -124,7 +124,7 @@ Codes checked_codes(const std::string& path, const Format& f, Array array,
 }
 
 std::string named_by(const std::string& name, const std::string& said_by) {
-  return said_by.empty() ? name : fmt::format("{} ({} says so)", name, said_by);
+  return said_by.empty() ? name : fmt::format("{} (from {})", name, said_by);
 }
 
 }  // namespace numemu

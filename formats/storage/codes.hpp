@@ -25,7 +25,7 @@ struct Codes {
 /// the element, and `said_by`, the file that named the format, if any.
 Codes checked_codes(const std::string& path, const Format&, Array, const std::string& said_by = "");
 
-/// "NAME", or "NAME (SAID_BY says so)".
+/// "NAME", or "NAME (from SAID_BY)".
 std::string named_by(const std::string& name, const std::string& said_by);
 
 /// Throws Error "PATH: dtype: expected ACCEPTED WHAT, found FOUND".

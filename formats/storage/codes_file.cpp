@@ -185,7 +185,7 @@ Codes read_npy_codes(StoredArray& stored, const Consulted& known) {
     require_type(path, array.type, {ArrayType::float16, ArrayType::float32, ArrayType::float64},
                  known.told.told_by.empty()
                      ? "numbers (codes need a sidecar that names their format)"
-                     : "numbers (or --from FORMAT, whose codes they are)");
+                     : "numbers (for codes: --from FORMAT)");
     return checked_codes(path, find_format(to_string(array.type)), std::move(array));
   }
   if (known.told.packed || (known.sidecar && known.sidecar->packed.value_or(false))) {

@@ -38,7 +38,7 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
     if (!open_.back().keys.insert(key).second)
-      throw Error(fmt::format("{}: key {} stands twice in one object", where_, quote_name(key)));
+      throw Error(fmt::format("{}: duplicate key {}", where_, quote_name(key)));
     open_.back().value->items().push_back({std::move(key), Json()});
     return true;
   }

@@ -23,7 +23,7 @@ class JsonSyntaxError : public Error {
   bool out_of_range;
 };
 
-/// Throws JsonSyntaxError, or Error "WHERE: ..." at a key that stands twice in one object, at more
+/// Throws JsonSyntaxError, or Error "WHERE: ..." at a key that is repeated in one object, at more
 /// than `deepest` levels of nesting and at a zero byte: at the first mistake in the text.
 Json parse_guarded(std::string_view text, const std::string& where, int deepest = kDeepestJson);
 

@@ -24,7 +24,7 @@ void require_writable_folder(const std::string& folder) {
   const std::filesystem::file_status status = std::filesystem::status(there, error);
   if (!error && !std::filesystem::is_directory(status)) {
     throw Error(there == folder ? folder + ": expected a folder"
-                                : fmt::format("{}: cannot be created ({} is no folder)", folder,
+                                : fmt::format("{}: cannot be created ({} is not a folder)", folder,
                                               there.string()));
   }
   if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0)

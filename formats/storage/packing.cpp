@@ -210,7 +210,7 @@ void check_bit_order(BitOrder order, int bits) {
     throw Error(
         fmt::format("codes of {} cannot be packed: expected 1 to 8 bits", counted(bits, "bit")));
   if (order == BitOrder::high_first && 8 % bits != 0) {
-    throw Error(fmt::format("codes of {} have no order high-first: expected 1, 2 or 4 bits",
+    throw Error(fmt::format("order high-first needs codes of 1, 2 or 4 bits, found {}",
                             counted(bits, "bit")));
   }
 }

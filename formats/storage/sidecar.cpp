@@ -119,7 +119,7 @@ void check_names(const JsonReader& root, Sidecar& sidecar) {
   }
   if (sidecar.codebook_sha256) {
     const JsonReader value = root.member("codebook_sha256");
-    if (!codebook) value.fail("null, as the format is no codebook");
+    if (!codebook) value.fail("null, since the format is not a codebook");
   }
   if (sidecar.rounding) parsed(root.member("rounding"), *sidecar.rounding, parse_rounding);
   if (sidecar.overflow) parsed(root.member("overflow"), *sidecar.overflow, parse_overflow);
@@ -152,7 +152,7 @@ void check_values(const JsonReader& root, const Sidecar& sidecar) {
   }
   if (sidecar.order && !sidecar.packed.value_or(false)) {
     root.member("order").fail(
-        fmt::format("null, as the codes are not packed, found {}", to_string(*sidecar.order)));
+        fmt::format("null for unpacked codes, found {}", to_string(*sidecar.order)));
   }
 }
 

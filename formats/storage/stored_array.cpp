@@ -14,11 +14,11 @@ void StoredArray::check_digest() {
   const std::string found = file->sha256();
   for (const Expected& e : expected) {
     if (e.sha256 == found) continue;
-    throw Error(e.own ? fmt::format("{}: sha256: stale, {} holds other bytes than it tells of: "
-                                    "write the codes again, or delete it and say --format",
+    throw Error(e.own ? fmt::format("{}: sha256: stale, {} has changed since: write the codes "
+                                    "again, or delete the sidecar and give --format",
                                     e.sidecar, path())
-                      : fmt::format("{}: written_with: {} is of another run: give the file of "
-                                    "that run, or delete the sidecar and say --format or --block",
+                      : fmt::format("{}: written_with: {} is from another run: use that run's "
+                                    "file, or delete the sidecar and give --format or --block",
                                     e.sidecar, path()));
   }
 }

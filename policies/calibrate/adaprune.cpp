@@ -26,7 +26,7 @@ void AdaPrune::product(const net::Product& p) {
 std::int64_t AdaPrune::matrices(std::string_view layer) const {
   const auto found = squares_.find(layer);
   if (found == squares_.end())
-    throw Error(fmt::format("adaprune: the network asked for no product of layer {}", layer));
+    throw Error(fmt::format("adaprune: the network computes no product of layer {}", layer));
   return static_cast<std::int64_t>(found->second.size());
 }
 

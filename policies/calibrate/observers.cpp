@@ -46,7 +46,7 @@ class HistogramObserver final : public Observer {
 
 std::unique_ptr<Observer> Observer::make(const CalibrationPolicy& policy, const RolePolicy& role) {
   if (policy.rule == Rule::dynamic)
-    throw Error("the calibration rule dynamic observes nothing: scales are those of the tensor");
+    throw Error("calibration rule dynamic uses no observer: each tensor sets its own scale");
   if (policy.rule == Rule::absmax) return std::make_unique<AbsmaxObserver>();
   return std::make_unique<HistogramObserver>(policy, role);
 }

@@ -85,7 +85,7 @@ void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
     for (auto& [name, pair] : scales) {
       const auto input = seen.inputs.find(name);
       if (input == seen.inputs.end())
-        throw Error("calibration: the network asked for no product of layer " + name);
+        throw Error("calibration: the network computes no product of layer " + name);
       const net::Tensor read = masked_activation(*layers_.find(name)->second, name, input->second,
                                                  first, recipe_.seed());
       pair.first.see(read.data.data(), read.size());

@@ -37,8 +37,8 @@ void require_clipping(const CalibrationPolicy& calibration,
   if (calibration.rule == Rule::kl && activation->format->kind == Kind::floating) {
     throw Error(
         fmt::format("{}: calibrate.rule: layer {}: expected an integer format for 'kl', "
-                    "whose histogram bins are equal steps; {} has other steps (use mse or "
-                    "percentile)",
+                    "whose histogram bins are equal steps; the steps of {} are not equal (use mse "
+                    "or percentile)",
                     where, layer, activation->format->name));
   }
 }
@@ -47,8 +47,8 @@ void require_no_history(const std::optional<RolePolicy>& policy, std::string_vie
                         const char* role, const std::string& where) {
   if (!policy || policy->history == 0) return;
   throw Error(
-      fmt::format("{}: roles.{}.scale of {}: expected a scale of the tensor in hand; delayed "
-                  "scaling serves weight, activation and gradient",
+      fmt::format("{}: roles.{}.scale of {}: expected a scale computed from the current tensor; "
+                  "delayed scaling supports weight, activation and gradient",
                   where, role, layer));
 }
 

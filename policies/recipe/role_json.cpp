@@ -117,7 +117,7 @@ void read_delayed(const CallText& call, const JsonReader& key, const RoleSchema&
   policy.history = *steps;
   policy.scale = count == 2 ? scale_rule_name(call.arguments[1]) : "absmax";
   if (!at(key, [&] { return find_scale_rule(policy.scale).stores_scale; }))
-    key.fail("a rule that has a scale to delay, not " + policy.scale);
+    key.fail("a rule with a scale, for delayed scaling, not " + policy.scale);
 }
 
 void read_scale(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
@@ -135,7 +135,7 @@ void read_scale(const JsonReader& role, const RoleSchema& schema, RolePolicy& po
   if (policy.block == nullptr && find_scale_rule(policy.scale).fills_range &&
       largest_value(*policy.format) > kWidestFilled) {
     key.fail(fmt::format(
-        "the scale rule none for {}: {} would fill its range, and products would leave float32",
+        "scale rule none for {}: {} would fill its range and products would overflow float32",
         policy.format->name, policy.scale));
   }
 }

@@ -12,7 +12,7 @@ void require_weight(const JsonReader& key, const MaskPolicy& mask) {
   if (mask.rule->threshold != nullptr)
     key.fail("a rule of groups, tiles or a share for a weight, not a threshold");
   if (mask.rule->unbiased)
-    key.fail("a rule that keeps weights as they are: an estimate drawn once is no estimate");
+    key.fail("a rule that does not rescale weights: an unbiased estimate needs repeated draws");
   if (mask.rule->span == MaskSpan::tile && mask.axis != MaskAxis::channel)
     key.fail("axis=channel for tiles, which lie across both axes");
 }

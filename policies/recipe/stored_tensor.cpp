@@ -57,7 +57,7 @@ class ReadBytes {
 
  private:
   const std::uint8_t* take(std::size_t n) {
-    if (n > bytes_.size() - at_) throw Error("a saved tensor is shorter than its shape says");
+    if (n > bytes_.size() - at_) throw Error("a saved tensor is shorter than its shape");
     at_ += n;
     return bytes_.data() + at_ - n;
   }

@@ -169,11 +169,11 @@ ZapNetwork load_zap_network(const std::string& path, const net::Graph& graph) {
     said.erase(found);
   }
   if (!said.empty()) {
-    throw Error(fmt::format("{}: layer '{}' is no ReLU behind a convolution of network {}", path,
+    throw Error(fmt::format("{}: layer '{}' is not a ReLU after a convolution of network {}", path,
                             said.begin()->first, graph.name));
   }
   if (read != all.tensors.size())
-    throw Error(path + ": expected tensors of its predictors alone, got others too");
+    throw Error(path + ": expected only tensors of its predictors, found others");
   return network;
 }
 

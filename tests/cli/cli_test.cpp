@@ -54,7 +54,8 @@ TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
   check_refused(s.run("sweep --threads 0"), "--threads");
   check_refused(s.run("units a b"), "units: unexpected argument 'b'");
   for (const char* planned : {"vectors", "verify"})
-    check_refused(s.run(planned), "command '" + std::string(planned) + "' is not there yet");
+    check_refused(s.run(planned),
+                  "command '" + std::string(planned) + "' is planned but not available yet");
 }
 
 TEST_CASE("numbers beyond their range are refused in one short line", "[fast]") {
@@ -83,7 +84,7 @@ TEST_CASE("threads that cannot be started are one line and no failed verdict", "
     return;
   }
   check_refused({WEXITSTATUS(status), read_file(s.path + "/out"), read_file(s.path + "/err")},
-                "16 threads cannot be started");
+                "cannot start 16 threads");
 }
 
 TEST_CASE("whatever runs networks has a memory budget", "[fast]") {
@@ -126,7 +127,7 @@ TEST_CASE("a report names the row and key it cannot use, and what is missing", "
   CHECK(partial.err == "r/sweep.json: 1 of 3 points present\n");
   s.file("r/sweep.json", R"({"numemu_sweep": 1, "grid": {"seed": [1]}})");
   s.file("r/rows.jsonl", good + row("b").dump() + "\n");
-  CHECK_THAT(s.run("report r").err, Contains("another sweep's are among them"));
+  CHECK_THAT(s.run("report r").err, Contains("the folder has rows of another sweep"));
 }
 
 TEST_CASE("a report is written to regular files only", "[fast]") {
@@ -148,13 +149,13 @@ TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]
   const Scratch s;
   s.file("file", "");
   const std::string sweep = s.file("s.json", R"({"numemu_sweep": 1, "net": "mlp"})");
-  const std::string nowhere = "file/x: cannot be created (file is no folder)";
+  const std::string nowhere = "file/x: cannot be created (file is not a folder)";
   check_refused(s.run("sweep s.json --out file/x"), nowhere);
   check_refused(s.run("train --net mlp --data glyphs --out file/x"), nowhere);
   check_refused(s.run("experiment zap --size smoke --out file/x"), nowhere);
   check_refused(s.run("infer --model mlp --in x.npy --out no/y.npy"),
                 "numemu: no: no such folder\n");
-  check_refused(s.run("infer --model mlp --in x.npy --out file/y.npy"), "file is no folder");
+  check_refused(s.run("infer --model mlp --in x.npy --out file/y.npy"), "file is not a folder");
   std::filesystem::create_directories(s.path + "/o/report.html");
   for (const char* command : {"sweep s.json", "experiment zap --size smoke"})
     check_refused(s.run(std::string(command) + " --out o"),
@@ -304,7 +305,7 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
       R"({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist", "eval_images": 50,
     "grid": {"roles.weight.format": ["int2", "int8", "int4"]}})");
   check_refused(s.run("sweep " + other + " --out sharded --quiet --shard 0/2"),
-                "sharded/sweep.json: is another sweep's, whose shards are in this folder; use "
+                "sharded/sweep.json: belongs to another sweep with shards in this folder; use "
                 "--fresh or --out sharded-2\n");
   check_refused(s.run("sweep " + sweep + " --out sharded --quiet --shard 0/3"),
                 "was written with another --shard");
@@ -316,16 +317,16 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   edited.replace(edited.find(top1), top1.size() + 1, top1 + "0");
   REQUIRE(edited != rows);
   s.file("out/s/rows.jsonl", edited);
-  const std::string damage = "out/s/rows.jsonl: line 1: a damaged row (its digest is not its own)";
+  const std::string damage = "out/s/rows.jsonl: line 1: a damaged row (digest does not match)";
   check_refused(s.run("report out/s"), damage + "; run what wrote it again");
   const Result added = s.run("sweep " + other + " --out out/s");
   CHECK(added.code == 0);
-  CHECK_THAT(added.err, Contains("numemu: " + damage + "; it is dropped and computed again\n") &&
-                            Contains("3 points: 2 computed, 1 already there"));
+  CHECK_THAT(added.err, Contains("numemu: " + damage + "; dropped, will be computed again\n") &&
+                            Contains("3 points: 2 computed, 1 already present"));
   CHECK(read_file(s.path + "/out/s/rows.jsonl").starts_with(rows));
   // Of a finished sweep the times are known.
   CHECK_THAT(s.run("sweep " + other + " --dry-run --out out/s").out,
-             Contains("3 points, 3 of them there already, ") && !Contains("about 0"));
+             Contains("3 points, 3 of them already present, ") && !Contains("about 0"));
   // Lines of a dry run tell points apart by whatever differs.
   s.file("apart.json",
          R"~({"numemu_sweep": 1, "net": "t/mlp-mnist.safetensors", "data": "mnist:mnist",

@@ -124,7 +124,7 @@ TEST_CASE("gemm arrays: block scales", "[fast]") {
   const std::string scales = "--scale-a sa.npy --scale-b sb.npy --out d.npy";
   const Result result = s.gemm(kScaled, scales);
   REQUIRE(result.code == 0);
-  CHECK(result.err == "numemu: sa.npy, sb.npy: 1 NaN scale, the outputs that meet them are NaN\n");
+  CHECK(result.err == "numemu: sa.npy, sb.npy: 1 NaN scale; outputs that use them are NaN\n");
   CHECK_THAT(result.out, Contains("scales float8_e8m0fnu per 32"));
   const auto d = s.result<std::uint32_t>(ArrayType::float32);
   CHECK(d == std::vector<std::uint32_t>{0x40800000, 0x7fffffff, 0x3d000000, 0x41000000, 0x7fffffff,

@@ -127,7 +127,7 @@ TEST_CASE("convert: what is no code is refused with its position", "[fast]") {
   for (const char* target : {"float32", "float16", "int8"})
     CHECK_THROWS_WITH(convert_codes({.format = &find_format(target)}, find_format("float4_e2m1fn"),
                                     codes.data(), kLong, y.data()),
-                      "element 70007: 0x1f is no code of float4_e2m1fn");
+                      "element 70007: 0x1f is not a code of float4_e2m1fn");
   const std::uint32_t low_bits = 0x3f800001;  // tfloat32 leaves 13 bits zero
   CHECK_THROWS_AS(convert_codes({.format = &find_format("float32")}, find_format("tfloat32"),
                                 &low_bits, 1, y.data()),

@@ -99,7 +99,7 @@ TEST_CASE("descriptor: errors name the part", "[fast]") {
       {"e4m3+ftz+nosub",
        "format 'e4m3+ftz+nosub': part '+nosub' contradicts or repeats an earlier one"},
       {"e4m3+fnuz+unsigned",
-       "format 'e4m3+fnuz+unsigned': +fnuz needs a sign, +unsigned leaves it no -0 slot"},
+       "format 'e4m3+fnuz+unsigned': +fnuz needs a sign; +unsigned formats have no code for -0"},
       {"e1m0", "format 'e1m0': no finite value but zero, use more exponent bits or +finite"},
       {"e1m2+ftz",
        "format 'e1m2+ftz': no finite value but zero, use more exponent bits or +finite"},

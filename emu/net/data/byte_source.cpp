@@ -104,7 +104,7 @@ ByteSource::ByteSource(const std::string& path) : state_(std::make_unique<State>
   s.file.reset(std::fopen(path.c_str(), "rb"));
   if (!s.file) throw Error(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   s.file_size = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
-  if (error) throw Error(path + ": cannot tell its size");
+  if (error) throw Error(path + ": cannot determine its size");
   std::array<std::uint8_t, 2> magic{};
   const std::size_t got = s.read_file(magic.data(), magic.size());
   std::rewind(s.file.get());

@@ -341,10 +341,9 @@ OnnxModel read_onnx(const std::string& path) {
         fmt::format("expected a model of at most {} bytes, found {}", kLargestFile, file.left()));
   }
   if (file.left() > memory_left()) {
-    file.fail(
-        fmt::format("expected a model within the {} that are left of the memory budget "
-                    "(--memory), found {}",
-                    bytes_text(memory_left()), bytes_text(file.left())));
+    file.fail(fmt::format(
+        "expected a model within the remaining memory budget of {} (--memory), found {}",
+        bytes_text(memory_left()), bytes_text(file.left())));
   }
   OnnxModel model;
   model.path = path;

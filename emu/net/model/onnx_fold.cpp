@@ -164,7 +164,7 @@ OnnxConstant reshaped(const OnnxNode& node, const OnnxConstant& data,
     }
   }
   if (open >= 0) {
-    if (known == 0) throw Error("expected no -1 beside an extent of 0");
+    if (known == 0) throw Error("expected no -1 with an extent of 0");
     target[static_cast<std::size_t>(open)] =
         static_cast<std::int64_t>(data.elements.size()) / known;
   }
@@ -246,10 +246,10 @@ void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
   // Counted even where it is refused: what follows is, too.
   left_ -= std::min(left_ + 1, elements);
   if (left_ < 0 || elements > at_once_ / copies) {
-    throw Error(fmt::format(
-        "the constants that the graph computes take more memory than a file of its size may, or "
-        "than --memory leaves: {} elements more",
-        elements));
+    throw Error(
+        fmt::format("computed constants exceed the memory allowed for this file size or left by "
+                    "--memory, by {} elements",
+                    elements));
   }
 }
 

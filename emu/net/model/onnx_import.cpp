@@ -49,10 +49,10 @@ OnnxImporter::OnnxImporter(const OnnxModel& model, const ImportOptions& options)
 
 void OnnxImporter::hold_bytes(std::int64_t bytes) {
   if (bytes > bytes_left_) {
-    throw Error(fmt::format(
-        "the constants of the graph take more memory than a file of its size may, or than --memory "
-        "leaves: {} more, beyond the {} left",
-        bytes_text(bytes), bytes_text(bytes_left_)));
+    throw Error(
+        fmt::format("constants exceed the memory allowed for this file size or left by --memory: "
+                    "{} more needed, {} left",
+                    bytes_text(bytes), bytes_text(bytes_left_)));
   }
   bytes_left_ -= bytes;
 }
@@ -72,8 +72,8 @@ void OnnxImporter::count_reads() {
   for (const OnnxTensor& tensor : model_.graph.initializers) {
     initializers_[tensor.name] = &tensor;
     if (!made_.insert(tensor.name).second)
-      throw Error(fmt::format("{}: byte {}: initializer '{}' is there twice", model_.path,
-                              tensor.offset, printable(tensor.name)));
+      throw Error(fmt::format("{}: byte {}: duplicate initializer '{}'", model_.path, tensor.offset,
+                              printable(tensor.name)));
   }
 }
 
@@ -111,7 +111,7 @@ void OnnxImporter::add_inputs() {
     if (initializers_.contains(info.name)) continue;
     const std::string name = printable(info.name);
     if (!made_.insert(info.name).second)
-      throw Error(fmt::format("{}: input '{}' is there twice", model_.path, name));
+      throw Error(fmt::format("{}: duplicate input '{}'", model_.path, name));
     const auto given = options_.input_shapes.find(name);
     std::vector<std::int64_t> dims;
     for (const OnnxDimension& dimension : info.dims) dims.push_back(dimension.extent);
@@ -130,10 +130,9 @@ void OnnxImporter::add_inputs() {
       if (i > 0 && dims[i] < 1) {
         const std::string_view symbol =
             i < info.dims.size() && !info.dims[i].symbol.empty() ? info.dims[i].symbol : "unknown";
-        throw Error(
-            fmt::format("{}: input {}: axis {} ({}) has no extent in the file; it follows "
-                        "from the array that is given",
-                        model_.path, name, i, printable(symbol)));
+        throw Error(fmt::format(
+            "{}: input {}: axis {} ({}) has no extent in the file; the input array determines it",
+            model_.path, name, i, printable(symbol)));
       }
     }
     if (dims.empty() || dims.size() > kMostAxes)
@@ -228,7 +227,7 @@ void OnnxImporter::require_operators() const {
 void OnnxImporter::note_outputs(const OnnxNode& node) {
   for (const std::string_view name : node.outputs) {
     if (!name.empty() && !made_.insert(name).second)
-      throw Error(fmt::format("value '{}' is made twice", printable(name)));
+      throw Error(fmt::format("value '{}' is defined twice", printable(name)));
   }
 }
 
@@ -250,7 +249,7 @@ ImportedModel OnnxImporter::finish() {
     try {
       load(info.name);
       const auto found = values_.find(info.name);
-      if (found == values_.end()) throw Error("is made by no node");
+      if (found == values_.end()) throw Error("is not the output of any node");
       value = as_graph(found->second, info.name);
     } catch (const Error& error) {
       throw Error(

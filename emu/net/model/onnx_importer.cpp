@@ -68,7 +68,7 @@ const OnnxValue& OnnxImporter::input(const OnnxNode& node, std::size_t index) co
   const auto found = values_.find(node.inputs[index]);
   if (found == values_.end())
     throw Error(
-        fmt::format("expected input '{}' to be made before", printable(node.inputs[index])));
+        fmt::format("expected input '{}' to be computed earlier", printable(node.inputs[index])));
   return found->second;
 }
 

@@ -41,7 +41,7 @@ Values cast(OnnxImporter& importer, const OnnxNode& node) {
     x = importer.add(importer.node_name(node), std::make_unique<Where>(),
                      {x, importer.number(1), importer.number(0)}, x.image);
   } else if (is_integer(to) && !x.integer) {
-    throw Error("a cast of real numbers to whole ones is not supported");
+    throw Error("a cast from floating point to integers is not supported");
   } else if (to == OnnxType::float16 || to == OnnxType::bfloat16) {
     throw Error("expected a cast to float32 or whole numbers, found " + to_string(to));
   }
@@ -72,8 +72,8 @@ void free_batch(std::vector<Extent>& target, const std::vector<Extent>& own, std
   if (at > 0 && (at >= target.size() || target[at].value != own[at].value * batch ||
                  !std::equal(own.begin(), own.begin() + from, target.begin()))) {
     throw Error(
-        "the file fixes the batch, and in this shape it is not clear where it goes; a file "
-        "with an open batch tells");
+        "the file has a fixed batch, and its axis in this shape is ambiguous; export the model "
+        "with a dynamic batch");
   }
   Extent& extent = target[at];
   if (extent.value == -1) return;
@@ -136,7 +136,8 @@ Values squeeze(OnnxImporter& importer, const OnnxNode& node) {
   std::vector<bool> drop(own.size(), false);
   for (std::size_t i = 0; i < own.size(); ++i) drop[i] = !axes && own[i] == Extent{1};
   if (!axes && importer.fixed_batch() == 1)
-    throw Error("expected axes: the batch, which the file fixes to 1, would go, too");
+    throw Error(
+        "expected axes: without them the batch, fixed to 1 in the file, would be removed too");
   for (const std::int64_t axis : axes.value_or(std::vector<std::int64_t>{}))
     drop[static_cast<std::size_t>(axis_in(axis, own.size()))] = true;
   std::vector<Extent> target;
@@ -203,7 +204,7 @@ OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
     const bool grows = mine == Extent{1} && wanted != Extent{1};
     if (grows && wanted.per_batch) {
       if (back != rank || wanted.value != 1)
-        throw Error("expected the batch, and nothing else, on the first axis");
+        throw Error("expected only the batch on the first axis");
       batch = true;
     }
     const bool here = grows && !wanted.per_batch;

@@ -55,7 +55,7 @@ Shape Slice::output_shape(std::span<const Shape> inputs) const {
     throw Error("slice: expected one input, got " + std::to_string(inputs.size()));
   const Shape shape = box(ranges_, inputs[0]).extent;
   if (element_count(shape) == 0)
-    throw Error("slice: nothing of the input " + to_string(inputs[0]) + " is left");
+    throw Error("slice: the result of input " + to_string(inputs[0]) + " is empty");
   return shape;
 }
 

@@ -24,7 +24,7 @@ Transpose::Transpose(std::vector<std::int64_t> permutation) : permutation_(std::
   for (const std::int64_t axis : permutation_) {
     const bool inside = axis >= 0 && axis < static_cast<std::int64_t>(seen.size());
     if (!inside || seen[axis])
-      throw Error("transpose: " + to_string(permutation_) + " is no permutation of its axes");
+      throw Error("transpose: " + to_string(permutation_) + " is not a permutation of the axes");
     seen[axis] = true;
   }
 }

@@ -39,7 +39,7 @@ const SplitRow& find_split(Split split) {
     if (row.split == split) return row;
   }
   throw Error(
-      "evaluation of the training split is not offered; use validation, calibration or test");
+      "evaluation on the training split is not supported; use validation, calibration or test");
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   const SplitRow& row = find_split(split);
   const std::int64_t available = row.count(data);
   if (count < 0 || count > available) {
-    throw Error("evaluation: " + std::to_string(count) + " samples asked, the " + row.name +
+    throw Error("evaluation: " + std::to_string(count) + " samples requested, the " + row.name +
                 " split of " + data.name() + " has " + std::to_string(available));
   }
   const std::int64_t targets = data.targets_per_sample();

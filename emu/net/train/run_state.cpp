@@ -99,7 +99,7 @@ class StoredRun {
       const bool known = std::any_of(wanted.begin(), wanted.end(),
                                      [&](const auto& pair) { return pair.first == key; });
       if (!known)
-        return fmt::format("{} was {}, is not there", key, shown(value.get<std::string>()));
+        return fmt::format("{} was {}, now missing", key, shown(value.get<std::string>()));
     }
     return "";
   }

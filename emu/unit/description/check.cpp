@@ -99,9 +99,9 @@ void DescriptionCheck::accumulator() const {
   }
   if (r.overflow_to_infinity) {
     require(r.overflow == Overflow::ieee, "accumulator.overflow",
-            "ieee beside accumulator.overflow_to_infinity");
+            "ieee with accumulator.overflow_to_infinity");
     require(r.format != nullptr && r.format->specials == Specials::ieee,
-            "accumulator.overflow_to_infinity", "an IEEE-like accumulator.format beside it");
+            "accumulator.overflow_to_infinity", "together with an IEEE-like accumulator.format");
   }
   const bool once = u_.core == CoreKind::fused || u_.core == CoreKind::exact;
   require(!once || r.integer != IntegerOverflow::saturate_each, "accumulator.integer_overflow",

@@ -23,10 +23,10 @@ void DescriptionCheck::subnormals() const {
   const auto floats = [](const Format* f) { return f == nullptr || f->kind == Kind::floating; };
   if (s.flush_inputs)
     require(floats(u_.a) || floats(u_.b), "subnormals.flush_inputs",
-            "a floating operand beside it");
+            "together with a floating operand");
   if (!s.flush_results || s.tiny_before_rounding) return;
   constexpr std::string_view kExpected =
-      "rne beside subnormals.flush_results (or tiny_before_rounding true): tiny is judged as if "
+      "rne with subnormals.flush_results (or tiny_before_rounding true): tiny is judged as if "
       "rounded to nearest even";
   require(u_.accumulator.rounding.mode == RoundingMode::rne, "accumulator.rounding", kExpected);
   require(u_.c_rounding.mode == RoundingMode::rne, "c_rounding", kExpected);
@@ -53,33 +53,32 @@ void DescriptionCheck::nan() const {
     const bool can_be_nan =
         format != nullptr && format->kind == Kind::floating && format->has_nan();
     require(!can_be_nan || (format->specials == Specials::ieee && format->mantissa_bits >= 2), key,
-            "a format whose NaN has a payload beside nan x86");
+            "a format whose NaN has a payload with nan x86");
   }
 }
 
 void DescriptionCheck::scaling() const {
   const Scaling& s = u_.scaling;
   if (s.point == Point::after_sum) {
-    require(u_.core == CoreKind::exact, "scaling.point", "core exact beside after_sum");
+    require(u_.core == CoreKind::exact, "scaling.point", "core exact with after_sum");
     in_range(s.shift, "scaling.shift", 0, kLargestShift);
   }
   if (!block_scaled(u_)) return;
   const bool groups = s.point == Point::groups;
   require(u_.core == CoreKind::fused || (!groups && u_.core == CoreKind::exact), "scaling.point",
-          groups ? "core fused beside groups" : "core fused or exact beside exponents");
+          groups ? "core fused with groups" : "core fused or exact with exponents");
   require(s.format != nullptr && s.format->kind == Kind::floating && s.format->bits <= 8,
           "scaling.format", "a floating format of at most 8 bits, such as float8_e8m0fnu");
   in_range(s.block, "scaling.block", 1, kLargestSize);
-  require(u_.sparsity.dense(), "sparsity", "null beside block scales");
+  require(u_.sparsity.dense(), "sparsity", "null with block scales");
   if (!groups) {
     require(u_.core == CoreKind::exact || s.format->mantissa_bits == 0, "scaling.format",
-            "powers of two, such as float8_e8m0fnu, beside scaling.point exponents");
+            "powers of two, such as float8_e8m0fnu, with scaling.point exponents");
     return;
   }
-  require(s.block % kScaledGroup == 0, "scaling.block", "a multiple of 16 beside scaling groups");
-  require(step_ != 0 && step_ % kScaledGroup == 0, "group",
-          "a multiple of 16 beside scaling groups");
-  require(u_.order == StepOrder::ascending, "order", "ascending beside scaling groups");
+  require(s.block % kScaledGroup == 0, "scaling.block", "a multiple of 16 with scaling groups");
+  require(step_ != 0 && step_ % kScaledGroup == 0, "group", "a multiple of 16 with scaling groups");
+  require(u_.order == StepOrder::ascending, "order", "ascending with scaling groups");
   require(group_sums_fit(u_), "b",
           "operands whose exact sums of 16 products, times both scales, fit 64 bits");
 }
@@ -101,7 +100,7 @@ void DescriptionCheck::input() const {
           "a signed floating format with a zero");
   for (const Format* operand : {u_.a, u_.b}) {
     if (operand == nullptr) continue;
-    require(operand->kind == Kind::floating, "input.format", "floating operands beside it");
+    require(operand->kind == Kind::floating, "input.format", "together with floating operands");
   }
 }
 

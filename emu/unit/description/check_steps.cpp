@@ -30,14 +30,14 @@ void DescriptionCheck::roundings() const {
   }
   if (!r.rounding.stochastic()) return;
   const std::string_view key = "accumulator.rounding";
-  require(u_.core == CoreKind::chain, key, "core chain beside stochastic rounding");
+  require(u_.core == CoreKind::chain, key, "core chain with stochastic rounding");
   require(u_.chain.chains == 1, "chain.chains",
-          "1 beside stochastic rounding: the additions of chains draw no random number");
+          "1 with stochastic rounding: the additions of chains draw no random number");
   require(u_.chain.chunk == 0 || u_.k == 0, "k",
-          "0 beside stochastic rounding and chain.chunk: chunks draw by their index");
+          "0 with stochastic rounding and chain.chunk: chunks draw by their index");
   if (r.format == nullptr) {
     require(r.integer != IntegerOverflow::wrap, "accumulator.integer_overflow",
-            "saturate_once or saturate_each beside stochastic rounding");
+            "saturate_once or saturate_each with stochastic rounding");
     return;
   }
   // A value has 64 bits; encode() needs two bits beyond those it rounds with.
@@ -51,7 +51,7 @@ void DescriptionCheck::order() const {
   if (u_.order == StepOrder::ascending) return;
   const int period = u_.order == StepOrder::pairs_mod4 ? 4 : 2;
   require(u_.k != 0 && u_.k % period == 0, "order",
-          fmt::format("a k that is a multiple of {} beside {}", period, text_of(u_.order)));
+          fmt::format("a k that is a multiple of {} with {}", period, text_of(u_.order)));
   const bool sums_in_order = u_.core == CoreKind::chain || u_.core == CoreKind::tree ||
                              u_.accumulator.integer == IntegerOverflow::saturate_each;
   require(sums_in_order || step_ < u_.k, "order",
@@ -70,7 +70,7 @@ void DescriptionCheck::fused() const {
   if (al.floor) in_range(*al.floor, "alignment.floor", -kLargestExponent, kLargestExponent);
   in_range(al.parts, "alignment.parts", 1, 2);
   if (al.parts == 2)
-    require(step_ != 0 && step_ % 2 == 0, "alignment.parts", "an even group beside 2 parts");
+    require(step_ != 0 && step_ % 2 == 0, "alignment.parts", "an even group with 2 parts");
   if (!meets_later(u_)) return;
   in_range(u_.second.fraction_bits, "second.fraction_bits", 0, most_second_fraction_bits(u_));
   in_range(u_.second.c_fraction_bits, "second.c_fraction_bits", 0, kMostCFractionBits);
@@ -84,18 +84,18 @@ void DescriptionCheck::chain() const {
   if (chain.chains > 1) {
     require(u_.k % chain.chains == 0, "chain.chains", fmt::format("a divisor of k, {}", u_.k));
     require(u_.c_entry == CEntry::after_rounding, "c_entry",
-            "after_rounding beside several chains, which start from +0");
+            "after_rounding with several chains, which start from +0");
   }
   if (chain.chunk != 0) {
-    require(chain.chains == 1, "chain.chunk", "chain.chains 1 beside it");
+    require(chain.chains == 1, "chain.chunk", "together with chain.chains 1");
     require(u_.k % chain.chunk == 0, "chain.chunk", fmt::format("a divisor of k, {}", u_.k));
     require(u_.c_entry == CEntry::in_alignment, "c_entry",
-            "in_alignment beside chain.chunk: the sums of chunks are chained from C");
+            "in_alignment with chain.chunk: the sums of chunks are chained from C");
   }
-  require(!chain.kahan || chain.fused, "chain.kahan", "chain.fused true beside it");
+  require(!chain.kahan || chain.fused, "chain.kahan", "together with chain.fused true");
   // Its four roundings of a product would need four draws.
   require(!chain.kahan || !u_.accumulator.rounding.stochastic(), "chain.kahan",
-          "another rounding than a stochastic one beside it");
+          "together with a rounding that is not stochastic");
 }
 
 void DescriptionCheck::tree() const {
@@ -107,7 +107,7 @@ void DescriptionCheck::tree() const {
 
 void DescriptionCheck::table() const {
   if (u_.core != CoreKind::table) {
-    require(u_.products == nullptr, "products", "core table beside it");
+    require(u_.products == nullptr, "products", "together with core table");
     return;
   }
   require(u_.products != nullptr, "products", "a table of products with core table");
@@ -120,10 +120,10 @@ void DescriptionCheck::table() const {
 
 void DescriptionCheck::c_entry() const {
   if (u_.c_entry == CEntry::after_alignment)
-    require(u_.core == CoreKind::fused, "c_entry", "core fused beside after_alignment");
+    require(u_.core == CoreKind::fused, "c_entry", "core fused with after_alignment");
   if (u_.c_entry == CEntry::after_rounding)
     require(u_.core == CoreKind::fused || u_.core == CoreKind::chain, "c_entry",
-            "core fused or chain beside after_rounding");
+            "core fused or chain with after_rounding");
 }
 
 }  // namespace numemu::unit

@@ -19,51 +19,51 @@ bool has_core(const Unit& u) {
   return u.core == kCore;
 }
 
-constexpr std::string_view kFloatingRegister = "a floating accumulator.format beside it";
-constexpr std::string_view kTwosComplement = "accumulator.format null beside it";
-constexpr std::string_view kRounds = "core fused, chain, tree or exact beside it";
-constexpr std::string_view kBlockScaled = "scaling.point exponents or groups beside it";
+constexpr std::string_view kFloatingRegister = "together with a floating accumulator.format";
+constexpr std::string_view kTwosComplement = "together with accumulator.format null";
+constexpr std::string_view kRounds = "together with core fused, chain, tree or exact";
+constexpr std::string_view kBlockScaled = "together with scaling.point exponents or groups";
 
 const Rule kRules[] = {
     {"c", floating_register, kFloatingRegister},
     {"d", floating_register, kFloatingRegister},
     {"c_rounding",
      [](const Unit& u) { return u.c_entry == CEntry::after_rounding && floating_register(u); },
-     "c_entry after_rounding and a floating accumulator.format beside it"},
+     "together with c_entry after_rounding and a floating accumulator.format"},
     {"accumulator.rounding", rounds, kRounds},
     {"accumulator.overflow", floating_register, kFloatingRegister},
     {"accumulator.bits", twos_complement, kTwosComplement},
     {"accumulator.fraction", twos_complement, kTwosComplement},
     {"accumulator.fraction", rounds, kRounds},
     {"accumulator.integer_overflow", twos_complement, kTwosComplement},
-    {"alignment", has_core<CoreKind::fused>, "core fused beside it"},
-    {"alignment.parts", meets_later, "c_entry after_alignment beside it"},
-    {"second", meets_later, "c_entry after_alignment beside it"},
-    {"chain", has_core<CoreKind::chain>, "core chain beside it"},
-    {"tree", has_core<CoreKind::tree>, "core tree beside it"},
+    {"alignment", has_core<CoreKind::fused>, "together with core fused"},
+    {"alignment.parts", meets_later, "together with c_entry after_alignment"},
+    {"second", meets_later, "together with c_entry after_alignment"},
+    {"chain", has_core<CoreKind::chain>, "together with core chain"},
+    {"tree", has_core<CoreKind::tree>, "together with core tree"},
     {"tree.round_products", [](const Unit& u) { return u.tree.leaf == 1; },
-     "tree.leaf 1 beside it"},
+     "together with tree.leaf 1"},
     {"tree.plus_zero_products", [](const Unit& u) { return u.tree.leaf == 1; },
-     "tree.leaf 1 beside it"},
+     "together with tree.leaf 1"},
     {"subnormals", rounds, kRounds},
     {"subnormals.inputs_to_plus_zero", [](const Unit& u) { return u.subnormals.flush_inputs; },
-     "subnormals.flush_inputs true beside it"},
+     "together with subnormals.flush_inputs true"},
     {"subnormals.flush_c", floating_register, kFloatingRegister},
     {"subnormals.flush_results", floating_register, kFloatingRegister},
     {"subnormals.tiny_before_rounding", [](const Unit& u) { return u.subnormals.flush_results; },
-     "subnormals.flush_results true beside it"},
+     "together with subnormals.flush_results true"},
     {"products_overflow",
      [](const Unit& u) { return u.core == CoreKind::fused && u.scaling.point != Point::groups; },
-     "core fused, without scaling groups, beside it"},
+     "together with core fused, without scaling groups"},
     {"nan", [](const Unit& u) { return u.core == CoreKind::chain && floating_register(u); },
-     "core chain and a floating accumulator.format beside it"},
+     "together with core chain and a floating accumulator.format"},
     {"scaling.format", block_scaled, kBlockScaled},
     {"scaling.block", block_scaled, kBlockScaled},
     {"scaling.shift", [](const Unit& u) { return u.scaling.point == Point::after_sum; },
-     "scaling.point after_sum beside it"},
+     "together with scaling.point after_sum"},
     {"input", rounds, kRounds},
     {"input.rounding", [](const Unit& u) { return u.input.format != nullptr; },
-     "input.format beside it"},
+     "together with input.format"},
 };
 
 bool under(std::string_view key, std::string_view rule) {

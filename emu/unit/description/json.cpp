@@ -167,7 +167,7 @@ UnitDescription read_fields(const JsonReader& root, const std::string& folder) {
   // What a fused unit keeps is what it is: no number would be a neutral default.
   const bool aligned = root.has("alignment") && root.member("alignment").has("fraction_bits");
   if (u.core == CoreKind::fused && !aligned)
-    root.fail(fmt::format("a key '{}' beside core fused: bits kept below the largest exponent",
+    root.fail(fmt::format("a key '{}' with core fused: bits kept below the largest exponent",
                           kFractionKey));
   if (!root.has("nan_code")) u.nan_code = usual_nan(u);
   if (root.has(kProductsKey)) {

@@ -168,7 +168,8 @@ std::string c_words(const UnitDescription& u) {
   if (u.c_entry == CEntry::after_alignment) {
     const SecondAlignment& s = u.second;
     text += fmt::format(
-        "It meets the unrounded sum of the products: the sum is cut {} bits and C {} bits below "
+        "It is added to the unrounded sum of the products: the sum is cut {} bits and C {} bits "
+        "below "
         "the larger of their two exponents, both {}, and they are added exactly.",
         s.fraction_bits, s.c_fraction_bits, rounding_words({.mode = RoundingMode::rdn}));
     if (s.c_dropped)
@@ -185,7 +186,7 @@ std::string c_words(const UnitDescription& u) {
     text += "It is one more term of the step.";
   }
   const bool goes_on = u.core == CoreKind::chain ? u.k != 0 : products_of_step(u) != 0;
-  return goes_on ? text + " What the register then holds is the next C." : text;
+  return goes_on ? text + " The register is C of the next step." : text;
 }
 
 std::string register_words(const UnitDescription& u) {

@@ -21,7 +21,7 @@ std::string operands(const UnitDescription& u) {
   std::string text = u.a == u.b ? fmt::format("A and B are {}.", name(u.a))
                                 : fmt::format("A is {}, B is {}.", name(u.a), name(u.b));
   if (u.input.format != nullptr) {
-    text += fmt::format(" On their way in they are rounded to {}, {}.", u.input.format->name,
+    text += fmt::format(" Operands are first rounded to {}, {}.", u.input.format->name,
                         rounding_words(u.input.rounding));
   }
   return text;
@@ -111,8 +111,7 @@ std::string scales(const UnitDescription& u) {
   const Scaling& s = u.scaling;
   if (s.point == Point::after_sum) {
     return fmt::format(
-        "The exact sum of the products of a step is multiplied by 2^-{} before C "
-        "joins.",
+        "The exact sum of the products of a step is multiplied by 2^-{} before C is added.",
         s.shift);
   }
   const std::string shared =

@@ -83,7 +83,7 @@ std::string place(const Pattern& p, std::int64_t row, std::int64_t group) {
 
 [[noreturn]] void refuse(const Pattern& p, const PatternViolation& v, bool masked) {
   const char* what = masked       ? "elements are kept by the mask"
-                     : p.pairwise ? "elements stand in pairs that are not zeros"
+                     : p.pairwise ? "elements are in non-zero pairs"
                                   : "elements are not zeros";
   throw Error(fmt::format("{}: {} {}; {} keeps at most {}", place(p, v.row, v.group), v.kept, what,
                           to_string(p), p.kept));
@@ -94,7 +94,7 @@ template <class T>
 void clear_filled(const Pattern& p, const DenseOperand<T>& x, std::int64_t row, std::int64_t group,
                   const Choice& choice, T* kept) {
   if (!x.format->has_zero())
-    throw Error(fmt::format("{}: the mask keeps {} elements, and {} has no zero to make them {}",
+    throw Error(fmt::format("{}: the mask keeps {} elements, and {} has no zero to pad them to {}",
                             place(p, row, group), choice.count, x.format->name, p.kept));
   const T zero = zero_of<T>(*x.format);
   for (int j = 0; j < p.kept; ++j)

@@ -138,7 +138,7 @@ TEST_CASE("analyze refuses bad arguments in one line", "[fast]") {
   refused("--format int4 --dist nromal", "did you mean 'normal'");
   refused("--format int4 --dist lognormal:0", "S is 0");
   refused("--format int4 --dist lognormal:-2:log2", "S is -2");
-  refused("--format int4 --dist lognormal:two", "'two' is no number");
+  refused("--format int4 --dist lognormal:two", "'two' is not a number");
   refused("--format int4 --dist lognormal:1:ln", "unknown unit 'ln'");
   refused("--format int4 --dist normal --scale 0", "--scale: expected a positive number");
   refused("--format int4 --dist normal --scale -1", "--scale");

@@ -80,7 +80,7 @@ TEST_CASE("types: float64 when asked or needed, text beyond", "[fast]") {
   REQUIRE(s.run("encode --format e15m10 --in y.txt --text --out again.npy").code == 0);
   CHECK(*s.npy("again.npy").as<std::uint32_t>() == wide);
   check_refused(s.run("decode --format e15m10 --in e.npy --text --dtype float64 --out -"),
-                "--dtype: expected no --text beside it");
+                "--dtype: not allowed with --text");
 }
 
 TEST_CASE("codes as text", "[fast]") {
@@ -94,7 +94,7 @@ TEST_CASE("codes as text", "[fast]") {
   CHECK(s.npy("y.npy").shape == ArrayShape{2});
   check_refused(s.run(decode + "--out y.npy"), "--codes hex: expected --format");
   check_refused(s.run(decode + "--format int4 --packed --out y.npy"),
-                "--codes hex: expected no --packed, --order or --tensor beside it");
+                "--codes hex: not allowed with --packed, --order or --tensor");
   check_refused(s.run(decode + "--format int4 --out y.npy"),
                 "c.txt: line 1: expected a code of int4 within 0..0xf, found 0x38");
   check_refused(s.run("decode --codes hex --in x.npy --format int4 --out y.npy --codes dec"),
@@ -191,7 +191,7 @@ TEST_CASE("codes outside the format, wrong dtypes and padding", "[fast]") {
                 "p.npy: row 1: expected zeros after its 3 codes of 4 bits");
   s.put("p.npy", ArrayType::int8, {2, 2}, packed);
   check_refused(s.run("decode --format e2m1 --in p.npy --out y.npy"),
-                "p.npy: dtype: expected uint8 packed codes of float4_e2m1fn (p.npy.json says so), "
+                "p.npy: dtype: expected uint8 packed codes of float4_e2m1fn (from p.npy.json), "
                 "found int8");
 }
 
@@ -308,6 +308,6 @@ TEST_CASE("what a sidecar says is checked whether decode needs it or not", "[fas
   const float number = 1;
   s.put("c.npy", ArrayType::float32, {1}, &number);
   check_refused(with(R"("packed":false)"),
-                "c.npy: dtype: expected uint8 codes of float8_e4m3fn (c.npy.json says so), found "
+                "c.npy: dtype: expected uint8 codes of float8_e4m3fn (from c.npy.json), found "
                 "float32");
 }

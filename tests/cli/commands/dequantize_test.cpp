@@ -69,7 +69,7 @@ TEST_CASE("dequantize gives y of quantize back", "[fast]") {
   CHECK(s.back("--block nvfp4 --no-tensor-scale").code == 0);
   CHECK_FALSE(s.same());
   check_refused(s.back("--block nvfp4 --tensor-scale t.npy --no-tensor-scale"),
-                "--no-tensor-scale: expected no --tensor-scale beside it");
+                "--no-tensor-scale: not allowed with --tensor-scale");
   s.quantize("--block nvfp4 --no-tensor-scale");
   CHECK(s.back("--block nvfp4 --no-tensor-scale").code == 0);
   CHECK(s.same());

@@ -51,7 +51,7 @@ TEST_CASE("text of codes is no text of numbers", "[fast]") {
   check_refused(s.run(from + "--in wide.txt"),
                 "wide.txt: line 2: expected a code of float8_e4m3fn within 0..0xff, found 0x13c");
   check_refused(s.run("encode --text --codes hex --in codes.txt --out c.npy --format float16"),
-                "--codes hex: expected --text and --from FORMAT, whose codes the lines are");
+                "--codes hex: expected --text and --from FORMAT, the format of the codes");
   check_refused(s.run("encode --codes hex --from e5m2 --in x.npy --out c.npy --format float16"),
                 "--codes hex: expected --text and --from FORMAT");
 }

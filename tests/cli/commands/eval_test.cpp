@@ -36,7 +36,7 @@ TEST_CASE("float32 is not compared with itself", "[fast]") {
   CHECK_THAT(float32.out, Contains(" %, difference -, loss ") && !Contains("points"));
   s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
   CHECK_THAT(s.run(command + " --recipe r.json").out, Contains(" points, 95 % interval ["));
-  check_refused(s.run("report nosuchdir"), "numemu: nosuchdir: there is no such folder\n");
+  check_refused(s.run("report nosuchdir"), "numemu: nosuchdir: no such folder\n");
 }
 
 TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {

@@ -110,8 +110,8 @@ TEST_CASE("float64 inputs are rounded once, and it is said", "[fast]") {
   x[0] = 0.1;
   const Result rounded = run("");
   CHECK(rounded.code == 0);
-  CHECK_THAT(rounded.err, Contains("numemu: note: x.npy: 1 of 18 numbers rounded to float32, in "
-                                   "which networks compute\n"));
+  CHECK_THAT(rounded.err, Contains("numemu: note: x.npy: 1 of 18 numbers rounded to float32, the "
+                                   "type of network values\n"));
   CHECK(result(s, "y.npy").values[0] == 3 + 0.1f + 10);
   CHECK(run(" --quiet").err.empty());
 }
@@ -282,7 +282,7 @@ TEST_CASE("outputs that are not finite are counted, and where they first arise i
   REQUIRE(wide.code == 0);
   CHECK(wide.err ==
         "note: 1 of 3 samples of y have NaN or infinite numbers (NaN 0, infinite 2 of 6)\n"
-        "note: they first arise in layer one: 2 of 6 results: accumulator overflow (float32, at "
+        "note: they first occur in layer one: 2 of 6 results: accumulator overflow (float32, at "
         "most 3.4e+38)\n");
   const Json counts = Json::parse(wide.out)[0]["not_finite"];
   CHECK(counts["samples_not_finite"] == 1);
@@ -366,7 +366,7 @@ TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {
              .file());
   check_refused(
       s.run("infer --model mean.onnx --in column.npy --quiet" + tail),
-      "'grow' (add): its result [1, 8000, 80000] of 2.4 GiB and what is held beside it do "
+      "'grow' (add): its result [1, 8000, 80000] of 2.4 GiB and the other tensors in memory do "
       "not fit the memory budget of 1.0 GiB (--memory)");
   for (const char* wrong : {"0", "-1", "1X", "1GB", "1.5G", "1025T", "99999999999999999999", ""})
     check_refused(s.run("infer --model mean.onnx --in column.npy --out y.npy --memory '" +
@@ -437,11 +437,11 @@ TEST_CASE("arrays that do not fit the model are refused by name", "[fast]") {
   refused("two.onnx --in a=a.npy --out y.npy",
           "--in: expected b=FILE, the model's inputs are a, b");
   refused("two.onnx --in a=a.npy --in b=b.npy --in c=a.npy --out y.npy",
-          "--in: 'c' is no input of the model");
+          "--in: the model has no input 'c'");
   refused("two.onnx --in a=a.npy --in b=one.npy --out y.npy",
           "one.npy: expected as many samples as the other inputs");
   refused("two.onnx --in a=a.npy --in b=b.npy --out mean=y.npy",
-          "--out: 'mean' is no output of the model");
+          "--out: the model has no output 'mean'");
   refused("two.onnx --in a=a.npy --in a=a.npy --in b=b.npy --out y.npy", "--in: a is given twice");
   refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --out sum=z.npy",
           "--out: sum is given twice");

@@ -197,7 +197,7 @@ TEST_CASE("float16 is widened, codes need --from", "[fast]") {
   CHECK(s.npy("y.npy").as<float>()[1] == -2);
   write_npy(s.path + "/u.npy", ArrayType::uint16, {2}, halves);
   check_refused(s.run("quantize --block mxfp4 --in u.npy --out y.npy"),
-                "float64 numbers (or --from FORMAT, whose codes they are), found uint16");
+                "float64 numbers (for codes: --from FORMAT), found uint16");
   REQUIRE(s.run("quantize --block mxfp4 --in u.npy --from float16 --out y.npy").code == 0);
   CHECK(s.npy("y.npy").as<float>()[1] == -2);
   const std::uint16_t brains[2] = {0x3f80, 0xc000};  // 1, -2
@@ -227,8 +227,8 @@ TEST_CASE("float64 and signed integers that are float32 numbers are taken", "[fa
   taken(ArrayType::float64, doubles);
   write_npy(s.path + "/d.npy", ArrayType::float64, {3}, nan);
   CHECK_THAT(s.run(command).out, Contains("1 NaN blocks"));
-  refused(ArrayType::float64, tenth, "d.npy: element 1 is 0.1, which is no float32");
-  refused(ArrayType::float64, huge, "d.npy: element 2 is 1e+39, which is no float32");
+  refused(ArrayType::float64, tenth, "d.npy: element 1 is 0.1, which float32 cannot represent");
+  refused(ArrayType::float64, huge, "d.npy: element 2 is 1e+39, which float32 cannot represent");
   const std::int8_t bytes[3] = {1, -2, 0};
   const std::int16_t shorts[3] = {1, -2, 3};
   const std::int32_t words[3] = {1, -2, 4}, wide[3] = {1, -2, INT32_MAX};
@@ -237,7 +237,7 @@ TEST_CASE("float64 and signed integers that are float32 numbers are taken", "[fa
   taken(ArrayType::int16, shorts);
   taken(ArrayType::int32, words);
   taken(ArrayType::int64, longs);
-  refused(ArrayType::int32, wide, "d.npy: element 2 is 2147483647, which is no float32");
+  refused(ArrayType::int32, wide, "d.npy: element 2 is 2147483647, which float32 cannot represent");
   refused(ArrayType::int64, longest, "d.npy: element 1 is 9223372036854775807, which is no");
 }
 
@@ -295,7 +295,7 @@ TEST_CASE("a SQNR that is none says so", "[fast]") {
   };
   CHECK_THAT(summary({NAN, 1}, ""), Contains("SQNR undefined (no finite element)"));
   CHECK_THAT(summary({}, ""), Contains("SQNR undefined (no finite element)"));
-  CHECK_THAT(summary({0, 0}, ""), Contains("SQNR undefined (nothing but zeros)"));
+  CHECK_THAT(summary({0, 0}, ""), Contains("SQNR undefined (only zeros)"));
   CHECK_THAT(summary({1.1f, NAN, 2}, "--nonfinite ignore"),
              Contains(" dB over ") && Contains(" of 3 elements, the finite ones"));
   const Summary none = Summary::parse(summary({NAN, 1}, "--json"));

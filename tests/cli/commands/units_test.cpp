@@ -75,6 +75,6 @@ TEST_CASE("units: unknown names and contradicting options", "[fast]") {
   const Scratch s;
   check_refused(s.run("units nvidia.h100.wgmma.e4m3.f23"), "did you mean");
   check_refused(s.run("units mma.s8.s32"), "short for several");
-  check_refused(s.run("units exact --markdown"), "--markdown: expected no unit beside it");
+  check_refused(s.run("units exact --markdown"), "--markdown: expected no unit name");
   check_refused(s.run("units a b"), "unexpected argument 'b'");
 }

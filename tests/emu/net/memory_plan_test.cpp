@@ -101,8 +101,8 @@ TEST_CASE("a refusal names network, node, result and budget", "[fast]") {
   Numerics numerics;
   const test::MemoryBudget budget(1 << 20);
   CHECK_THROWS_WITH(forward(graph, x, numerics),
-                    "network m: 'huge' (pad): its result [1, 5, 1048578] of 20.0 MiB and what is "
-                    "held beside it do not fit the memory budget of 1.0 MiB (--memory)");
+                    "network m: 'huge' (pad): its result [1, 5, 1048578] of 20.0 MiB and the "
+                    "other tensors in memory do not fit the memory budget of 1.0 MiB (--memory)");
   const MemoryClaim rest((1 << 18) - 19, "what stays");
   CHECK_THROWS_WITH(forward(graph, x, numerics), Contains("'small'"));
 }

@@ -15,8 +15,8 @@ TEST_CASE("claims count against the budget while they live", "[fast]") {
     const MemoryClaim first(100, "a");
     CHECK(memory_left() == 600);
     CHECK_THROWS_WITH(MemoryClaim(151, "output y"),
-                      "output y: takes 604 bytes, and the memory budget of 1000 bytes (--memory) "
-                      "has 600 bytes left");
+                      "output y: needs 604 bytes, but the memory budget of 1000 bytes (--memory) "
+                      "has only 600 bytes left");
     const MemoryClaim second(150, "b");
     CHECK(memory_left() == 0);
   }

@@ -90,7 +90,7 @@ TEST_CASE("rows that do not belong are refused by file and line", "[fast]") {
   const std::string path = folder.path + "/rows.jsonl";
   put(path, line_of("z") + "\n");
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
-                    Contains("rows.jsonl: line 1: a row of another sweep; use --fresh or --out " +
+                    Contains("rows.jsonl: line 1: a row from another sweep; use --fresh or --out " +
                              folder.path + "-2"));
   put(path, line_of("a") + "\n" + line_of("b", "0") + "\n");
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
@@ -143,12 +143,12 @@ TEST_CASE("a damaged row is dropped, said and computed again; a report refuses i
     return line.replace(line.find(from), from.size(), to);
   };
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {edited(R"("top1":1)", R"("top1":0.9)"), "its digest is not its own"},
-      {edited(R"("n":2)", R"("m":2)"), "its digest is not its own"},
-      {edited(R"("key":"b")", R"("key":"a")"), "its digest is not its own"},
-      {edited(R"("digest":")", R"("digest":7,"was":")"), "its digest is not its own"},
-      {edited(R"("n":2)", R"("n":3,"n":2)"), "key 'n' stands twice in one object"},
-      {line_of("b"), "it has lost its digest"},
+      {edited(R"("top1":1)", R"("top1":0.9)"), "digest does not match"},
+      {edited(R"("n":2)", R"("m":2)"), "digest does not match"},
+      {edited(R"("key":"b")", R"("key":"a")"), "digest does not match"},
+      {edited(R"("digest":")", R"("digest":7,"was":")"), "digest does not match"},
+      {edited(R"("n":2)", R"("n":3,"n":2)"), "duplicate key 'n'"},
+      {line_of("b"), "digest missing"},
       {edited("]", "}"), "not valid JSON"},
       {"garbage", "not valid JSON"},
   };

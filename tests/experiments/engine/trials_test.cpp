@@ -176,7 +176,7 @@ TEST_CASE("a damaged trial is said once and run again, to the same bytes", "[fas
   run_trials(run, trials_of({1, 2, 3}, ran));
   CHECK(ran == std::vector{2});
   REQUIRE(said.size() == 1);
-  CHECK_THAT(said[0], Contains("trials.jsonl: line 2: a damaged row (its digest is not its own)"));
+  CHECK_THAT(said[0], Contains("trials.jsonl: line 2: a damaged row (digest does not match)"));
   CHECK(numemu::test::read_file(path) == expected);
 }
 

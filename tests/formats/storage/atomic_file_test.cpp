@@ -106,7 +106,7 @@ TEST_CASE("devices, folders and links to them or to nothing are not replaced", "
     return test::message_of([&] { require_replaceable(path); });
   };
   CHECK(refusal(folder / "no/new") == (folder / "no") + ": no such folder");
-  CHECK(refusal(folder / "file/new") == (folder / "file") + " is no folder");
+  CHECK(refusal(folder / "file/new") == (folder / "file") + " is not a folder");
   CHECK(entries(folder.path()) == 3);
 }
 

@@ -212,7 +212,7 @@ TEST_CASE("an error that comes from the sidecar names it", "[fast]") {
     test::write_file(path + ".json", json);
     return test::message_of([&] { read_codes(path, {}); });
   };
-  const std::string said = " (" + path + ".json says so)";
+  const std::string said = " (from " + path + ".json)";
   write_npy(path, ArrayType::float32, {1}, &number);
   CHECK(refused(R"({"numemu":"1","format":"float4_e2m1fn"})") ==
         path + ": dtype: expected uint8 codes of float4_e2m1fn" + said + ", found float32");

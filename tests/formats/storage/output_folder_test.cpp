@@ -20,7 +20,7 @@ TEST_CASE("a folder that cannot be written is named, and none is made", "[fast]"
   };
   CHECK(message(folder / "file") == (folder / "file") + ": expected a folder");
   CHECK(message(folder / "file/x/y") ==
-        (folder / "file/x/y") + ": cannot be created (" + (folder / "file") + " is no folder)");
+        (folder / "file/x/y") + ": cannot be created (" + (folder / "file") + " is not a folder)");
   CHECK_THAT(message(folder / "link/x"), Catch::Contains("link/x: cannot be written ("));
   if (geteuid() == 0) return;  // root may write anywhere
   std::filesystem::permissions(

@@ -106,7 +106,7 @@ TEST_CASE("padding bits that are not zero are found in the first row that has th
 
 TEST_CASE("orders and widths that do not exist", "[fast]") {
   CHECK(test::message_of([] { check_bit_order(BitOrder::high_first, 6); }) ==
-        "codes of 6 bits have no order high-first: expected 1, 2 or 4 bits");
+        "order high-first needs codes of 1, 2 or 4 bits, found 6 bits");
   CHECK(test::message_of([] { check_bit_order(BitOrder::low_first, 9); }) ==
         "codes of 9 bits cannot be packed: expected 1 to 8 bits");
   CHECK(test::message_of([] { check_bit_order(BitOrder::high_first, 8); }).empty());

@@ -24,8 +24,8 @@ TEST_CASE("codes that changed after their sidecar are refused with the way out",
     bytes.back() ^= 1;
     test::write_file(path, bytes);
     const std::string message = path + ".json: sha256: stale, " + path +
-                                " holds other bytes than it tells of: write the codes again, or "
-                                "delete it and say --format";
+                                " has changed since: write the codes again, or "
+                                "delete the sidecar and give --format";
     CHECK(test::message_of([&] { read_codes(path, {}); }) == message);
     CHECK(test::message_of([&] { read_codes(path, {.format = &int8}); }) == message);
     CHECK(test::message_of([&] { read_numbers(path, {}); }) == message);
@@ -77,7 +77,7 @@ TEST_CASE("files of two runs are not read together", "[fast]") {
   write_array(scales, ArrayType::float32, {}, &other);
   CHECK(test::message_of([&] { read(scales); }) ==
         codes + ".json: written_with: " + scales +
-            " is of another run: give the file of that run, or delete the sidecar and say "
+            " is from another run: use that run's file, or delete the sidecar and give "
             "--format or --block");
   CHECK(read_array(*std::make_unique<StoredArray>(open_stored(scales))).as<float>()[0] == 4);
 }

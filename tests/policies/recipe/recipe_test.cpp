@@ -129,7 +129,7 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
        "calibrate.rule: unknown calibration rule 'ks'; did you mean 'kl'"},
       {R"({"numemu_recipe": 1, "calibrate": {"samples": 0}})", "calibrate.samples"},
       {with_roles(R"({"weight": {"format": "bfloat16"}})"),
-       "roles.weight.scale: expected the scale rule none for bfloat16"},
+       "roles.weight.scale: expected scale rule none for bfloat16"},
       {R"({"numemu_recipe": 1, "seed": -1})", "r.json: seed"},
       {R"({"numemu_recipe": 1, "seed": 9007199254740993})", "r.json: seed"},
       {R"({"numemu_recipe": 1, "seed": 1, "seed": 2})", "r.json: key 'seed' stands twice"},

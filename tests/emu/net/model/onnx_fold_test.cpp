@@ -365,7 +365,7 @@ TEST_CASE("Reshape copies and infers extents", "[fast]") {
         std::string::npos);
   CHECK_FALSE(refusal("Reshape", {counted({6}), wholes({kMost, kMost})}).empty());
   CHECK(refusal("Reshape", {counted({0}), wholes({0, -1})}) ==
-        "expected no -1 beside an extent of 0");
+        "expected no -1 with an extent of 0");
 }
 
 TEST_CASE("Squeeze and Unsqueeze drop and add extents of 1", "[fast]") {

@@ -231,20 +231,19 @@ TEST_CASE("a value has one producer", "[fast]") {
   const auto writer = [] { return ModelWriter().input("x", {-1, 3}); };
   CHECK(message_of(
             writer().node("Relu", {"x"}, {"y"}).node("Neg", {"x"}, {"y"}, {}, "again").output("y"))
-            .find("node 'again' (Neg): value 'y' is made twice") != std::string::npos);
-  CHECK(
-      message_of(writer().node("Relu", {"x"}, {"x"}).output("x")).find("value 'x' is made twice") !=
-      std::string::npos);
+            .find("node 'again' (Neg): value 'y' is defined twice") != std::string::npos);
+  CHECK(message_of(writer().node("Relu", {"x"}, {"x"}).output("x"))
+            .find("value 'x' is defined twice") != std::string::npos);
   CHECK(message_of(writer().floats("w", {3}, {1, 2, 3}).node("Add", {"x", "w"}, {"w"}).output("w"))
-            .find("value 'w' is made twice") != std::string::npos);
+            .find("value 'w' is defined twice") != std::string::npos);
   CHECK(message_of(writer()
                        .floats("w", {3}, {1, 2, 3})
                        .floats("w", {3}, {4, 5, 6})
                        .node("Add", {"x", "w"}, {"y"})
                        .output("y"))
-            .find("initializer 'w' is there twice") != std::string::npos);
+            .find("duplicate initializer 'w'") != std::string::npos);
   CHECK(message_of(writer().input("x", {-1, 4}).node("Relu", {"x"}, {"y"}).output("y"))
-            .find("input 'x' is there twice") != std::string::npos);
+            .find("duplicate input 'x'") != std::string::npos);
   // An initializer may be listed as an input, and nodes may leave outputs out.
   CHECK(message_of(writer()
                        .input("w", {3})
@@ -324,9 +323,9 @@ TEST_CASE("the memory budget holds for constants", "[fast]") {
 
 TEST_CASE("models that make no sense are refused", "[fast]") {
   CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"nowhere"}, {"y"}).output("y"))
-            .find("expected input 'nowhere' to be made before") != std::string::npos);
+            .find("expected input 'nowhere' to be computed earlier") != std::string::npos);
   CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"x"}, {"y"}).output("z"))
-            .find("output 'z': is made by no node") != std::string::npos);
+            .find("output 'z': is not the output of any node") != std::string::npos);
   CHECK(message_of(ModelWriter().input("x", {-1, 3}).node("Relu", {"x"}, {"y"}))
             .find("expected a graph with an output") != std::string::npos);
   CHECK(message_of(ModelWriter().floats("w", {1}, {1}).node("Relu", {"w"}, {"y"}).output("y"))

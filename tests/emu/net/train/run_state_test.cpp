@@ -138,7 +138,7 @@ TEST_CASE("the middle of another run is refused by what differs and its end is r
   CHECK_THAT(refusal([](Trial& t) { t.file.identity[0].second = "other"; }),
              Catch::EndsWith("recipe was of the test, is other"));
   CHECK_THAT(refusal([](Trial& t) { t.file.identity.clear(); }),
-             Catch::EndsWith("recipe was of the test, is not there"));
+             Catch::EndsWith("recipe was of the test, now missing"));
   CHECK_THAT(refusal([](Trial& t) { t.file.identity.emplace_back("more", "1"); }),
              Catch::EndsWith("more was not there, is 1"));
   Trial fresh(data, "sgd", trial.file.path);

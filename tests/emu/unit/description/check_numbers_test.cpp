@@ -9,21 +9,21 @@ using Point = Scaling::Point;
 TEST_CASE("description: subnormals", "[fast]") {
   CHECK_NOTHROW(check_description(sample(CoreKind::exact)));
   refuses(CoreKind::exact,
-          "subnormals.inputs_to_plus_zero: expected subnormals.flush_inputs true beside it",
+          "subnormals.inputs_to_plus_zero: expected together with subnormals.flush_inputs true",
           [](auto& u) { u.subnormals.inputs_to_plus_zero = true; });
   refuses(CoreKind::exact,
-          "subnormals.tiny_before_rounding: expected subnormals.flush_results true beside it",
+          "subnormals.tiny_before_rounding: expected together with subnormals.flush_results true",
           [](auto& u) { u.subnormals.tiny_before_rounding = true; });
-  refuses(CoreKind::exact, "subnormals.flush_inputs: expected a floating operand beside it",
+  refuses(CoreKind::exact, "subnormals.flush_inputs: expected together with a floating operand",
           [](auto& u) {
             u.a = u.b = format("int8");
             u.subnormals.flush_inputs = true;
           });
   refuses(CoreKind::integer,
-          "subnormals.flush_c: expected core fused, chain, tree or exact beside it",
+          "subnormals.flush_c: expected together with core fused, chain, tree or exact",
           [](auto& u) { u.subnormals.flush_c = true; });
   const std::string tiny =
-      "expected rne beside subnormals.flush_results (or tiny_before_rounding true): tiny is judged "
+      "expected rne with subnormals.flush_results (or tiny_before_rounding true): tiny is judged "
       "as if rounded to nearest even";
   const Change toward_zero = [](UnitDescription& u) {
     u.accumulator.rounding = mode(RoundingMode::rtz);
@@ -42,7 +42,7 @@ TEST_CASE("description: subnormals", "[fast]") {
   for (const bool results : {false, true}) {
     refuses(CoreKind::chain,
             std::string("subnormals.flush_") + (results ? "results" : "c") +
-                ": expected a floating accumulator.format beside it",
+                ": expected together with a floating accumulator.format",
             [&](auto& u) {
               u.c = u.d = u.accumulator.format = nullptr;
               u.nan_code = 0;
@@ -62,14 +62,14 @@ TEST_CASE("description: NaN", "[fast]") {
           [](auto& u) { u.c = u.d = u.accumulator.format = format("float6_e2m3fn"); });
   const Change x86 = [](UnitDescription& u) { u.nan = NanRule::x86; };
   accepts(CoreKind::chain, x86);
-  refuses(CoreKind::fused, "nan: expected core chain and a floating accumulator.format beside it",
-          x86);
-  refuses(CoreKind::chain, "a: expected a format whose NaN has a payload beside nan x86",
+  refuses(CoreKind::fused,
+          "nan: expected together with core chain and a floating accumulator.format", x86);
+  refuses(CoreKind::chain, "a: expected a format whose NaN has a payload with nan x86",
           [&](auto& u) {
             x86(u);
             u.a = format("float8_e4m3fn");
           });
-  refuses(CoreKind::chain, "c: expected a format whose NaN has a payload beside nan x86",
+  refuses(CoreKind::chain, "c: expected a format whose NaN has a payload with nan x86",
           [&](auto& u) {
             x86(u);
             u.c = u.accumulator.format = format("dlfloat16");
@@ -97,18 +97,19 @@ TEST_CASE("description: scales", "[fast]") {
       second(u);
     };
   };
-  refuses(CoreKind::chain, "scaling.point: expected core fused or exact beside exponents",
-          exponents);
-  refuses(CoreKind::tree, "scaling.point: expected core fused beside groups", groups);
-  refuses(CoreKind::fused, "scaling.point: expected core exact beside after_sum",
+  refuses(CoreKind::chain, "scaling.point: expected core fused or exact with exponents", exponents);
+  refuses(CoreKind::tree, "scaling.point: expected core fused with groups", groups);
+  refuses(CoreKind::fused, "scaling.point: expected core exact with after_sum",
           [](auto& u) { u.scaling.point = Point::after_sum; });
   refuses(CoreKind::exact, "scaling.shift: expected 0 to 127",
           [](auto& u) { u.scaling = {.point = Point::after_sum, .shift = 128}; });
-  refuses(CoreKind::fused, "scaling.shift: expected scaling.point after_sum beside it",
+  refuses(CoreKind::fused, "scaling.shift: expected together with scaling.point after_sum",
           changed(exponents, [](auto& u) { u.scaling.shift = 1; }));
-  refuses(CoreKind::exact, "scaling.block: expected scaling.point exponents or groups beside it",
+  refuses(CoreKind::exact,
+          "scaling.block: expected together with scaling.point exponents or groups",
           [](auto& u) { u.scaling.block = 32; });
-  refuses(CoreKind::exact, "scaling.format: expected scaling.point exponents or groups beside it",
+  refuses(CoreKind::exact,
+          "scaling.format: expected together with scaling.point exponents or groups",
           [](auto& u) { u.scaling.format = format("float8_e8m0fnu"); });
   for (const Format* wrong :
        {static_cast<const Format*>(nullptr), format("float16"), format("int8")}) {
@@ -117,26 +118,26 @@ TEST_CASE("description: scales", "[fast]") {
             changed(exponents, [&](auto& u) { u.scaling.format = wrong; }));
   }
   refuses(CoreKind::fused,
-          "scaling.format: expected powers of two, such as float8_e8m0fnu, beside scaling.point "
+          "scaling.format: expected powers of two, such as float8_e8m0fnu, with scaling.point "
           "exponents",
           changed(exponents, [](auto& u) { u.scaling.format = format("float8_e4m3fn"); }));
   refuses(CoreKind::fused, "scaling.block: expected 1 to 1048576",
           changed(exponents, [](auto& u) { u.scaling.block = 0; }));
-  refuses(CoreKind::fused, "sparsity: expected null beside block scales",
+  refuses(CoreKind::fused, "sparsity: expected null with block scales",
           changed(exponents, [](auto& u) {
             u.sparsity = {2, 4};
           }));
-  refuses(CoreKind::fused, "scaling.block: expected a multiple of 16 beside scaling groups",
+  refuses(CoreKind::fused, "scaling.block: expected a multiple of 16 with scaling groups",
           changed(groups, [](auto& u) { u.scaling.block = 24; }));
-  refuses(CoreKind::fused, "group: expected a multiple of 16 beside scaling groups",
+  refuses(CoreKind::fused, "group: expected a multiple of 16 with scaling groups",
           changed(groups, [](auto& u) { u.group = 8; }));
-  refuses(CoreKind::fused, "order: expected ascending beside scaling groups",
+  refuses(CoreKind::fused, "order: expected ascending with scaling groups",
           changed(groups, [](auto& u) {
             u.group = 32;
             u.order = StepOrder::pairs_mod4;
           }));
   refuses(CoreKind::fused,
-          "products_overflow: expected core fused, without scaling groups, beside it",
+          "products_overflow: expected together with core fused, without scaling groups",
           changed(groups, [](auto& u) { u.products_overflow = true; }));
   refuses(CoreKind::fused,
           "b: expected operands whose exact sums of 16 products, times both scales, fit 64 bits",
@@ -154,7 +155,7 @@ TEST_CASE("description: sparsity and input rounding", "[fast]") {
   });
   refuses(CoreKind::chain, "input.format: expected a signed floating format with a zero",
           [](auto& u) { u.input.format = format("int8"); });
-  refuses(CoreKind::chain, "input.format: expected floating operands beside it", [](auto& u) {
+  refuses(CoreKind::chain, "input.format: expected together with floating operands", [](auto& u) {
     u.a = format("int8");
     u.input.format = format("bfloat16");
   });
@@ -166,6 +167,7 @@ TEST_CASE("description: sparsity and input rounding", "[fast]") {
     u.a = u.b = format("float32");
     u.input = {format("tfloat32"), mode(RoundingMode::rtz)};
   });
-  refuses(CoreKind::integer, "input.format: expected core fused, chain, tree or exact beside it",
+  refuses(CoreKind::integer,
+          "input.format: expected together with core fused, chain, tree or exact",
           [](auto& u) { u.input.format = format("bfloat16"); });
 }

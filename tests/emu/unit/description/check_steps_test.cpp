@@ -14,7 +14,7 @@ TEST_CASE("description: roundings", "[fast]") {
           [](auto& u) { u.accumulator.rounding.random_bits = 3; });
   refuses(CoreKind::chain, "accumulator.rounding: expected 1 to 32",
           [](auto& u) { u.accumulator.rounding = random_bits(0); });
-  refuses(CoreKind::exact, "accumulator.rounding: expected core chain beside stochastic rounding",
+  refuses(CoreKind::exact, "accumulator.rounding: expected core chain with stochastic rounding",
           [](auto& u) { u.accumulator.rounding = random_bits(8); });
   accepts(CoreKind::chain, [](auto& u) { u.accumulator.rounding = random_bits(32); });
   refuses(CoreKind::chain, "accumulator.rounding: expected at most 9 random bits with float64",
@@ -24,7 +24,7 @@ TEST_CASE("description: roundings", "[fast]") {
             u.accumulator.rounding = random_bits(10);
           });
   refuses(CoreKind::chain,
-          "accumulator.integer_overflow: expected saturate_once or saturate_each beside stochastic "
+          "accumulator.integer_overflow: expected saturate_once or saturate_each with stochastic "
           "rounding",
           [](auto& u) {
             u.c = u.d = u.accumulator.format = nullptr;
@@ -32,7 +32,7 @@ TEST_CASE("description: roundings", "[fast]") {
             u.accumulator.rounding = random_bits(8);
           });
   refuses(CoreKind::chain,
-          "chain.chains: expected 1 beside stochastic rounding: the additions of chains draw no "
+          "chain.chains: expected 1 with stochastic rounding: the additions of chains draw no "
           "random number",
           [](auto& u) {
             u.accumulator.rounding = random_bits(8);
@@ -40,7 +40,7 @@ TEST_CASE("description: roundings", "[fast]") {
             u.chain.chains = 2;
           });
   refuses(CoreKind::chain,
-          "k: expected 0 beside stochastic rounding and chain.chunk: chunks draw by their index",
+          "k: expected 0 with stochastic rounding and chain.chunk: chunks draw by their index",
           [](auto& u) {
             u.accumulator.rounding = random_bits(8);
             u.k = 16;
@@ -53,21 +53,22 @@ TEST_CASE("description: roundings", "[fast]") {
   refuses(CoreKind::chain, "input.rounding: expected a rounding without random bits", [](auto& u) {
     u.input = {format("bfloat16"), random_bits(8)};
   });
-  refuses(CoreKind::chain,
-          "c_rounding: expected c_entry after_rounding and a floating accumulator.format beside it",
-          [](auto& u) { u.c_rounding = mode(RoundingMode::rtz); });
-  refuses(CoreKind::chain, "input.rounding: expected input.format beside it",
+  refuses(
+      CoreKind::chain,
+      "c_rounding: expected together with c_entry after_rounding and a floating accumulator.format",
+      [](auto& u) { u.c_rounding = mode(RoundingMode::rtz); });
+  refuses(CoreKind::chain, "input.rounding: expected together with input.format",
           [](auto& u) { u.input.rounding = mode(RoundingMode::rtz); });
 }
 
 TEST_CASE("description: order and C", "[fast]") {
-  refuses(CoreKind::fused, "order: expected a k that is a multiple of 4 beside pairs_mod4",
+  refuses(CoreKind::fused, "order: expected a k that is a multiple of 4 with pairs_mod4",
           [](auto& u) {
             u.k = 6;
             u.group = 3;
             u.order = StepOrder::pairs_mod4;
           });
-  refuses(CoreKind::chain, "order: expected a k that is a multiple of 2 beside odd_first",
+  refuses(CoreKind::chain, "order: expected a k that is a multiple of 2 with odd_first",
           [](auto& u) { u.order = StepOrder::odd_first; });
   refuses(CoreKind::fused, "order: expected ascending where one step takes the whole instruction",
           [](auto& u) {
@@ -77,11 +78,11 @@ TEST_CASE("description: order and C", "[fast]") {
   accepts(CoreKind::fused, [](auto& u) { u.order = StepOrder::pairs_mod4; });
   for (const CoreKind core :
        {CoreKind::chain, CoreKind::tree, CoreKind::exact, CoreKind::integer}) {
-    refuses(core, "c_entry: expected core fused beside after_alignment",
+    refuses(core, "c_entry: expected core fused with after_alignment",
             [](auto& u) { u.c_entry = CEntry::after_alignment; });
   }
   for (const CoreKind core : {CoreKind::tree, CoreKind::exact, CoreKind::xnor}) {
-    refuses(core, "c_entry: expected core fused or chain beside after_rounding",
+    refuses(core, "c_entry: expected core fused or chain with after_rounding",
             [](auto& u) { u.c_entry = CEntry::after_rounding; });
   }
 }
@@ -93,20 +94,20 @@ TEST_CASE("description: alignment", "[fast]") {
           [](auto& u) { u.alignment.zero_exponent = 70000; });
   refuses(CoreKind::fused, "alignment.floor: expected -65536 to 65536",
           [](auto& u) { u.alignment.floor = -70000; });
-  refuses(CoreKind::fused, "alignment.parts: expected c_entry after_alignment beside it",
+  refuses(CoreKind::fused, "alignment.parts: expected together with c_entry after_alignment",
           [](auto& u) { u.alignment.parts = 2; });
   refuses(CoreKind::fused, "alignment.parts: expected 1 to 2", [](auto& u) {
     u.c_entry = CEntry::after_alignment;
     u.alignment.parts = 3;
   });
-  refuses(CoreKind::fused, "alignment.parts: expected an even group beside 2 parts", [](auto& u) {
+  refuses(CoreKind::fused, "alignment.parts: expected an even group with 2 parts", [](auto& u) {
     u.c_entry = CEntry::after_alignment;
     u.k = u.group = 9;
     u.alignment.parts = 2;
   });
-  refuses(CoreKind::fused, "second.fraction_bits: expected c_entry after_alignment beside it",
+  refuses(CoreKind::fused, "second.fraction_bits: expected together with c_entry after_alignment",
           [](auto& u) { u.second.fraction_bits = 30; });
-  refuses(CoreKind::fused, "second.c_dropped: expected c_entry after_alignment beside it",
+  refuses(CoreKind::fused, "second.c_dropped: expected together with c_entry after_alignment",
           [](auto& u) { u.second.c_dropped = 30; });
   refuses(CoreKind::fused, "second.c_fraction_bits: expected 0 to 63", [](auto& u) {
     u.c_entry = CEntry::after_alignment;
@@ -189,11 +190,11 @@ TEST_CASE("description: chains", "[fast]") {
     u.k = 9;
   });
   refuses(CoreKind::chain,
-          "c_entry: expected after_rounding beside several chains, which start from +0",
+          "c_entry: expected after_rounding with several chains, which start from +0",
           [](auto& u) { u.chain.chains = 2; });
   refuses(CoreKind::chain, "chain.chunk: expected 0 to 1048576",
           [](auto& u) { u.chain.chunk = -1; });
-  refuses(CoreKind::chain, "chain.chunk: expected chain.chains 1 beside it", [&](auto& u) {
+  refuses(CoreKind::chain, "chain.chunk: expected together with chain.chains 1", [&](auto& u) {
     two(u);
     u.chain.chunk = 8;
   });
@@ -201,18 +202,17 @@ TEST_CASE("description: chains", "[fast]") {
     u.k = 12;
     u.chain.chunk = 8;
   });
-  refuses(
-      CoreKind::chain,
-      "c_entry: expected in_alignment beside chain.chunk: the sums of chunks are chained from C",
-      [](auto& u) {
-        u.c_entry = CEntry::after_rounding;
-        u.chain.chunk = 8;
-      });
-  refuses(CoreKind::chain, "chain.kahan: expected chain.fused true beside it", [](auto& u) {
+  refuses(CoreKind::chain,
+          "c_entry: expected in_alignment with chain.chunk: the sums of chunks are chained from C",
+          [](auto& u) {
+            u.c_entry = CEntry::after_rounding;
+            u.chain.chunk = 8;
+          });
+  refuses(CoreKind::chain, "chain.kahan: expected together with chain.fused true", [](auto& u) {
     u.chain.kahan = true;
     u.chain.fused = false;
   });
-  refuses(CoreKind::tree, "chain.kahan: expected core chain beside it",
+  refuses(CoreKind::tree, "chain.kahan: expected together with core chain",
           [](auto& u) { u.chain.kahan = true; });
 }
 
@@ -220,13 +220,14 @@ TEST_CASE("description: trees and tables", "[fast]") {
   refuses(CoreKind::tree, "tree.leaf: expected 1 to 1048576", [](auto& u) { u.tree.leaf = 0; });
   refuses(CoreKind::tree, "tree.leaf: expected a divisor of the step, 8",
           [](auto& u) { u.tree.leaf = 3; });
-  refuses(CoreKind::tree, "tree.round_products: expected tree.leaf 1 beside it",
+  refuses(CoreKind::tree, "tree.round_products: expected together with tree.leaf 1",
           [](auto& u) { u.tree = {.leaf = 2, .round_products = false}; });
-  refuses(CoreKind::tree, "tree.plus_zero_products: expected tree.leaf 1 beside it", [](auto& u) {
-    u.tree.leaf = 2;
-    u.tree.plus_zero_products = true;
-  });
-  refuses(CoreKind::integer, "products: expected core table beside it",
+  refuses(CoreKind::tree, "tree.plus_zero_products: expected together with tree.leaf 1",
+          [](auto& u) {
+            u.tree.leaf = 2;
+            u.tree.plus_zero_products = true;
+          });
+  refuses(CoreKind::integer, "products: expected together with core table",
           [](auto& u) { u.products = std::make_shared<const std::vector<std::int32_t>>(4); });
   refuses(CoreKind::table, "products: expected a table of products with core table",
           [](auto& u) { u.products = nullptr; });

@@ -155,22 +155,22 @@ TEST_CASE("description: registers", "[fast]") {
     u.accumulator.fraction = -1;
   });
   refuses(CoreKind::integer,
-          "accumulator.fraction: expected core fused, chain, tree or exact beside it",
+          "accumulator.fraction: expected together with core fused, chain, tree or exact",
           [](auto& u) { u.accumulator.fraction = 1; });
   refuses(CoreKind::chain,
-          "accumulator.overflow: expected ieee beside accumulator.overflow_to_infinity",
-          [](auto& u) {
+          "accumulator.overflow: expected ieee with accumulator.overflow_to_infinity", [](auto& u) {
             u.accumulator.overflow = Overflow::saturate;
             u.accumulator.overflow_to_infinity = true;
           });
+  refuses(
+      CoreKind::chain,
+      "accumulator.overflow_to_infinity: expected together with an IEEE-like accumulator.format",
+      [](auto& u) {
+        u.accumulator.format = format("float8_e4m3fn");
+        u.accumulator.overflow_to_infinity = true;
+      });
   refuses(CoreKind::chain,
-          "accumulator.overflow_to_infinity: expected an IEEE-like accumulator.format beside it",
-          [](auto& u) {
-            u.accumulator.format = format("float8_e4m3fn");
-            u.accumulator.overflow_to_infinity = true;
-          });
-  refuses(CoreKind::chain,
-          "accumulator.integer_overflow: expected accumulator.format null beside it",
+          "accumulator.integer_overflow: expected together with accumulator.format null",
           [](auto& u) { u.accumulator.integer = IntegerOverflow::saturate_each; });
   refuses(CoreKind::exact,
           "accumulator.integer_overflow: expected wrap or saturate_once: core exact writes its "
@@ -216,6 +216,6 @@ TEST_CASE("description: C and D", "[fast]") {
             u.accumulator.format = u.d = format("float16");
             u.nan_code = 0x7e00;
           });
-  refuses(CoreKind::integer, "c: expected a floating accumulator.format beside it",
+  refuses(CoreKind::integer, "c: expected together with a floating accumulator.format",
           [](auto& u) { u.c = format("float32"); });
 }

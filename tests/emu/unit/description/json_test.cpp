@@ -157,7 +157,7 @@ TEST_CASE("description json: what is not known is refused with the nearest name"
     refuses(std::string(R"("sparsity": ")") + pattern + "\"",
             "sparsity: expected N:M, as in \"2:4\", or null for dense");
   }
-  refuses(R"("tree": {"leaf": 2})", "unit: tree.leaf: expected core tree beside it");
+  refuses(R"("tree": {"leaf": 2})", "unit: tree.leaf: expected together with core tree");
 }
 
 TEST_CASE("description json: version, core and syntax", "[fast]") {
@@ -171,10 +171,10 @@ TEST_CASE("description json: version, core and syntax", "[fast]") {
   refuses(R"({"numemu_unit": 1})", "u.json: expected a key 'core'");
   refuses(R"({"numemu_unit": 1, "core": "fused", "a": "e4m3fn", "b": "e4m3fn",
               "accumulator": {"format": "float32"}, "alignment": {"floor": null}})",
-          "u.json: expected a key 'alignment.fraction_bits' beside core fused: bits kept below the "
+          "u.json: expected a key 'alignment.fraction_bits' with core fused: bits kept below the "
           "largest exponent");
   refuses(R"({"numemu_unit": 1,)", "u.json: line 1 column 19: not valid JSON");
-  refuses(R"({"core": "chain", "core": "tree"})", "u.json: key 'core' stands twice in one object");
+  refuses(R"({"core": "chain", "core": "tree"})", "u.json: duplicate key 'core'");
   CHECK_THROWS_WITH(read_description("/nonexistent/u.json"), Contains("/nonexistent/u.json"));
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("description json: tables that do not fit are refused before memory is
   CHECK_THROWS_WITH(parse_description(members("xnor"), "u.json"),
                     "u.json: unit: a: expected a format with core xnor");
   CHECK_THROWS_WITH(parse_description(members("exact"), "u.json"),
-                    "u.json: unit: products: expected core table beside it");
+                    "u.json: unit: products: expected together with core table");
 }
 
 TEST_CASE("description json: the examples and keys of docs/describe-a-unit.md", "[fast]") {

@@ -41,8 +41,8 @@ TEST_CASE("description words: an FP8 unit, aspect by aspect", "[fast]") {
       "significand in [0, 4); a subnormal operand counts with its format's smallest exponent. The "
       "products of a step and C are cut 13 bits below the largest exponent among them, toward zero "
       "(rtz), and added exactly.",
-      "C is float32, +0 where none is given. It is one more term of the step. What the register "
-      "then holds is the next C.",
+      "C is float32, +0 where none is given. It is one more term of the step. The register is C of "
+      "the next step.",
       "The register is e8m13 (8 exponent bits, 13 fraction bits); the sum of a step is rounded "
       "toward zero (rtz). Sums of magnitude beyond the largest value's binade become infinite, "
       "whatever the rounding. D is float32, which holds every value of the register.",
@@ -120,7 +120,7 @@ TEST_CASE("description words: what they must mention", "[fast]") {
   u.subnormals = {.flush_inputs = true, .inputs_to_plus_zero = true};
   u.sparsity = {2, 4};
   u.nan = NanRule::x86;
-  says(u, "On their way in they are rounded to tfloat32, toward zero (rtz).");
+  says(u, "Operands are first rounded to tfloat32, toward zero (rtz).");
   says(u, "Subnormal numbers in A and B are read as +0");
   says(u, "A holds 2 of each 4 elements along k");
   says(u, "The first NaN of a, b and the accumulator results");

@@ -179,7 +179,7 @@ TEST_CASE("sparse compress: what a mask drops is +0, even where it fills up", "[
   CHECK_THROWS_WITH(
       compressed(parse_pattern("2:4"), no_zero),
       "row 0, group 0 (k 0 to 3): the mask keeps 1 elements, and sign1 has no zero to "
-      "make them 2");
+      "pad them to 2");
 }
 
 TEST_CASE("sparse compress: the first violation is named", "[fast]") {
@@ -204,7 +204,7 @@ TEST_CASE("sparse compress: the first violation is named", "[fast]") {
   codes.assign(codes.size(), 0);
   codes[80] = codes[82] = codes[84] = 1;
   CHECK_THROWS_WITH(compressed(parse_pattern("4:8.pairwise"), x),
-                    "row 1, group 0 (k 0 to 7): 6 elements stand in pairs that are not zeros; "
+                    "row 1, group 0 (k 0 to 7): 6 elements are in non-zero pairs; "
                     "4:8.pairwise keeps at most 4");
 }
 
