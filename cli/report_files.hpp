@@ -28,7 +28,7 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths&,
 
 /// The meaning of the star at a predicted figure.
 inline constexpr const char* kUnitLeftOut =
-    "* predicted for exact sums: what the unit's arithmetic adds is left out";
+    "* predicted for exact sums, without the rounding noise of the unit";
 
 /// `format` of a number times `factor`, "-" for null.
 std::string number_text(const Json& value, const char* format, double factor = 1);

@@ -49,7 +49,8 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
   }
 }
 
-/// "12 lose less than 0.5 points, 3 lose that or more, and 2 are undecided": as many as lists name.
+/// "12 lose less than 0.5 points, 3 lose that much or more, and 2 are undecided": as many as lists
+/// name.
 void say_losses(const std::vector<Configuration>& all, std::vector<std::string>& out) {
   const std::size_t less = labels_by_loss(all, Verdict::holds).size(),
                     more = labels_by_loss(all, Verdict::fails).size(),
@@ -69,10 +70,10 @@ void say_losses(const std::vector<Configuration>& all, std::vector<std::string>&
                   compared == 1 ? "" : "s", units > 1 ? fmt::format(" on {} units", units) : "",
                   less, less == 1 ? "s" : "", limit);
   if (more > 0)
-    text += fmt::format("{} {} lose{} that or more", undecided > 0 ? "," : " and", more,
+    text += fmt::format("{} {} lose{} that much or more", undecided > 0 ? "," : " and", more,
                         more == 1 ? "s" : "");
   if (undecided > 0)
-    text += fmt::format(", and {} {} undecided: the paired 95 % interval holds the limit",
+    text += fmt::format(", and {} {} undecided: the paired 95 % interval contains the limit",
                         undecided, undecided == 1 ? "is" : "are");
   if (undecided > 0 &&
       std::any_of(all.begin(), all.end(), [](const Configuration& c) { return c.rows.size() > 1; }))
@@ -113,15 +114,15 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
   const std::string seeds =
       found->rows.size() > 1 ? fmt::format(" in the mean of {} seeds", found->rows.size()) : "";
   if (best.bits_per_character) {
-    out.push_back(fmt::format(
-        "The fewest bits that lose less than {:g} bits per character are {} bits per element: {}, "
-        "at {:.4f}{}.",
-        kSmallRise, bits, describe(best), *best.bits_per_character, seeds));
+    out.push_back(
+        fmt::format("The configuration with the fewest bits among those that lose less than {:g} "
+                    "bits per character has {} bits per element: {}, at {:.4f}{}.",
+                    kSmallRise, bits, describe(best), *best.bits_per_character, seeds));
     return;
   }
   out.push_back(
-      fmt::format("The fewest bits that surely lose less than {:.1f} points are {} bits per "
-                  "element: {}, at {}{}.",
+      fmt::format("The configuration with the fewest bits among those that lose less than {:.1f} "
+                  "points has {} bits per element: {}, at {}{}.",
                   100 * kSmallLoss, bits, describe(best), percent(*best.top1), seeds));
 }
 

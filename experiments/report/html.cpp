@@ -92,10 +92,8 @@ std::string ignored_words(const std::vector<Record>& records) {
       units.push_back(unit);
   }
   return units.empty() ? ""
-                       : fmt::format(
-                             "Predictions leave out what the arithmetic of these units "
-                             "adds: {}.",
-                             listed_names(units));
+                       : fmt::format("Predictions exclude the rounding noise of these units: {}.",
+                                     listed_names(units));
 }
 
 /// What the drop-down list of points offers: rows that have layers to draw.

@@ -104,12 +104,11 @@ std::string best_table(const std::vector<Configuration>& all, bool texts) {
   const bool seeds = std::any_of(best.points.begin(), best.points.end(),
                                  [](const Configuration* c) { return c->rows.size() > 1; });
   std::string out = fmt::format(
-      "<h2 id=\"h-best\">Best points</h2>\n<p class=\"facts\">No other configuration has as few "
-      "bits and loses less. {}{}The change from float32 is paired by sample; its 95 % interval "
+      "<h2 id=\"h-best\">Best points</h2>\n<p class=\"facts\">No other configuration loses less "
+      "with as few bits. {}{}The change from float32 is paired by sample; its 95 % interval "
       "decides the verdict.{}</p>",
       best.left_out, best.left_out.empty() ? "" : " ",
-      seeds ? " Of several seeds the mean and the range stand here; all of them must agree on the "
-              "verdict."
+      seeds ? " Values are the mean and range over seeds; a verdict requires that all seeds agree."
             : "");
   out += html_table_start("Best points", titles);
   const Configuration* safe = cheapest_safe(all);
@@ -141,7 +140,7 @@ std::string not_finite_table(const std::vector<Record>& records) {
   std::vector<std::string> titles = {"Configuration"};
   for (const std::string& title : result_titles(any_text(records))) titles.push_back(title);
   titles.emplace_back("Where and why");
-  std::string out = "<h2 id=\"h-lost\">Numbers that are NaN or infinite</h2>\n" +
+  std::string out = "<h2 id=\"h-lost\">NaN and infinite values</h2>\n" +
                     html_table_start("Outputs that are not finite", titles);
   for (const Record* r : lost) {
     out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(r->name)) + result_cells(*r) +
@@ -157,7 +156,7 @@ std::string loss_lists(const std::vector<Configuration>& all, bool texts) {
   std::string out;
   const std::string limit = limit_words(texts);
   for (const auto& [little, words] : {std::pair(Verdict::holds, "Lose less than {}"),
-                                      {Verdict::undecided, "Undecided: the interval holds {}"},
+                                      {Verdict::undecided, "Undecided: the interval contains {}"},
                                       {Verdict::fails, "Lose {} or more"}}) {
     const std::vector<std::string> labels = labels_by_loss(all, little);
     if (labels.empty()) continue;

@@ -148,7 +148,7 @@ std::string findings_part(const Json& all) {
   constexpr std::size_t kFew = 20;  // that need no fold
   const std::size_t open = findings.size() - counts["holds"];
   if (open > 0 && open < findings.size()) {
-    out += fmt::format("<details{}><summary>Those that do not hold</summary>{}</details>",
+    out += fmt::format("<details{}><summary>Findings that do not hold</summary>{}</details>",
                        open <= kFew ? " open" : "", findings_table(findings, true));
   }
   return out + fmt::format("<details{}><summary>All findings</summary>{}</details>",

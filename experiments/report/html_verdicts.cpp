@@ -60,15 +60,15 @@ std::string summary(const Verdicts& v) {
   out += kTableEnd;
   if (v.empirical.compared() == 0) return out;
   return out + fmt::format(
-                   "<p class=\"facts\">Self-check, no prediction: the error of a tensor's own "
-                   "elements, summed by the quantizer and beside it, is the same within 1e-9 in {} "
+                   "<p class=\"facts\">Self-check, no prediction: the error of a tensor's "
+                   "elements, summed inside and outside the quantizer, agrees within 1e-9 in {} "
                    "of {} tensors; {} undecided (random rounding), {} fail.</p>",
                    v.empirical.holds, v.empirical.compared(), v.empirical.undecided,
                    v.empirical.fails);
 }
 
 std::string refused_table(const std::vector<RefusedTensor>& refused) {
-  std::string out = "<h3>Tensors that no distribution fits</h3>";
+  std::string out = "<h3>Tensors without a fitted distribution</h3>";
   out += html_table_start("Refused tensors", {"Layer", "Role", ">Elements", "Best family",
                                               ">KS distance", ">Threshold"});
   for (const RefusedTensor& t : refused) {

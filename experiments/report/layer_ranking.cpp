@@ -153,12 +153,12 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
                                 : ranking.wide[c] ? "highest SQNR"
                                                   : "lowest SQNR",
                                 first->name, effect(lead, ranking.base));
-  if (!close.empty()) out += fmt::format(", not told apart from {}", fmt::join(close, ", "));
+  if (!close.empty()) out += fmt::format(", not distinguishable from {}", fmt::join(close, ", "));
   if (lost && !also.empty())
     out += fmt::format("; also NaN or infinite: {}", fmt::join(also, "; "));
   if (lead.difference_low && lead.difference_high && *lead.difference_low <= 0 &&
       *lead.difference_high >= 0)
-    out += "; its top-1 is not told apart from float32's";
+    out += "; its top-1 is not distinguishable from float32's";
   if (ranking.base) out += fmt::format("; {}: {}", kAsItIs, effect(*ranking.base));
   if (all) out += fmt::format("; all layers: {}", effect(*all, ranking.base));
   return out + ".";
@@ -224,7 +224,7 @@ std::string ranking_question(const std::vector<Record>& records) {
   const LayerRanking ranking = rank_layers(records);
   if (!ranking.base) return "which layer breaks first";
   return all_wide(ranking) ? "which layer is worth keeping wide"
-                           : "which layer of a recipe bears another format";
+                           : "which layer of a recipe tolerates another format";
 }
 
 std::string ranking_title(const LayerRanking& ranking) {
@@ -247,7 +247,7 @@ std::string ranking_rule(const LayerRanking& ranking) {
                        effect(*ranking.base));
   if (ranking.formats.empty()) return out;
   const bool several = ranking.formats.size() > 1;
-  out += fmt::format("Layers stand in the order for {}{}: ", ranking.formats[0],
+  out += fmt::format("Layers are listed in the order for {}{}: ", ranking.formats[0],
                      several ? ", the first format" : "");
   return out + (ranking.wide[0]
                     ? "the highest SQNR first, NaN or infinite outputs last."

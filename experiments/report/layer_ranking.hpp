@@ -42,8 +42,8 @@ std::string ranking_title(const LayerRanking&);
 /// What the numbers of the table are, and the order of its rows. Full sentences.
 std::string ranking_rule(const LayerRanking&);
 
-/// "int4 on f32.sequential: lowest SQNR: conv2 (14.1 dB, -0.42 points), not told apart from fc1;
-/// all layers: ...", one a format.
+/// "int4 on f32.sequential: lowest SQNR: conv2 (14.1 dB, -0.42 points), not distinguishable from
+/// fc1; all layers: ...", one a format.
 std::vector<std::string> ranking_sentences(const LayerRanking&);
 
 }  // namespace numemu::experiments

@@ -188,7 +188,7 @@ std::string rows_part(const std::vector<Record>& records) {
     out += "\nNote: " + markdown_cell(note.text + " (" + listed_names(note.names) + ")") + "\n";
   out += "\n" + points_part(records);
   if (verdicts.refused.empty()) return out;
-  out += "\nTensors that no distribution fits:\n\n";
+  out += "\nTensors without a fitted distribution:\n\n";
   out += table_line({"layer", "role", "elements", "best family", "KS distance", "threshold"});
   out += "|---|---|--:|---|--:|--:|\n";
   for (const RefusedTensor& t : verdicts.refused) {

@@ -47,9 +47,10 @@ TEST_CASE("headline of four points", "[fast]") {
   CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") !=
         text.npos);
   CHECK(
-      text.find("Of 4 quantized configurations, 2 lose less than 0.5 points, 1 loses that or more, "
-                "and 1 is undecided") != text.npos);
-  CHECK(text.find("are 6.00 (weights 6.00, activations 6.00) bits per element: int6 on u, at") !=
+      text.find(
+          "Of 4 quantized configurations, 2 lose less than 0.5 points, 1 loses that much or more, "
+          "and 1 is undecided") != text.npos);
+  CHECK(text.find("has 6.00 (weights 6.00, activations 6.00) bits per element: int6 on u, at") !=
         text.npos);
   CHECK(labels_by_loss(configurations(records), Verdict::holds) ==
         std::vector<std::string>{"int8", "int6"});
@@ -229,9 +230,10 @@ TEST_CASE("seeds of a point are one configuration, judged by all of them", "[fas
   CHECK(best_places(records) == std::vector<std::size_t>{3, 2, 1});
   const std::string text = joined(headline(records));
   CHECK(text.find("bits per element: int8 on u, at 97.91 % in the mean of 3 seeds.") != text.npos);
-  CHECK(text.find("Of 3 quantized configurations, 1 loses less than 0.5 points, 1 loses that or "
-                  "more, and 1 is undecided: the paired 95 % interval holds the limit, or seeds "
-                  "differ.") != text.npos);
+  CHECK(
+      text.find("Of 3 quantized configurations, 1 loses less than 0.5 points, 1 loses that much or "
+                "more, and 1 is undecided: the paired 95 % interval contains the limit, or seeds "
+                "differ.") != text.npos);
   // A seed without a measurement leaves no mean.
   rows[2]["metrics"].erase("difference");
   rows[2]["metrics"].erase("baseline_top1");
@@ -249,7 +251,7 @@ TEST_CASE("the headline counts what the lists name", "[fast]") {
   const std::vector<Record> records = read_records(rows);
   CHECK(joined(headline(records))
             .find("Of 3 quantized configurations on 2 units, 2 lose less than 0.5 points "
-                  "and 1 loses that or more.") != std::string::npos);
+                  "and 1 loses that much or more.") != std::string::npos);
 }
 
 TEST_CASE("the headline says so where most predictions fail", "[fast]") {

@@ -110,7 +110,7 @@ TEST_CASE("layers of a quantized recipe have a title and a ranking of their own"
   CHECK(has(page, "<h1>lenet on glyphs: which layer is worth keeping wide</h1>"));
   CHECK(has(page, "Layers, the highest SQNR first</h2>"));
   CHECK(has(page, ": highest SQNR: "));
-  CHECK_FALSE(has(page, "The fewest bits"));
+  CHECK_FALSE(has(page, "The configuration with the fewest bits"));
 }
 
 TEST_CASE("the charts of an experiment are its own figures", "[fast]") {
@@ -191,7 +191,7 @@ TEST_CASE("the page opens with the best points, then what is not finite, then fi
   CHECK(has(page, "conv2: 1,200 of 40,000 results infinite: accumulator overflow (float16"));
   CHECK(has(page, "<li>blocks stop at a tap"));
   CHECK(has(page, "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>"));
-  CHECK(page.find("Predictions that failed") < page.find("Tensors that no distribution fits"));
+  CHECK(page.find("Predictions that failed") < page.find("Tensors without a fitted distribution"));
   CHECK_FALSE(has(render(sample::rows(), nullptr, ""), "NaN or infinite</h2>"));
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("a prediction that is withheld gives its reason, one without the unit 
   CHECK(has(page, "– <small class=\"why\">zero points are not modelled</small>"));
   CHECK(has(page, "<small>unit left out</small>"));
   CHECK(has(page,
-            "Predictions leave out what the arithmetic of these units adds: "
+            "Predictions exclude the rounding noise of these units: "
             "nvidia.h100.wgmma.e4m3.f32."));
 }
 

@@ -115,9 +115,10 @@ TEST_CASE("layers that their intervals do not tell apart are named", "[fast]") {
   rows[1]["metrics"]["difference_ci95"] = {-0.2, 0.01};
   const std::vector<Record> records = read_records(rows);
   const std::vector<std::string> sentences = ranking_sentences(rank_layers(records));
-  CHECK_THAT(sentences[0], Catch::Contains("conv2 (34.9 dB, -10.00 points), not told apart from "
-                                           "fc1; its top-1 is not told apart from float32's; all"));
-  CHECK_THAT(sentences[1], !Catch::Contains("told apart"));
+  CHECK_THAT(sentences[0],
+             Catch::Contains("conv2 (34.9 dB, -10.00 points), not distinguishable from "
+                             "fc1; its top-1 is not distinguishable from float32's; all"));
+  CHECK_THAT(sentences[1], !Catch::Contains("distinguishable"));
 }
 
 TEST_CASE("layers of a recipe are ranked against the recipe as it is", "[fast]") {
@@ -125,7 +126,7 @@ TEST_CASE("layers of a recipe are ranked against the recipe as it is", "[fast]")
       rows_of_recipe({{"format", "int8"}}, {14, 13, 12.9, 18, 16, 9, 13.2});
   const std::vector<Record> records = read_records(rows);
   REQUIRE(asks_for_layers(records));
-  CHECK(ranking_question(records) == "which layer of a recipe bears another format");
+  CHECK(ranking_question(records) == "which layer of a recipe tolerates another format");
   const LayerRanking ranking = rank_layers(records);
   CHECK(ranking.base == &records[6]);
   CHECK(ranking.formats == std::vector<std::string>{"int8"});
