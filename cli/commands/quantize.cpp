@@ -254,8 +254,7 @@ int run(const Options& options) {
   write_outputs(options, f, about, outputs);
   const std::string missing = missing_to_decode(options, f);
   if (!missing.empty() && !options.quiet)
-    say("numemu: warning: {}: decoding it needs the array of {}, which was not written",
-        options.codes, missing);
+    say("numemu: warning: {}: decoding it also needs the output of {}", options.codes, missing);
   if (!options.quiet) {
     note_short_names("--block", options.block.block);
     note_short_names("--format", options.block.format);

@@ -318,7 +318,7 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   REQUIRE(edited != rows);
   s.file("out/s/rows.jsonl", edited);
   const std::string damage = "out/s/rows.jsonl: line 1: a damaged row (digest does not match)";
-  check_refused(s.run("report out/s"), damage + "; run what wrote it again");
+  check_refused(s.run("report out/s"), damage + "; repeat the run that wrote it");
   const Result added = s.run("sweep " + other + " --out out/s");
   CHECK(added.code == 0);
   CHECK_THAT(added.err, Contains("numemu: " + damage + "; dropped, will be computed again\n") &&

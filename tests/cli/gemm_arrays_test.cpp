@@ -131,7 +131,7 @@ TEST_CASE("gemm arrays: block scales", "[fast]") {
                                         0x3d800000});
   write_sidecar(s.path + "/a.npy",
                 {.numemu = "1", .written_with = {{"scales", std::string(64, '0')}}});
-  check_refused(s.gemm(kScaled, scales), "a.npy.json: written_with: sa.npy is of another run");
+  check_refused(s.gemm(kScaled, scales), "a.npy.json: written_with: sa.npy is from another run");
   remove_sidecar(s.path + "/a.npy");
   check_refused(s.gemm(kScaled), "--scale-a: expected scales: unit " + kScaled);
   check_refused(s.gemm(kScaled, "--scale-a sa.npy --out d.npy"), "--scale-b: expected scales");

@@ -176,6 +176,6 @@ TEST_CASE("analyze refuses bad files in one line that names the place", "[fast]"
   refused("text.npy", "text.npy");
   refused("none.npy", "none.npy");
   refused("zero.npy --best-scale", "zero");
-  refused("good.npy --n 1000", "--n: good.npy brings its own numbers");
+  refused("good.npy --n 1000", "--n: good.npy is a file with its own numbers");
   CHECK(s.analyze("--format int4 --dist zero.npy").code == 0);
 }

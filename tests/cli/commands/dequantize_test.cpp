@@ -194,8 +194,8 @@ TEST_CASE("codes, scales and tensor scale of two runs are refused", "[fast]") {
   };
   CHECK(back("c.npy", "s.npy", "t.npy").code == 0);
   check_refused(back("c.npy", "s.npy", "ot.npy"),
-                "c.npy.json: written_with: ot.npy is of another run");
-  check_refused(back("c.npy", "os.npy", "t.npy"), " is of another run");
+                "c.npy.json: written_with: ot.npy is from another run");
+  check_refused(back("c.npy", "os.npy", "t.npy"), " is from another run");
   // float32 numbers have no sidecar of their own.
   const float half = 0.5f;
   write_npy(s.path + "/t.npy", ArrayType::float32, {}, &half);

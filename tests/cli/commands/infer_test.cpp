@@ -352,7 +352,7 @@ TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {
                             .file());
   const std::string tail = " --out y.npy --memory 1G";
   check_refused(s.run("infer --model expand.onnx --in column.npy" + tail),
-                "output y of shape [1, 8000, 80000], all samples: takes 2.4 GiB");
+                "output y of shape [1, 8000, 80000], all samples: needs 2.4 GiB");
   check_refused(s.run("infer --model pad.onnx --in pixel.npy" + tail), "[1, 1, 30001, 30001]");
   check_refused(s.run("infer --model gather.onnx --in pixel.npy" + tail), "[1, 36000, 36000, 1]");
   // Where the large value is not an output, its node is named.

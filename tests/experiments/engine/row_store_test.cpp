@@ -162,7 +162,7 @@ TEST_CASE("a damaged row is dropped, said and computed again; a report refuses i
       CHECK(store.kept() == 3);
       CHECK_FALSE(store.has("b"));
       REQUIRE(store.damaged().size() == 1);
-      CHECK_THAT(store.damaged()[0], Contains(what + "; it is dropped"));
+      CHECK_THAT(store.damaged()[0], Contains(what + "; dropped, will be computed again"));
     }
     finish(folder.path);
     CHECK(content(path) == expected);

@@ -185,14 +185,15 @@ TEST_CASE("the page opens with the best points, then what is not finite, then fi
   rows.push_back(sample::not_finite_row());
   rows.back()["notes"] = {"blocks stop at a tap"};
   const std::string page = render(rows, nullptr, "/* libraries */");
-  const std::size_t best = page.find("Best points</h2>"), lost = page.find("NaN or infinite</h2>");
+  const std::size_t best = page.find("Best points</h2>"),
+                    lost = page.find("NaN and infinite values</h2>");
   CHECK(best < lost);
   CHECK(lost < page.find("Figures</h2>"));
   CHECK(has(page, "conv2: 1,200 of 40,000 results infinite: accumulator overflow (float16"));
   CHECK(has(page, "<li>blocks stop at a tap"));
   CHECK(has(page, "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>"));
   CHECK(page.find("Predictions that failed") < page.find("Tensors without a fitted distribution"));
-  CHECK_FALSE(has(render(sample::rows(), nullptr, ""), "NaN or infinite</h2>"));
+  CHECK_FALSE(has(render(sample::rows(), nullptr, ""), "NaN and infinite values</h2>"));
 }
 
 TEST_CASE("best points show the range of seeds, failed predictions and what is left out",

@@ -38,7 +38,7 @@ TEST_CASE("role mask: what roles refuse", "[fast]") {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"weight", "greedy(2:4,axis=batch)", "axis=channel or axis=reduction"},
       {"weight", "stochastic(0.5)", "not a threshold"},
-      {"weight", "mvue(1:2)", "an estimate drawn once is no estimate"},
+      {"weight", "mvue(1:2)", "an unbiased estimate needs repeated draws"},
       {"weight", "transposable(2:4,axis=reduction)", "axis=channel for tiles"},
       {"activation", "transposable(2:4)", "tiles are those of weights"},
       {"activation", "greedy(2:4,axis=batch)", "those of gradients"},

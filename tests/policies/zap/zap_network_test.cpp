@@ -123,7 +123,7 @@ TEST_CASE("files that do not fit are refused by name", "[fast]") {
   CHECK_THAT(refused(bad), Catch::Contains("zap.LAYER"));
   bad = good;
   bad.metadata[0].first = "zap.relu9";
-  CHECK_THAT(refused(bad), Catch::Contains("'relu9' is no ReLU"));
+  CHECK_THAT(refused(bad), Catch::Contains("'relu9' is not a ReLU"));
   for (const char* text : {"", "mask 6", "mask 6, threshold x", "mask 6, threshold 0 ", "mask x"}) {
     bad = good;
     bad.metadata[1].second = text;

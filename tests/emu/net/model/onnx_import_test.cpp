@@ -314,10 +314,10 @@ TEST_CASE("the memory budget holds for constants", "[fast]") {
   const std::string message = message_of(writer);
   INFO(message);
   CHECK(message.find("node 'big' (ConstantOfShape)") != std::string::npos);
-  CHECK(message.find("than --memory leaves: 100000 elements") != std::string::npos);
+  CHECK(message.find("left by --memory, by 100000 elements") != std::string::npos);
   const test::MemoryBudget none(50);
   CHECK(message_of(writer).find(
-            "m.onnx: byte 0: expected a model within the 50 bytes that are left") !=
+            "m.onnx: byte 0: expected a model within the remaining memory budget of 50 bytes") !=
         std::string::npos);
 }
 

@@ -33,8 +33,8 @@ TEST_CASE("transpose has the same bits on every number of threads", "[fast]") {
   test::check_threads(Transpose({2, 0, 3, 1}), {x});
 }
 
-TEST_CASE("transpose refuses what is no permutation", "[fast]") {
-  CHECK_THROWS_WITH(Transpose({0, 0}), Catch::Contains("[0, 0] is no permutation"));
+TEST_CASE("transpose refuses what is not a permutation", "[fast]") {
+  CHECK_THROWS_WITH(Transpose({0, 0}), Catch::Contains("[0, 0] is not a permutation"));
   CHECK_THROWS_WITH(Transpose({0, 2}), Catch::Contains("no permutation"));
   CHECK_THROWS_WITH(Transpose({-1, 0}), Catch::Contains("no permutation"));
   const Transpose op({1, 0});
