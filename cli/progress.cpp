@@ -1,6 +1,7 @@
 #include "cli/progress.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,13 @@ namespace {
 constexpr int kWidth = 30;         // of the bar, in characters
 constexpr double kRedraw = 0.1;    // seconds between two drawings
 constexpr std::int64_t kStep = 5;  // per cent between two lines
+constexpr int kUsualWidth = 80;    // of a terminal that does not report its own
+
+int terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col
+                                                                          : kUsualWidth;
+}
 
 std::string clock_text(double left) {
   const long whole = static_cast<long>(left + 0.5);
@@ -41,24 +49,32 @@ void Progress::show(double done, const std::string& note, double free) {
   const auto total = static_cast<double>(total_);
   const bool all = done >= total;
   const auto percent = static_cast<std::int64_t>(100 * done / total);
+  const bool weighted = unit_.empty(), new_phase = weighted && note != note_;
   const bool due = terminal_ ? now - last_draw_ >= kRedraw || all
                              : percent >= last_percent_ + kStep || (all && !ended_);
-  if (!due) return;
+  if (!due && !new_phase) return;
+  note_ = note;
   last_draw_ = now;
   last_percent_ = percent - percent % kStep;
   ended_ = all;
   // Existing results took no time, so they must not count in the rate.
   const double worked = done - free;
   const double rate = now > start_ ? worked / (now - start_) : 0;
-  const std::string speed = worked > 0 ? fmt::format("{:.{}f}", rate, rate < 10 ? 2 : 0) : "-";
   const std::string left = rate > 0 ? clock_text((total - done) / rate) : "-";
-  const std::string tail =
-      fmt::format("{}/{} {}  {} {}/s  {} left  {}", static_cast<std::int64_t>(done), total_, unit_,
-                  speed, unit_, left, note);
+  std::string tail = fmt::format("{} left  {}", left, note);
+  if (!weighted) {
+    const std::string speed = worked > 0 ? fmt::format("{:.{}f}", rate, rate < 10 ? 2 : 0) : "-";
+    tail = fmt::format("{}/{} {}  {} {}/s  {}", static_cast<std::int64_t>(done), total_, unit_,
+                       speed, unit_, tail);
+  } else if (terminal_) {
+    tail = fmt::format("{:3} %  {}", percent, tail);
+  }
   if (terminal_) {
     const int full = std::clamp(static_cast<int>(kWidth * done / total), 0, kWidth);
-    write_talk(fmt::format("\r\033[K{} [{}{}] {}", title_, std::string(full, '#'),
-                           std::string(kWidth - full, '.'), harmless(tail)));
+    // A line that wraps could not be drawn over.
+    const std::string line = fmt::format("{} [{}{}] {}", title_, std::string(full, '#'),
+                                         std::string(kWidth - full, '.'), harmless(tail));
+    write_talk(fmt::format("\r\033[K{:.{}}", line, terminal_width() - 1));
     drawn_ = true;
   } else {
     say("{} {:3} %  {}", title_, percent, tail);

@@ -7,7 +7,8 @@ namespace numemu::cli {
 
 class Progress {
  public:
-  /// `unit` names what is counted ("points", "steps").
+  /// `unit` names what is counted ("points", "steps"). Without one the total is an estimate of the
+  /// work and notes are its phases: percent and time left are shown, and every phase as it begins.
   Progress(std::string title, std::int64_t total, std::string unit, bool quiet);
   ~Progress();
   /// `done` of the total are finished, the last one perhaps in part; `free` of them cost no time
@@ -15,7 +16,7 @@ class Progress {
   void show(double done, const std::string& note = "", double free = 0);
 
  private:
-  std::string title_, unit_;
+  std::string title_, unit_, note_;
   std::int64_t total_;
   bool quiet_, terminal_, drawn_ = false, ended_ = false;
   double start_, last_draw_ = -1;

@@ -80,15 +80,16 @@ void print_row(const Json& row) {
   fmt::print("{}", text_table(header, layers));
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   const Json& predicted = row["predicted"];
-  const auto output = [](const Json& figures, const char* db) {
-    return figures.contains(db) ? decibels(figures[db]) : "-";
-  };
   if (metrics["sqnr_db"].is_number()) {
-    fmt::print(
-        "output: SQNR {} dB (predicted {}); with the best common gain, which changes no "
-        "decision, {} (predicted {})\n",
-        decibels(metrics["sqnr_db"]), output(predicted, "sqnr_db"),
-        output(metrics, "sqnr_gained_db"), output(predicted, "sqnr_gained_db"));
+    const bool known = predicted["sqnr_db"].is_number();
+    const char* star = predicted.contains("ignores") ? "*" : "";
+    fmt::print("output: SQNR {} dB{}\n", decibels(metrics["sqnr_db"]),
+               known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "");
+    fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
+               decibels(metrics["gain"]), decibels(metrics["sqnr_gained_db"]),
+               known ? fmt::format(", predicted {}{} at {}", decibels(predicted["sqnr_gained_db"]),
+                                   star, decibels(predicted["gain"]))
+                     : "");
   }
   for (const auto& [reason, names] : left_out)
     fmt::print("no prediction of {}: {}\n", fmt::join(names, ", "), reason);
@@ -137,7 +138,7 @@ int run(const Options& options) {
   const double shared = experiments::bench_cost(images, reference);
   const double own = experiments::point_cost(images, reference, !options.no_predictions);
   std::optional<Progress> progress;
-  progress.emplace("eval", static_cast<std::int64_t>(shared + own), "images", options.quiet);
+  progress.emplace("eval", static_cast<std::int64_t>(shared + own), "", options.quiet);
   double before = 0, free = 0, latest = 0;  // done and free by the workbench
   const experiments::OnWork on_work = [&](const experiments::WorkState& at) {
     progress->show(before + at.done, std::string(at.phase), free + at.free);

@@ -81,8 +81,7 @@ experiments::Workbench make_bench(const experiments::SweepConfig& config,
       config, folders, {folders.cache, options.fresh, [&](const experiments::WorkState& at) {
                           if (!progress)
                             progress = std::make_unique<Progress>(
-                                "sweep", static_cast<std::int64_t>(at.total), "images",
-                                options.quiet);
+                                "sweep", static_cast<std::int64_t>(at.total), "", options.quiet);
                           progress->show(at.done, std::string(at.phase), at.free);
                         }});
 }

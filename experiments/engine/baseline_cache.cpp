@@ -64,7 +64,7 @@ std::string text_of(const net::Evaluation& e, const std::string& key) {
 }
 
 std::optional<net::Evaluation> parse(const std::string& whole, const std::string& key,
-                                     std::int64_t images) {
+                                     std::int64_t images, std::int64_t targets) {
   if (whole.size() < kDigestLine) return std::nullopt;
   const std::string text = whole.substr(0, whole.size() - kDigestLine), head = head_of(key);
   if (!text.starts_with(head) ||
@@ -76,7 +76,8 @@ std::optional<net::Evaluation> parse(const std::string& whole, const std::string
   std::string right;
   in >> e.samples >> e.n >> e.correct >> e.outputs.of >> e.outputs.nan >> e.outputs.infinite >>
       loss >> right;
-  if (!in || e.samples != images || e.n != static_cast<std::int64_t>(right.size()) ||
+  if (!in || e.samples != images || e.n != targets ||
+      e.n != static_cast<std::int64_t>(right.size()) ||
       e.correct != std::count(right.begin(), right.end(), '1'))
     return std::nullopt;
   e.loss = std::bit_cast<double>(loss);
@@ -106,8 +107,8 @@ void keep_small(const std::string& folder) {
 BaselineCache::BaselineCache(const std::string& folder, const TrainedNet& trained,
                              const net::Dataset& dataset, const policies::FloatReference& reference,
                              std::int64_t images)
-    : images_(images) {
-  if (folder.empty() || images * dataset.targets_per_sample() > kMostTargets) return;
+    : images_(images), targets_(images * dataset.targets_per_sample()) {
+  if (folder.empty() || targets_ > kMostTargets) return;
   folder_ = folder + "/baselines";
   key_ = key_of(trained, dataset, reference, images);
   path_ = fmt::format("{}/{}.txt", folder_, key_.substr(0, 32));
@@ -118,7 +119,7 @@ std::optional<net::Evaluation> BaselineCache::read() const {
   try {
     InputFile file(path_);
     if (file.left() > kMostTargets + kMostHead) return std::nullopt;
-    return parse(file.read(file.left()), key_, images_);
+    return parse(file.read(file.left()), key_, images_, targets_);
   } catch (const Error&) {
     return std::nullopt;
   }

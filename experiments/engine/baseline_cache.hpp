@@ -33,7 +33,7 @@ class BaselineCache {
 
  private:
   std::string folder_, key_, path_;
-  std::int64_t images_ = 0;
+  std::int64_t images_ = 0, targets_ = 0;
 };
 
 }  // namespace numemu::experiments

@@ -90,8 +90,10 @@ bool carry_digests(const std::vector<std::string>& lines) {
   });
 }
 
-/// Rows of the first version do not say it.
-int prediction_version(const Json& row) {
+/// Rows of the first version lack the key. No version where the point turns predictions off.
+std::optional<int> prediction_version(const Json& row) {
+  if (const Json* made = row.find_path("/point/predictions"); made != nullptr && *made == Json(false))
+    return std::nullopt;
   const Json& predicted = row["predicted"];
   const auto version = predicted.find("version");
   return version != predicted.end() && version->is_number_integer() ? version->get<int>() : 1;
@@ -228,12 +230,12 @@ void RowStore::read_row(const Json& row, const std::string& line, std::size_t nu
   }
   if (file == nullptr) {
     check_schema(row, path_, number);
-    if (const int made = prediction_version(row);
-        row["version"] == kNumericsVersion && made != kPredictionVersion) {
+    if (const std::optional<int> made = prediction_version(row);
+        made && row["version"] == kNumericsVersion && *made != kPredictionVersion) {
       throw Error(fmt::format(
           "{}: line {}: a row whose predictions have version {}, this program's have {}; use "
           "--fresh or {}",
-          path_, number, made, kPredictionVersion, another_out(path_)));
+          path_, number, *made, kPredictionVersion, another_out(path_)));
     }
   } else if (!file->holds(row)) {
     throw Error(fmt::format("{}: line {}: expected a row with {}", path_, number, file->needs));
@@ -304,12 +306,15 @@ std::vector<Json> merge_rows(const std::string& folder) {
         throw Error(error.what() +
                     std::string("; repeat the run that wrote it to compute it again"));
       }
-      const int made = prediction_version(row);
-      if (const int first = predictions.emplace(row["version"], made).first->second; made != first)
-        throw Error(
-            fmt::format("{}: line {}: a row whose predictions have version {}, beside rows "
-                        "with version {}; compute them anew (--fresh)",
-                        path, number, made, first));
+      if (const std::optional<int> made = prediction_version(row)) {
+        const int first = predictions.emplace(row["version"], *made).first->second;
+        if (*made != first) {
+          throw Error(
+              fmt::format("{}: line {}: a row whose predictions have version {}, beside rows "
+                          "with version {}; compute them again with --fresh",
+                          path, number, *made, first));
+        }
+      }
       const auto [at, added] = seen.emplace(row["key"], line);
       if (added) {
         shards.back().push_back(std::move(row));

@@ -135,14 +135,13 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   std::vector<TensorNoise> tensors;
   LayerPrediction predicted;
   if (predictions) {
-    work.begin("predictions", predictions_cost(samples));
+    work.begin("predictions", tensors_cost(samples));
     tensors =
         predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
-    predicted =
-        predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
+    work.begin("predictions", layers_cost(samples));
+    predicted = predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
     leave_out(predicted, point.recipe, graph, tensors);
   } else {
-    predicted.output = {kUnknown, kUnknown, kUnknown};
     predicted.output_left_out = "predictions are turned off";
   }
   work.begin("noise on the reference", noise_cost(samples));
@@ -172,13 +171,17 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   row["metrics"]["sqnr_error_db"] = number(measured.output_error);
   row["metrics"]["sqnr_gained_db"] = number(measured.output.gained_db);
   row["metrics"]["gain"] = number(measured.output.gain);
-  row["predicted"] = {{"version", kPredictionVersion},
-                      {"sqnr_db", number(predicted.output.db)},
-                      {"sqnr_error_db", number(predicted.output_error)},
-                      {"sqnr_gained_db", number(predicted.output.gained_db)},
-                      {"gain", number(predicted.output.gain)},
-                      {"verdict", verdict_json(predicted.output.db, measured.output.db)},
-                      {"tensors", Json::array()}};
+  if (predictions) {
+    row["predicted"] = {{"version", kPredictionVersion},
+                        {"sqnr_db", number(predicted.output.db)},
+                        {"sqnr_error_db", number(predicted.output_error)},
+                        {"sqnr_gained_db", number(predicted.output.gained_db)},
+                        {"gain", number(predicted.output.gain)},
+                        {"verdict", verdict_json(predicted.output.db, measured.output.db)}};
+  } else {
+    row["predicted"] = {{"sqnr_db", nullptr}, {"verdict", nullptr}};
+  }
+  row["predicted"]["tensors"] = Json::array();
   if (!predicted.output_left_out.empty()) row["predicted"]["left_out"] = predicted.output_left_out;
   if (!predicted.ignores.empty()) row["predicted"]["ignores"] = predicted.ignores;
   for (const TensorNoise& noise : tensors)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "experiments/predict/layer_noise.hpp"
+
 namespace numemu::experiments {
 
 void Work::tell() {
@@ -39,11 +41,16 @@ double bench_cost(std::int64_t images, std::int64_t reference) {
 }
 
 double point_cost(std::int64_t images, std::int64_t reference, bool predictions) {
-  return (predictions ? predictions_cost(reference) : 0) + noise_cost(reference) +
-         evaluation_cost(images);
+  return (predictions ? tensors_cost(reference) + layers_cost(reference) : 0) +
+         noise_cost(reference) + evaluation_cost(images);
 }
 
-double predictions_cost(std::int64_t reference) { return 5.0 * static_cast<double>(reference); }
+double tensors_cost(std::int64_t reference) { return 5.0 * static_cast<double>(reference); }
+
+// Where probe_plan() has fewer probes, too much.
+double layers_cost(std::int64_t reference) {
+  return 1.5 * static_cast<double>(kProbes * std::min(kProbeSamples, reference));
+}
 
 double noise_cost(std::int64_t reference) { return 2.0 * static_cast<double>(reference); }
 

@@ -1,6 +1,8 @@
 #include "experiments/predict/layer_noise.hpp"
 
+#include <atomic>
 #include <cmath>
+#include <exception>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
@@ -147,8 +149,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
   // Chunks of the reference follow each other; after the last whole one comes the first again.
   const std::int64_t chunks = reference.samples() / std::max<std::int64_t>(1, plan.samples);
   std::vector<Probe> probes(static_cast<std::size_t>(plan.probes));
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t k = 0; k < plan.probes; ++k) {
+  const auto run = [&](std::int64_t k) {
     const std::int64_t first = k % chunks * plan.samples;
     std::vector<net::Tensor> batch;
     for (const net::Tensor& x : reference.batch)
@@ -164,6 +165,21 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
     probes[k].layers = powers.means();
     probes[k].output =
         correlate(logits.data.data(), reference.logits.data.data() + first * each, logits.size());
+  };
+  std::vector<std::exception_ptr> failures(probes.size());
+  std::atomic<bool> failed = false;
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t k = 0; k < plan.probes; ++k) {
+    if (failed) continue;
+    try {
+      run(k);
+    } catch (...) {
+      failures[k] = std::current_exception();
+      failed = true;
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
   }
   LayerPrediction prediction;
   const auto count = static_cast<std::int64_t>(probes.size());

@@ -13,8 +13,14 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
+constexpr int kFewestBits = 4;
+
 /// Effects on a quantized operand's noise that the model omits; empty for none.
 std::string unknown_noise(const policies::RolePolicy& policy) {
+  // Within one step of zero the drawn noise is the rounding itself. Of so few codes that is most of
+  // the tensor: the prediction would repeat the measurement.
+  if (policy.format->bits < kFewestBits)
+    return fmt::format("the noise of {} (fewer than {} bits)", policy.format->name, kFewestBits);
   // Errors of one sign: the model draws them to both sides.
   const RoundingMode mode = policy.rounding.mode;
   if (mode == RoundingMode::rtz || mode == RoundingMode::rup || mode == RoundingMode::rdn)
@@ -95,7 +101,10 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())
     predicted.output_left_out = found->second;
   if (!unknown.empty()) predicted.output_left_out = unknown;
-  if (!predicted.output_left_out.empty()) predicted.output = {kUnknown, kUnknown, kUnknown};
+  if (!predicted.output_left_out.empty()) {
+    predicted.output = {kUnknown, kUnknown, kUnknown};
+    predicted.output_error = kUnknown;
+  }
   std::erase_if(units, [](const std::string& unit) { return !unit_is_ignored(unit); });
   if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", fmt::join(units, ", "));
 }

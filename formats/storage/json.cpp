@@ -26,8 +26,17 @@ Json::Json(std::string_view text) : value_(std::string(text)) {}
 Json::Json(const char* text) : value_(std::string(text)) {}
 Json::Json(const Json&) = default;
 Json::Json(Json&&) noexcept = default;
-Json& Json::operator=(const Json&) = default;
-Json& Json::operator=(Json&&) noexcept = default;
+// The right side may be a part of the left one, which must live until its value is taken.
+Json& Json::operator=(const Json& other) {
+  Json copy(other);
+  value_.swap(copy.value_);
+  return *this;
+}
+Json& Json::operator=(Json&& other) noexcept {
+  Json taken(std::move(other));
+  value_.swap(taken.value_);
+  return *this;
+}
 Json::~Json() = default;
 
 Json::Json(std::initializer_list<Json> parts) : Json() {

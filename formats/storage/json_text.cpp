@@ -17,6 +17,8 @@ namespace {
 using Nlohmann = nlohmann::ordered_json;
 
 constexpr int kOutOfRange = 406;  // nlohmann's number of "number overflow parsing"
+// A value takes 40 bytes, also where its text takes two. No file of ours comes near.
+constexpr std::size_t kMostValues = std::size_t{1} << 22;
 
 class Builder : public nlohmann::json_sax<Nlohmann> {
  public:
@@ -57,6 +59,8 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
 
   /// Where the next value belongs: the last key has a null so far.
   Json& place() {
+    if (++values_ > kMostValues)
+      throw Error(fmt::format("{}: more than {} values", where_, kMostValues));
     if (open_.empty()) return root_;
     Json& parent = *open_.back().value;
     if (parent.is_object()) return parent.items().back().json;
@@ -81,7 +85,7 @@ class Builder : public nlohmann::json_sax<Nlohmann> {
   }
 
   const std::string& where_;
-  std::size_t deepest_;
+  std::size_t deepest_, values_ = 0;
   Json root_;
   std::vector<Level> open_;
 };

@@ -270,7 +270,8 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   CHECK(Json::parse(evaluated.out)["metrics"]["n"] == 50);
   CHECK_THAT(evaluated.err, Contains("evaluating t/mlp-mnist.safetensors on mnist:mnist\n") &&
                                 Contains("eval 100 %") &&
-                                Contains(" images/s  0:00 left  evaluation\n"));
+                                Contains(" %  0:00 left  evaluation\n") &&
+                                Contains(" left  predictions\n") && !Contains("images/s"));
   const std::string eval = "eval --net t/mlp-mnist.safetensors --data mnist:mnist --quiet ";
   const Result table = s.run(eval + "--images 50 --recipe " + recipe);
   CHECK(table.code == 0);

@@ -2,7 +2,6 @@
 #include "experiments/engine/baseline_cache.hpp"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "experiments/engine/run_point.hpp"
 #include "tests/catch.hpp"

@@ -198,10 +198,10 @@ TEST_CASE("without predictions a row is another point's, with the same measureme
   CHECK(without["key"] != with["key"]);
   CHECK(without["metrics"] == with["metrics"]);
   CHECK(without["bits"] == with["bits"]);
-  CHECK(without["predicted"] == nlohmann::ordered_json{{"sqnr_db", nullptr},
-                                                       {"verdict", nullptr},
-                                                       {"tensors", nlohmann::ordered_json::array()},
-                                                       {"left_out", "predictions are turned off"}});
+  CHECK(without["predicted"] == numemu::Json{{"sqnr_db", nullptr},
+                                             {"verdict", nullptr},
+                                             {"tensors", numemu::Json::array()},
+                                             {"left_out", "predictions are turned off"}});
   for (std::size_t i = 0; i < with["layers"].size(); ++i) {
     const auto &layer = without["layers"][i], &predicted = with["layers"][i];
     CHECK(predicted["predicted_db"].is_number());

@@ -1,7 +1,6 @@
 // Work that is told rises to its total, phase by phase.
 #include "experiments/engine/work.hpp"
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "experiments/engine/run_point.hpp"

@@ -1,8 +1,6 @@
 // Where no row has predictions, tables have no columns for them and nothing is counted.
 #include "experiments/report/predictions_off.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "experiments/report/findings.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/report.hpp"
@@ -11,7 +9,7 @@
 #include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu::experiments;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 using Catch::Contains;
 
 TEST_CASE("reports without predictions have neither columns nor verdicts of them", "[fast]") {
