@@ -19,13 +19,25 @@ bool lanes_are_a(std::int64_t m, std::int64_t n) {
   return with_a != with_b ? with_a < with_b : m > n;
 }
 
+/// Whether each row of A is best read in place: the columns of B fill vectors, they are so few that
+/// packing A would cost as much as multiplying, and a row is a few runs of neighbours.
+template <class T, class Out>
+bool rows_in_place(const Chain<T, Out>& chain) {
+  constexpr std::int64_t kMostColumns = 64, kShortestRun = 8;
+  if (chain.n % kPanel != 0 || chain.n > kMostColumns || chain.m <= chain.n) return false;
+  std::int64_t runs = 1;
+  for (std::int64_t k = 1; k < chain.k; ++k) runs += chain.a.depth[k] != chain.a.depth[k - 1] + 1;
+  return runs * kShortestRun <= chain.k;
+}
+
 template <class T, class Out>
 void run(const Chain<T, Out>& chain) {
   ChainTile<T, Out> whole;
   whole.k = chain.k;
   whole.c = chain.c;
   whole.d = chain.d;
-  const bool swap = lanes_are_a(chain.m, chain.n);
+  whole.rows_in_place = rows_in_place(chain);
+  const bool swap = !whole.rows_in_place && lanes_are_a(chain.m, chain.n);
   whole.rows = swap ? chain.b : chain.a;
   whole.lanes = swap ? chain.a : chain.b;
   whole.row_stride = swap ? 1 : chain.n;

@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "emu/unit/chain_pack-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -73,6 +75,13 @@ struct Accumulators {
     if constexpr (kVectors == 2) second = FusedMulAdd(d, a, b_second, second);
     rest.MulAdd(d, row + 1, b_first, b_second);
   }
+  /// The same of rows[i][k], rows that are apart.
+  HWY_INLINE void MulAddApart(D d, const T* const* rows, std::int64_t k, V b_first, V b_second) {
+    const V a = hn::Set(d, rows[0][k]);
+    first = FusedMulAdd(d, a, b_first, first);
+    if constexpr (kVectors == 2) second = FusedMulAdd(d, a, b_second, second);
+    rest.MulAddApart(d, rows + 1, k, b_first, b_second);
+  }
   HWY_INLINE void StoreTo(D d, T* sums) const {
     const std::size_t lanes = hn::Lanes(d);
     hn::Store(first, d, sums);
@@ -88,6 +97,7 @@ struct Accumulators<D, 0, kVectors> {
   HWY_INLINE void LoadFrom(D, const T*) {}
   HWY_INLINE void Clear(D) {}
   HWY_INLINE void MulAdd(D, const T*, V, V) {}
+  HWY_INLINE void MulAddApart(D, const T* const*, std::int64_t, V, V) {}
   HWY_INLINE void StoreTo(D, T*) const {}
 };
 
@@ -110,6 +120,37 @@ HWY_NOINLINE void MultiplyBlock(const T* HWY_RESTRICT rows, const T* HWY_RESTRIC
     accumulators.MulAdd(d, rows, b_first, b_second);
     rows += kRows;
     lanes += kVectors * step;
+  }
+  accumulators.StoreTo(d, sums);
+}
+
+/// Rows of a block that is read in place: their addresses and its sums stay in registers.
+constexpr int kRowsInPlace = kMaxRows < 8 ? kMaxRows : 8;
+
+/// As MultiplyBlock, element (i, k) of the rows at rows[i][depth[k]]: a row is read run by run.
+template <class T, int kVectors, int... kRow>
+HWY_NOINLINE void MultiplyInPlace(const T* const* rows, const std::int32_t* depth, const Run* runs,
+                                  std::int64_t run_count, const T* HWY_RESTRICT lanes,
+                                  bool from_zero, T* HWY_RESTRICT sums,
+                                  std::integer_sequence<int, kRow...>) {
+  const hn::ScalableTag<T> d;
+  const std::size_t step = hn::Lanes(d);
+  Accumulators<hn::ScalableTag<T>, sizeof...(kRow), kVectors> accumulators;
+  if (from_zero) {
+    accumulators.Clear(d);
+  } else {
+    accumulators.LoadFrom(d, sums);
+  }
+  for (std::int64_t r = 0; r < run_count; ++r) {
+    const std::int32_t offset = depth[runs[r].begin];
+    const T* const from[] = {rows[kRow] + offset...};
+    const std::int64_t count = runs[r].end - runs[r].begin;
+    for (std::int64_t k = 0; k < count; ++k) {
+      const auto b_first = hn::Load(d, lanes);
+      const auto b_second = kVectors == 2 ? hn::Load(d, lanes + step) : b_first;
+      accumulators.MulAddApart(d, from, k, b_first, b_second);
+      lanes += kVectors * step;
+    }
   }
   accumulators.StoreTo(d, sums);
 }

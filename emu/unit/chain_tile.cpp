@@ -61,22 +61,40 @@ void End(const ChainTile<T, Out>& t, std::int64_t row, std::int64_t rows, std::i
   }
 }
 
+/// The rows from `row` on, read in place; behind the last the last again.
+template <class T, class Out>
+void MultiplyRows(const ChainTile<T, Out>& t, std::int64_t row, const std::int32_t* depth,
+                  const Run* runs, std::int64_t run_count, const T* panel, std::int64_t vectors,
+                  bool from_zero, T* sums) {
+  const T* rows[kRowsInPlace];
+  for (std::int64_t i = 0; i < kRowsInPlace; ++i)
+    rows[i] = t.rows.values + t.rows.row[std::min(row + i, t.row_end - 1)];
+  constexpr std::make_integer_sequence<int, kRowsInPlace> kRows;
+  if (vectors == 2) {
+    MultiplyInPlace<T, 2>(rows, depth, runs, run_count, panel, from_zero, sums, kRows);
+  } else {
+    MultiplyInPlace<T, 1>(rows, depth, runs, run_count, panel, from_zero, sums, kRows);
+  }
+}
+
 template <class T, class Out>
 void RunTile(const ChainTile<T, Out>& t) {
   const hn::ScalableTag<T> tag;
   const auto vector = static_cast<std::int64_t>(hn::Lanes(tag));
   const std::int64_t width = 2 * vector;
   const std::int64_t rows = t.row_end - t.row_begin, lanes = t.lane_end - t.lane_begin;
-  const std::int64_t even_blocks = (rows + kMaxRows - 1) / kMaxRows;
-  const std::int64_t block_rows = (rows + even_blocks - 1) / even_blocks;
+  const std::int64_t most_rows = t.rows_in_place ? kRowsInPlace : kMaxRows;
+  const std::int64_t even_blocks = (rows + most_rows - 1) / most_rows;
+  const std::int64_t block_rows =
+      t.rows_in_place ? most_rows : (rows + even_blocks - 1) / even_blocks;
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
   const std::int64_t panels = (lanes + width - 1) / width;
   const std::int64_t slice = std::min(t.k, kSlice);
   const bool one_slice = t.k <= kSlice;
   const std::int64_t block_size = block_rows * width;
 
-  const auto packed_rows =
-      hwy::AllocateAligned<T>(static_cast<std::size_t>(blocks * block_rows * slice + 1));
+  const auto packed_rows = hwy::AllocateAligned<T>(
+      static_cast<std::size_t>(t.rows_in_place ? 1 : blocks * block_rows * slice + 1));
   const auto panel = hwy::AllocateAligned<T>(static_cast<std::size_t>(width * slice + 1));
   const auto runs = hwy::AllocateAligned<Run>(static_cast<std::size_t>(2 * slice + 1));
   const auto sums = hwy::AllocateAligned<T>(
@@ -90,7 +108,7 @@ void RunTile(const ChainTile<T, Out>& t) {
     Run *row_runs = runs.get(), *lane_runs = runs.get() + slice;
     const std::int64_t row_run_count = FindRuns(row_depth, depth, row_runs);
     const std::int64_t lane_run_count = FindRuns(lane_depth, depth, lane_runs);
-    for (std::int64_t b = 0; b < blocks; ++b) {
+    for (std::int64_t b = 0; b < blocks && !t.rows_in_place; ++b) {
       const std::int64_t valid_rows = std::min(block_rows, rows - b * block_rows);
       Pack<T>({t.rows, t.row_begin + b * block_rows, valid_rows, block_rows, row_depth, depth,
                row_runs, row_run_count},
@@ -111,8 +129,13 @@ void RunTile(const ChainTile<T, Out>& t) {
         T* sum = sums.get() + (one_slice ? 0 : (p * blocks + b) * block_size);
         if (k == 0 && t.c != nullptr)
           Begin(t, row, valid_rows, lane, panel_lanes, block_rows, panel_width, sum);
-        multiply(packed_rows.get() + b * block_rows * depth, panel.get(), depth,
-                 k == 0 && t.c == nullptr, sum);
+        const bool from_zero = k == 0 && t.c == nullptr;
+        if (t.rows_in_place) {
+          MultiplyRows(t, row, row_depth, row_runs, row_run_count, panel.get(), vectors, from_zero,
+                       sum);
+        } else {
+          multiply(packed_rows.get() + b * block_rows * depth, panel.get(), depth, from_zero, sum);
+        }
         if (!last) continue;
         if constexpr (std::is_same_v<Out, float>) {
           if (t.lane_stride == 1 && panel_lanes == panel_width) {

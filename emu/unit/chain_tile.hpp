@@ -14,6 +14,7 @@ struct ChainTile {
   ChainSide<T> rows, lanes;
   std::int64_t row_begin = 0, row_end = 0, lane_begin = 0, lane_end = 0, k = 0;
   std::int64_t row_stride = 0, lane_stride = 1;
+  bool rows_in_place = false;  ///< read each row from its source, packing only the lanes
   const Out* c = nullptr;
   Out* d = nullptr;
 };

@@ -28,7 +28,10 @@ const std::vector<Problem>& problems() {
       make_matrices("float4_e2m1fn", "int4", 50, 6, 40, {}, Fill::any, 5),
       make_convolution("float8_e4m3fn", "float32", {2, 14, 14, 1, 5, 2, 1, 1}, 6, Fill::any, 6),
       make_matrices("bfloat16", "float16", 12, 12, 12, {}, Fill::any, 8),
-      make_weight_gradient({2, 10, 10, 6, 5, 0, 1, 1}, 16, Fill::finite, 7)};
+      make_weight_gradient({2, 10, 10, 6, 5, 0, 1, 1}, 16, Fill::finite, 7),
+      // Rows of A in place: two slices of the depth, one and a half panels, half a block of rows.
+      make_convolution("float32", "float32", {2, 7, 9, 32, 3, 1, 1, 1}, 48, Fill::any, 9),
+      make_matrices("float32", "bfloat16", 61, 32, 40, {false, false, true}, Fill::any, 10)};
   return all;
 }
 
