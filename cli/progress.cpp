@@ -20,7 +20,7 @@ constexpr int kUsualWidth = 80;    // of a terminal that does not report its own
 int terminal_width() {
   winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col
-                                                                          : kUsualWidth;
+                                                                           : kUsualWidth;
 }
 
 std::string clock_text(double left) {

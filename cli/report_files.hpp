@@ -24,7 +24,7 @@ void require_report_files(const ReportPaths&);
 /// anything is written.
 /// Without `predictions` files and rows show none.
 std::vector<Json> write_report(const std::string& folder, const ReportPaths&,
-                                                 bool predictions = true);
+                               bool predictions = true);
 
 /// The meaning of the star at a predicted figure.
 inline constexpr const char* kUnitLeftOut =

@@ -129,8 +129,8 @@ int run(const Options& options) {
   run.on_bench = [&,
                   bench = std::shared_ptr<Progress>()](const experiments::WorkState& at) mutable {
     if (!bench)
-      bench = std::make_shared<Progress>(experiment.name, static_cast<std::int64_t>(at.total),
-                                         "images", options.quiet);
+      bench = std::make_shared<Progress>(experiment.name, static_cast<std::int64_t>(at.total), "",
+                                         options.quiet);
     bench->show(at.done, std::string(at.phase), at.free);
     if (at.done >= at.total) bench.reset();
   };

@@ -79,9 +79,12 @@ const std::vector<std::string> kMetricKeys = {"top1",
                                               "baseline_bits_per_character",
                                               "sqnr_db",
                                               "sqnr_error_db",
+                                              "sqnr_gained_db",
+                                              "gain",
                                               "not_finite"};
-const std::vector<std::string> kPredictedKeys = {"version", "sqnr_db", "verdict", "left_out",
-                                                "tensors"};
+const std::vector<std::string> kPredictedKeys = {"version",        "sqnr_db", "sqnr_error_db",
+                                                 "sqnr_gained_db", "gain",    "verdict",
+                                                 "left_out",       "ignores", "tensors"};
 const std::vector<std::string> kTensorKeys = {
     "layer",          "role",          "format",       "n",       "measured_mse", "measured_db",
     "standard_error", "empirical_mse", "empirical_db", "verdict", "fitted"};

@@ -92,7 +92,8 @@ bool carry_digests(const std::vector<std::string>& lines) {
 
 /// Rows of the first version lack the key. No version where the point turns predictions off.
 std::optional<int> prediction_version(const Json& row) {
-  if (const Json* made = row.find_path("/point/predictions"); made != nullptr && *made == Json(false))
+  if (const Json* made = row.find_path("/point/predictions");
+      made != nullptr && *made == Json(false))
     return std::nullopt;
   const Json& predicted = row["predicted"];
   const auto version = predicted.find("version");

@@ -242,7 +242,7 @@ TEST_CASE("wrong data sets are one line with file, offset and what was expected"
   s.file("mnist/t10k-labels-idx1-ubyte", idx(false, 9));
   check_refused(eval(), "t10k-labels-idx1-ubyte");
   put_all();
-  check_refused(eval(), "no trained lenet for mnist is shipped");
+  check_refused(eval(), "numemu ships no trained lenet for mnist");
   check_refused(s.run("eval --net " + s.file("x.safetensors", "short") + " --data mnist:" + dir),
                 "x.safetensors");
   check_refused(s.run("eval --net lenet --data imagenet"), "unknown data set 'imagenet'");
@@ -269,8 +269,7 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   REQUIRE(evaluated.code == 0);
   CHECK(Json::parse(evaluated.out)["metrics"]["n"] == 50);
   CHECK_THAT(evaluated.err, Contains("evaluating t/mlp-mnist.safetensors on mnist:mnist\n") &&
-                                Contains("eval 100 %") &&
-                                Contains(" %  0:00 left  evaluation\n") &&
+                                Contains("eval 100 %") && Contains(" %  0:00 left  evaluation\n") &&
                                 Contains(" left  predictions\n") && !Contains("images/s"));
   const std::string eval = "eval --net t/mlp-mnist.safetensors --data mnist:mnist --quiet ";
   const Result table = s.run(eval + "--images 50 --recipe " + recipe);

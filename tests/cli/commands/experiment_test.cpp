@@ -78,7 +78,7 @@ TEST_CASE("a finding that fails is a result, and an error under --strict alone",
   numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
   const std::string command =
       "experiment sensitivity --size smoke --quiet --set net=n.safetensors --set data=clicks "
-      "--set formats=int2 --set images=20 --out o";
+      "--set formats=int8 --set unit=neutral.mac.e5m2 --set images=20 --out o";
   const Result result = s.run(command);
   INFO(result.err);
   REQUIRE(result.code == 0);

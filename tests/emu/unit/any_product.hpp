@@ -91,9 +91,7 @@ class AnyProduct {
   std::uint64_t bits() { return random_.bits(next_++, 32); }
   std::uint64_t below(std::uint64_t n) { return bits() % n; }
 
-  std::uint64_t any_code(const Format& f) {
-    return (bits() << 32 | bits()) & f.code_mask();
-  }
+  std::uint64_t any_code(const Format& f) { return (bits() << 32 | bits()) & f.code_mask(); }
   static bool finite(const Format& f, std::uint64_t code) {
     const Class kind = decode(f, code).kind;
     return kind == Class::finite || kind == Class::zero;

@@ -148,7 +148,8 @@ TEST_CASE("what a trial cannot do is refused", "[fast]") {
   };
   CHECK_THAT(refusal([](TrainTrial& t) { t.net = "mlq"; }), Contains("did you mean 'mlp'"));
   CHECK_THAT(refusal([](TrainTrial& t) { t.train_samples = 5000; }), Contains("at most its 600"));
-  CHECK_THAT(refusal([](TrainTrial& t) { t.eval_samples = 401; }), Contains("401 samples asked"));
+  CHECK_THAT(refusal([](TrainTrial& t) { t.eval_samples = 401; }),
+             Contains("401 samples requested"));
   CHECK_THAT(refusal([](TrainTrial& t) { t.options.batch = 0; }), Contains("batch"));
   CHECK_THAT(refusal([](TrainTrial& t) { t.recipe = Json::array(); }),
              Contains("expected an object"));

@@ -121,7 +121,7 @@ TEST_CASE("files and names that do not serve are refused", "[fast]") {
   CHECK_THAT(message("mpl=" + (folder / "w.npz")), Catch::Contains("did you mean 'mlp'"));
   CHECK_THAT(message("lstm-char=" + (folder / "w.npz")),
              Catch::Contains("network lstm-char: expected text, data set small has images"));
-  CHECK_THAT(message("lenet"), Catch::Contains("no trained lenet for small is shipped"));
+  CHECK_THAT(message("lenet"), Catch::Contains("numemu ships no trained lenet for small"));
   CHECK_THAT(message("lenat"), Catch::Contains("did you mean 'lenet'") &&
                                    Catch::Contains(".safetensors, .npz or .onnx"));
   CHECK_THAT(message("mlp=weights.bin"), Catch::Contains(".safetensors, .npz or .onnx"));

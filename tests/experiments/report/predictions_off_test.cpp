@@ -9,8 +9,8 @@
 #include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu::experiments;
-using numemu::Json;
 using Catch::Contains;
+using numemu::Json;
 
 TEST_CASE("reports without predictions have neither columns nor verdicts of them", "[fast]") {
   const std::vector<Json> rows = sample::rows(), bare = without_predictions(rows);

@@ -132,7 +132,7 @@ TEST_CASE("every wrong value is refused by name", "[fast]") {
        "roles.weight.scale: expected scale rule none for bfloat16"},
       {R"({"numemu_recipe": 1, "seed": -1})", "r.json: seed"},
       {R"({"numemu_recipe": 1, "seed": 9007199254740993})", "r.json: seed"},
-      {R"({"numemu_recipe": 1, "seed": 1, "seed": 2})", "r.json: key 'seed' stands twice"},
+      {R"({"numemu_recipe": 1, "seed": 1, "seed": 2})", "r.json: duplicate key 'seed'"},
       {R"({"numemu_recipe": 1, "layers": [{"roles": {}}]})", "layers[0]"},
       {R"({"numemu_recipe": 1, "layers": [{"match": "*", "roles": {"weight": {"format": "int17"}}}]})",
        "layers[0].roles.weight.format: unknown format 'int17'"},

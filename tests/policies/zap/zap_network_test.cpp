@@ -134,5 +134,5 @@ TEST_CASE("files that do not fit are refused by name", "[fast]") {
   refused(bad);
   bad = good;
   bad.tensors.push_back({"stray", net::Tensor(net::Shape{1})});
-  CHECK_THAT(refused(bad), Catch::Contains("others too"));
+  CHECK_THAT(refused(bad), Catch::Contains("found others"));
 }

@@ -35,8 +35,8 @@ TEST_CASE("transpose has the same bits on every number of threads", "[fast]") {
 
 TEST_CASE("transpose refuses what is not a permutation", "[fast]") {
   CHECK_THROWS_WITH(Transpose({0, 0}), Catch::Contains("[0, 0] is not a permutation"));
-  CHECK_THROWS_WITH(Transpose({0, 2}), Catch::Contains("no permutation"));
-  CHECK_THROWS_WITH(Transpose({-1, 0}), Catch::Contains("no permutation"));
+  CHECK_THROWS_WITH(Transpose({0, 2}), Catch::Contains("not a permutation"));
+  CHECK_THROWS_WITH(Transpose({-1, 0}), Catch::Contains("not a permutation"));
   const Transpose op({1, 0});
   const std::vector<Shape> cube{{2, 2, 2}};
   CHECK_THROWS_WITH(op.output_shape(cube),
