@@ -198,7 +198,8 @@ void add_experiment(Program& program) {
       .show_default()
       .range(std::int64_t{0}, std::int64_t{1} << 53);
   command.option("--out DIR", options->out, "Folder for rows and report (default out/NAME-SIZE)");
-  command.flag("--fresh", options->fresh, "Delete existing rows");
+  command.flag("--fresh", options->fresh,
+               "Delete existing rows and compute the float32 baseline again, ignoring the cache");
   command.flag("--strict", options->strict,
                "Exit with 1 if a finding fails (default: 0, a failed finding is a result)");
   command.flag("--json", options->json, "Print the conclusion as JSON");

@@ -44,6 +44,7 @@ TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
   const std::pair<const char*, const char*> causes[] = {
       {R"j("weight": {"format": "group(uint4,16,float16,zp)"})j", "shifted codes of group(uint4"},
       {R"j("activation": {"format": "group(uint4,16,float16,min)"})j", "(activation)"},
+      {R"j("weight": {"format": "int3"})j", "the noise of int3 (fewer than 4 bits) (weight)"},
       {R"j("weight": {"format": "mxfp4", "axis": "reduction"})j", "blocks along the reduction"},
       {R"j("weight": {"format": "int8", "mask": "greedy(2:4)"})j", "the mask of its weight"},
       {R"j("activation": {"mask": "greedy(2:4)"})j", "the mask of its activation"},
@@ -60,6 +61,7 @@ TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
     CHECK(std::isnan(some.db.at("fc2")));
     CHECK(std::isnan(some.db.at("fc3")));
     CHECK(std::isnan(some.output.db));
+    CHECK(std::isnan(some.output_error));
     CHECK_THAT(some.left_out.at("fc2"), Contains(text) && Contains("in fc2"));
     CHECK(some.left_out.at("fc3") == some.left_out.at("fc2"));
     CHECK(some.output_left_out == some.left_out.at("fc2"));

@@ -88,6 +88,14 @@ TEST_CASE("members are added, found, replaced and erased in their order", "[fast
   CHECK(values == "blistd");
 }
 
+TEST_CASE("a value may be replaced by a part of itself", "[fast]") {
+  Json copied = {{"a", {{"b", {1, 2}}}}};
+  copied = copied["a"];
+  CHECK(copied.dump() == R"({"b":[1,2]})");
+  copied = std::move(copied["b"]);
+  CHECK(copied.dump() == "[1,2]");
+}
+
 TEST_CASE("what is missing or of another type is an Error", "[fast]") {
   const Json json = {{"a", {1, 2}}};
   CHECK_THROWS_WITH(json["b"], "JSON: expected a key 'b'");

@@ -49,6 +49,14 @@ TEST_CASE("the escape of a zero byte is refused in names and texts", "[fast]") {
       found(R"({"a\\u0000": "\\u0000\u0001\u0030"})").empty());  // a backslash, then plain letters
 }
 
+TEST_CASE("the number of values is bounded, since each takes more memory than its text", "[fast]") {
+  constexpr std::size_t kMost = std::size_t{1} << 22;  // with the list itself
+  std::string text = "[0";
+  for (std::size_t i = 2; i < kMost; ++i) text += ",0";
+  CHECK(parse_guarded(text + "]", "f", 3).size() == kMost - 1);
+  CHECK_THROWS_WITH(parse_guarded(text + ",0]", "f", 3), "f: more than 4194304 values");
+}
+
 TEST_CASE("the first mistake in the syntax is reported, with what was read so far", "[fast]") {
   const auto mistake = [](const std::string& text) {
     try {
