@@ -256,7 +256,7 @@ int run(const Options& options) {
     for (std::int64_t i = 0; i < count; ++i) ids[i] = first + i;
     const net::Step step{net::Phase::inference, first / options.batch, &ids};
     numerics.begin_step(step);
-    const net::Tensor last = net::forward(model.graph, batch, numerics, &observe);
+    const net::Tensor last = net::forward(model.graph, batch, numerics, step, &observe);
     for (const net::OnnxPort& port : model.outputs) {
       if (port.value == model.outputs[0].value) keep(port, last);
       if (port.value < graph_inputs) keep(port, batch[static_cast<std::size_t>(port.value)]);

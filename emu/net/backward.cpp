@@ -31,7 +31,8 @@ class Restored {
 
   const Tensor* at(int value) {
     if (tensors_[value].empty()) {
-      tensors_[value] = numerics_.restore(graph_.value_name(value), std::move(tape_.values[value]));
+      tensors_[value] =
+          numerics_.restore(tape_.step, {graph_.value_name(value)}, std::move(tape_.values[value]));
       if (tensors_[value].shape != tape_.shapes[value]) {
         throw Error("restored tensor of value " + std::to_string(value) + " has shape " +
                     to_string(tensors_[value].shape) + ", saved was " +
@@ -76,7 +77,7 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
     if (!plan.gradient[own]) continue;
     const Section section(SectionKind::backward, node.name, op.kind());
     Tensor gradient = gather(std::exchange(parts[own], {}));
-    if (op.result() != ResultKind::view) numerics.edge({node.name, true}, gradient);
+    if (op.result() != ResultKind::view) numerics.edge(tape.step, {node.name, true}, gradient);
 
     std::vector<const Tensor*> inputs;
     std::vector<Tensor> grad_inputs(node.inputs.size());
@@ -90,7 +91,7 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
     }
     Tensor context;
     if (element_count(tape.context_shapes[i]) > 0 && !tape.context_shapes[i].empty())
-      context = numerics.restore(node.name, std::move(tape.contexts[i]));
+      context = numerics.restore(tape.step, {node.name}, std::move(tape.contexts[i]));
     op.backward({node.name, numerics, Phase::training, tape.seed, tape.step, &context}, inputs,
                 op.needs_output() ? restored.at(own) : nullptr, gradient, grad_inputs,
                 std::span(gradients).subspan(first_parameter, parameters), want_inputs);

@@ -58,6 +58,7 @@ class Memory {
 struct Pass {
   const Graph& graph;
   Numerics& numerics;
+  const Step& step;
   const Observer* observer = nullptr;
   Tape* tape = nullptr;
   std::function<void(int value, Tensor tensor)> done = nullptr;
@@ -68,14 +69,15 @@ struct Pass {
 
 void Pass::run_node(std::size_t i, std::span<const Tensor* const> inputs, Tensor& output) const {
   const Node& node = graph.nodes[i];
-  if (tape == nullptr) return node.op->forward({node.name, numerics}, inputs, output);
+  if (tape == nullptr)
+    return node.op->forward({.layer = node.name, .numerics = numerics, .step = step}, inputs,
+                            output);
   Tensor context;
   std::vector<BufferUpdate> buffers;
-  node.op->forward(
-      {node.name, numerics, Phase::training, tape->seed, tape->step, &context, &buffers}, inputs,
-      output);
+  node.op->forward({node.name, numerics, Phase::training, tape->seed, step, &context, &buffers},
+                   inputs, output);
   tape->context_shapes[i] = context.shape;
-  if (!context.empty()) tape->contexts[i] = numerics.save(node.name, std::move(context));
+  if (!context.empty()) tape->contexts[i] = numerics.save(step, {node.name}, std::move(context));
   for (BufferUpdate& update : buffers) tape->buffers.push_back({i, std::move(update)});
 }
 
@@ -122,9 +124,9 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
                   to_string(shape));
     }
     if (node.op->result() == ResultKind::vector)
-      numerics.vector_result(node.name, node.op->kind(), output);
+      numerics.vector_result(step, node.name, node.op->kind(), output);
     if (observer != nullptr && *observer) (*observer)(node, output);
-    if (node.op->result() != ResultKind::view) numerics.edge({node.name, false}, output);
+    if (node.op->result() != ResultKind::view) numerics.edge(step, {node.name, false}, output);
     if (tape != nullptr) tape->shapes.push_back(output.shape);
     values[own] = std::move(output);
     read[own] = &values[own];
@@ -145,16 +147,17 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
 }  // namespace
 
 Tensor forward(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
-               const Observer* observer) {
-  return Pass{.graph = graph, .numerics = numerics, .observer = observer}.run(inputs);
+               const Step& step, const Observer* observer) {
+  return Pass{.graph = graph, .numerics = numerics, .step = step, .observer = observer}.run(inputs);
 }
 
-Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const Observer* observer) {
-  return forward(graph, std::span(&x, 1), numerics, observer);
+Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const Step& step,
+               const Observer* observer) {
+  return forward(graph, std::span(&x, 1), numerics, step, observer);
 }
 
 Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
-                      std::uint64_t seed, std::int64_t step) {
+                      const Step& step, std::uint64_t seed) {
   Tape tape;
   tape.seed = seed;
   tape.step = step;
@@ -165,16 +168,18 @@ Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numeri
   tape.kept = plan_backward(graph).kept;
   const auto keep = [&](int value, Tensor tensor) {
     if (!tape.kept[value]) return;
-    tape.values[value] = numerics.save(graph.value_name(value), std::move(tensor));
+    tape.values[value] = numerics.save(step, {graph.value_name(value)}, std::move(tensor));
   };
-  tape.output = Pass{.graph = graph, .numerics = numerics, .tape = &tape, .done = keep}.run(inputs);
+  tape.output =
+      Pass{.graph = graph, .numerics = numerics, .step = step, .tape = &tape, .done = keep}.run(
+          inputs);
   if (tape.kept.back()) keep(static_cast<int>(count) - 1, tape.output);
   return tape;
 }
 
-Tape forward_training(const Graph& graph, const Tensor& x, Numerics& numerics, std::uint64_t seed,
-                      std::int64_t step) {
-  return forward_training(graph, std::span(&x, 1), numerics, seed, step);
+Tape forward_training(const Graph& graph, const Tensor& x, Numerics& numerics, const Step& step,
+                      std::uint64_t seed) {
+  return forward_training(graph, std::span(&x, 1), numerics, step, seed);
 }
 
 }  // namespace numemu::net

@@ -63,22 +63,25 @@ struct Tape {
   std::vector<Shape> context_shapes;  ///< {} with no elements: the node left none
   std::vector<NodeBuffer> buffers;    ///< for apply_buffers()
   std::uint64_t seed = 0;
-  std::int64_t step = 0;
+  Step step = {};
   Tensor output;
 };
 
 /// Called after every node with its output, before the edge moment; for probes and reports.
 using Observer = std::function<void(const Node&, const Tensor&)>;
 
-/// The result for a batch of every input ([batch, shape...]). Reentrant: several threads may run
-/// one graph at once.
-Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const Observer* = nullptr);
-Tensor forward(const Graph&, const Tensor& x, Numerics&, const Observer* = nullptr);
-/// The same in training, keeping what backward needs. `seed` and `step` decide dropout.
+/// The result for a batch of every input ([batch, shape...]); the numerics are told the step.
+/// Reentrant: several threads may run one graph at once.
+Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const Step& = {},
+               const Observer* = nullptr);
+Tensor forward(const Graph&, const Tensor& x, Numerics&, const Step& = {},
+               const Observer* = nullptr);
+/// The same in training, keeping what backward needs. `seed` and the step's index decide dropout.
+/// The samples of the step must outlive the tape.
 Tape forward_training(const Graph&, std::span<const Tensor> inputs, Numerics&,
-                      std::uint64_t seed = 0, std::int64_t step = 0);
-Tape forward_training(const Graph&, const Tensor& x, Numerics&, std::uint64_t seed = 0,
-                      std::int64_t step = 0);
+                      const Step& = {.phase = Phase::training}, std::uint64_t seed = 0);
+Tape forward_training(const Graph&, const Tensor& x, Numerics&,
+                      const Step& = {.phase = Phase::training}, std::uint64_t seed = 0);
 /// Gradients of every parameter (in parameters() order, empty for untrained ones) given that of the
 /// output. A tape is used once: move it in.
 std::vector<Tensor> backward(const Graph&, Tape, Tensor grad_output, Numerics&);

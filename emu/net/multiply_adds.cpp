@@ -5,9 +5,9 @@ namespace {
 
 class Counter : public Numerics {
  public:
-  void product(const Product& p) override {
+  void product(const Step& step, const Product& p) override {
     multiply_adds += net::multiply_adds(p);
-    Numerics::product(p);
+    Numerics::product(step, p);
   }
   double multiply_adds = 0;
 };

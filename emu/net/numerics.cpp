@@ -2,6 +2,7 @@
 #include "emu/net/numerics.hpp"
 
 #include <array>
+#include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/product.hpp"
@@ -20,40 +21,59 @@ std::string_view to_string(GemmKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-void Numerics::product(const Product& product) {
+void Numerics::product(const Step&, const Product& product) {
   static const unit::Unit& unit = unit::find_unit("f32.sequential");
   static const Format& format = find_format("float32");
   multiply(unit, product, {&format, product.a.source->data.data()},
            {&format, product.b.source->data.data()});
 }
 
-void Numerics::update(const Update& update) {
+void Numerics::update(const Step&, const Update& update) {
   float* const value = update.value->data.data();
   const float* const delta = update.delta->data();
   for_each_element(update.value->size(),
                    [=](std::int64_t i) { value[i] = neutral(value[i] + delta[i]); });
 }
 
-std::vector<Tensor> Numerics::exchange(std::vector<std::vector<Tensor>> gradients) {
-  if (gradients.empty()) throw Error("exchange: no worker sent a gradient");
-  std::vector<Tensor> mean = std::move(gradients.front());
-  if (gradients.size() == 1) return mean;
-  const float workers = static_cast<float>(gradients.size());
+namespace {
+
+/// The float32 mean of gradients in their order, left in the first.
+std::vector<Tensor> mean_of(std::vector<std::vector<Tensor>> parts) {
+  std::vector<Tensor> mean = std::move(parts.front());
+  if (parts.size() == 1) return mean;
+  const float count = static_cast<float>(parts.size());
   for (std::size_t p = 0; p < mean.size(); ++p) {
-    for (std::size_t w = 1; w < gradients.size(); ++w) {
-      if (gradients[w].size() != mean.size() || gradients[w][p].shape != mean[p].shape) {
-        throw Error("exchange: worker " + std::to_string(w) +
-                    " sent gradients of other shapes than worker 0");
-      }
-    }
     float* const sum = mean[p].data.data();
-    for (std::size_t w = 1; w < gradients.size(); ++w) {
-      const float* const part = gradients[w][p].data.data();
+    for (std::size_t w = 1; w < parts.size(); ++w) {
+      const float* const part = parts[w][p].data.data();
       for_each_element(mean[p].size(), [=](std::int64_t i) { sum[i] += part[i]; });
     }
-    for_each_element(mean[p].size(), [=](std::int64_t i) { sum[i] = neutral(sum[i] / workers); });
+    for_each_element(mean[p].size(), [=](std::int64_t i) { sum[i] = neutral(sum[i] / count); });
   }
   return mean;
+}
+
+}  // namespace
+
+std::vector<Tensor> Numerics::exchange(const Step&, std::vector<WorkerGradient> gradients) {
+  if (gradients.empty()) throw Error("exchange: no worker sent a gradient");
+  const std::vector<Tensor>& first = gradients.front().parameters;
+  for (const WorkerGradient& given : gradients) {
+    bool same = given.parameters.size() == first.size();
+    for (std::size_t p = 0; same && p < first.size(); ++p)
+      same = given.parameters[p].shape == first[p].shape;
+    if (same) continue;
+    throw Error("exchange: worker " + std::to_string(given.worker) +
+                " sent gradients of other shapes than worker " +
+                std::to_string(gradients.front().worker));
+  }
+  std::vector<std::vector<Tensor>> workers, batches;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    batches.push_back(std::move(gradients[i].parameters));
+    if (i + 1 < gradients.size() && gradients[i + 1].worker == gradients[i].worker) continue;
+    workers.push_back(mean_of(std::exchange(batches, {})));
+  }
+  return mean_of(std::move(workers));
 }
 
 }  // namespace numemu::net

@@ -21,12 +21,25 @@ enum class Phase : std::uint8_t { inference, training };
 std::string_view to_string(Role);
 std::string_view to_string(GemmKind);
 
-/// One training or evaluation step, the argument of begin_step and end_step.
+/// Where a run is when it calls a hook: the training or evaluation step, and the simulated worker.
 struct Step {
   Phase phase = Phase::inference;
   std::int64_t index = 0;  ///< optimizer step, or batch of an evaluation
   const std::vector<std::int64_t>* samples =
-      nullptr;  ///< ids of the samples in the batch, may be null
+      nullptr;              ///< ids of the samples in the batch, may be null
+  std::int64_t worker = 0;  ///< simulated worker, or micro-batch, whose samples these are
+
+  /// Inference: random bits belong to samples, not to batches. 0 in training and without samples.
+  std::int64_t first_sample() const {
+    const bool known = phase == Phase::inference && samples != nullptr && !samples->empty();
+    return known ? samples->front() : 0;
+  }
+};
+
+/// An epoch that ended, with its validation.
+struct Epoch {
+  std::int64_t index = 0;
+  double train_loss = 0, validation_loss = 0;  ///< NaN without a validation split
 };
 
 /// A tensor as a stack of matrices: seen as [outer, rows, inner, width] it holds outer x inner
@@ -63,6 +76,14 @@ struct Product {
   ProductSide a, b;
   float* d = nullptr;
   Stack d_stack = {};  ///< D seen as [outer, m, inner, n]; its count is the number of products
+  /// Which of the layer's `repetitions` products of this kind in a pass it is (time steps of a
+  /// recurrence, in the order they are computed).
+  std::int64_t repetition = 0, repetitions = 1;
+
+  /// The same among the products of all workers in a training step.
+  std::int64_t repetition_in(const Step& step) const {
+    return step.worker * repetitions + repetition;
+  }
 };
 
 /// A tensor between two operators, forward or backward; passed once.
@@ -70,6 +91,20 @@ struct Edge {
   std::string_view
       layer;  ///< the operator that produced the tensor, or the one it is a gradient of
   bool backward = false;
+};
+
+/// What backward reads a kept tensor for.
+enum class Use : std::uint8_t {
+  linear,     ///< a gradient that is linear in it: an unbiased copy gives an unbiased gradient
+  sign,       ///< which elements are positive (ReLU)
+  index,      ///< which elements were chosen (max-pooling, token numbers)
+  statistic,  ///< statistics and gates, in which gradients are not linear
+};
+
+/// The identity of a kept tensor: what produced it ("input" for the network's input), and its use.
+struct Kept {
+  std::string_view layer;
+  Use use = Use::linear;
 };
 
 /// A tensor an operator keeps for its backward pass. The default keeps it as it is.
@@ -86,60 +121,73 @@ struct Update {
   const std::vector<float>* delta = nullptr;  ///< what the optimizer adds, element by element
 };
 
+/// State as named byte strings.
+using NamedState = std::vector<std::pair<std::string, std::string>>;
+
+/// Gradients of one micro-batch of one simulated worker, one tensor per parameter of the graph
+/// (empty for untrained ones).
+struct WorkerGradient {
+  std::int64_t worker = 0, micro_batch = 0;
+  std::vector<Tensor> parameters;
+};
+
 /// How a batch normalisation computes its statistics (the moment of Range, Shift and Ghost BN).
 struct NormRule {
   enum class Statistic : std::uint8_t { variance, range } statistic = Statistic::variance;
   std::int64_t ghost_batch = 0;  ///< samples per statistic, 0 = the whole batch
 };
 
-/// The moments. Every default is float32; networks contain no policy. Implementations used by
-/// concurrent evaluation must allow product, edge and vector_result on several threads at once.
+/// The hooks ("moments") of a run. Every default is float32; networks contain no policy. Each is
+/// told the step it belongs to, so that one object serves any number of threads: concurrent
+/// evaluation calls begin_step, end_step, product, edge, vector_result and norm on several at once.
 class Numerics {
  public:
   virtual ~Numerics() = default;
 
-  /// Around every training step, and around every batch of an evaluation on the thread that runs
-  /// it.
+  /// Around every training step, and around every batch of an evaluation.
   virtual void begin_step(const Step&) {}
   virtual void end_step(const Step&) {}
+  /// After the validation of each training epoch.
+  virtual void end_epoch(const Epoch&) {}
 
   /// A product. Default: unit f32.sequential on the float32 operands.
-  virtual void product(const Product&);
+  virtual void product(const Step&, const Product&);
   /// A tensor between operators; may be rewritten in place. Default: untouched.
-  virtual void edge(const Edge&, Tensor&) {}
-  /// Saving for backward, and giving back; `layer` produced the tensor ("input" for the network's
-  /// input). Default: the tensor itself.
-  virtual Saved save(std::string_view /*layer*/, Tensor tensor) { return {std::move(tensor), {}}; }
-  virtual Tensor restore(std::string_view /*layer*/, Saved saved) {
-    return std::move(saved.tensor);
-  }
+  virtual void edge(const Step&, const Edge&, Tensor&) {}
+  /// Saving for backward, and giving back. Default: the tensor itself.
+  virtual Saved save(const Step&, const Kept&, Tensor tensor) { return {std::move(tensor), {}}; }
+  virtual Tensor restore(const Step&, const Kept&, Saved saved) { return std::move(saved.tensor); }
   /// The result of an operator that is not a GEMM; may be rewritten in place. Default: untouched.
-  virtual void vector_result(std::string_view /*layer*/, std::string_view /*op*/, Tensor&) {}
+  virtual void vector_result(const Step&, std::string_view /*layer*/, std::string_view /*op*/,
+                             Tensor&) {}
   /// Statistics of a normalisation layer. Default: variance over the whole batch.
-  virtual NormRule norm(std::string_view /*layer*/) { return {}; }
+  virtual NormRule norm(const Step&, std::string_view /*layer*/) { return {}; }
   /// A penalty on a parameter: returns its loss and adds its derivative to `gradient`. Default:
   /// none.
-  virtual double penalty(std::string_view /*parameter*/, const Tensor& /*value*/,
+  virtual double penalty(const Step&, std::string_view /*parameter*/, const Tensor& /*value*/,
                          Tensor& /*gradient*/) {
     return 0;
   }
   /// Applies an update. Default: value += delta in float32.
-  virtual void update(const Update&);
+  virtual void update(const Step&, const Update&);
   /// A tensor of the optimizer's state ("velocity", "first", "second") after the parameter's
   /// update; may be rewritten in place. Default: untouched.
-  virtual void optimizer_state(std::string_view /*parameter*/, std::string_view /*name*/,
-                               Tensor& /*state*/) {}
+  virtual void optimizer_state(const Step&, std::string_view /*parameter*/,
+                               std::string_view /*name*/, Tensor& /*state*/) {}
   /// The factor on the loss before backward (gradients are divided by it before the update).
   /// Default: 1.
-  virtual float loss_scale() { return 1; }
+  virtual float loss_scale(const Step&) { return 1; }
   /// Whether the step's gradients are usable (dynamic loss scaling skips overflows). Default: yes.
-  virtual bool accept_gradients(const std::vector<Tensor>& /*gradients*/) { return true; }
-  /// One gradient per simulated worker to one gradient: [worker][parameter] -> [parameter].
-  /// Default: their float32 mean in worker order.
-  virtual std::vector<Tensor> exchange(std::vector<std::vector<Tensor>> gradients);
+  virtual bool accept_gradients(const Step&, const std::vector<Tensor>& /*gradients*/) {
+    return true;
+  }
+  /// The gradients of all workers to one tensor per parameter. They come in the order of workers,
+  /// each one's micro-batches in order. Default: the float32 mean of each worker's micro-batches,
+  /// then of the workers.
+  virtual std::vector<Tensor> exchange(const Step&, std::vector<WorkerGradient>);
   /// All state that must survive a restart, as named byte strings. Default: none.
-  virtual void save_state(std::vector<std::pair<std::string, std::string>>& /*state*/) const {}
-  virtual void load_state(const std::vector<std::pair<std::string, std::string>>& /*state*/) {}
+  virtual void save_state(NamedState& /*state*/) const {}
+  virtual void load_state(const NamedState& /*state*/) {}
 };
 
 }  // namespace numemu::net

@@ -36,9 +36,9 @@ struct BufferUpdate {
 struct OpCall {
   std::string_view layer;
   Numerics& numerics;
-  Phase phase = Phase::inference;
-  std::uint64_t seed = 0;  ///< of the run, for dropout
-  std::int64_t step = 0;   ///< optimizer step
+  Phase phase = Phase::inference;  ///< training: forward keeps what backward needs
+  std::uint64_t seed = 0;          ///< of the run, for dropout
+  Step step = {};                  ///< of the run; its phase is that of the numerics
   /// Training: forward may leave one tensor here that backward finds again. Null in inference.
   Tensor* context = nullptr;
   /// Training, forward only: where new values of untrained parameters go.

@@ -92,28 +92,15 @@ class Observed final : public policies::RecipeNumerics {
   Observed(const policies::Recipe& recipe, const net::Graph& graph, const TrainTrial& trial)
       : RecipeNumerics(recipe, graph), trial_(trial) {}
 
-  // Evaluation calls these from several threads, and writes nothing here.
-  void begin_step(const net::Step& step) override {
-    if (step.phase == net::Phase::training) {
-      step_ = step.index;
-      training_ = true;
-    }
-    RecipeNumerics::begin_step(step);
-  }
-  void end_step(const net::Step& step) override {
-    RecipeNumerics::end_step(step);
-    if (step.phase == net::Phase::training) training_ = false;
-  }
-  void product(const net::Product& p) override {
-    if (training_ && trial_.before) trial_.before(p, step_);
-    RecipeNumerics::product(p);
-    if (training_ && trial_.after) trial_.after(p, step_);
+  void product(const net::Step& step, const net::Product& p) override {
+    const bool training = step.phase == net::Phase::training;
+    if (training && trial_.before) trial_.before(p, step.index);
+    RecipeNumerics::product(step, p);
+    if (training && trial_.after) trial_.after(p, step.index);
   }
 
  private:
   const TrainTrial& trial_;
-  std::int64_t step_ = 0;
-  bool training_ = false;
 };
 
 /// As inference uses the recipe: weights once, activation scales from calibration.
@@ -130,7 +117,7 @@ net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
 /// Keeps what weight gradients read.
 class Recorder final : public net::Numerics {
  public:
-  void product(const net::Product& p) override {
+  void product(const net::Step& step, const net::Product& p) override {
     if (p.kind == net::GemmKind::wgrad) {
       const net::Tensor& source = *p.a.source;
       LayerGradient& layer = layers[std::string(p.layer)];
@@ -139,7 +126,7 @@ class Recorder final : public net::Numerics {
       layer.rows += source.size() / layer.channels;
       layer.g.insert(layer.g.end(), source.data.begin(), source.data.end());
     }
-    net::Numerics::product(p);
+    net::Numerics::product(step, p);
   }
 
   std::map<std::string, LayerGradient> layers;
@@ -232,7 +219,8 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
     const auto first = order.begin() + place * batch;
     std::vector<std::uint8_t> labels;
     const net::Tensor x = data.train_batch({first, first + batch}, labels);
-    net::Tape tape = net::forward_training(graph, x, numerics, seed, step);
+    net::Tape tape = net::forward_training(graph, x, numerics,
+                                           {.phase = net::Phase::training, .index = step}, seed);
     net::Tensor grad_output;
     net::cross_entropy(tape.output, labels, &grad_output, 1);
     net::backward(graph, std::move(tape), std::move(grad_output), numerics);

@@ -42,9 +42,9 @@ std::string digest_of(const net::Graph& graph) {
 /// Activations of one sample that products read and give.
 class Activations : public net::Numerics {
  public:
-  void product(const net::Product& p) override {
+  void product(const net::Step& step, const net::Product& p) override {
     elements += p.a.source->size() + p.d_stack.count() * p.m * p.n;
-    net::Numerics::product(p);
+    net::Numerics::product(step, p);
   }
   std::int64_t elements = 0;
 };

@@ -34,9 +34,9 @@ using Gradients = std::map<std::string, std::vector<float>>;
 class Recorder final : public policies::RecipeNumerics {
  public:
   using RecipeNumerics::RecipeNumerics;
-  void product(const net::Product& p) override {
+  void product(const net::Step& step, const net::Product& p) override {
     if (p.kind == net::GemmKind::wgrad) gradients[std::string(p.layer)] = p.a.source->data;
-    RecipeNumerics::product(p);
+    RecipeNumerics::product(step, p);
   }
   Gradients gradients;
 };
@@ -48,7 +48,7 @@ const Gradients& pass(const net::Graph& graph, const net::Tensor& x,
   const FloatGuard guard;
   const net::Step begun{.phase = net::Phase::training, .index = step};
   numerics.begin_step(begun);
-  net::Tape tape = net::forward_training(graph, x, numerics, seed, step);
+  net::Tape tape = net::forward_training(graph, x, numerics, begun, seed);
   net::Tensor grad_output;
   net::cross_entropy(tape.output, labels, &grad_output, 1);
   net::backward(graph, std::move(tape), std::move(grad_output), numerics);

@@ -161,7 +161,7 @@ const InjectedRoles::Layer& InjectedRoles::layer(std::string_view name) const {
 InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe)
     : roles_(roles), probe_(probe) {}
 
-void InjectedNoise::product(const net::Product& p) {
+void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   const InjectedRoles::Layer& layer = roles_.layer(p.layer);
   net::Product changed = p;
   net::Tensor left, right;
@@ -173,7 +173,7 @@ void InjectedNoise::product(const net::Product& p) {
     right = disturbed(*layer.right, p, p.b);
     changed.b.source = &right;
   }
-  net::Numerics::product(changed);
+  net::Numerics::product(step, changed);
 }
 
 net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, const net::Product& p,

@@ -56,7 +56,7 @@ class InjectedNoise : public net::Numerics {
  public:
   /// `probe` is the number of the draw.
   InjectedNoise(const InjectedRoles&, int probe);
-  void product(const net::Product&) override;
+  void product(const net::Step&, const net::Product&) override;
 
  private:
   net::Tensor disturbed(const InjectedRoles::Operand&, const net::Product&,

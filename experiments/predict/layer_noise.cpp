@@ -160,7 +160,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
       powers.add(node, output);
     };
-    const net::Tensor logits = net::forward(graph, batch, listening, &observe);
+    const net::Tensor logits = net::forward(graph, batch, listening, {}, &observe);
     const std::int64_t each = logits.size() / plan.samples;
     probes[k].layers = powers.means();
     probes[k].output =
@@ -209,8 +209,7 @@ LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics
     powers.add(node, output);
   };
   Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
-  numerics.begin_step({});
-  const net::Tensor logits = net::forward(graph, reference.batch, listening, &observe);
+  const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
   LayerMeasurement measurement;
   for (const auto& [layer, power] : powers.means())
     measurement.db[layer] = decibels(power.signal, power.noise);

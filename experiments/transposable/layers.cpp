@@ -23,8 +23,8 @@ LayerErrors::LayerErrors(const std::vector<std::string>& layers) {
   for (const std::string& layer : layers) squares_[layer];
 }
 
-void LayerErrors::product(const net::Product& p) {
-  net::Numerics::product(p);
+void LayerErrors::product(const net::Step& step, const net::Product& p) {
+  net::Numerics::product(step, p);
   const auto found = squares_.find(p.layer);
   if (found == squares_.end() || p.b.role != net::Role::weight) return;
   const std::int64_t parts = p.b.stack.count(), inner = p.d_stack.inner;

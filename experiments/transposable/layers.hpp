@@ -23,7 +23,7 @@ std::vector<std::string> even_layers(const net::Graph&);
 class LayerErrors : public net::Numerics {
  public:
   explicit LayerErrors(const std::vector<std::string>& layers);
-  void product(const net::Product&) override;
+  void product(const net::Step&, const net::Product&) override;
   /// Sum of the squared errors of the outputs with these weights [out, ..., in], over the sum of
   /// the squared outputs.
   double relative(const std::string& layer, const net::Tensor& weight) const;

@@ -8,8 +8,8 @@
 
 namespace numemu::policies {
 
-void AdaPrune::product(const net::Product& p) {
-  net::Numerics::product(p);
+void AdaPrune::product(const net::Step& step, const net::Product& p) {
+  net::Numerics::product(step, p);
   if (p.b.role != net::Role::weight || !layers_.contains(p.layer)) return;
   auto [found, fresh] = squares_.try_emplace(std::string(p.layer));
   const std::int64_t weights = p.b.stack.count(), inner = p.d_stack.inner;

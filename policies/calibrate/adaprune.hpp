@@ -19,7 +19,7 @@ class AdaPrune : public net::Numerics {
  public:
   explicit AdaPrune(std::set<std::string, std::less<>> layers) : layers_(std::move(layers)) {}
 
-  void product(const net::Product&) override;
+  void product(const net::Step&, const net::Product&) override;
   /// The weight [out, ..., in] of a layer with every kept weight solved and +0 elsewhere. `keep` is
   /// 1 where kept; `masked` is the weight under the mask, where the solution stays when inputs do
   /// not determine the weights. Throws Error where the layer multiplied nothing.

@@ -61,13 +61,13 @@ void add_batch(const net::Graph& graph, const std::vector<net::Tensor>& batch,
   std::iota(ids.begin(), ids.end(), first_sample);
   const net::Step step{net::Phase::inference, 0, &ids};
   numerics.begin_step(step);
-  const net::Tape tape = net::forward_training(graph, batch, numerics);
+  const net::Tape tape = net::forward_training(graph, batch, numerics, step);
   numerics.end_step(step);
   for (const net::NodeBuffer& buffer : tape.buffers) {
     const auto found = statistics.find({buffer.node, buffer.update.parameter});
     if (found == statistics.end()) continue;
     Statistic& statistic = found->second;
-    const std::int64_t ghost = numerics.norm(graph.nodes[buffer.node].name).ghost_batch;
+    const std::int64_t ghost = numerics.norm(step, graph.nodes[buffer.node].name).ghost_batch;
     const std::int64_t groups = ghost > 0 ? (samples + ghost - 1) / ghost : 1;
     const double weight = static_cast<double>(samples) / reached(statistic.momentum, groups);
     for (std::size_t c = 0; c < statistic.sum.size(); ++c)

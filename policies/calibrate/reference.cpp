@@ -27,8 +27,8 @@ class Recorder : public net::Numerics {
  public:
   explicit Recorder(FloatReference& reference) : reference_(reference) {}
 
-  void product(const net::Product& p) override {
-    net::Numerics::product(p);
+  void product(const net::Step& step, const net::Product& p) override {
+    net::Numerics::product(step, p);
     const std::string layer(p.layer);
     const std::int64_t times = times_[layer]++;
     keep(reference_.inputs, layer, times, *p.a.source);
@@ -65,7 +65,7 @@ FloatReference float_reference(const net::Graph& graph, std::vector<net::Tensor>
     const auto found = reference.outputs.find(node.name);
     if (found != reference.outputs.end()) found->second = output;
   };
-  reference.logits = net::forward(graph, batch, recorder, &observe);
+  reference.logits = net::forward(graph, batch, recorder, {}, &observe);
   reference.batch = std::move(batch);
   return reference;
 }

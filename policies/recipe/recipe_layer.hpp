@@ -70,10 +70,9 @@ struct RecipeLayer {
     return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
   }
 
-  /// Training: delayed scaling by role and kind; masks and number of products of the step running.
+  /// Training: delayed scaling by role and kind; masks of the step running.
   std::map<std::pair<net::Role, net::GemmKind>, AmaxHistory> histories;
   ClippedMasks clipped;
-  std::array<std::int64_t, 3> products_in_step = {0, 0, 0};
 };
 
 }  // namespace numemu::policies

@@ -10,7 +10,6 @@
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/recipe_product.hpp"
 #include "policies/recipe/stored_tensor.hpp"
-#include "policies/thread_step.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -52,16 +51,16 @@ void round_to(const Format& master, const Rounding& rounding, const RandomSource
 
 }  // namespace
 
-void RecipeNumerics::product(const net::Product& product) {
+void RecipeNumerics::product(const net::Step& step, const net::Product& product) {
   RecipeLayer& found = layer(product.layer);
-  const ThreadStep& here = thread_step();
-  ProductRun run{
-      .seed = recipe_.seed(), .phase = here.phase, .frozen = found.frozen, .heard = &heard_};
-  if (here.phase == net::Phase::training) {
-    run.step = training_step_;
-    run.repetition = found.products_in_step[static_cast<std::size_t>(product.kind)]++;
-  } else {
-    run.first_sample = here.first_sample;
+  ProductRun run{.seed = recipe_.seed(),
+                 .phase = step.phase,
+                 .frozen = found.frozen,
+                 .first_sample = step.first_sample(),
+                 .heard = &heard_};
+  if (step.phase == net::Phase::training) {
+    run.step = step.index;
+    run.repetition = product.repetition_in(step);
   }
   run_product(found, product, run);
 }
@@ -75,44 +74,45 @@ RecipeLayer* RecipeNumerics::node_of(std::string_view name) const {
   return owner != nodes_.end() ? owner->second.get() : nullptr;
 }
 
-void RecipeNumerics::store(const RoleQuantizer& quantizer, const net::Shape& shape, float* x,
-                           std::int64_t samples, std::string_view layer_name, std::string_view role,
+void RecipeNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
+                           const net::Shape& shape, float* x, std::int64_t samples,
+                           std::string_view layer_name, std::string_view role,
                            std::string_view use) const {
-  const ThreadStep& here = thread_step();
   RandomPiece random;
   if (quantizer.stochastic()) {
-    const bool inference = here.phase == net::Phase::inference;
+    const bool inference = step.phase == net::Phase::inference;
     random.source =
-        stored_random(recipe_.seed(), layer_name, role, inference ? 0 : training_step_.load(), use);
+        stored_random(recipe_.seed(), layer_name, role, inference ? 0 : step.index, use);
     if (inference && !shape.empty() && shape[0] > 0)
-      random.first = here.first_sample * (net::element_count(shape) / shape[0]);
+      random.first = step.first_sample() * (net::element_count(shape) / shape[0]);
   }
   fake_quantize(quantizer, shape, x, samples, random);
 }
 
-void RecipeNumerics::vector_result(std::string_view name, std::string_view, net::Tensor& x) {
+void RecipeNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
+                                   net::Tensor& x) {
   const RecipeLayer* const node = node_of(name);
   if (node == nullptr) return;
-  round_vector(*node, name, x);
+  round_vector(step, *node, name, x);
   if (node->zap) node->zap->skip(name, x);
 }
 
-void RecipeNumerics::round_vector(const RecipeLayer& node, std::string_view name,
-                                  net::Tensor& x) const {
+void RecipeNumerics::round_vector(const net::Step& step, const RecipeLayer& node,
+                                  std::string_view name, net::Tensor& x) const {
   if (!node.vector) return;
-  const bool apart = frozen_ && thread_step().phase == net::Phase::inference && !x.shape.empty();
+  const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
   // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
   const std::vector<Special> specials = take_specials(x);
-  store(*node.vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
+  store(step, *node.vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
   for (const Special& special : specials) x.data[special.at] = special.value;
 }
 
-net::Saved RecipeNumerics::save(std::string_view name, net::Tensor tensor) {
-  const RecipeLayer* const node = node_of(name);
+net::Saved RecipeNumerics::save(const net::Step& step, const net::Kept& kept, net::Tensor tensor) {
+  const RecipeLayer* const node = node_of(kept.layer);
   if (node == nullptr || !node->saved) return {std::move(tensor), {}};
   RandomPiece random;
   if (node->saved->stochastic())
-    random.source = stored_random(recipe_.seed(), name, "saved", training_step_, "save");
+    random.source = stored_random(recipe_.seed(), kept.layer, "saved", step.index, "save");
   net::Saved saved;
   FlagCounts flags;
   saved.packed = pack(*node->saved, tensor, random, flags);
@@ -120,47 +120,49 @@ net::Saved RecipeNumerics::save(std::string_view name, net::Tensor tensor) {
   return saved;
 }
 
-net::Tensor RecipeNumerics::restore(std::string_view name, net::Saved saved) {
-  const RecipeLayer* const node = node_of(name);
+net::Tensor RecipeNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
+  const RecipeLayer* const node = node_of(kept.layer);
   if (node == nullptr || !node->saved || !saved.tensor.empty()) return std::move(saved.tensor);
   return restore_packed(*node->saved, saved.tensor.shape, saved.packed);
 }
 
-void RecipeNumerics::update(const net::Update& update) {
-  net::Numerics::update(update);
+void RecipeNumerics::update(const net::Step& step, const net::Update& update) {
+  net::Numerics::update(step, update);
   const UpdatePolicy& policy = recipe_.update();
   const auto masked = masked_parameters_.find(update.parameter);
   if (masked != masked_parameters_.end()) masked->second->weight_mask->settle(*update.value);
   if (policy.master == nullptr || policy.master->name == "float32") return;
   RandomSource random;
   if (policy.rounding.stochastic()) {
-    random = stored_random(recipe_.seed(), update.parameter, "update", training_step_, "master");
+    random = stored_random(recipe_.seed(), update.parameter, "update", step.index, "master");
   }
   round_to(*policy.master, policy.rounding, random, *update.value);
 }
 
-void RecipeNumerics::optimizer_state(std::string_view parameter, std::string_view name,
-                                     net::Tensor& state) {
+void RecipeNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
+                                     std::string_view name, net::Tensor& state) {
   const RecipeLayer* const node = node_of(parameter);
   if (node == nullptr || !node->state) return;
-  store(*node->state, state.shape, state.data.data(), 1, parameter, "state", name);
+  store(step, *node->state, state.shape, state.data.data(), 1, parameter, "state", name);
 }
 
-std::vector<net::Tensor> RecipeNumerics::exchange(std::vector<std::vector<net::Tensor>> gradients) {
-  for (std::size_t worker = 0; stores_ && worker < gradients.size(); ++worker) {
-    if (gradients[worker].size() != parameters_.size()) {
+std::vector<net::Tensor> RecipeNumerics::exchange(const net::Step& step,
+                                                  std::vector<net::WorkerGradient> gradients) {
+  for (std::size_t i = 0; stores_ && i < gradients.size(); ++i) {
+    net::WorkerGradient& given = gradients[i];
+    if (given.parameters.size() != parameters_.size()) {
       throw Error(fmt::format("exchange: worker {} sent {} gradients, the graph has {} parameters",
-                              worker, gradients[worker].size(), parameters_.size()));
+                              given.worker, given.parameters.size(), parameters_.size()));
     }
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       const RecipeLayer* const node = node_of(parameters_[p]);
-      net::Tensor& x = gradients[worker][p];
+      net::Tensor& x = given.parameters[p];
       if (node == nullptr || !node->exchange || x.empty()) continue;
-      store(*node->exchange, x.shape, x.data.data(), 1, parameters_[p], "exchange",
-            fmt::format("worker{}", worker));
+      store(step, *node->exchange, x.shape, x.data.data(), 1, parameters_[p], "exchange",
+            fmt::format("worker{}", given.worker));
     }
   }
-  return net::Numerics::exchange(std::move(gradients));
+  return net::Numerics::exchange(step, std::move(gradients));
 }
 
 }  // namespace numemu::policies

@@ -7,7 +7,6 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/thread_step.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -151,17 +150,8 @@ void RecipeNumerics::require_trainable(const std::string& where) const {
 }
 
 void RecipeNumerics::begin_step(const net::Step& step) {
-  ThreadStep& here = thread_step();
-  here.phase = step.phase;
-  here.first_sample = 0;
-  if (step.phase == net::Phase::inference) {
-    if (step.samples != nullptr && !step.samples->empty())
-      here.first_sample = step.samples->front();
-    return;
-  }
-  training_step_ = step.index;
+  if (step.phase == net::Phase::inference) return;
   for (auto& [name, layer] : layers_) {
-    layer->products_in_step = {0, 0, 0};
     layer->clipped.clear();
     for (StepThresholds& thresholds : layer->thresholds) thresholds.begin_step();
   }
@@ -210,9 +200,9 @@ void RecipeNumerics::reset_counts() {
   }
 }
 
-float RecipeNumerics::loss_scale() { return loss_scaler_.value(); }
+float RecipeNumerics::loss_scale(const net::Step&) { return loss_scaler_.value(); }
 
-bool RecipeNumerics::accept_gradients(const std::vector<net::Tensor>& gradients) {
+bool RecipeNumerics::accept_gradients(const net::Step&, const std::vector<net::Tensor>& gradients) {
   return loss_scaler_.accept(gradients);
 }
 

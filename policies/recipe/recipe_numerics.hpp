@@ -1,7 +1,6 @@
 // A recipe as the numerics of a network: operands quantized, multiplied on a unit,
 // scaled back; tensors stored; parameters updated.
 #pragma once
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -51,18 +50,20 @@ class RecipeNumerics : public net::Numerics {
 
   void begin_step(const net::Step&) override;
   void end_step(const net::Step&) override;
-  void product(const net::Product&) override;
-  net::Saved save(std::string_view layer, net::Tensor) override;
-  net::Tensor restore(std::string_view layer, net::Saved) override;
+  void product(const net::Step&, const net::Product&) override;
+  net::Saved save(const net::Step&, const net::Kept&, net::Tensor) override;
+  net::Tensor restore(const net::Step&, const net::Kept&, net::Saved) override;
   /// Infinite and NaN elements stay as they are.
-  void vector_result(std::string_view layer, std::string_view op, net::Tensor&) override;
-  void update(const net::Update&) override;
-  void optimizer_state(std::string_view parameter, std::string_view name, net::Tensor&) override;
-  float loss_scale() override;
-  bool accept_gradients(const std::vector<net::Tensor>&) override;
-  std::vector<net::Tensor> exchange(std::vector<std::vector<net::Tensor>>) override;
-  void save_state(std::vector<std::pair<std::string, std::string>>&) const override;
-  void load_state(const std::vector<std::pair<std::string, std::string>>&) override;
+  void vector_result(const net::Step& step, std::string_view layer, std::string_view op,
+                     net::Tensor&) override;
+  void update(const net::Step&, const net::Update&) override;
+  void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
+                       net::Tensor&) override;
+  float loss_scale(const net::Step&) override;
+  bool accept_gradients(const net::Step&, const std::vector<net::Tensor>&) override;
+  std::vector<net::Tensor> exchange(const net::Step&, std::vector<net::WorkerGradient>) override;
+  void save_state(net::NamedState&) const override;
+  void load_state(const net::NamedState&) override;
 
   /// What one layer uses, and its counts since construction or reset_counts(): of every operand
   /// that was quantized, frozen weights once.
@@ -82,10 +83,12 @@ class RecipeNumerics : public net::Numerics {
   /// Repair of masked weights by their products' calibration inputs.
   void solve_kept_weights(const net::Graph&, std::int64_t samples, const CalibrationBatch&);
   /// Rewrites a stored tensor by the policy of its role.
-  void store(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
-             std::string_view layer, std::string_view role, std::string_view use) const;
+  void store(const net::Step&, const RoleQuantizer&, const net::Shape&, float* x,
+             std::int64_t samples, std::string_view layer, std::string_view role,
+             std::string_view use) const;
   /// The result of an operator that is not a product, as the role vector says.
-  void round_vector(const RecipeLayer&, std::string_view name, net::Tensor&) const;
+  void round_vector(const net::Step&, const RecipeLayer&, std::string_view name,
+                    net::Tensor&) const;
   /// Loaded once for every file and threshold.
   std::shared_ptr<const ZapNetwork> predictors(const ZapMask&, const net::Graph&,
                                                const std::string& where);
@@ -101,7 +104,6 @@ class RecipeNumerics : public net::Numerics {
   bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
   bool frozen_ = false;
   std::function<void(const net::Product&)> heard_;
-  std::atomic<std::int64_t> training_step_{0};
   LossScaler loss_scaler_;
 };
 

@@ -52,7 +52,7 @@ std::vector<net::Tensor> record(const net::Graph& graph,
   };
   net::Numerics float32;
   for (; first < samples; first += kBatch)
-    net::forward(graph, data(first, std::min(kBatch, samples - first)), float32, &observe);
+    net::forward(graph, data(first, std::min(kBatch, samples - first)), float32, {}, &observe);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     if (!maps[l].empty()) continue;
     throw Error(fmt::format("network {}: expected a layer '{}' and at least one sample to record",

@@ -160,7 +160,7 @@ void BatchNorm::forward(const OpCall& call, std::span<const Tensor* const> input
     return;
   }
 
-  const NormRule rule = call.numerics.norm(call.layer);
+  const NormRule rule = call.numerics.norm(call.step, call.layer);
   const std::vector<Group> groups = groups_of(call, rule, x.shape);
   Tensor context({static_cast<std::int64_t>(groups.size()), 2, channels});
   std::vector<double> running_mean(mean.data.begin(), mean.data.end());
@@ -197,7 +197,7 @@ void BatchNorm::backward(const OpCall& call, std::span<const Tensor* const> inpu
                          std::span<Tensor> grad_parameters, bool want_inputs) const {
   const Tensor& x = *inputs[0];  // [n, ..., channels]
   const std::int64_t channels = options_.channels;
-  const NormRule rule = call.numerics.norm(call.layer);
+  const NormRule rule = call.numerics.norm(call.step, call.layer);
   const std::vector<Group> groups = groups_of(call, rule, x.shape);
   const Shape expected{static_cast<std::int64_t>(groups.size()), 2, channels};
   if (call.context == nullptr || call.context->shape != expected) {

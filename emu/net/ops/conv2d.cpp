@@ -214,15 +214,15 @@ void Conv2d::forward(const OpCall& call, std::span<const Tensor* const> inputs,
   require_offsets(windows.padding);
   const Gather a{windows.padding, corners(windows.padding, windows.grid), taps(windows.padding, o)};
   const Gather b = Gather::matrix(out, k);
-  call.numerics.product({call.layer,
-                         GemmKind::fprop,
-                         y[0] * y[1] * y[2],
-                         out,
-                         k,
-                         {&x, &a, Role::activation, {.inner = o.groups, .width = in}},
-                         {&w, &b, Role::weight, {.outer = o.groups, .width = in}},
-                         output.data.data(),
-                         {.inner = o.groups, .width = out}});
+  call.numerics.product(call.step, {call.layer,
+                                    GemmKind::fprop,
+                                    y[0] * y[1] * y[2],
+                                    out,
+                                    k,
+                                    {&x, &a, Role::activation, {.inner = o.groups, .width = in}},
+                                    {&w, &b, Role::weight, {.outer = o.groups, .width = in}},
+                                    output.data.data(),
+                                    {.inner = o.groups, .width = out}});
   if (o.bias) add_bias(parameters_[1].value, output);
 }
 
@@ -243,7 +243,8 @@ void Conv2d::backward(const OpCall& call, std::span<const Tensor* const> inputs,
     const Gather a = Gather::matrix(out, positions, true);
     const Gather b{windows.padding, taps(windows.padding, o),
                    corners(windows.padding, windows.grid)};
-    call.numerics.product({call.layer,
+    call.numerics.product(call.step,
+                          {call.layer,
                            GemmKind::wgrad,
                            out,
                            k,
@@ -258,15 +259,15 @@ void Conv2d::backward(const OpCall& call, std::span<const Tensor* const> inputs,
   require_offsets(windows.padding);
   const Gather a{windows.padding, corners(windows.padding, windows.grid), taps(windows.padding, o)};
   const Gather b = flipped(o);
-  call.numerics.product({call.layer,
-                         GemmKind::dgrad,
-                         x.dim(0) * x.dim(1) * x.dim(2),
-                         in,
-                         o.kernel_height * o.kernel_width * out,
-                         {&g, &a, Role::gradient, {.inner = o.groups, .width = out}},
-                         {&w, &b, Role::weight, {.outer = o.groups, .width = k}, true},
-                         grad_inputs[0].data.data(),
-                         {.inner = o.groups, .width = in}});
+  call.numerics.product(call.step, {call.layer,
+                                    GemmKind::dgrad,
+                                    x.dim(0) * x.dim(1) * x.dim(2),
+                                    in,
+                                    o.kernel_height * o.kernel_width * out,
+                                    {&g, &a, Role::gradient, {.inner = o.groups, .width = out}},
+                                    {&w, &b, Role::weight, {.outer = o.groups, .width = k}, true},
+                                    grad_inputs[0].data.data(),
+                                    {.inner = o.groups, .width = in}});
 }
 
 }  // namespace numemu::net

@@ -29,7 +29,7 @@ void Dropout::apply(const OpCall& call, const Tensor& x, Tensor& y) const {
     return;
   }
   const std::string identity =
-      std::string(call.layer) + "/mask/" + std::to_string(call.step) + "/dropout";
+      std::string(call.layer) + "/mask/" + std::to_string(call.step.index) + "/dropout";
   const std::uint32_t tensor = tensor_word(identity);
   const auto scale = static_cast<float>(1 / (1 - probability_));
   const std::int64_t n = x.size();

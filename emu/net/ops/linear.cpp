@@ -25,7 +25,7 @@ Shape Linear::output_shape(std::span<const Shape> inputs) const {
 
 void Linear::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                      Tensor& output) const {
-  dense_forward(call.numerics, call.layer, *inputs[0], parameters_[0].value, output);
+  dense_forward(call, {call.layer}, *inputs[0], parameters_[0].value, output);
   if (parameters_.size() > 1) add_bias(parameters_[1].value, output);
 }
 
@@ -33,10 +33,9 @@ void Linear::backward(const OpCall& call, std::span<const Tensor* const> inputs,
                       const Tensor& grad_output, std::span<Tensor> grad_inputs,
                       std::span<Tensor> grad_parameters, bool want_inputs) const {
   if (parameters_.size() > 1) bias_gradient(grad_output, grad_parameters[1]);
-  dense_weight_gradient(call.numerics, call.layer, grad_output, *inputs[0], grad_parameters[0]);
+  dense_weight_gradient(call, {call.layer}, grad_output, *inputs[0], grad_parameters[0]);
   if (!want_inputs) return;
-  dense_input_gradient(call.numerics, call.layer, grad_output, parameters_[0].value,
-                       grad_inputs[0]);
+  dense_input_gradient(call, {call.layer}, grad_output, parameters_[0].value, grad_inputs[0]);
 }
 
 }  // namespace numemu::net

@@ -64,9 +64,9 @@ void Lstm::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                    Tensor& output) const {
   const Tensor& x = *inputs[0];  // [batch, time, in]
   const std::int64_t batch = x.dim(0), time = x.dim(1), hidden = hidden_, gates = 4 * hidden_;
+  const std::string input = std::string(call.layer) + ".input";
   Tensor from_input({batch, time, gates});
-  dense_forward(call.numerics, std::string(call.layer) + ".input", x, parameters_[0].value,
-                from_input);
+  dense_forward(call, {input}, x, parameters_[0].value, from_input);
   add_bias(parameters_[2].value, from_input);
 
   const std::string recurrent = std::string(call.layer) + ".recurrent";
@@ -75,7 +75,8 @@ void Lstm::forward(const OpCall& call, std::span<const Tensor* const> inputs,
   if (call.context != nullptr) *call.context = Tensor({batch, time, kKept * hidden});
   float* const context = call.context != nullptr ? call.context->data.data() : nullptr;
   for (std::int64_t t = 0; t < time; ++t) {
-    if (t > 0) dense_forward(call.numerics, recurrent, state, parameters_[1].value, from_state);
+    if (t > 0)
+      dense_forward(call, {recurrent, t - 1, time - 1}, state, parameters_[1].value, from_state);
     for_each_unit(batch, hidden, [&](std::int64_t sample, std::int64_t j) {
       const std::int64_t row = sample * time + t;
       const float* const z = from_input.data.data() + row * gates + j;
@@ -131,7 +132,8 @@ void Lstm::backward(const OpCall& call, std::span<const Tensor* const> inputs, c
       grad_c = neutral(grad_c * forget);
     });
     if (t > 0)
-      dense_input_gradient(call.numerics, recurrent, grad_step, parameters_[1].value, grad_state);
+      dense_input_gradient(call, {recurrent, time - 1 - t, time - 1}, grad_step,
+                           parameters_[1].value, grad_state);
   }
   bias_gradient(grad_gates, grad_parameters[2]);
   if (time > 1) {
@@ -140,20 +142,20 @@ void Lstm::backward(const OpCall& call, std::span<const Tensor* const> inputs, c
            b = Gather::matrix(hidden, batch * time, true);
     a.depth = rows_of_steps(batch, time, gates, 1, time);
     b.depth = rows_of_steps(batch, time, hidden, 0, time - 1);
-    call.numerics.product({recurrent,
-                           GemmKind::wgrad,
-                           gates,
-                           hidden,
-                           batch * (time - 1),
-                           {&grad_gates, &a, Role::gradient, {.width = gates}, true},
-                           {&states, &b, Role::activation, {.width = hidden}, true},
-                           grad_parameters[1].data.data(),
-                           {.width = hidden}});
+    call.numerics.product(call.step, {recurrent,
+                                      GemmKind::wgrad,
+                                      gates,
+                                      hidden,
+                                      batch * (time - 1),
+                                      {&grad_gates, &a, Role::gradient, {.width = gates}, true},
+                                      {&states, &b, Role::activation, {.width = hidden}, true},
+                                      grad_parameters[1].data.data(),
+                                      {.width = hidden}});
   }
   const std::string input = std::string(call.layer) + ".input";
-  dense_weight_gradient(call.numerics, input, grad_gates, x, grad_parameters[0]);
+  dense_weight_gradient(call, {input}, grad_gates, x, grad_parameters[0]);
   if (want_inputs)
-    dense_input_gradient(call.numerics, input, grad_gates, parameters_[0].value, grad_inputs[0]);
+    dense_input_gradient(call, {input}, grad_gates, parameters_[0].value, grad_inputs[0]);
 }
 
 }  // namespace numemu::net

@@ -132,15 +132,15 @@ void MatMul::forward(const OpCall& call, std::span<const Tensor* const> inputs,
   const Plan p = make_plan(options_, a.shape, b.shape);
   const bool turned = !options_.transpose_b;
   const Gather left = Gather::matrix(p.m, p.k), right = Gather::matrix(p.n, p.k, turned);
-  call.numerics.product({call.layer,
-                         GemmKind::fprop,
-                         p.m,
-                         p.n,
-                         p.k,
-                         {&a, &left, Role::activation, p.a},
-                         {&b, &right, Role::activation, p.b, turned},
-                         output.data.data(),
-                         p.y});
+  call.numerics.product(call.step, {call.layer,
+                                    GemmKind::fprop,
+                                    p.m,
+                                    p.n,
+                                    p.k,
+                                    {&a, &left, Role::activation, p.a},
+                                    {&b, &right, Role::activation, p.b, turned},
+                                    output.data.data(),
+                                    p.y});
   scale(options_.alpha, output);
 }
 
@@ -155,15 +155,15 @@ void MatMul::backward(const OpCall& call, std::span<const Tensor* const> inputs,
     // The right gradient as [n, k] = g^T [n, m] x a [m, k].
     const Gather left = Gather::matrix(p.n, p.m, true), right = Gather::matrix(p.k, p.m, true);
     std::vector<float> aside(turned ? b.data.size() : 0);
-    call.numerics.product({call.layer,
-                           GemmKind::wgrad,
-                           p.n,
-                           p.k,
-                           p.m,
-                           {&g, &left, Role::gradient, p.y, true},
-                           {&a, &right, Role::activation, p.a, true},
-                           turned ? aside.data() : grad_inputs[1].data.data(),
-                           turned ? Stack{p.b.count(), 1, p.k} : p.b});
+    call.numerics.product(call.step, {call.layer,
+                                      GemmKind::wgrad,
+                                      p.n,
+                                      p.k,
+                                      p.m,
+                                      {&g, &left, Role::gradient, p.y, true},
+                                      {&a, &right, Role::activation, p.a, true},
+                                      turned ? aside.data() : grad_inputs[1].data.data(),
+                                      turned ? Stack{p.b.count(), 1, p.k} : p.b});
     if (turned) turn(aside, p.b, p.k, grad_inputs[1]);
     scale(options_.alpha, grad_inputs[1]);
   }
@@ -171,7 +171,8 @@ void MatMul::backward(const OpCall& call, std::span<const Tensor* const> inputs,
   const std::int64_t count = shared ? p.y.count() : 1;
   const Gather left = joined(count, p.m, p.n, false),
                right = joined(count, p.k, p.n, options_.transpose_b);
-  call.numerics.product({call.layer,
+  call.numerics.product(call.step,
+                        {call.layer,
                          GemmKind::dgrad,
                          p.m,
                          p.k,

@@ -78,7 +78,7 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
       numerics.begin_step(step);
       std::vector<std::uint8_t> labels;
       const Tensor x = (data.*row.batch)(first, size, labels);
-      const Tensor logits = forward(graph, x, numerics);
+      const Tensor logits = forward(graph, x, numerics, step);
       outputs[b] = stats::count_finite(logits.data.data(), logits.size());
       const Classified seen = cross_entropy(logits, labels);
       std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);

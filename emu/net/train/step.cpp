@@ -10,10 +10,10 @@ namespace numemu::net {
 namespace {
 
 // One worker's gradients, unscaled; `result` gets what it saw.
-std::vector<Tensor> compute_gradients(Graph& graph, const StepInput& input, std::uint64_t seed,
-                                      Numerics& numerics, StepResult& result) {
-  const float scale = numerics.loss_scale();
-  Tape tape = forward_training(graph, input.x, numerics, seed, input.index);
+std::vector<Tensor> compute_gradients(Graph& graph, const StepInput& input, const Step& step,
+                                      std::uint64_t seed, Numerics& numerics, StepResult& result) {
+  const float scale = numerics.loss_scale(step);
+  Tape tape = forward_training(graph, input.x, numerics, step, seed);
   apply_buffers(graph, std::exchange(tape.buffers, {}));
   Tensor grad_output;
   result.loss_scale = scale;
@@ -29,16 +29,16 @@ std::vector<Tensor> compute_gradients(Graph& graph, const StepInput& input, std:
 }
 
 // Exchange among the workers (here one), penalties, clipping, update. Returns the norm.
-double apply(Graph& graph, std::vector<Tensor> gradients, double learning_rate, double clip,
-             Optimizer& optimizer, Numerics& numerics) {
-  std::vector<std::vector<Tensor>> workers;
-  workers.push_back(std::move(gradients));
-  gradients = numerics.exchange(std::move(workers));
+double apply(Graph& graph, const Step& step, std::vector<Tensor> gradients, double learning_rate,
+             double clip, Optimizer& optimizer, Numerics& numerics) {
+  std::vector<WorkerGradient> workers;
+  workers.push_back({.parameters = std::move(gradients)});
+  gradients = numerics.exchange(step, std::move(workers));
   const Section section(SectionKind::update, "", "update");
   const std::vector<Parameter*> parameters = graph.parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (parameters[p]->trained)
-      numerics.penalty(parameters[p]->name, parameters[p]->value, gradients.at(p));
+      numerics.penalty(step, parameters[p]->name, parameters[p]->value, gradients.at(p));
   }
   const double norm = global_norm(gradients);
   if (clip > 0) clip_to_norm(gradients, norm, clip);
@@ -48,9 +48,9 @@ double apply(Graph& graph, std::vector<Tensor> gradients, double learning_rate, 
     Parameter& parameter = *parameters[p];
     if (!parameter.trained) continue;
     optimizer.step(p, parameter, gradients[p], delta);
-    numerics.update({parameter.name, &parameter.value, &gradients[p], &delta});
+    numerics.update(step, {parameter.name, &parameter.value, &gradients[p], &delta});
     for (const StateTensor& state : optimizer.state(p))
-      numerics.optimizer_state(parameter.name, state.name, *state.value);
+      numerics.optimizer_state(step, parameter.name, state.name, *state.value);
   }
   return norm;
 }
@@ -62,11 +62,12 @@ StepResult training_step(Graph& graph, const StepInput& input, const TrainOption
   const Step step{Phase::training, input.index, &input.samples};
   numerics.begin_step(step);
   StepResult result;
-  std::vector<Tensor> gradients = compute_gradients(graph, input, options.seed, numerics, result);
-  result.accepted = numerics.accept_gradients(gradients);
+  std::vector<Tensor> gradients =
+      compute_gradients(graph, input, step, options.seed, numerics, result);
+  result.accepted = numerics.accept_gradients(step, gradients);
   if (result.accepted) {
-    result.gradient_norm =
-        apply(graph, std::move(gradients), input.learning_rate, options.clip, optimizer, numerics);
+    result.gradient_norm = apply(graph, step, std::move(gradients), input.learning_rate,
+                                 options.clip, optimizer, numerics);
   }
   numerics.end_step(step);
   return result;

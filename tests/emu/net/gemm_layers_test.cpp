@@ -57,10 +57,10 @@ TEST_CASE("products of every network come from its layers in that order", "[fast
   class Products final : public Numerics {
    public:
     std::vector<std::string> names;
-    void product(const Product& p) override {
+    void product(const Step& step, const Product& p) override {
       const std::string name(p.layer);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      Numerics::product(p);
+      Numerics::product(step, p);
     }
   };
   for (const std::string& name : net_names()) {

@@ -130,22 +130,22 @@ TEST_CASE(
 class Recording final : public Numerics {
  public:
   std::vector<std::string> log;
-  void product(const Product& p) override {
+  void product(const Step& step, const Product& p) override {
     log.push_back("product " + std::string(p.layer) + " " + std::string(to_string(p.kind)));
-    Numerics::product(p);
+    Numerics::product(step, p);
   }
-  void edge(const Edge& e, Tensor&) override {
+  void edge(const Step&, const Edge& e, Tensor&) override {
     log.push_back((e.backward ? "edge' " : "edge ") + std::string(e.layer));
   }
-  Saved save(std::string_view layer, Tensor tensor) override {
-    log.push_back("save " + std::string(layer));
-    return Numerics::save(layer, std::move(tensor));
+  Saved save(const Step& step, const Kept& kept, Tensor tensor) override {
+    log.push_back("save " + std::string(kept.layer));
+    return Numerics::save(step, kept, std::move(tensor));
   }
-  Tensor restore(std::string_view layer, Saved saved) override {
-    log.push_back("restore " + std::string(layer));
-    return Numerics::restore(layer, std::move(saved));
+  Tensor restore(const Step& step, const Kept& kept, Saved saved) override {
+    log.push_back("restore " + std::string(kept.layer));
+    return Numerics::restore(step, kept, std::move(saved));
   }
-  void vector_result(std::string_view layer, std::string_view op, Tensor&) override {
+  void vector_result(const Step&, std::string_view layer, std::string_view op, Tensor&) override {
     log.push_back("vector " + std::string(layer) + " " + std::string(op));
   }
 };
@@ -187,7 +187,7 @@ TEST_CASE("the caller's rounding mode changes nothing", "[fast]") {
 TEST_CASE("the observer sees results before their edge", "[fast]") {
   class Doubling final : public Numerics {
    public:
-    void edge(const Edge&, Tensor& t) override {
+    void edge(const Step&, const Edge&, Tensor& t) override {
       for (float& v : t.data) v *= 2;
     }
   } numerics;
@@ -197,7 +197,7 @@ TEST_CASE("the observer sees results before their edge", "[fast]") {
   graph.add("b", weighted_sum(1.0f));
   std::vector<float> seen;
   const Observer observer = [&](const Node&, const Tensor& t) { seen.push_back(t.data[0]); };
-  CHECK(forward(graph, Tensor({1, 1}, 3), numerics, &observer).data[0] == 12);
+  CHECK(forward(graph, Tensor({1, 1}, 3), numerics, {}, &observer).data[0] == 12);
   CHECK(seen == std::vector<float>{3, 6});
 }
 

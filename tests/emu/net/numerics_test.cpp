@@ -20,7 +20,7 @@ TEST_CASE("the default product is the fused chain of f32.sequential", "[fast]") 
   product.a = {&a, &rows, Role::activation, {1, 1, 70}, false};
   product.b = {&b, &columns, Role::weight, {1, 1, 3}, true};
   product.d_stack = {1, 1, 3};
-  numerics.product(product);
+  numerics.product({}, product);
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 3; ++j) {
       float chain = 0;
@@ -35,24 +35,39 @@ TEST_CASE("the default update adds in float32", "[fast]") {
   value.data = {1, 0x1p24f};
   const std::vector<float> delta{0x1p-24f, 1};
   Numerics numerics;
-  numerics.update({"w", &value, &gradient, &delta});
+  numerics.update({}, {"w", &value, &gradient, &delta});
   CHECK(value.data == std::vector<float>{1, 0x1p24f});  // both ties to even
 }
 
 TEST_CASE("the default exchange is the mean in worker order", "[fast]") {
   const auto one = [](float x) { return std::vector<Tensor>{Tensor({1}, x)}; };
+  const auto sent = [](std::vector<std::vector<Tensor>> workers) {
+    std::vector<WorkerGradient> gradients;
+    for (std::vector<Tensor>& worker : workers)
+      gradients.push_back({static_cast<std::int64_t>(gradients.size()), 0, std::move(worker)});
+    return gradients;
+  };
   Numerics numerics;
-  CHECK(numerics.exchange({one(7)})[0].data[0] == 7);
-  CHECK(numerics.exchange({one(1), one(0x1p25f), one(-0x1p25f), one(8)})[0].data[0] ==
+  CHECK(numerics.exchange({}, sent({one(7)}))[0].data[0] == 7);
+  CHECK(numerics.exchange({}, sent({one(1), one(0x1p25f), one(-0x1p25f), one(8)}))[0].data[0] ==
         2);  // (0 + 8) / 4
-  CHECK_THROWS_AS(numerics.exchange({}), Error);
-  CHECK_THROWS_WITH(numerics.exchange({one(1), {Tensor({2}, 1)}}), Catch::Contains("worker 1"));
+  CHECK_THROWS_AS(numerics.exchange({}, {}), Error);
+  CHECK_THROWS_WITH(numerics.exchange({}, sent({one(1), {Tensor({2}, 1)}})),
+                    Catch::Contains("worker 1"));
+}
+
+TEST_CASE("the default exchange weighs workers, not micro-batches", "[fast]") {
+  std::vector<WorkerGradient> gradients;
+  for (const auto& [worker, batch, x] : {std::tuple{0, 0, 1.0f}, {0, 1, 3.0f}, {1, 0, 6.0f}})
+    gradients.push_back({worker, batch, {Tensor({1}, x)}});
+  Numerics numerics;
+  CHECK(numerics.exchange({}, std::move(gradients))[0].data[0] == 4);  // ((1 + 3) / 2 + 6) / 2
 }
 
 TEST_CASE("by default an optimizer's state is left as it is", "[fast]") {
   Tensor state({2}, 0.3f);
   Numerics numerics;
-  numerics.optimizer_state("w", "velocity", state);
+  numerics.optimizer_state({}, "w", "velocity", state);
   CHECK(state.data == std::vector<float>{0.3f, 0.3f});
 }
 

@@ -65,7 +65,7 @@ OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, Numerics& numer
     result.grad_inputs.emplace_back(input.shape);
   }
   Tensor context;
-  const OpCall call{"layer", numerics, Phase::training, 0, 0, &context, &result.buffers};
+  const OpCall call{"layer", numerics, Phase::training, 0, {}, &context, &result.buffers};
   result.output = Tensor(op.output_shape(shapes));
   op.forward(call, pointers, result.output);
   result.grad_output = random_tensor(result.output.shape, 2000);
@@ -73,7 +73,7 @@ OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, Numerics& numer
     result.grad_parameters.push_back(parameter.trained ? Tensor(parameter.value.shape) : Tensor());
   }
   const std::vector<const Tensor*> hidden(inputs.size(), nullptr);
-  const OpCall back{"layer", numerics, Phase::training, 0, 0, &context};
+  const OpCall back{"layer", numerics, Phase::training, 0, {}, &context};
   op.backward(back, op.needs_inputs() ? pointers : hidden,
               op.needs_output() ? &result.output : nullptr, result.grad_output, result.grad_inputs,
               result.grad_parameters, true);

@@ -46,7 +46,7 @@ struct Twins {
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& y) {
       out[node.name] = y.data;
     };
-    net::forward(graph, reference.batch, noise, &observe);
+    net::forward(graph, reference.batch, noise, {}, &observe);
     return out;
   }
 };
@@ -84,7 +84,7 @@ TEST_CASE("injected noise: its power is that of rounding, whatever the granulari
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& y) {
       if (node.name == "first") rounded = y.data;
     };
-    net::forward(twins.graph, twins.reference.batch, numerics, &observe);
+    net::forward(twins.graph, twins.reference.batch, numerics, {}, &observe);
     const std::vector<float> read = twins.pass(recipe, 1)["first"];
     double measured = 0, injected = 0, along = 0, along_injected = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {

@@ -61,7 +61,6 @@ TEST_CASE("the standard error in decibels is that of the mean noise power over s
   // The same by hand: a graph of its own, powers per sample, 10 / ln 10 times the relative error.
   policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
   numerics.freeze(run.graph, run.reference);
-  numerics.begin_step({});
   const net::Tensor logits = net::forward(run.graph, run.reference.batch, numerics);
   std::vector<double> power(64);
   double mean = 0, spread = 0;
@@ -113,8 +112,8 @@ TEST_CASE("a common gain of the outputs is taken out of their SQNR", "[fast]") {
   // Products three times too large: all of the error is a gain.
   class Tripled : public net::Numerics {
    public:
-    void product(const net::Product& p) override {
-      net::Numerics::product(p);
+    void product(const net::Step& step, const net::Product& p) override {
+      net::Numerics::product(step, p);
       for (std::int64_t i = 0; i < p.d_stack.count() * p.m * p.n && p.layer == "fc3"; ++i)
         p.d[i] *= 3;
     }

@@ -16,8 +16,8 @@ class Shifted : public net::Numerics {
  public:
   Shifted(std::string layer, float by, LayerPowers& parts)
       : layer_(std::move(layer)), by_(by), parts_(parts) {}
-  void product(const net::Product& p) override {
-    net::Numerics::product(p);
+  void product(const net::Step& step, const net::Product& p) override {
+    net::Numerics::product(step, p);
     if (p.layer == layer_) {
       ++times_;
       for (std::int64_t i = 0; i < p.d_stack.count() * p.m * p.n; ++i)

@@ -65,7 +65,8 @@ struct Doubling : net::Numerics {
     phases.push_back(step.phase);
     first_samples.push_back(step.samples->front());
   }
-  void vector_result(std::string_view, std::string_view, net::Tensor& x) override {
+  void vector_result(const net::Step&, std::string_view, std::string_view,
+                     net::Tensor& x) override {
     for (float& v : x.data) v *= 2;
   }
 };
@@ -112,7 +113,7 @@ TEST_CASE("batch norm: later nodes see what the numerics make of earlier ones", 
 
 TEST_CASE("batch norm: ghost batches enter with their weights", "[fast]") {
   struct Ghosts : net::Numerics {
-    net::NormRule norm(std::string_view) override { return {.ghost_batch = 4}; }
+    net::NormRule norm(const net::Step&, std::string_view) override { return {.ghost_batch = 4}; }
   } ghosts;
   net::Graph graph = graph_of(0.5);
   net::Tensor both({8, 2, 2, kChannels});

@@ -153,8 +153,8 @@ TEST_CASE("least squares: finds the weights of a convolution from its rows", "[f
   /// Float32 numerics that hand every product and its result on.
   struct Recorder : net::Numerics {
     LeastSquares squares{27, 4};
-    void product(const net::Product& product) override {
-      net::Numerics::product(product);
+    void product(const net::Step& step, const net::Product& product) override {
+      net::Numerics::product(step, product);
       squares.add(product, 0, product.d);
     }
   } recorder;

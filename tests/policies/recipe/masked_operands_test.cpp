@@ -58,14 +58,14 @@ std::int64_t most_kept(const net::ProductSide& side, const net::Product& p, std:
 class Reader : public net::Numerics {
  public:
   explicit Reader(std::unique_ptr<RecipeLayer> layer) : layer_(std::move(layer)) {}
-  void product(const net::Product& p) override {
+  void product(const net::Step& step, const net::Product& p) override {
     const MaskedOperands masked(*layer_, p, run);
     const net::Product& read = masked.product();
     sources[{p.kind, p.a.role}] = read.a.source->data;
     sources[{p.kind, p.b.role}] = read.b.source->data;
     most[{p.kind, p.a.role}] = p.k % 4 == 0 ? most_kept(read.a, read, p.m, 4) : -1;
     most[{p.kind, p.b.role}] = p.k % 4 == 0 ? most_kept(read.b, read, p.n, 4) : -1;
-    net::Numerics::product(read);
+    net::Numerics::product(step, read);
     const std::vector<float> expected(p.d, p.d + p.d_stack.count() * p.m * p.n);
     run_product(*layer_, p, run);
     CHECK(differences({p.d, p.d + expected.size()}, expected) == 0);
@@ -224,7 +224,7 @@ TEST_CASE("masked operands: what dgrad gives is pruned where it is asked", "[fas
                              d.data.data(),
                              {.width = 4}};
   net::Numerics dense;
-  dense.product(product);
+  dense.product({}, product);
   const std::vector<float> whole = d.data;
   run_product(*layer, product, {.seed = 7, .phase = net::Phase::training});
   std::int64_t pruned = 0;

@@ -100,7 +100,6 @@ TEST_CASE("docs: every recipe of every page runs on the network that it is writt
         images.data[i] = static_cast<float>(RandomSource{}.uniform(i));
       RecipeNumerics numerics(Recipe::parse_text(text, file.string()), graph, file.string());
       numerics.freeze(graph, float_reference(graph, images));
-      numerics.begin_step({});
       const net::Tensor logits = net::forward(graph, images, numerics);
       CHECK(std::all_of(logits.data.begin(), logits.data.end(),
                         [](float v) { return std::isfinite(v); }));

@@ -97,7 +97,6 @@ TEST_CASE("recipe masks: frozen weights are masked once, and repaired", "[fast]"
                             graph);
     const FloatReference reference = float_reference(graph, x);
     numerics.freeze(graph, reference);
-    numerics.begin_step({net::Phase::inference, 0, nullptr});
     net::Tensor y = net::forward(graph, x, numerics);
     CHECK(net::forward(graph, x, numerics).data == y.data);
     double sum = 0;
@@ -128,8 +127,7 @@ TEST_CASE("recipe masks: static scales are those of what products read", "[fast]
         2 * numerics_of("greedy(1:4)")->static_scales().at("first"));
   std::vector<std::int64_t> samples(40);
   std::iota(samples.begin(), samples.end(), 0);
-  unbiased->begin_step({net::Phase::inference, 0, &samples});
-  net::forward(graph, x, *unbiased);
+  net::forward(graph, x, *unbiased, {net::Phase::inference, 0, &samples});
   CHECK(unbiased->counts("first", net::GemmKind::fprop, net::Role::activation).overflow == 0);
 }
 

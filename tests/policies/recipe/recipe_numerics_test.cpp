@@ -56,7 +56,7 @@ net::Tensor evaluate_batch(const net::Graph& graph, RecipeNumerics& numerics, co
   for (std::int64_t i = 0; i < x.dim(0); ++i) samples.push_back(first + i);
   const net::Step step{net::Phase::inference, 0, &samples};
   numerics.begin_step(step);
-  net::Tensor y = net::forward(graph, x, numerics);
+  net::Tensor y = net::forward(graph, x, numerics, step);
   numerics.end_step(step);
   return y;
 }
@@ -71,7 +71,7 @@ Trained train_step(const net::Graph& graph, RecipeNumerics& numerics, const net:
                    std::int64_t index) {
   const net::Step step{net::Phase::training, index, nullptr};
   numerics.begin_step(step);
-  net::Tape tape = net::forward_training(graph, x, numerics);
+  net::Tape tape = net::forward_training(graph, x, numerics, step);
   Trained result;
   result.output = tape.output;
   result.gradients =
@@ -186,8 +186,7 @@ TEST_CASE("attention is calibrated on both of its operands", "[fast]") {
   RecipeNumerics numerics(recipe_of(R"j("activation": {"format": "int8"})j"), graph);
   numerics.freeze(graph, reference);
   std::vector<std::int64_t> samples = {0, 1, 2, 3};
-  numerics.begin_step({net::Phase::inference, 0, &samples});
-  const net::Tensor y = net::forward(graph, batch, numerics);
+  const net::Tensor y = net::forward(graph, batch, numerics, {net::Phase::inference, 0, &samples});
   // Each operand under the scale of its own largest magnitude: neither saturates, and 8 bits with
   // 4 products a sum leave an error far below the scores.
   CHECK(numerics.counts("scores", GemmKind::fprop, Role::activation).overflow == 0);
@@ -240,14 +239,14 @@ TEST_CASE("a step may be repeated from its state bit for bit", "[fast]") {
   RecipeNumerics whole(recipe, graph), resumed(recipe, graph);
   for (std::int64_t step = 0; step < 3; ++step) train_step(graph, whole, x, step);
   std::vector<net::Tensor> bad = {net::Tensor({1}, 1.0f / 0.0f)};
-  const float before = whole.loss_scale();
-  CHECK_FALSE(whole.accept_gradients(bad));
-  CHECK(whole.loss_scale() == before / 2);
+  const float before = whole.loss_scale({});
+  CHECK_FALSE(whole.accept_gradients({}, bad));
+  CHECK(whole.loss_scale({}) == before / 2);
   CHECK(whole.skipped_steps() == 1);
   std::vector<std::pair<std::string, std::string>> state;
   whole.save_state(state);
   resumed.load_state(state);
-  CHECK(resumed.loss_scale() == before / 2);
+  CHECK(resumed.loss_scale({}) == before / 2);
   CHECK(resumed.skipped_steps() == 1);
   const Trained a = train_step(graph, whole, x, 3), b = train_step(graph, resumed, x, 3);
   CHECK(differences(a.output.data, b.output.data) == 0);
@@ -287,13 +286,11 @@ TEST_CASE("updates are rounded to the master format", "[fast]") {
   const net::Tensor gradient({1000});
   const std::vector<float> delta(1000, 0x1p-10f);
   RecipeNumerics nearest(recipe_of("", R"j(, "update": {"master": "bfloat16"})j"), graph);
-  nearest.begin_step({net::Phase::training, 0, nullptr});
-  nearest.update({"conv.weight", &value, &gradient, &delta});
+  nearest.update({net::Phase::training}, {"conv.weight", &value, &gradient, &delta});
   CHECK(differences(value.data, std::vector<float>(1000, 1.0f)) == 0);  // an eighth of a step: lost
   RecipeNumerics stochastic(
       recipe_of("", R"j(, "update": {"master": "bfloat16", "rounding": "sr(16)"})j"), graph);
-  stochastic.begin_step({net::Phase::training, 0, nullptr});
-  stochastic.update({"conv.weight", &value, &gradient, &delta});
+  stochastic.update({net::Phase::training}, {"conv.weight", &value, &gradient, &delta});
   const auto up = std::count(value.data.begin(), value.data.end(), 1 + 0x1p-7f);
   const auto down = std::count(value.data.begin(), value.data.end(), 1.0f);
   CHECK(up + down == 1000);
@@ -305,19 +302,22 @@ TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]"
   const net::Graph graph = small_net();
   RecipeNumerics numerics(
       recipe_of(R"j("exchange": {"format": "int8"}, "state": {"format": "float8_e5m2"})j"), graph);
-  std::vector<std::vector<net::Tensor>> workers(2);
+  std::vector<net::WorkerGradient> workers(2);
   for (std::size_t w = 0; w < 2; ++w) {
+    workers[w].worker = static_cast<std::int64_t>(w);
     for (const net::Parameter* parameter : graph.parameters())
-      workers[w].push_back(noise(parameter->value.shape, static_cast<std::uint32_t>(w)));
+      workers[w].parameters.push_back(noise(parameter->value.shape, static_cast<std::uint32_t>(w)));
   }
   const auto sent = workers;
-  const std::vector<net::Tensor> mean = numerics.exchange(std::move(workers));
+  const std::vector<net::Tensor> mean =
+      numerics.exchange({net::Phase::training}, std::move(workers));
   for (std::size_t p = 0; p < mean.size(); ++p) {
     std::vector<float> expected(mean[p].data.size());
     for (const auto& worker : sent) {
       const RolePolicy policy = element_policy("int8");
       QuantizedTensor q;
-      quantize_tensor(policy, worker[p], choose_scales(policy, worker[p]), {}, 0, q);
+      const net::Tensor& x = worker.parameters[p];
+      quantize_tensor(policy, x, choose_scales(policy, x), {}, 0, q);
       for (std::size_t i = 0; i < expected.size(); ++i)
         expected[i] += q.element(static_cast<std::int64_t>(i)) * q.scales[0];
     }
@@ -326,10 +326,10 @@ TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]"
   }
   net::Tensor velocity = noise({8, 3, 3, 3}, 9);
   const net::Tensor before = velocity;
-  numerics.optimizer_state("conv.weight", "velocity", velocity);
+  numerics.optimizer_state({net::Phase::training}, "conv.weight", "velocity", velocity);
   CHECK(differences(velocity.data, before.data) > 0);
   const net::Tensor once = velocity;
-  numerics.optimizer_state("conv.weight", "velocity", velocity);
+  numerics.optimizer_state({net::Phase::training}, "conv.weight", "velocity", velocity);
   CHECK(differences(velocity.data, once.data) == 0);
 }
 
@@ -342,8 +342,8 @@ TEST_CASE("masks survive the role vector", "[fast]") {
     const float infinity = 1.0f / 0.0f;
     x.data[3] = -infinity;
     finite.data[3] = 0;
-    numerics.vector_result("relu", "relu", x);
-    numerics.vector_result("relu", "relu", finite);
+    numerics.vector_result({}, "relu", "relu", x);
+    numerics.vector_result({}, "relu", "relu", finite);
     CHECK(x.data[3] == -infinity);
     x.data[3] = finite.data[3];
     CHECK(differences(x.data, finite.data) == 0);

@@ -65,7 +65,7 @@ class Checker : public net::Numerics {
  public:
   Checker(LayerRecipe recipe, bool reduction) : layer(std::move(recipe)), reduction_(reduction) {}
 
-  void product(const net::Product& p) override {
+  void product(const net::Step&, const net::Product& p) override {
     run_product(layer, p, run);
     const RoleQuantizer &qa = *layer.quantizer(p.a.role, p.kind),
                         &qb = *layer.quantizer(p.b.role, p.kind);
@@ -151,7 +151,7 @@ TEST_CASE("an exact block-scaled unit gives what exact gives of the blocks' valu
         : values_(layer_recipe(block_policy("mxfp8_e4m3", axis), "exact")),
           codes_(layer_recipe(block_policy("mxfp8_e4m3", axis), "neutral.exact.mx32")),
           fallback_(layer_recipe(block_policy("mxfp8_e4m3", BlockAxis::reduction), "exact")) {}
-    void product(const net::Product& p) override {
+    void product(const net::Step&, const net::Product& p) override {
       const std::int64_t size = p.d_stack.count() * p.m * p.n;
       const bool taps = p.kind == GemmKind::wgrad && !p.b.gather->padding.identity();
       run_product(taps ? fallback_ : values_, p, run_);
@@ -228,7 +228,7 @@ TEST_CASE("a fused block-scaled unit reads a border as blocks of zeros", "[fast]
   class Capture : public net::Numerics {
    public:
     Capture(RecipeLayer& layer, const RoleQuantizer& q) : layer_(layer), q_(q) {}
-    void product(const net::Product& p) override {
+    void product(const net::Step&, const net::Product& p) override {
       run_product(layer_, p, {});
       const auto encode = [&](const net::ProductSide& side, std::int64_t rows,
                               std::vector<std::uint8_t>& scales) {

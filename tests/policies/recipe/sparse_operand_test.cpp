@@ -28,7 +28,7 @@ class Checker : public net::Numerics {
         *layer_.recipe.weight_mask, weight_mask_random(7, "layer", *layer_.recipe.weight_mask));
   }
 
-  void product(const net::Product& p) override {
+  void product(const net::Step&, const net::Product& p) override {
     run_product(layer_, p, run_);
     const MaskedOperands masked(layer_, p, run_);
     const net::Product& read = masked.product();

@@ -22,7 +22,7 @@ TEST_CASE("recorded maps are what the layer gives, batch by batch", "[fast]") {
   const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
     if (node.name == "relu1") expected = output;
   };
-  net::forward(graph, small_samples(32, 8), float32, &observe);
+  net::forward(graph, small_samples(32, 8), float32, {}, &observe);
   CHECK(std::equal(expected.data.begin(), expected.data.end(), maps.data.begin() + 32 * 256));
   CHECK_THAT(message_of([&] { record_maps(graph, "nobody", 4, small_samples); }),
              Catch::Contains("expected a layer 'nobody'"));

@@ -25,7 +25,7 @@ net::Tensor edge_of(const net::Graph& graph, const std::string& layer, const net
                     net::Numerics& numerics) {
   /// Remembers an edge, after the numerics in question.
   struct Probe : net::Numerics {
-    void edge(const net::Edge& e, net::Tensor& t) override {
+    void edge(const net::Step&, const net::Edge& e, net::Tensor& t) override {
       if (e.layer == name && !e.backward) seen = t;
     }
     std::string name;
@@ -76,7 +76,7 @@ TEST_CASE("what is counted does not depend on the order of batches", "[fast]") {
       std::iota(ids.begin(), ids.end(), first);
       const net::Step step{net::Phase::inference, first / 6, &ids};
       zap.begin_step(step);
-      net::forward(graph, small_samples(first, 6), zap);
+      net::forward(graph, small_samples(first, 6), zap, step);
       zap.end_step(step);
     }
     return zap.tallies();
@@ -98,15 +98,12 @@ TEST_CASE("nothing is counted unless asked, nor in training", "[fast]") {
   net::Numerics float32;
   ZapNumerics zap(network, float32);
   const std::vector<std::int64_t> ids{0, 1};
-  zap.begin_step({net::Phase::inference, 0, &ids});
-  net::forward(graph, small_samples(0, 2), zap);
+  net::forward(graph, small_samples(0, 2), zap, {net::Phase::inference, 0, &ids});
   CHECK(zap.tallies()[0].elements() == 0);
   zap.count(true);
-  zap.begin_step({net::Phase::training, 0, &ids});
-  net::forward_training(graph, small_samples(0, 2), zap);
+  net::forward_training(graph, small_samples(0, 2), zap, {net::Phase::training, 0, &ids});
   CHECK(zap.tallies()[0].elements() == 0);
-  zap.begin_step({net::Phase::inference, 0, &ids});
-  net::forward(graph, small_samples(0, 2), zap);
+  net::forward(graph, small_samples(0, 2), zap, {net::Phase::inference, 0, &ids});
   CHECK(zap.tallies()[0].elements() == 2 * 256);
   zap.forget();
   CHECK(zap.tallies()[0].elements() == 0);
@@ -117,7 +114,7 @@ TEST_CASE("no gradient passes where an activation was skipped", "[fast]") {
   const ZapNetwork network = untrained(graph, 1e30f);  // everything predicted is skipped
   /// The gradient that leaves relu1: that of conv1's result.
   struct Probe : net::Numerics {
-    void edge(const net::Edge& e, net::Tensor& t) override {
+    void edge(const net::Step&, const net::Edge& e, net::Tensor& t) override {
       if (e.backward && e.layer == "conv1") gradient = t;
     }
     net::Tensor gradient;
@@ -139,11 +136,16 @@ TEST_CASE("no gradient passes where an activation was skipped", "[fast]") {
 
 TEST_CASE("every other moment is answered by the numerics below", "[fast]") {
   struct Inner : net::Numerics {
-    net::NormRule norm(std::string_view) override { return {.ghost_batch = 3}; }
-    double penalty(std::string_view, const net::Tensor&, net::Tensor&) override { return 2; }
-    float loss_scale() override { return 8; }
-    bool accept_gradients(const std::vector<net::Tensor>&) override { return false; }
-    void vector_result(std::string_view, std::string_view, net::Tensor& t) override {
+    net::NormRule norm(const net::Step&, std::string_view) override { return {.ghost_batch = 3}; }
+    double penalty(const net::Step&, std::string_view, const net::Tensor&, net::Tensor&) override {
+      return 2;
+    }
+    float loss_scale(const net::Step&) override { return 8; }
+    bool accept_gradients(const net::Step&, const std::vector<net::Tensor>&) override {
+      return false;
+    }
+    void vector_result(const net::Step&, std::string_view, std::string_view,
+                       net::Tensor& t) override {
       t.data[0] = 5;
     }
   } inner;
@@ -152,11 +154,11 @@ TEST_CASE("every other moment is answered by the numerics below", "[fast]") {
   ZapNumerics zap(network, inner);
   net::Numerics& asked = zap;
   net::Tensor t(net::Shape{1});
-  CHECK(asked.norm("").ghost_batch == 3);
-  CHECK(asked.penalty("", t, t) == 2);
-  CHECK(asked.loss_scale() == 8);
-  CHECK_FALSE(asked.accept_gradients({}));
-  asked.vector_result("", "", t);
+  CHECK(asked.norm({}, "").ghost_batch == 3);
+  CHECK(asked.penalty({}, "", t, t) == 2);
+  CHECK(asked.loss_scale({}) == 8);
+  CHECK_FALSE(asked.accept_gradients({}, {}));
+  asked.vector_result({}, "", "", t);
   CHECK(t.data[0] == 5);
 }
 

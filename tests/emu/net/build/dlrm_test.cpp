@@ -25,7 +25,7 @@ TEST_CASE("features are the dense vector and the products of all pairs of vector
   std::map<std::string, Tensor> seen;
   const Observer keep = [&](const Node& node, const Tensor& tensor) { seen[node.name] = tensor; };
   Numerics numerics;
-  forward(lesson.graph, lesson.x, numerics, &keep);
+  forward(lesson.graph, lesson.x, numerics, {}, &keep);
   const Tensor& features = seen.at("features");
   REQUIRE(features.shape == Shape{test::kBatch, kWidth + kPairs});
   std::vector<const Tensor*> tables;

@@ -26,7 +26,7 @@ TEST_CASE("a channel of a depthwise layer changes that channel alone", "[fast]")
       if (node.name == "block1.depthwise") seen = tensor;
     };
     Numerics numerics;
-    forward(graph, test::random_tensor({1, 8, 8, 3}, 1), numerics, &keep);
+    forward(graph, test::random_tensor({1, 8, 8, 3}, 1), numerics, {}, &keep);
     return seen;
   };
   const Tensor before = depthwise();

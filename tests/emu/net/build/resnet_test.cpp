@@ -58,7 +58,7 @@ TEST_CASE("a shortcut to more channels takes every second pixel and pads with ze
     if (node.name == "stage2.block1.pad") beside = tensor;
   };
   Numerics numerics;
-  forward(graph, test::random_tensor({2, 8, 8, 3}, 1), numerics, &keep);
+  forward(graph, test::random_tensor({2, 8, 8, 3}, 1), numerics, {}, &keep);
   REQUIRE(before.shape == Shape{2, 8, 8, 16});
   REQUIRE(beside.shape == Shape{2, 4, 4, 32});
   for (std::int64_t i = 0; i < beside.size(); ++i) {

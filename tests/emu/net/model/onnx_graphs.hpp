@@ -30,7 +30,7 @@ inline Tensor output_of(const ImportedModel& model, std::size_t index,
   const Observer observer = [&](const Node& node, const Tensor& tensor) {
     if (node.name == name) found = tensor;
   };
-  forward(model.graph, inputs, numerics, &observer);
+  forward(model.graph, inputs, numerics, {}, &observer);
   return found;
 }
 

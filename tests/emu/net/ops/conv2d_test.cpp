@@ -195,9 +195,9 @@ TEST_CASE("conv2d's products are fused chains bit for bit in every combination",
 TEST_CASE("conv2d hands over one matrix a group whose blocks stay in the group", "[fast]") {
   struct Recorder : Numerics {
     std::vector<Product> seen;
-    void product(const Product& p) override {
+    void product(const Step& step, const Product& p) override {
       seen.push_back(p);
-      Numerics::product(p);
+      Numerics::product(step, p);
     }
   } numerics;
   const Conv2d op({.in_channels = 6,

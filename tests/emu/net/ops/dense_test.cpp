@@ -15,14 +15,14 @@ struct Recorder : Numerics {
   std::vector<GemmKind> kinds;
   std::vector<Role> roles;
   std::string layer;
-  void product(const Product& p) override {
+  void product(const Step& step, const Product& p) override {
     kinds.push_back(p.kind);
     roles.push_back(p.a.role);
     roles.push_back(p.b.role);
     layer = p.layer;
     CHECK(p.a.along_rows == (p.kind == GemmKind::wgrad));
     CHECK(p.b.along_rows == (p.kind != GemmKind::fprop));
-    Numerics::product(p);
+    Numerics::product(step, p);
   }
 };
 
@@ -31,9 +31,9 @@ TEST_CASE("dense: three products are fused chains", "[fast]") {
                g = test::random_tensor({kRows, kOut}, 3);
   Recorder numerics;
   Tensor y(g.shape), grad_x(x.shape), grad_w(w.shape);
-  dense_forward(numerics, "fc", x, w, y);
-  dense_input_gradient(numerics, "fc", g, w, grad_x);
-  dense_weight_gradient(numerics, "fc", g, x, grad_w);
+  dense_forward({.layer = "fc", .numerics = numerics}, {"fc"}, x, w, y);
+  dense_input_gradient({.layer = "fc", .numerics = numerics}, {"fc"}, g, w, grad_x);
+  dense_weight_gradient({.layer = "fc", .numerics = numerics}, {"fc"}, g, x, grad_w);
   std::vector<float> fprop(y.data.size()), dgrad(x.data.size()), wgrad(w.data.size());
   for (std::int64_t r = 0; r < kRows; ++r)
     for (std::int64_t o = 0; o < kOut; ++o)

@@ -47,11 +47,11 @@ TEST_CASE("dropout depends on seed and step and layer while inference and rate 0
     dropout.forward(call, inputs, y);
     return y.data;
   };
-  const std::vector<float> base = run({"a", numerics, Phase::training, 1, 2}, op);
-  CHECK(run({"a", numerics, Phase::training, 1, 2}, op) == base);
-  CHECK(run({"b", numerics, Phase::training, 1, 2}, op) != base);
-  CHECK(run({"a", numerics, Phase::training, 2, 2}, op) != base);
-  CHECK(run({"a", numerics, Phase::training, 1, 3}, op) != base);
+  const std::vector<float> base = run({"a", numerics, Phase::training, 1, {.index = 2}}, op);
+  CHECK(run({"a", numerics, Phase::training, 1, {.index = 2}}, op) == base);
+  CHECK(run({"b", numerics, Phase::training, 1, {.index = 2}}, op) != base);
+  CHECK(run({"a", numerics, Phase::training, 2, {.index = 2}}, op) != base);
+  CHECK(run({"a", numerics, Phase::training, 1, {.index = 3}}, op) != base);
   CHECK(run({"a", numerics}, op) == x.data);
   CHECK(run({"a", numerics, Phase::training}, Dropout(0)) == x.data);
   test::check_threads(op, {test::random_tensor({20000}, 4)});

@@ -89,7 +89,7 @@ TEST_CASE("lstm is its definition in float32 bit for bit in training and inferen
   Tensor y({s.batch, s.time, s.hidden}), trained(y.shape), context;
   op.forward({"rnn", numerics}, inputs, y);
   CHECK(y.data == expected);
-  op.forward({"rnn", numerics, Phase::training, 0, 0, &context, nullptr}, inputs, trained);
+  op.forward({"rnn", numerics, Phase::training, 0, {}, &context, nullptr}, inputs, trained);
   CHECK(trained.data == expected);
   CHECK(context.shape == Shape{s.batch, s.time, 5 * s.hidden});
 }
@@ -97,10 +97,10 @@ TEST_CASE("lstm is its definition in float32 bit for bit in training and inferen
 TEST_CASE("lstm asks for one input product and one recurrent product a step", "[fast]") {
   struct Recorder : Numerics {
     std::vector<std::string> seen;
-    void product(const Product& p) override {
+    void product(const Step& step, const Product& p) override {
       seen.push_back(std::string(p.layer) + " " + std::string(to_string(p.kind)) + " " +
                      std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
-      Numerics::product(p);
+      Numerics::product(step, p);
     }
   } numerics;
   Lstm op(3, 4);
@@ -108,7 +108,7 @@ TEST_CASE("lstm asks for one input product and one recurrent product a step", "[
   const Tensor x = test::random_tensor({2, 3, 3}, 1), g = test::random_tensor({2, 3, 4}, 2);
   const std::vector<const Tensor*> inputs{&x};
   Tensor y(g.shape), context;
-  const OpCall call{"rnn", numerics, Phase::training, 0, 0, &context, nullptr};
+  const OpCall call{"rnn", numerics, Phase::training, 0, {}, &context, nullptr};
   op.forward(call, inputs, y);
   CHECK(numerics.seen == std::vector<std::string>{"rnn.input fprop 6x16x3",
                                                   "rnn.recurrent fprop 2x16x4",

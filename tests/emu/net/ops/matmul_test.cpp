@@ -147,10 +147,10 @@ struct Seen {
 };
 struct Recorder : Numerics {
   std::vector<Seen> seen;
-  void product(const Product& p) override {
+  void product(const Step& step, const Product& p) override {
     seen.push_back(
         {p.kind, p.a.role, p.b.role, p.a.stack, p.b.stack, p.a.along_rows, p.b.along_rows});
-    Numerics::product(p);
+    Numerics::product(step, p);
   }
 };
 

@@ -56,7 +56,7 @@ TEST_CASE("evaluation of the first images of a split", "[fast]") {
 
 TEST_CASE("an error inside a thread comes out", "[fast]") {
   class Refusing final : public Numerics {
-    void product(const Product&) override { throw Error("no such product"); }
+    void product(const Step&, const Product&) override { throw Error("no such product"); }
   } numerics;
   const Dataset data = test::synthetic_dataset();
   const Graph graph = build_net("mlp", data.input_shape(), data.classes());

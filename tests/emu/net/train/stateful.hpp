@@ -39,18 +39,18 @@ inline Graph stateful_net(const Dataset& data) {
 /// steps before.
 class StatefulNumerics final : public Numerics {
  public:
-  float loss_scale() override { return scale_; }
-  bool accept_gradients(const std::vector<Tensor>&) override {
+  float loss_scale(const Step&) override { return scale_; }
+  bool accept_gradients(const Step&, const std::vector<Tensor>&) override {
     const bool accepted = ++good_ % 5 != 0;
     scale_ = accepted ? scale_ * 2 : scale_ / 16;
     return accepted;
   }
-  void update(const Update& u) override {
-    Numerics::update(u);
+  void update(const Step& step, const Update& u) override {
+    Numerics::update(step, u);
     history_ = history_ * 0.5f + u.delta->at(0);
     u.value->data[0] += history_ * 0x1p-6f;
   }
-  void optimizer_state(std::string_view, std::string_view, Tensor& state) override {
+  void optimizer_state(const Step&, std::string_view, std::string_view, Tensor& state) override {
     for (float& x : state.data) x = std::floor(x * 0x1p16f) * 0x1p-16f;
   }
   void save_state(std::vector<std::pair<std::string, std::string>>& state) const override {

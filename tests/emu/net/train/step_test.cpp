@@ -37,12 +37,12 @@ class Watching : public Numerics {
   bool accept = true;
   std::vector<std::string> updated;
   std::vector<Tensor> gradients;
-  float loss_scale() override { return scale; }
-  bool accept_gradients(const std::vector<Tensor>& given) override {
+  float loss_scale(const Step&) override { return scale; }
+  bool accept_gradients(const Step&, const std::vector<Tensor>& given) override {
     gradients = given;
     return accept;
   }
-  void update(const Update& u) override { updated.emplace_back(u.parameter); }
+  void update(const Step&, const Update& u) override { updated.emplace_back(u.parameter); }
 };
 
 TEST_CASE("gradients are handed over without the loss scale", "[fast]") {

@@ -106,46 +106,47 @@ class Recording final : public Numerics {
          std::to_string(s.samples ? s.samples->size() : 0));
   }
   void end_step(const Step& s) override { note("end " + std::to_string(s.index)); }
-  void product(const Product& p) override {
+  void product(const Step& step, const Product& p) override {
     note("product " + std::string(p.layer) + " " + std::string(to_string(p.kind)));
-    Numerics::product(p);
+    Numerics::product(step, p);
   }
-  void edge(const Edge& e, Tensor&) override {
+  void edge(const Step&, const Edge& e, Tensor&) override {
     note((e.backward ? "edge' " : "edge ") + std::string(e.layer));
   }
-  Saved save(std::string_view layer, Tensor tensor) override {
-    note("save " + std::string(layer));
-    return Numerics::save(layer, std::move(tensor));
+  Saved save(const Step& step, const Kept& kept, Tensor tensor) override {
+    note("save " + std::string(kept.layer));
+    return Numerics::save(step, kept, std::move(tensor));
   }
-  Tensor restore(std::string_view layer, Saved saved) override {
-    note("restore " + std::string(layer));
-    return Numerics::restore(layer, std::move(saved));
+  Tensor restore(const Step& step, const Kept& kept, Saved saved) override {
+    note("restore " + std::string(kept.layer));
+    return Numerics::restore(step, kept, std::move(saved));
   }
-  void vector_result(std::string_view layer, std::string_view, Tensor&) override {
+  void vector_result(const Step&, std::string_view layer, std::string_view, Tensor&) override {
     note("vector " + std::string(layer));
   }
-  double penalty(std::string_view parameter, const Tensor&, Tensor&) override {
+  double penalty(const Step&, std::string_view parameter, const Tensor&, Tensor&) override {
     note("penalty " + std::string(parameter));
     return 0;
   }
-  void update(const Update& u) override {
+  void update(const Step& step, const Update& u) override {
     note("update " + std::string(u.parameter));
-    Numerics::update(u);
+    Numerics::update(step, u);
   }
-  void optimizer_state(std::string_view parameter, std::string_view name, Tensor&) override {
+  void optimizer_state(const Step&, std::string_view parameter, std::string_view name,
+                       Tensor&) override {
     note("state " + std::string(parameter) + " " + std::string(name));
   }
-  float loss_scale() override {
+  float loss_scale(const Step&) override {
     note("loss_scale");
     return scale;
   }
-  bool accept_gradients(const std::vector<Tensor>&) override {
+  bool accept_gradients(const Step&, const std::vector<Tensor>&) override {
     note("accept_gradients");
     return accept;
   }
-  std::vector<Tensor> exchange(std::vector<std::vector<Tensor>> gradients) override {
+  std::vector<Tensor> exchange(const Step& step, std::vector<WorkerGradient> gradients) override {
     note("exchange of " + std::to_string(gradients.size()));
-    return Numerics::exchange(std::move(gradients));
+    return Numerics::exchange(step, std::move(gradients));
   }
 };
 
