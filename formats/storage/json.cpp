@@ -152,11 +152,11 @@ const Json& Json::at(std::string_view key) const {
 
 Json& Json::at(std::string_view key) { return const_cast<Json&>(std::as_const(*this).at(key)); }
 
-Json& Json::operator[](std::string_view key) {
+Json& Json::at_or_added(std::string_view key) {
   if (is_null()) value_ = Object();
   if (!is_object()) fail("an object");
   if (const Member* found = member(key)) return const_cast<Json&>(found->json);
-  return std::get<Object>(value_).emplace_back(std::string(key), Json()).json;
+  return std::get<Object>(value_).emplace_back(Member{std::string(key), Json()}).json;
 }
 
 bool Json::contains(std::string_view key) const { return member(key) != nullptr; }

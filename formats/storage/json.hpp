@@ -131,9 +131,17 @@ class Json {
   // Objects.
   const Json& at(std::string_view key) const;
   Json& at(std::string_view key);
-  const Json& operator[](std::string_view key) const { return at(key); }
+  // As templates they take a key as it is: as a std::string_view it would be converted, and
+  // `object["key"]` could also mean the element number `object` of the array "key".
+  template <json_detail::Text Key>
+  const Json& operator[](const Key& key) const {
+    return at(std::string_view(key));
+  }
   /// Null becomes an object.
-  Json& operator[](std::string_view key);
+  template <json_detail::Text Key>
+  Json& operator[](const Key& key) {
+    return at_or_added(key);
+  }
   bool contains(std::string_view key) const;
   /// end() where there is no such member, or no object.
   const_iterator find(std::string_view key) const;
@@ -177,6 +185,7 @@ class Json {
   std::uint64_t natural() const;
   [[noreturn]] void fail(const char* expected) const;
   const Member* member(std::string_view key) const;
+  Json& at_or_added(std::string_view key);
 
   std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array,
                Object>

@@ -95,11 +95,10 @@ class StoredRun {
             shown(value));
       }
     }
-    for (const auto& [key, value] : identity_.items()) {
+    for (const Json::Member& was : identity_.items()) {
       const bool known = std::any_of(wanted.begin(), wanted.end(),
-                                     [&](const auto& pair) { return pair.first == key; });
-      if (!known)
-        return fmt::format("{} was {}, now missing", key, shown(value.get<std::string>()));
+                                     [&](const auto& pair) { return pair.first == was.name; });
+      if (!known) return fmt::format("{} was {}, now missing", was.name, shown(was.json.text()));
     }
     return "";
   }

@@ -11,11 +11,11 @@
 #include <bit>
 #include <cstdint>
 
+// Outside the namespace: clang warns where Highway's target applies to nothing.
+#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
 
 using FloatTag = hn::ScalableTag<float>;
 using IntTag = hn::RebindToSigned<FloatTag>;
@@ -174,8 +174,7 @@ HWY_NOINLINE void Step(const StepConstants& s, const StepOperands& x, float* HWY
   if constexpr (kStepRows == 2) EndRow<kHalf>(s, second, state + width);
 }
 
-#endif  // HWY_NATIVE_FMA
-
 }  // namespace numemu::unit::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif  // HWY_NATIVE_FMA
 #endif  // NUMEMU_FLOAT_FORM_KERNEL_INL

@@ -16,11 +16,11 @@
 #include "emu/unit/fused/float_form_kernel-inl.hpp"
 #include "emu/unit/fused/float_form_tile.hpp"
 
+// Outside the namespace: clang warns where Highway's target applies to nothing.
+#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
 
 using Ints = hn::Vec<IntTag>;
 
@@ -136,8 +136,7 @@ inline void PairLanes(const FloatFormSide& side, float power, const float* HWY_R
   }
 }
 
-#endif  // HWY_NATIVE_FMA
-
 }  // namespace numemu::unit::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif  // HWY_NATIVE_FMA
 #endif  // NUMEMU_FLOAT_FORM_PACK_INL

@@ -14,11 +14,11 @@
 #include "emu/unit/chain_pack-inl.hpp"
 #include "emu/unit/fused/float_form_kernel-inl.hpp"
 
+// Outside the namespace: clang warns where Highway's target applies to nothing.
+#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
 
 /// From and to `width` floats; float16 as their codes.
 HWY_INLINE void Widen(const std::uint16_t* from, float* to, std::int64_t width) {
@@ -64,8 +64,7 @@ HWY_INLINE void ZeroSpecials(float* values, std::int64_t count) {
   }
 }
 
-#endif  // HWY_NATIVE_FMA
-
 }  // namespace numemu::unit::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif  // HWY_NATIVE_FMA
 #endif  // NUMEMU_FLOAT_FORM_REGISTERS_INL

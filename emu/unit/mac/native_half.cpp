@@ -15,7 +15,8 @@
 #include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+// clang before 16 has the intrinsics only where the whole file is compiled for the instructions.
+#if defined(__x86_64__) && (!defined(__clang__) || __clang_major__ >= 16)
 #include <hwy/targets.h>
 #include <immintrin.h>
 #define NUMEMU_MAC_HALF 1
