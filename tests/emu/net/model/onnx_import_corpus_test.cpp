@@ -185,7 +185,8 @@ TEST_CASE("the corpus of onnx_import is as the models say", "[fast]") {
     if (std::getenv(kWrite) != nullptr) numemu::test::write_file(kFolder + name, bytes);
     CHECK(numemu::test::read_file(kFolder + name) == bytes);
     const bool good = name.starts_with("good");
-    const std::string error = numemu::test::message_of([&] { load_onnx(kFolder + name); });
+    const std::string path = kFolder + name;
+    const std::string error = numemu::test::message_of([&] { load_onnx(path); });
     INFO(error);
     CHECK(error.empty() == good);
   }
