@@ -15,7 +15,7 @@ const std::string kHalf = "m16n8k16.f32.f16.f16.f32", kBrain = "m16n8k16.f32.bf1
 const std::string kHalfToHalf = "m16n8k16.f16.f16.f16.f16";
 
 /// Codes of float16 and bfloat16.
-constexpr std::uint64_t kOne = 0x3c00, kMinusOne = 0xbc00, kOneBrain = 0x3f80;
+constexpr std::uint64_t kOne = 0x3c00, kOneBrain = 0x3f80;
 
 }  // namespace
 
