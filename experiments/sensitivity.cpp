@@ -157,6 +157,7 @@ Conclusion run(const ExperimentRun& run) {
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
+  RowStore store = open_rows(config, dataset, trained, run.out, {}, run.existing);
   run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
   Workbench bench(std::move(dataset), std::move(trained), images,
                   {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
@@ -168,7 +169,7 @@ Conclusion run(const ExperimentRun& run) {
       run.hooks.on_point(done, kept, total, point);
     };
   }
-  run_sweep(config, bench, run.out, {}, run.existing, hooks);
+  run_sweep(config, bench, store, run.out, {}, hooks);
   const std::vector<Json> rows = merge_rows(run.out);
   const std::vector<Record> records = read_records(rows);
   for (std::size_t i = 0; i < cells.size(); ++i) {

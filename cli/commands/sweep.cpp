@@ -74,16 +74,19 @@ int dry_run(const experiments::SweepConfig& config, const experiments::Folders& 
   return kFine;
 }
 
-experiments::Workbench make_bench(const experiments::SweepConfig& config,
-                                  const experiments::Folders& folders, const Options& options) {
+experiments::Workbench make_bench(net::Dataset dataset, experiments::TrainedNet trained,
+                                  std::int64_t images, const std::string& cache,
+                                  const Options& options) {
   std::unique_ptr<Progress> progress;  // until the first point
-  return experiments::make_bench(
-      config, folders, {folders.cache, options.fresh, [&](const experiments::WorkState& at) {
-                          if (!progress)
-                            progress = std::make_unique<Progress>(
-                                "sweep", static_cast<std::int64_t>(at.total), "", options.quiet);
-                          progress->show(at.done, std::string(at.phase), at.free);
-                        }});
+  return {std::move(dataset),
+          std::move(trained),
+          images,
+          {cache, options.fresh, [&](const experiments::WorkState& at) {
+             if (!progress)
+               progress = std::make_unique<Progress>("sweep", static_cast<std::int64_t>(at.total),
+                                                     "", options.quiet);
+             progress->show(at.done, std::string(at.phase), at.free);
+           }}};
 }
 
 int run(const Options& options) {
@@ -111,7 +114,11 @@ int run(const Options& options) {
   if (std::filesystem::exists(out)) require_report_files(paths);
   if (!options.quiet) say("loading {} on {}", config.net, config.data);
   const double start = seconds();
-  experiments::Workbench bench = make_bench(config, folders, options);
+  auto [dataset, trained] = experiments::load_sweep(config, folders);
+  experiments::RowStore rows =
+      experiments::open_rows(config, dataset, trained, out, shard, existing);
+  experiments::Workbench bench = make_bench(std::move(dataset), std::move(trained),
+                                            config.eval_images, folders.cache, options);
 
   Progress progress("sweep",
                     static_cast<std::int64_t>(
@@ -137,7 +144,7 @@ int run(const Options& options) {
                   static_cast<double>(there));
   };
   const experiments::SweepSummary summary =
-      experiments::run_sweep(config, bench, out, shard, existing, hooks);
+      experiments::run_sweep(config, bench, rows, out, shard, hooks);
   if (!options.quiet) {
     say("");
     say("{}: {} computed, {} already present, {:.1f} s",
@@ -149,11 +156,11 @@ int run(const Options& options) {
     if (!options.quiet) say("after all shards: numemu report {}", out);
     return kFine;
   }
-  const auto rows = write_report(out, paths);
+  const auto written = write_report(out, paths);
   if (options.json) {
-    for (const auto& row : rows) fmt::print("{}\n", row.dump());
+    for (const auto& row : written) fmt::print("{}\n", row.dump());
   } else {
-    if (!options.quiet) fmt::print("{}\n", summary_table(rows));
+    if (!options.quiet) fmt::print("{}\n", summary_table(written));
     fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   }
   return kFine;

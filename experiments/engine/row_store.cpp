@@ -153,6 +153,7 @@ RowStore::RowStore(const RowFile& file, const std::string& folder, std::vector<s
   begin();
 }
 
+RowStore::RowStore(RowStore&&) noexcept = default;
 RowStore::~RowStore() = default;
 
 void RowStore::lock(const std::string& folder, const std::string& writer) {

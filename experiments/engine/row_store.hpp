@@ -46,9 +46,11 @@ class RowStore {
   /// The same for another file. Rows with other keys are kept in front of those with these keys.
   RowStore(const RowFile&, const std::string& folder, std::vector<std::string> keys, Existing);
   ~RowStore();
-  RowStore(const RowStore&) = delete;
-  RowStore& operator=(const RowStore&) = delete;
+  RowStore(RowStore&&) noexcept;
+  RowStore& operator=(RowStore&&) = delete;
 
+  /// Of its points, in order.
+  const std::vector<std::string>& keys() const { return keys_; }
   bool has(const std::string& key) const { return lines_.contains(key); }
   std::size_t kept() const { return kept_; }
   /// The row with this key, which must be there.

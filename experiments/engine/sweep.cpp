@@ -37,6 +37,8 @@ void require_same_sweep(const std::string& text, const std::string& folder, cons
         fresh_folder(folder)));
 }
 
+std::string times_path(const std::string& folder) { return folder + "/times.jsonl"; }
+
 void append_time(const std::string& path, const std::string& key, double seconds,
                  const std::string& host) {
   std::ofstream file(path, std::ios::app);
@@ -94,38 +96,40 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   return {std::move(dataset), std::move(trained)};
 }
 
-Workbench make_bench(const SweepConfig& config, const Folders& folders,
-                     const BenchOptions& options) {
-  auto [dataset, trained] = load_sweep(config, folders);
-  return {std::move(dataset), std::move(trained), config.eval_images, options};
-}
-
-SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, const std::string& folder,
-                       const Shard& shard, Existing existing, const SweepHooks& hooks) {
+RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
+                   const TrainedNet& trained, const std::string& folder, const Shard& shard,
+                   Existing existing) {
   if (config.points.empty()) throw Error("sweep: expected at least one point");
   const std::string text = policies::canonical_json(config.json) + "\n";
   require_same_sweep(text, folder, shard, existing);
-  const std::vector<const Point*> points = shard_points(config, shard);
+  const std::int64_t images = std::min(config.eval_images, dataset.test_count());
   std::vector<std::string> keys;
-  for (const Point* point : points) {
-    policies::RecipeNumerics(point->recipe, bench.trained.graph,
+  for (const Point* point : shard_points(config, shard)) {
+    policies::RecipeNumerics(point->recipe, trained.graph,
                              point->where);  // every mistake before the first hour of work
-    keys.push_back(row_key(identify(*point, bench)));
+    keys.push_back(row_key(identify(*point, dataset, trained, images)));
   }
-  RowStore store(folder, shard, keys, existing);
-  for (const std::string& damage : store.damaged()) hooks.warn(damage);
-  const std::string times = folder + "/times.jsonl";
-  require_replaceable(times);
+  const std::string times = times_path(folder);
+  if (std::filesystem::exists(folder)) require_replaceable(times);
+  RowStore store(folder, shard, std::move(keys), existing);
   if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
   write_atomically(folder + "/sweep.json", {text});
+  return store;
+}
+
+SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, RowStore& store,
+                       const std::string& folder, const Shard& shard, const SweepHooks& hooks) {
+  for (const std::string& damage : store.damaged()) hooks.warn(damage);
   write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
 
+  const std::vector<const Point*> points = shard_points(config, shard);
+  const std::vector<std::string>& keys = store.keys();
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!store.has(keys[i])) {
       const double start = hooks.seconds();
       store.append(keys[i], run_point(*points[i], bench, hooks.on_work).dump());
-      append_time(times, keys[i], hooks.seconds() - start, hooks.host);
+      append_time(times_path(folder), keys[i], hooks.seconds() - start, hooks.host);
       ++summary.computed;
     }
     if (hooks.on_point) hooks.on_point(i + 1, i + 1 - summary.computed, points.size(), *points[i]);

@@ -36,15 +36,18 @@ std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
 /// The data set and network of the sweep by name or file, batch normalisation folded if
 /// configured. Throws Error for a network that does not fit the data.
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
-/// load_sweep, and what its points share.
-Workbench make_bench(const SweepConfig&, const Folders&, const BenchOptions&);
+/// Opens the shard's rows in `folder` and writes sweep.json. Comes before the float32 work of a
+/// workbench, so that errors cost no time. Existing::fresh empties times.jsonl too, but not for one
+/// shard of several: it holds the others' times. Throws Error for a sweep without points, for a
+/// recipe that does not fit the network, and for a folder that RowStore refuses or that holds
+/// shards of another sweep.
+RowStore open_rows(const SweepConfig&, const net::Dataset&, const TrainedNet&,
+                   const std::string& folder, const Shard&, Existing);
 
-/// Runs the shard's missing points and writes rows, times.jsonl, sweep.json and tensors.json into
-/// `folder`. Existing::fresh empties times.jsonl too, but not for one shard of several: it holds
-/// the others' times. Throws Error for a sweep without points, and when shards of another sweep are
-/// in the folder.
-SweepSummary run_sweep(const SweepConfig&, Workbench&, const std::string& folder, const Shard&,
-                       Existing, const SweepHooks&);
+/// Runs the points that the rows of open_rows() lack and writes their rows, times.jsonl and
+/// tensors.json into `folder`.
+SweepSummary run_sweep(const SweepConfig&, Workbench&, RowStore&, const std::string& folder,
+                       const Shard&, const SweepHooks&);
 
 /// Histograms of the float32 tensors: {"tensors": [{layer, role, n, min, max, low, high, counts,
 /// absmax}]}.

@@ -18,6 +18,7 @@ namespace numemu::experiments {
 namespace {
 
 constexpr std::int64_t kMostPoints = 1000000;
+constexpr std::size_t kMostKeys = 1000;  // of a point; expansion is quadratic in them
 constexpr std::int64_t kMostImages = 100000000;
 const std::vector<std::string> kKeys = {
     "numemu_sweep", "net",    "data", "eval_images",     "seeds",      "base",
@@ -51,6 +52,7 @@ std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
   std::vector<std::pair<std::string, Json>> lists;
   if (!grid.is_null()) {
     if (!grid.value().is_object()) grid.fail("an object of lists");
+    if (grid.value().size() > kMostKeys) grid.fail(fmt::format("at most {} keys", kMostKeys));
     for (const auto& item : grid.value().items()) {
       if (!item.value().is_array() || item.value().empty())
         grid.member(item.key()).fail("a list of at least one value");
@@ -63,6 +65,7 @@ std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
   };
   std::map<std::string, std::vector<std::string>> followers;  // grid key -> tied keys
   std::set<std::string> led;
+  std::size_t tied_keys = 0;
   if (!ties.is_null()) {
     if (!ties.value().is_array()) ties.fail("a list of lists of keys");
     for (const Json& tie : ties.value()) {
@@ -71,6 +74,8 @@ std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
         if (key.is_string()) keys.push_back(key);
       }
       if (keys.size() < 2 || keys.size() != tie.size()) ties.fail("lists of at least two keys");
+      tied_keys += keys.size();
+      if (tied_keys > kMostKeys) ties.fail(fmt::format("at most {} keys in all", kMostKeys));
       const auto leader = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) {
         return list(key) != lists.end();
       });
@@ -179,6 +184,8 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
     if (!points.value().is_array()) points.fail("a list of objects");
     for (const Json& single : points.value()) {
       if (!single.is_object()) points.fail("a list of objects of recipe keys");
+      if (single.size() > kMostKeys)
+        points.fail(fmt::format("objects of at most {} keys", kMostKeys));
       PointSettings settings;
       for (const auto& item : single.items()) settings.emplace_back(item.key(), item.value());
       cells.push_back(std::move(settings));

@@ -31,7 +31,8 @@ struct SweepConfig {
 /// "gemms.*.unit", "layers"); a role whose format becomes a block format, or an element format
 /// again, takes the defaults of the new one. `net` and `data` are as on the command line, paths
 /// relative to the working folder. "predictions": false turns them off. `tie` moves keys together,
-/// key by key; seeds multiply everything. Throws Error naming the key.
+/// key by key; seeds multiply everything. At most a million points, and 1000 keys in the grid, in
+/// all ties and in a single point. Throws Error naming the key.
 SweepConfig parse_sweep(const std::string& text, const std::string& where);
 
 /// Turns predictions off in every point: their "predictions" is false then, and absent otherwise.

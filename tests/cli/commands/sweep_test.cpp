@@ -146,7 +146,9 @@ TEST_CASE("a sweep without predictions is another sweep, and its report has no c
   CHECK_THAT(bare.out, !Catch::Contains("predict"));
   CHECK_THAT(bare.err, Catch::Contains("float32 baseline\n") && Catch::Contains("evaluation\n"));
   CHECK(Json::parse(read_file(s.path + "/bare/sweep.json"))["predictions"] == false);
+  std::filesystem::remove_all(s.path + "/cache/baselines");
   check_refused(s.run("sweep s.json --out bare --quiet"), "a row from another sweep");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/cache/baselines"));  // refused before the work
   REQUIRE(s.run("sweep bare/sweep.json --out bare --quiet").code == 0);
 
   const Result full = s.run("sweep s.json --out full");

@@ -28,7 +28,8 @@ TEST_CASE("an estimate counts predictions and a missing baseline", "[fast]") {
   CHECK(all.points == 2);
   CHECK(all.kept == 0);
   CHECK(estimate().seconds == Approx(all.seconds));
-  make_bench(config, folders, {folders.cache});
+  auto [dataset, trained] = load_sweep(config, folders);
+  Workbench(std::move(dataset), std::move(trained), config.eval_images, {folders.cache});
   const Estimate cached = estimate();
   CHECK(cached.seconds < all.seconds);
   turn_predictions_off(config);

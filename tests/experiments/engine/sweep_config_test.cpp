@@ -132,6 +132,24 @@ TEST_CASE("keys depend on the point alone, not on spelling or order", "[fast]") 
         row_key(sweep(R"("grid": {"roles.weight.format": ["int8"]})").points[0].json));
 }
 
+TEST_CASE("a sweep has at most 1000 keys", "[fast]") {
+  const auto keys = [](int count, const char* value) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += (i > 0 ? ", \"k" : "\"k") + std::to_string(i) + "\"" + value;
+    return text;
+  };
+  const std::string grid = R"("grid": {"roles.weight.format": ["int8"]}, )";
+  CHECK_THROWS_WITH(sweep("\"grid\": {" + keys(20000, ": [1]") + "}"),
+                    "s.json: grid: expected at most 1000 keys");
+  CHECK_THROWS_WITH(sweep("\"grid\": {" + keys(1000, ": [1]") + "}"),
+                    Contains("point 0: k0: unknown key 'k0'"));
+  CHECK_THROWS_WITH(sweep("\"points\": [{" + keys(1001, ": 1") + "}]"),
+                    "s.json: points: expected objects of at most 1000 keys");
+  CHECK_THROWS_WITH(sweep(grid + "\"tie\": [[\"roles.weight.format\", " + keys(1000, "") + "]]"),
+                    "s.json: tie: expected at most 1000 keys in all");
+}
+
 TEST_CASE("wrong sweeps are refused with the key", "[fast]") {
   const std::pair<const char*, const char*> cases[] = {
       {R"("gird": {})", "'gird'; did you mean 'grid'"},

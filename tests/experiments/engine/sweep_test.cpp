@@ -40,12 +40,18 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+SweepSummary run(const SweepConfig& config, Workbench& bench, const std::string& folder,
+                 const Shard& shard) {
+  RowStore rows = open_rows(config, bench.dataset, bench.trained, folder, shard, Existing::resume);
+  return run_sweep(config, bench, rows, folder, shard, {});
+}
+
 std::string rows_with(int threads) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
   Folder folder;
   Workbench bench(testing::small_dataset(), testing::small_net(), 400);
-  run_sweep(parse_sweep(kSweep, "s.json"), bench, folder.path, {}, Existing::resume, {});
+  run(parse_sweep(kSweep, "s.json"), bench, folder.path, {});
   omp_set_num_threads(before);
   return content(folder.path + "/rows.jsonl");
 }
@@ -64,17 +70,41 @@ TEST_CASE("shards hold the rows of the whole, and a resumed sweep computes only 
   const SweepConfig config = parse_sweep(kSweep, "s.json");
   Workbench bench(testing::small_dataset(), testing::small_net(), 400);
   Folder whole, split;
-  run_sweep(config, bench, whole.path, {}, Existing::resume, {});
-  run_sweep(config, bench, split.path, {1, 2}, Existing::resume, {});
-  run_sweep(config, bench, split.path, {0, 2}, Existing::resume, {});
+  run(config, bench, whole.path, {});
+  run(config, bench, split.path, {1, 2});
+  run(config, bench, split.path, {0, 2});
   CHECK(merge_rows(whole.path) == merge_rows(split.path));
 
   const std::string rows = content(whole.path + "/rows.jsonl");
   std::filesystem::resize_file(whole.path + "/rows.jsonl", rows.size() / 2);
-  const SweepSummary summary = run_sweep(config, bench, whole.path, {}, Existing::resume, {});
+  const SweepSummary summary = run(config, bench, whole.path, {});
   CHECK(summary.kept > 0);
   CHECK(summary.computed + summary.kept == 8);
   CHECK(content(whole.path + "/rows.jsonl") == rows);
+}
+
+TEST_CASE("a folder of another sweep is refused before any sample is evaluated", "[fast]") {
+  const SweepConfig config = parse_sweep(kSweep, "s.json"),
+                    other = parse_sweep(R"({"numemu_sweep": 1, "net": "mlp", "data": "small",
+                                            "eval_images": 400,
+                                            "points": [{"roles.weight.format": "int5"}]})",
+                                        "other.json");
+  const net::Dataset dataset = testing::small_dataset();
+  const TrainedNet trained = testing::small_net();
+  Folder whole, split;
+  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  run(other, bench, whole.path, {});
+  run(other, bench, split.path, {0, 2});
+  const std::string rows = content(whole.path + "/rows.jsonl"),
+                    kept = content(whole.path + "/sweep.json");
+  const auto open = [&](const Folder& folder, const Shard& shard) {
+    open_rows(config, dataset, trained, folder.path, shard, Existing::resume);
+  };
+  CHECK_THROWS_WITH(open(whole, {}), Catch::Contains("a row from another sweep"));
+  CHECK_THROWS_WITH(open(split, {1, 2}), Catch::Contains("belongs to another sweep with shards"));
+  CHECK(dataset.test_reads() == 0);
+  CHECK(content(whole.path + "/rows.jsonl") == rows);
+  CHECK(content(whole.path + "/sweep.json") == kept);
 }
 
 TEST_CASE("a row keeps its schema, and float32 is its own baseline", "[fast]") {
