@@ -1,7 +1,9 @@
 // A file is text: the key, whole numbers, a digit for each target, and a digest of all this.
 #include "experiments/engine/baseline_cache.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -85,7 +87,7 @@ std::optional<net::Evaluation> parse(const std::string& whole, const std::string
   return e;
 }
 
-/// The oldest files go until the others fit.
+/// The files that were used longest ago go until the others fit.
 void keep_small(const std::string& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::int64_t bytes = 0;
@@ -119,7 +121,9 @@ std::optional<net::Evaluation> BaselineCache::read() const {
   try {
     InputFile file(path_);
     if (file.left() > kMostTargets + kMostHead) return std::nullopt;
-    return parse(file.read(file.left()), key_, images_, targets_);
+    std::optional<net::Evaluation> kept = parse(file.read(file.left()), key_, images_, targets_);
+    if (kept) ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // for keep_small()
+    return kept;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -21,9 +21,10 @@ class BaselineCache {
   BaselineCache(const std::string& folder, const TrainedNet&, const net::Dataset&,
                 const policies::FloatReference&, std::int64_t images);
 
+  /// Sets the file's time, so that write() keeps it longer.
   std::optional<net::Evaluation> read() const;
   /// A folder that cannot be written costs the next run its time, nothing else. Beyond kMostBytes
-  /// the oldest files go; so do temporary files of killed writers.
+  /// the files that were used longest ago go; so do temporary files of killed writers.
   void write(const net::Evaluation&) const;
 
   static constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;   ///< of all files

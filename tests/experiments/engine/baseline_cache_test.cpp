@@ -1,8 +1,10 @@
 // A baseline on disk is believed whole and of the same work, or not at all.
 #include "experiments/engine/baseline_cache.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "emu/net/ops/leaky_relu.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -102,6 +104,30 @@ TEST_CASE("a baseline is that of its network, samples and number of them alone",
   CHECK_FALSE(foreign.read());
 }
 
+TEST_CASE("a baseline is that of the contents of its data and of its graph's attributes",
+          "[fast]") {
+  const test::TemporaryFolder folder;
+  const auto path_of = [&](net::Dataset data, TrainedNet net) {
+    return cache_of(folder.path(), Workbench(std::move(data), std::move(net), kImages)).path();
+  };
+  const std::string path = path_of(testing::small_dataset(), testing::small_net());
+  // Another test image, under the same name, with the same images for calibration.
+  net::Images test = testing::small_images(400, 2);
+  test.pixels[5] ^= 1;
+  CHECK(path_of({"small", 10, testing::small_images(5600, 1), std::move(test), {0.4f}, {0.2f}},
+                testing::small_net()) != path);
+  const auto leaky = [&](float slope) {
+    TrainedNet net = testing::small_net();
+    const auto relu = std::find_if(net.graph.nodes.begin(), net.graph.nodes.end(),
+                                   [](const net::Node& n) { return n.op->kind() == "relu"; });
+    REQUIRE(relu != net.graph.nodes.end());
+    relu->op = std::make_unique<net::LeakyRelu>(slope);
+    return path_of(testing::small_dataset(), std::move(net));
+  };
+  CHECK(leaky(0.1f) == leaky(0.1f));
+  CHECK(leaky(0.1f) != leaky(0.2f));
+}
+
 TEST_CASE("fresh computes what is kept; a folder that cannot be written is no error", "[fast]") {
   const test::TemporaryFolder folder;
   small_bench(folder.path());
@@ -111,7 +137,7 @@ TEST_CASE("fresh computes what is kept; a folder that cannot be written is no er
   CHECK(same(small_bench(folder / "file").baseline, fresh.baseline));
 }
 
-TEST_CASE("the oldest files and what killed writers left go", "[fast]") {
+TEST_CASE("files unused for longest and what killed writers left go", "[fast]") {
   const test::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "baselines");
   const auto large = [&](const std::string& name) {
@@ -126,8 +152,21 @@ TEST_CASE("the oldest files and what killed writers left go", "[fast]") {
   const std::string young = large("young.txt");
   test::write_file(folder / "baselines/killed.txt.numemu-tmp0", "half");
   const Workbench bench = small_bench(folder.path());
+  const BaselineCache cache = cache_of(folder.path(), bench);
   CHECK_FALSE(std::filesystem::exists(old));
   CHECK(std::filesystem::exists(young));
   CHECK_FALSE(std::filesystem::exists(folder / "baselines/killed.txt.numemu-tmp0"));
-  CHECK(cache_of(folder.path(), bench).read());
+  CHECK(cache.read());
+  // A baseline that is read again stays, however long ago it was written.
+  const auto age = [&](const std::string& file, int hours) {
+    std::filesystem::last_write_time(
+        file, std::filesystem::last_write_time(file) - std::chrono::hours(hours));
+  };
+  age(young, 1);
+  age(cache.path(), 2);
+  REQUIRE(cache.read());
+  large("new.txt");
+  small_bench(folder.path(), true).dataset.test_reads();
+  CHECK_FALSE(std::filesystem::exists(young));
+  CHECK(std::filesystem::exists(cache.path()));
 }

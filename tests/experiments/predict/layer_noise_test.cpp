@@ -3,11 +3,13 @@
 
 #include <omp.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -143,6 +145,41 @@ TEST_CASE("predictions of a small network hold, with their error", "[fast]") {
     CHECK(predicted.output_error > 0);
     CHECK(predicted.output_error < 0.5);
   }
+}
+
+TEST_CASE("an error in one probe reaches the caller, for any number of threads", "[fast]") {
+  // Copies its input, and fails on the third batch.
+  class Failing : public net::Op {
+   public:
+    explicit Failing(std::atomic<int>& calls) : calls_(calls) {}
+    std::string_view kind() const override { return "failing"; }
+    net::Shape output_shape(std::span<const net::Shape> inputs) const override { return inputs[0]; }
+    void forward(const net::OpCall& call, std::span<const net::Tensor* const> inputs,
+                 net::Tensor& output) const override {
+      if (++calls_ == 3) throw Error(std::string(call.layer) + ": expected no third batch");
+      output.data = inputs[0]->data;
+    }
+    void backward(const net::OpCall&, std::span<const net::Tensor* const>, const net::Tensor*,
+                  const net::Tensor&, std::span<net::Tensor>, std::span<net::Tensor>,
+                  bool) const override {}
+
+   private:
+    std::atomic<int>& calls_;
+  };
+  std::atomic<int> calls = 0;
+  Run run = small_run(1);
+  run.graph.add("last", std::make_unique<Failing>(calls));
+  std::vector<std::uint8_t> labels;
+  run.reference = policies::float_reference(
+      run.graph, testing::small_dataset().calibration_batch(0, 40, labels));
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    calls = 0;
+    CHECK_THROWS_WITH(predict_layers(recipe_of("int4"), run.graph, run.reference),
+                      "last: expected no third batch");
+  }
+  omp_set_num_threads(before);
 }
 
 TEST_CASE("predictions are the same for any number of threads", "[fast]") {
