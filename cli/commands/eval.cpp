@@ -53,7 +53,10 @@ void print_row(const Json& row) {
                number_text(metrics["bits_per_character"], "{:.4f}"),
                number_text(metrics["baseline_bits_per_character"], "{:.4f}"));
   }
-  const bool predictions = row["point"].value("predictions", true);
+  // Without any, the reasons are below the table, or nothing is quantized.
+  bool predictions = false;
+  for (const Json& layer : row["layers"])
+    predictions = predictions || layer["predicted_db"].is_number();
   std::vector<std::vector<std::string>> layers;
   bool starred = false;
   std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers

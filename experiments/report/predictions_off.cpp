@@ -7,7 +7,7 @@ namespace numemu::experiments {
 bool any_predictions(const std::vector<Record>& records) {
   return std::any_of(records.begin(), records.end(), [](const Record& r) {
     const Json* made = r.row ? json_at(*r.row, {"point", "predictions"}) : nullptr;
-    return !made || *made != Json(false);
+    return !r.is_float32() && (!made || *made != Json(false));
   });
 }
 

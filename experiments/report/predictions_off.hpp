@@ -7,7 +7,8 @@
 
 namespace numemu::experiments {
 
-/// Whether some row has predictions: then tables and reports have columns for them.
+/// Whether some row may have predictions: then tables and reports have columns for them. Of float32
+/// nothing is predicted.
 bool any_predictions(const std::vector<Record>&);
 
 /// The rows as if their points had turned predictions off; their keys stay.

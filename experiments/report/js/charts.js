@@ -72,11 +72,13 @@
     },
   };
 
-  // Families that occur, so that legends name nothing that is not drawn.
-  function present(field, order) {
-    const seen = new Set(sources.points().map((d) => d[field]));
-    return order.filter((name) => seen.has(name));
-  }
+  // Legends name only what is drawn: the values that occur in a field of the data.
+  const legends = {
+    families: () => sources.points().map((d) => d.family),
+    pairings: () => sources.points().map((d) => d.pairing),
+    series: () => sources.predictions().map((d) => d.series),
+    kinds: () => sources.layers().map((d) => d.kind),
+  };
 
   function specification(plot) {
     const spec = JSON.parse(JSON.stringify(page.charts[plot.dataset.chart]));
@@ -86,12 +88,8 @@
     // A layer with data of its own that are empty would leave an empty mark.
     if (spec.layer) spec.layer = spec.layer.filter((layer) => !layer.data?.name || spec.datasets[layer.data.name].length > 0);
     for (const param of spec.params || []) {
-      if (param.name === "families") param.value = present("family", param.value);
-      if (param.name === "pairings") param.value = present("pairing", param.value);
-      if (param.name === "series") {
-        const drawn = new Set(sources.predictions().map((d) => d.series));
-        param.value = param.value.filter((name) => drawn.has(name));
-      }
+      const drawn = new Set(legends[param.name]?.());
+      if (legends[param.name]) param.value = param.value.filter((name) => drawn.has(name));
     }
     if (spec.facet) fitPanels(spec, plot.clientWidth);
     else fitRows(spec);

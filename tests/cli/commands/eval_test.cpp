@@ -34,6 +34,7 @@ TEST_CASE("float32 is not compared with itself", "[fast]") {
   const Result float32 = s.run(command);
   REQUIRE(float32.code == 0);
   CHECK_THAT(float32.out, Contains(" %, difference -, loss ") && !Contains("points"));
+  CHECK_THAT(float32.out, Contains("SQNR dB") && !Contains("predicted") && !Contains("verdict"));
   s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
   CHECK_THAT(s.run(command + " --recipe r.json").out, Contains(" points, 95 % interval ["));
   check_refused(s.run("report nosuchdir"), "numemu: nosuchdir: no such folder\n");

@@ -15,6 +15,10 @@ using numemu::Json;
 TEST_CASE("reports without predictions have neither columns nor verdicts of them", "[fast]") {
   const std::vector<Json> rows = sample::rows(), bare = without_predictions(rows);
   CHECK(any_predictions(read_records(rows)));
+  std::vector<Json> float32 = rows;
+  std::erase_if(float32, [](const Json& row) { return !read_records({row})[0].is_float32(); });
+  REQUIRE_FALSE(float32.empty());
+  CHECK_FALSE(any_predictions(read_records(float32)));
   const std::vector<Record> records = read_records(bare);
   CHECK_FALSE(any_predictions(records));
   const Verdicts verdicts = judge_predictions(records);
