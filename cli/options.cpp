@@ -18,9 +18,10 @@
 namespace numemu::cli {
 namespace {
 
-/// `range` names least and most in the message.
+/// `range` names least and most in the message, `help` in the help.
 template <class Integer>
-CLI::Validator whole_number(Integer least, Integer most, const std::string& range) {
+CLI::Validator whole_number(Integer least, Integer most, const std::string& range,
+                            const std::string& help = "") {
   constexpr std::size_t kShown = 40;  // characters of a wrong value
   return {[=](const std::string& text) {
             Integer value = 0;
@@ -31,7 +32,7 @@ CLI::Validator whole_number(Integer least, Integer most, const std::string& rang
             return fmt::format("expected a whole number from {}, not '{}{}'", range,
                                text.substr(0, kShown), text.size() > kShown ? "..." : "");
           },
-          ""};
+          help};
 }
 
 /// One line with the nearest known option; CLI11 lists every unmatched word.
@@ -73,12 +74,8 @@ Option Option::one_of(const std::vector<std::string>& words) {
 }
 
 Option Option::whole(std::int64_t least, std::int64_t most) {
-  option_->check(whole_number(least, most, fmt::format("{} to {}", least, most)));
-  return *this;
-}
-
-Option Option::range(std::int64_t least, std::int64_t most) {
-  option_->check(CLI::Range(least, most));
+  option_->check(whole_number(least, most, fmt::format("{} to {}", least, most),
+                              fmt::format("INT in [{} - {}]", least, most)));
   return *this;
 }
 

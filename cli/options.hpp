@@ -26,10 +26,8 @@ class Option {
   /// The help shows the value that the variable has now.
   Option show_default();
   Option one_of(const std::vector<std::string>& words);
-  /// A whole number from `least` to `most` in decimal digits.
+  /// A whole number from `least` to `most` in decimal digits; the help shows both.
   Option whole(std::int64_t least, std::int64_t most);
-  /// An integer from `least` to `most`, in any notation; the help shows both.
-  Option range(std::int64_t least, std::int64_t most);
   /// Real numbers: above 0, from 0, from 0 to 1; the help says which.
   Option positive();
   Option non_negative();

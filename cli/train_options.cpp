@@ -104,20 +104,20 @@ void add_loop(Command& command, TrainCommand& options) {
   net::TrainOptions& train = options.train;
   command.option("--epochs", train.epochs, "Passes over the training samples")
       .show_default()
-      .range(1, 100000);
+      .whole(1, 100000);
   command
       .option("--patience E", train.patience,
               "End after E epochs without a lower validation loss, with the best weights "
               "(default: all epochs, the last weights)")
       .whole(1, 100000);
-  command.option("--batch", train.batch, "Samples per step").show_default().range(1, 65536);
+  command.option("--batch", train.batch, "Samples per step").show_default().whole(1, 65536);
   command.option("--augment LIST", options.augment,
                  "Augment training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
   command
       .option("--seed", options.seed,
               "Seed of weights, order, dropout and augmentation (the recipe's is for rounding)")
       .show_default()
-      .range(std::int64_t{0}, std::int64_t{1} << 53);
+      .whole(0, std::int64_t{1} << 53);
 }
 
 }  // namespace

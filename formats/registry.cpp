@@ -109,7 +109,7 @@ void refuse_known_shapes(std::string_view name) {
   for (const std::string_view head : {"int", "uint"}) {
     if (name.starts_with(head) && all_digits(name.substr(head.size())))
       throw Error("unknown format " + quoted + ": expected " + std::string(head) + "2 to " +
-                  std::string(head) + "16");
+                  std::string(head) + "16, or another format of `numemu formats`");
   }
   constexpr std::string_view kP3109 = "binary";
   if (name.starts_with(kP3109) && name.size() > kP3109.size() &&

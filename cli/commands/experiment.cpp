@@ -196,7 +196,7 @@ void add_experiment(Program& program) {
       .show_default();
   command.option("--seed", options->seed, "Seed of all random draws")
       .show_default()
-      .range(std::int64_t{0}, std::int64_t{1} << 53);
+      .whole(0, std::int64_t{1} << 53);
   command.option("--out DIR", options->out, "Folder for rows and report (default out/NAME-SIZE)");
   command.flag("--fresh", options->fresh,
                "Delete existing rows and compute the float32 baseline again, ignoring the cache");

@@ -98,8 +98,8 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
   if (!file) {
     const std::vector<std::string> known = net::net_names();
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(unknown_name("network", name, known) +
-                  "; or give a .safetensors, .npz or .onnx file");
+      throw Error("expected a network or a .safetensors, .npz or .onnx file: " +
+                  unknown_name("network", name, known));
     }
     path = fmt::format("{}/{}-{}.safetensors", folders.data, name, dataset.name());
     if (!std::filesystem::exists(path)) {

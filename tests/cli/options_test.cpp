@@ -16,7 +16,7 @@ TEST_CASE("the help shows names, values, defaults and limits of options", "[fast
        {"\n  --net NAME|FILE.onnx=lenet  Reference", "\n  --data SET REQUIRED ",
         "\n  --store TEXT:{f32,f16,bf16}=f32\n", "\n  --nesterov ", "\n  --lr FLOAT:POSITIVE ",
         "\n  --clip FLOAT:NONNEGATIVE ", "\n  --momentum FLOAT:FLOAT in [0 - 1]=0.9\n",
-        "\n  --epsilon FLOAT:POSITIVE=1e-08\n", "\n  --warmup INT ",
+        "\n  --epsilon FLOAT:POSITIVE=1e-08\n", "\n  --warmup INT:INT in [0 - 1000000000]\n",
         "\n  --epochs INT:INT in [1 - 100000]=12\n"})
     CHECK_THAT(train, Contains(line));
   const std::string sweep = s.run("sweep --help").out;
@@ -36,7 +36,8 @@ TEST_CASE("values that an option does not take are refused in one line", "[fast]
   check_refused(s.run(train + "--store f8"), "train: --store: f8 not in {f32,f16,bf16}");
   check_refused(s.run(train + "--lr 0"), "train: --lr: Value 0 not in range 0.000000 to ");
   check_refused(s.run(train + "--beta1 1.5"), "--beta1: Value 1.5 not in range 0.000000 to 1.0");
-  check_refused(s.run(train + "--epochs 0"), "--epochs: Value 0 not in range 1 to 100000");
+  check_refused(s.run(train + "--epochs 0"),
+                "--epochs: expected a whole number from 1 to 100000, not '0'");
   check_refused(s.run(train + "--warmup 1e3"), "--warmup: expected a whole number from 0 to 10000");
   check_refused(s.run(train + "--memory 4KB"), "--memory: expected bytes, or a number with K, M");
   check_refused(s.run(train + "--batch"), "train: --batch: 1 required INT");

@@ -69,9 +69,12 @@ TEST_CASE("registry: names of other kinds say what they are", "[fast]") {
   CHECK(message("NVFP4") == "'NVFP4' is a block format: quantize --block nvfp4");
   CHECK(message("group(int4,32,float16)") ==
         "'group(int4,32,float16)' is a block format: quantize --block group(int4,32,float16)");
-  CHECK(message("int17") == "unknown format 'int17': expected int2 to int16");
-  CHECK(message("int0") == "unknown format 'int0': expected int2 to int16");
-  CHECK(message("uint17") == "unknown format 'uint17': expected uint2 to uint16");
+  CHECK(message("int17") ==
+        "unknown format 'int17': expected int2 to int16, or another format of `numemu formats`");
+  CHECK(message("int0") ==
+        "unknown format 'int0': expected int2 to int16, or another format of `numemu formats`");
+  CHECK(message("uint17") ==
+        "unknown format 'uint17': expected uint2 to uint16, or another format of `numemu formats`");
   for (const char* name : {"binary8p3", "binary8p3xe", "binary8"})
     CHECK_THAT(message(name), Catch::Contains("expected binary{K}p{P}{s|u}{e|f}"));
   CHECK(message("E4M3FN") == "unknown format 'E4M3FN'; did you mean 'e4m3fn'?");

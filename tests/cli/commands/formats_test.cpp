@@ -57,7 +57,9 @@ TEST_CASE("integers have a lowest value and no smallest normal one", "[fast]") {
 
 TEST_CASE("names that are no format say what was meant", "[fast]") {
   const Scratch s;
-  check_refused(s.run("formats int17"), "unknown format 'int17': expected int2 to int16");
+  check_refused(
+      s.run("formats int17"),
+      "unknown format 'int17': expected int2 to int16, or another format of `numemu formats`");
   check_refused(s.run("formats binary8p3"), "expected binary{K}p{P}{s|u}{e|f}");
   check_refused(s.run("formats E4M3FN"), "did you mean 'e4m3fn'?");
   check_refused(s.run("encode --format mxfp4 --in x.npy --out y.npy"),
