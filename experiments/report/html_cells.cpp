@@ -50,6 +50,13 @@ std::string html_predicted_cell(const Record& r) {
   return html_number_cell(r.predicted_sqnr_db, text);
 }
 
+std::string html_gained_cell(const Record& r) {
+  std::string text = html_number(r.gained_db, 1);
+  if (r.predicted_gained_db)
+    text += fmt::format(" <small>predicted {}</small>", html_number(r.predicted_gained_db, 1));
+  return html_number_cell(r.gained_db, text);
+}
+
 std::string html_table_start(const std::string& label, const std::vector<std::string>& titles) {
   std::string out = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",

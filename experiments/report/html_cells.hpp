@@ -25,6 +25,8 @@ std::string html_share(const std::optional<double>& x, const std::optional<doubl
 std::string html_measured_cell(const Record&);
 /// The predicted one; kNone with the reason where the row gives one, and what it leaves out.
 std::string html_predicted_cell(const Record&);
+/// The measured SQNR at the best common gain of the outputs, with the predicted one in small print.
+std::string html_gained_cell(const Record&);
 /// The start of a table that scrolls by itself; a title that begins with '>' heads numbers.
 std::string html_table_start(const std::string& label, const std::vector<std::string>& titles);
 inline constexpr const char* kTableEnd = "</tbody></table></div>";

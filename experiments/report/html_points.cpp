@@ -78,6 +78,8 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                  }});
   out.push_back({"SQNR measured, dB", true, html_measured_cell});
   if (any_predictions(records)) out.push_back({"SQNR predicted, dB", true, html_predicted_cell});
+  if (std::any_of(records.begin(), records.end(), [](auto& r) { return r.gained_db.has_value(); }))
+    out.push_back({"SQNR at best gain, dB", true, html_gained_cell});
   if (std::any_of(records.begin(), records.end(),
                   [](auto& r) { return r.not_finite || !r.notes.empty(); })) {
     out.push_back({"Notes", false, [](const Record& r) {

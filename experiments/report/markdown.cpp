@@ -51,6 +51,13 @@ std::string predicted(const Record& r) {
   return number(r.predicted_sqnr_db, 1) + (r.unit_ignored() ? " (unit left out)" : "");
 }
 
+/// The SQNR at the best common gain of the outputs.
+std::string gained(const Record& r) {
+  const std::string text = number(r.gained_db, 1);
+  if (!r.predicted_gained_db) return text;
+  return text + " (predicted " + number(r.predicted_gained_db, 1) + ")";
+}
+
 std::string table_line(const std::vector<std::string>& cells) {
   std::string out = "|";
   for (const std::string& cell : cells) out += " " + markdown_cell(cell) + " |";
@@ -131,10 +138,12 @@ std::string points_part(const std::vector<Record>& records) {
   const bool predictions = any_predictions(records);
   header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB"});
   if (predictions) header.emplace_back("predicted, dB");
-  header.emplace_back("other rules");
   const auto any = [&records](auto test) {
     return std::any_of(records.begin(), records.end(), test);
   };
+  const bool gains = any([](const Record& r) { return r.gained_db.has_value(); });
+  if (gains) header.emplace_back("at best gain, dB");
+  header.emplace_back("other rules");
   const bool settings = any([](const Record&r) { return !r.settings.empty(); }),
              notes = any([](const Record&r) { return r.not_finite || !r.notes.empty(); });
   if (settings) header.emplace_back("settings");
@@ -162,6 +171,7 @@ std::string points_part(const std::vector<Record>& records) {
                   r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),
                   r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1)});
     if (predictions) cells.push_back(predicted(r));
+    if (gains) cells.push_back(gained(r));
     cells.push_back(r.other);
     if (settings) cells.push_back(r.settings);
     if (notes) {

@@ -147,6 +147,10 @@ Record read_record(const Json& row, std::size_t position) {
   r.difference_low = bound(row, "difference_ci95", 0);
   r.difference_high = bound(row, "difference_ci95", 1);
   r.predicted_sqnr_db = json_number(row, {"predicted", "sqnr_db"});
+  r.gained_db = json_number(row, {"metrics", "sqnr_gained_db"});
+  r.gain = json_number(row, {"metrics", "gain"});
+  r.predicted_gained_db = json_number(row, {"predicted", "sqnr_gained_db"});
+  r.predicted_gain = json_number(row, {"predicted", "gain"});
   // That predictions are turned off is no finding about a row.
   if (json_text(row, {"point", "predictions"}) != "false")
     r.left_out = json_text(row, {"predicted", "left_out"});

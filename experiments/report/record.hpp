@@ -42,6 +42,8 @@ struct Record {
   std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
+  std::optional<double> gained_db, predicted_gained_db;  ///< SQNR of the output at its best gain
+  std::optional<double> gain, predicted_gain;
   std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
   std::vector<std::string> notes;  ///< notes of the row for readers
   bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)

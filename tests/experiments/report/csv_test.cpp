@@ -48,6 +48,8 @@ TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
   const Scratch scratch("csv");
   std::vector<Json> rows = sample::rows();
   rows[3] = sample::poisoned(rows[3]);
+  rows[7]["metrics"]["gain"] = 1.35;
+  rows[7]["predicted"]["sqnr_gained_db"] = 16.25;
   const ReportInput input{nullptr, &rows, nullptr};
   write_csv(input, scratch / "report.csv");
   const auto lines = parse_csv(scratch.read("report.csv"));
@@ -67,6 +69,8 @@ TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
   CHECK(at(0, "sqnr_db").empty());
   CHECK(at(0, "weight_format") == "float32");
   CHECK(std::stod(at(7, "predicted_sqnr_db")) == rows[7]["predicted"]["sqnr_db"]);
+  CHECK(std::stod(at(7, "gain")) == 1.35);
+  CHECK(std::stod(at(7, "predicted_sqnr_gained_db")) == 16.25);
 }
 
 TEST_CASE("texts that a spreadsheet would take for formulas are marked, numbers are not",

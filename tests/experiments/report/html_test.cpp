@@ -221,6 +221,16 @@ TEST_CASE("best points show the range of seeds, failed predictions and what is l
   CHECK_FALSE(has(render(rows, nullptr, ""), "fails</small>"));
 }
 
+TEST_CASE("the table of points has the SQNR at the best gain where rows have one", "[fast]") {
+  std::vector<Json> rows = {sample::rows()[5], sample::rows()[6]};
+  CHECK_FALSE(has(render(rows, nullptr, ""), "SQNR at best gain, dB"));
+  rows[0]["metrics"]["sqnr_gained_db"] = 14.94;
+  rows[0]["predicted"]["sqnr_gained_db"] = 16.2;
+  const std::string page = render(rows, nullptr, "");
+  CHECK(has(page, "SQNR at best gain, dB</button>"));
+  CHECK(has(page, "data-v=\"14.94\">14.9 <small>predicted 16.2</small></td>"));
+}
+
 TEST_CASE("a prediction that is withheld gives its reason, one without the unit says so",
           "[fast]") {
   std::vector<Json> rows = {sample::rows()[5], sample::rows()[6]};

@@ -57,6 +57,21 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   CHECK(scratch.read("report.md").find("# Accuracy against bits") == std::string::npos);
 }
 
+TEST_CASE("markdown has the SQNR at the best gain where rows have one", "[fast]") {
+  const Scratch scratch("markdown-gain");
+  std::vector<Json> rows = {sample::rows()[1], sample::rows()[2]};
+  write_markdown({nullptr, &rows, nullptr, nullptr}, scratch / "report.md");
+  CHECK(scratch.read("report.md").find("best gain") == std::string::npos);
+  rows[0]["metrics"]["sqnr_gained_db"] = 14.94;
+  rows[0]["predicted"]["sqnr_gained_db"] = 16.2;
+  rows[1]["metrics"]["sqnr_gained_db"] = 30.0;
+  write_markdown({nullptr, &rows, nullptr, nullptr}, scratch / "report.md");
+  const std::string text = scratch.read("report.md");
+  CHECK(text.find("| predicted, dB | at best gain, dB |") != text.npos);
+  CHECK(text.find("| 14.9 (predicted 16.2) |") != text.npos);
+  CHECK(text.find("| 30.0 |") != text.npos);
+}
+
 TEST_CASE("markdown says what varies, what is not finite and why nothing is predicted", "[fast]") {
   const Scratch scratch("markdown-varies");
   std::vector<Json> rows = {sample::rows()[1], sample::not_finite_row()};
