@@ -30,7 +30,8 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_mask_diversity;
 const Experiment experiment_mask_diversity = {
     "mask-diversity",
-    "how many masks does a sparsity pattern admit, which of them occur, and does accuracy follow",
+    "how many masks does a sparsity pattern allow, which of them occur, and does accuracy rise "
+    "with their number",
     "Hubara et al. (NeurIPS 2021, arXiv 2102.08124) claim that at equal density accuracy rises "
     "with "
     "mask diversity, the number of masks that a pattern admits.",
@@ -39,7 +40,7 @@ const Experiment experiment_mask_diversity = {
      {"groups",
       "Of normal weights, all masks of a group are equally likely: entropy = log2 of their "
       "number."},
-     {"tiles", "So are all transposable masks (asked rather than known)."},
+     {"tiles", "Of normal weights, all transposable masks are equally likely (an open question)."},
      {"kinds", "Transposable masks that permutations map to each other are equally likely."},
      {"weights", "All masks of a group of trained weights are equally likely."}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "trained networks or files to prune"},

@@ -30,14 +30,13 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_mvue;
 const Experiment experiment_mvue = {
     "mvue",
-    "does N:M pruning of gradients without bias follow its closed forms, average out, and leave "
-    "training as it was",
+    "does unbiased N:M pruning of gradients follow its closed forms, average out over batches, and "
+    "leave training unaffected",
     "Chmiel et al. (ICLR 2023, arXiv 2203.10991) claim that N:M pruning of gradients without bias "
     "and of minimum variance (MVUE) averages out over batches and steps, so that training ends as "
     "accurate as dense, while the bias of greedy pruning stays.",
     {{"laws",
-      "On numbers of known laws the noise and the bias of N:M pruning are what closed "
-      "forms say."},
+      "On numbers of known laws the noise and the bias of N:M pruning equal their closed forms."},
      {"averaging",
       "Averaged over batches, the error of dW falls as variance over batches plus "
       "bias squared: to zero under MVUE, not under greedy pruning."},
@@ -45,11 +44,11 @@ const Experiment experiment_mvue = {
       "On gradients of networks MVUE has no bias and the variance of its closed "
       "form."},
      {"propagation",
-      "Pruned without bias in every dgrad, a gradient keeps its length on the "
-      "dense one (projection 1)."},
+      "If every dgrad is pruned without bias, the projection of a gradient on the dense one stays "
+      "1."},
      {"training",
-      "Trained with MVUE gradients, a network loses at most 1 point of top-1, or 0.02 "
-      "bits per character."}},
+      "A network trained with MVUE gradients loses at most 1 point of top-1, or 0.02 bits per "
+      "character."}},
     {{"net", "mlp", "mlp", "lenet", "network to train"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"samples", "16000", "200000", "2000000", "numbers of each law"},

@@ -206,7 +206,7 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_sensitivity;
 const Experiment experiment_sensitivity = {
     "sensitivity",
-    "which layer breaks first, when one layer at a time has the format",
+    "which layer breaks first if one layer at a time is in the format",
     "numemu's own claim: rounding acts on a network as noise of random phase, so that the "
     "output's SQNR is known from the float32 network before anything is quantized.",
     {{"noise", "The output's SQNR is within 1 dB of its prediction."}},

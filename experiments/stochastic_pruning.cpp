@@ -63,28 +63,28 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_stochastic_pruning;
 const Experiment experiment_stochastic_pruning = {
     "stochastic-pruning",
-    "how many zeros do gradients get that are pruned below a threshold without bias, and what does "
-    "it cost training",
+    "how many elements of a gradient does unbiased pruning below a threshold set to zero, and how "
+    "much accuracy does training lose",
     "Ye et al. claim that pruning small gradients stochastically, which leaves no bias, reaches "
     "the "
     "zeros that a normal law predicts and costs training little; Chmiel et al. (ICLR 2021) claim "
     "that gradients follow a lognormal law and that layers should share zeros unequally.",
     {{"laws",
-      "On numbers of its own law a threshold's closed forms give zeros, added variance and "
-      "cosine."},
+      "On numbers of its own law, a threshold's zeros, added variance and cosine equal their "
+      "closed forms."},
      {"other laws",
-      "The normal law's threshold and closed forms serve other laws too (tried as a "
-      "contrast)."},
+      "The threshold and closed forms of the normal law hold for other laws too (a contrast)."},
      {"elements",
       "Given its elements, a gradient's zeros and added variance follow from the draws "
       "alone."},
      {"gradients", "A fitted law predicts a gradient's zeros and cosine within 0.02."},
      {"accuracy",
-      "Trained with gradients pruned without bias, a network loses less than 0.5 points "
-      "to dense."},
-     {"bias", "Pruning without bias gains on hard pruning at the same threshold."},
-     {"sharing", "Plans that share zeros unequally between layers gain on an equal share."},
-     {"plans", "Plans reach their zeros within 0.05, by laws fitted once."}},
+      "A network trained with gradients pruned without bias loses less than 0.5 points against "
+      "dense."},
+     {"bias", "Unbiased pruning is more accurate than hard pruning at the same threshold."},
+     {"sharing",
+      "Plans that distribute zeros unequally over the layers are more accurate than equal shares."},
+     {"plans", "Plans reach their share of zeros within 0.05, with laws fitted once."}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks"},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
      {"shares", "0.9", "0.5,0.7,0.9,0.95,0.99", "0.5,0.7,0.8,0.9,0.95,0.99,0.995",

@@ -30,8 +30,8 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_transposable;
 const Experiment experiment_transposable = {
     "transposable",
-    "what do transposable N:M masks cost beside other patterns of density 50 %, and what repairs "
-    "them",
+    "how much do transposable N:M masks lose compared with other patterns of density 50 %, and "
+    "what repairs the loss",
     "Hubara et al. (NeurIPS 2021, arXiv 2102.08124) claim that N:M masks of rows and columns at "
     "once "
     "cost little more than N:M masks of rows, and that AdaPrune, a few calibration images and no "
@@ -40,11 +40,11 @@ const Experiment experiment_transposable = {
      {"order",
       "Unstructured, 4:8, 2:4, 4:8-T, 1:2, 2:4-T, 1:2-T: each prunes more magnitude than "
       "the one before it."},
-     {"greedy", "Greedy transposable masks keep to the bounds that are proven for them."},
+     {"greedy", "Greedy transposable masks stay within their proven bounds."},
      {"placement",
-      "Groups with zeros placed independently break N:M as often as the binomial law "
-      "says."},
-     {"layers", "So do trained layers whose channels are permuted."},
+      "Groups with independently placed zeros break N:M as often as the binomial law predicts."},
+     {"layers",
+      "Trained layers with permuted channels break N:M as often as the binomial law predicts."},
      {"outputs", "AdaPrune divides the squared error of a layer's outputs by 2 or more."},
      {"accuracy", "After AdaPrune top-1 is within 1 point of the unpruned network."}},
     {{"nets", "lenet", "mlp,lenet", "mlp,lenet", "trained networks or files to prune"},

@@ -177,9 +177,8 @@ Conclusion run(const ExperimentRun& run) {
 extern const Experiment experiment_zap;
 const Experiment experiment_zap = {
     "zap",
-    "how many multiply-adds does a network save whose zeros behind ReLUs are predicted, and what "
-    "does "
-    "that cost",
+    "how many multiply-adds does a network save if the zeros behind its ReLUs are predicted, and "
+    "how much accuracy does it lose",
     "Shomron et al. (ECCV 2020, arXiv 1909.07636) claim that light predictors of which activations "
     "a "
     "ReLU makes zero save a large part of a convolution's multiply-adds at little accuracy.",
@@ -187,8 +186,8 @@ const Experiment experiment_zap = {
       "At some mask, threshold or budget 25 % of the convolutions' multiply-adds are saved "
       "for less than 0.5 points of top-1."},
      {"shares",
-      "Shares of zeros and errors on test images are those that validation images and "
-      "fitted curves predict, within 0.01."},
+      "Validation images and fitted curves predict shares of zeros and errors on test images "
+      "within 0.01."},
      {"curves", "Error over threshold is a logistic curve, to 0.02 (RMS)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
