@@ -1,10 +1,10 @@
 // The program from outside: exit codes, one-line errors on stderr, data on stdout.
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 using Catch::Contains;
 using namespace numemu::test;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 /// A row with everything that a report needs.
 Json row(const std::string& key) {

@@ -1,10 +1,10 @@
 // Traces of one output as text and as JSON: they end in the bits of the product itself.
+#include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
 
 namespace {
 

@@ -1,10 +1,10 @@
 // numemu analyze from outside: tables, JSON, verdicts, files, and bad input in one line.
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -12,7 +12,7 @@
 namespace {
 
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 using numemu::test::check_refused;
 using numemu::test::Result;
 
@@ -57,8 +57,8 @@ TEST_CASE("analyze --json: predictions, measurements, intervals, best scales", "
   for (const auto& item : json["figures"].items()) {
     INFO(item.key() << " " << item.value().dump());
     CHECK(item.value()["verdict"] == "holds");
-    CHECK(item.value()["ci95"][0] <= item.value()["measured"]);
-    CHECK(item.value()["ci95"][1] >= item.value()["measured"]);
+    CHECK(item.value()["ci95"][0].get<double>() <= item.value()["measured"].get<double>());
+    CHECK(item.value()["ci95"][1].get<double>() >= item.value()["measured"].get<double>());
   }
   // 15 cells of 1/8; the two halves beyond 7.5 of them have errors up to a whole step.
   const double inside = 0.9375 * 0.125 * 0.125 / 12, outside = 0.0625 * 7.0 / 3 / 256;

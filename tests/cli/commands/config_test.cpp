@@ -1,11 +1,11 @@
 // numemu config: the canonical form of recipes and sweeps, and units beside the recipe.
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
 using namespace numemu::test;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 TEST_CASE("config: a recipe with every default and full names", "[fast]") {
   const Scratch s;

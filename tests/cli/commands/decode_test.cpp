@@ -1,6 +1,5 @@
 // numemu decode from outside: exact numbers, and every file of codes that it must refuse.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/npy.hpp"

@@ -1,8 +1,8 @@
 // numemu dequantize from outside: the inverse of quantize, and arrays that contradict.
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -213,7 +213,7 @@ TEST_CASE("dequantize summarizes", "[fast]") {
   s.quantize("--block mxfp4");
   CHECK(s.back("--block mxfp4").out ==
         "y2.npy: float32 of mxfp4 [6, 40], 240 elements, 12 scales\n");
-  const auto json = nlohmann::ordered_json::parse(s.back("--block mxfp4 --json").out);
+  const auto json = Json::parse(s.back("--block mxfp4 --json").out);
   CHECK(json["block"] == "mxfp4");
   CHECK(json["n"] == 240);
 }

@@ -1,8 +1,8 @@
 // numemu encode from outside: texts and names that could mean two things, and files that changed.
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "formats/digest.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/sidecar.hpp"
 #include "tests/catch.hpp"
@@ -110,10 +110,10 @@ TEST_CASE("names of files that are no UTF-8", "[fast]") {
   write_npy(s.path + "/x\xff.npy", ArrayType::float32, {2, 2}, Folder::kNumbers);
   const Result json = s.run("encode --in x\xff.npy --out c\xff.npy --format e4m3fn --json");
   REQUIRE(json.code == 0);
-  CHECK(nlohmann::ordered_json::parse(json.out)["out"] == "c\\xff.npy");
+  CHECK(Json::parse(json.out)["out"] == "c\\xff.npy");
   CHECK(s.npy("c\xff.npy").shape == ArrayShape{2, 2});
   const Result back = s.run("decode --in c\xff.npy --out d\xff.npy --json");
-  CHECK(nlohmann::ordered_json::parse(back.out)["out"] == "d\\xff.npy");
+  CHECK(Json::parse(back.out)["out"] == "d\\xff.npy");
   const double entries[2] = {0, 1};
   write_npy(s.path + "/b\xff.npy", ArrayType::float64, {2}, entries);
   check_refused(

@@ -1,10 +1,10 @@
 // numemu encode from outside: what it writes, and every input that it must refuse in one line.
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "formats/convert.hpp"
 #include "formats/storage/codes_file.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
 #include "tests/catch.hpp"
@@ -16,7 +16,6 @@ using namespace numemu;
 using Catch::Contains;
 using test::check_refused;
 using test::Result;
-using Summary = nlohmann::ordered_json;
 
 const std::vector<float> kNumbers = {0.0f,   -0.0f, 1.0f,  -1.5f,
                                      500.0f, -1e9f, 1e-9f, std::numeric_limits<float>::infinity(),
@@ -86,14 +85,14 @@ TEST_CASE("codes, flags and sidecar", "[fast]") {
 
 TEST_CASE("the summary as JSON", "[fast]") {
   const Folder s;
-  const Summary json = Summary::parse(s.run("encode --format e2m1 --rounding 'sr(4,a)' --overflow "
-                                            "ieee --in x.npy --out c.npy --json")
-                                          .out);
+  const Json json = Json::parse(s.run("encode --format e2m1 --rounding 'sr(4,a)' --overflow "
+                                      "ieee --in x.npy --out c.npy --json")
+                                    .out);
   CHECK(json["format"] == "float4_e2m1fn");
   CHECK(json["rounding"] == "sr(4,a)");
   CHECK(json["overflow"] == "ieee");
   CHECK(json["from"] == "float32");
-  CHECK(json["shape"] == Summary({3, 4}));
+  CHECK(json["shape"] == Json({3, 4}));
   CHECK(json["n"] == 12);
   CHECK(json["flags"]["invalid"] == 1);
 }

@@ -1,14 +1,14 @@
 // numemu eval: where time went, and batch normalisation folded into the weights.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/experiments/small_network.hpp"
 
 using namespace numemu::test;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 TEST_CASE("a profile is told on stderr and changes no number", "[fast]") {
   const Scratch s;

@@ -1,13 +1,13 @@
 // numemu experiment: the list, one run, and settings that do not exist.
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/experiments/small_network.hpp"
 
 using namespace numemu::test;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 TEST_CASE("without a name the experiments are listed", "[fast]") {
   const Scratch s;

@@ -1,12 +1,12 @@
 // numemu formats shows block formats beside the scalar ones.
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
 using namespace numemu::test;
 using Catch::Contains;
-using Summary = nlohmann::ordered_json;
+using numemu::Json;
 
 TEST_CASE("block formats are listed with their parameters", "[fast]") {
   const Scratch s;
@@ -15,9 +15,9 @@ TEST_CASE("block formats are listed with their parameters", "[fast]") {
   for (const char* name : {"mxfp8_e4m3", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "float8_e4m3fn"})
     CHECK_THAT(table.out, Contains(name));
   CHECK_THAT(table.out, Contains("group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])"));
-  const Summary list = Summary::parse(s.run("formats --json").out);
+  const Json list = Json::parse(s.run("formats --json").out);
   int blocks = 0;
-  for (const Summary& one : list) {
+  for (const Json& one : list) {
     CHECK(one.contains("name"));
     CHECK(one.contains("bits"));
     blocks += one["kind"] == "block";
@@ -30,15 +30,15 @@ TEST_CASE("one block format, named or described", "[fast]") {
   CHECK_THAT(s.run("formats mxfp4").out,
              Contains("float4_e2m1fn") && Contains("4.25") &&
                  Contains("ceil even floor mse(exact) mse(17) nearest"));
-  const Summary json = Summary::parse(s.run("formats 'group(int4, 128, float16)' --json").out);
+  const Json json = Json::parse(s.run("formats 'group(int4, 128, float16)' --json").out);
   CHECK(json["name"] == "group(int4,128,float16)");
   CHECK(json["element"] == "int4");
   CHECK(json["scale"] == "float16");
   CHECK(json["block"] == 128);
   CHECK(json["bits"] == 4.125);
   CHECK(json["scale_rule"] == "absmax");
-  CHECK(Summary::parse(s.run("formats 'mx(e2m1,32)' --json").out)["name"] == "mxfp4");
-  CHECK(Summary::parse(s.run("formats 'group(int8,row,float32)' --json").out)["block"].is_null());
+  CHECK(Json::parse(s.run("formats 'mx(e2m1,32)' --json").out)["name"] == "mxfp4");
+  CHECK(Json::parse(s.run("formats 'group(int8,row,float32)' --json").out)["block"].is_null());
   check_refused(s.run("formats mxfp5"), "did you mean 'mxfp4'");
   check_refused(s.run("formats 'bfp(9,32)'"), "width K = 9 is outside 2..8");
   check_refused(s.run("formats float8_e4m3fm"), "did you mean 'float8_e4m3fn'");
@@ -50,9 +50,9 @@ TEST_CASE("integers have a lowest value and no smallest normal one", "[fast]") {
   CHECK_THAT(text.out, Contains("lowest            -8.0\n") && Contains("smallest_normal   -\n") &&
                            Contains("smallest          1.0\n"));
   CHECK_THAT(s.run("formats uint4").out, Contains("lowest            0.0\n"));
-  CHECK(Summary::parse(s.run("formats int4 --json").out)["smallest_normal"].is_null());
-  CHECK(Summary::parse(s.run("formats e4m3fn --json").out)["smallest_normal"] == 0.015625);
-  CHECK_FALSE(Summary::parse(s.run("formats e4m3fn --json").out).contains("lowest"));
+  CHECK(Json::parse(s.run("formats int4 --json").out)["smallest_normal"].is_null());
+  CHECK(Json::parse(s.run("formats e4m3fn --json").out)["smallest_normal"] == 0.015625);
+  CHECK_FALSE(Json::parse(s.run("formats e4m3fn --json").out).contains("lowest"));
 }
 
 TEST_CASE("names that are no format say what was meant", "[fast]") {

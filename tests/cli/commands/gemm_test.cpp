@@ -1,12 +1,12 @@
 // numemu gemm from outside: what it computes and writes, and what it refuses in one line.
 #include <filesystem>
 
+#include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
 
 TEST_CASE("gemm: a product, its summary and its JSON", "[fast]") {
   const GemmFolder s;

@@ -1,8 +1,8 @@
 // numemu infer: values against hand computation, layouts, several inputs and outputs, refusals.
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/model/safetensors.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -14,7 +14,6 @@ using Catch::Contains;
 using numemu::net::test::ModelWriter;
 using Ints = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
-using Json = nlohmann::ordered_json;
 
 namespace {
 

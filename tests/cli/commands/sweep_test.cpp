@@ -1,14 +1,14 @@
 // numemu sweep over block formats, and every recipe and sweep that is shipped, as config prints
 // them.
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/experiments/small_network.hpp"
 
 using namespace numemu::test;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 namespace {
 

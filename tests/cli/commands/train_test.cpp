@@ -1,15 +1,15 @@
 // numemu train: rows and results, options that contradict, and runs that are killed.
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "emu/net/model/safetensors.hpp"
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
 using namespace numemu::test;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 namespace {
 
@@ -61,10 +61,10 @@ TEST_CASE("training on a text reports perplexity and bits per character", "[fast
     CHECK(rows[i]["step"] ==
           rows[0]["step"].get<std::int64_t>() * static_cast<std::int64_t>(i + 1));
     CHECK(rows[i]["skipped_steps"] == 0);
-    CHECK(rows[i]["gradient_norm"] > 0);
-    CHECK(rows[i]["bits_per_character"] > 0);
+    CHECK(rows[i]["gradient_norm"].get<double>() > 0);
+    CHECK(rows[i]["bits_per_character"].get<double>() > 0);
   }
-  CHECK(rows[2]["train_loss"] < rows[0]["train_loss"]);
+  CHECK(rows[2]["train_loss"].get<double>() < rows[0]["train_loss"].get<double>());
   CHECK_THAT(run.err, Contains("bits per character"));
 }
 

@@ -1,13 +1,13 @@
 // numemu units: the table, one unit with all it is, JSON and the table of the documentation.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
 using namespace numemu::test;
 using Catch::Contains;
-using Json = nlohmann::ordered_json;
+using numemu::Json;
 
 namespace {
 
