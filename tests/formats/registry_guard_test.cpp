@@ -1,7 +1,6 @@
 // Guards the tables: rows without a documentation line, clashing names, modes without a proof.
 #include <algorithm>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -9,6 +8,7 @@
 #include "formats/descriptor.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
+#include "tests/pattern.hpp"
 
 namespace numemu {
 namespace {
@@ -94,18 +94,18 @@ TEST_CASE("registry guard: docs/formats.md has one line per row of blocks.def, a
   // The other lines of the section's table describe formats: mx(...), bfp(...), group(...).
   const auto section = doc.find("\n## Block formats\n");
   REQUIRE(section != std::string::npos);
-  const std::string table = doc.substr(section, doc.find("\n**", section) - section);
-  const std::regex plain("\n\\| `([a-z0-9_]+)` \\|");
+  std::string table = doc.substr(section, doc.find("\n**", section) - section);
+  const test::Pattern plain("\n\\| `([a-z0-9_]+)` \\|");
   std::set<std::string> documented;
-  for (std::sregex_iterator i(table.begin(), table.end(), plain), end; i != end; ++i)
-    documented.insert((*i)[1]);
+  for (auto row = plain.next(table); !row.empty(); row = plain.next(table))
+    documented.insert(row[1]);
   CHECK(documented == known);
 }
 
 TEST_CASE("registry guard: no name clashes with another, a descriptor, P3109 or an integer",
           "[fast]") {
   const std::string doc = text_of("docs/formats.md");
-  const std::regex reserved(
+  const test::Pattern reserved(
       "binary[0-9]+p[0-9]+[su][ef]|u?int[0-9]+|codebook.*|(rne|rna|rtz|rup|rdn|rodd|sr.*)|.*[(),+ "
       "].*");
   std::set<std::string> names;
@@ -115,13 +115,14 @@ TEST_CASE("registry guard: no name clashes with another, a descriptor, P3109 or 
     for (const std::string& alias : aliases_of(*f)) {
       INFO(alias);
       CHECK(names.insert(alias).second);
-      CHECK_FALSE(std::regex_match(alias, reserved));
+      CHECK(reserved.whole(alias).empty());
       CHECK(&find_format(alias) == f);
     }
   }
+  const test::Pattern described("e[0-9]+m[0-9]+");
   for (const std::string& name : names) {
     INFO(name);
-    if (!std::regex_match(name, std::regex("e[0-9]+m[0-9]+"))) continue;
+    if (described.whole(name).empty()) continue;
     // Where the same text is a description of another format, the documentation must say how that
     // one is written (e2m1 is the OCP element, the IEEE-like one is e2m1+ieee).
     if (&find_format(name + "+ieee") != &find_format(name))
@@ -137,14 +138,15 @@ TEST_CASE("registry guard: no name clashes with another, a descriptor, P3109 or 
 
 // The enumerators of `enum class NAME` in a header; comments are left out.
 std::set<std::string> enumerators(const std::string& path, const std::string& name) {
-  std::string text = std::regex_replace(text_of(path), std::regex("//[^\n]*"), "");
-  std::smatch match;
-  REQUIRE(std::regex_search(text, match, std::regex("enum class " + name + "[^{]*\\{([^}]*)\\}")));
-  const std::string body = match[1];
+  std::istringstream lines(text_of(path));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) text += line.substr(0, line.find("//")) + '\n';
+  const auto match = test::Pattern("enum class " + name + "[^{]*\\{([^}]*)\\}").next(text);
+  REQUIRE(match.size() == 2);
+  std::string body = match[1];
   std::set<std::string> list;
-  const std::regex word("[A-Za-z_][A-Za-z_0-9]*");
-  for (std::sregex_iterator i(body.begin(), body.end(), word), end; i != end; ++i)
-    list.insert(i->str());
+  const test::Pattern word("[A-Za-z_][A-Za-z_0-9]*");
+  for (auto found = word.next(body); !found.empty(); found = word.next(body)) list.insert(found[0]);
   return list;
 }
 

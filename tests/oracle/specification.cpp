@@ -1,8 +1,11 @@
 // The rows of the specification, and the formulas of P3109 and of the descriptors.
 #include "tests/oracle/specification.hpp"
 
-#include <regex>
 #include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/pattern.hpp"
 
 namespace numemu::oracle {
 namespace {
@@ -70,7 +73,7 @@ std::vector<Specified> make_rows() {
   return rows;
 }
 
-Specified p3109(const std::smatch& match) {
+Specified p3109(const std::vector<std::string>& match) {
   const int k = std::stoi(match[1]), p = std::stoi(match[2]);
   Specified f;
   f.is_signed = match[3] == "s";
@@ -83,11 +86,11 @@ Specified p3109(const std::smatch& match) {
   return f;
 }
 
-Specified descriptor(const std::smatch& match) {
+Specified descriptor(const std::vector<std::string>& match) {
   Specified f;
   f.e = std::stoi(match[1]);
   f.m = std::stoi(match[2]);
-  f.bias = match[4].matched ? std::stoi(match[4]) : (1 << (f.e - 1)) - 1;
+  f.bias = !match[4].empty() ? std::stoi(match[4]) : (1 << (f.e - 1)) - 1;
   const std::string options = match[5];
   const auto has = [&](const char* word) { return options.find(word) != std::string::npos; };
   f.reserved = has("+nan1")     ? Reserved::all_ones
@@ -112,15 +115,14 @@ const std::vector<Specified>& specified_rows() {
 Specified specified(std::string_view name) {
   for (const Specified& row : specified_rows())
     if (row.name == name) return row;
-  static const std::regex family("binary([0-9]+)p([0-9]+)([su])([ef])");
-  static const std::regex described("e([0-9]+)m([0-9]+)(b(-?[0-9]+))?((\\+[a-z0-9]+)*)");
+  static const test::Pattern family("binary([0-9]+)p([0-9]+)([su])([ef])");
+  static const test::Pattern described("e([0-9]+)m([0-9]+)(b(-?[0-9]+))?((\\+[a-z0-9]+)*)");
   const std::string text(name);
-  std::smatch match;
   Specified f;
-  if (std::regex_match(text, match, family)) {
-    f = p3109(match);
-  } else if (std::regex_match(text, match, described)) {
-    f = descriptor(match);
+  if (const auto groups = family.whole(text); !groups.empty()) {
+    f = p3109(groups);
+  } else if (const auto described_by = described.whole(text); !described_by.empty()) {
+    f = descriptor(described_by);
   } else {
     throw std::invalid_argument("the specification has no format " + text);
   }
