@@ -55,11 +55,12 @@ function(numemu_floor name)
   endforeach()
 endfunction()
 
-# numemu_cold(PATTERN...): sources of the calling folder that read a description once and take no time when they run; -O1 compiles
-# them in three quarters of the time.
+# numemu_cold(PATTERN...): sources, relative to the calling folder, that take no time when they run: they read descriptions, texts
+# and headers of files. -Og compiles them in 0.6 of the time of -O2 (-O1: in 0.75).
 function(numemu_cold)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
-  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -O1)
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -Og)
 endfunction()
 
 # numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER,
