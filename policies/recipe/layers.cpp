@@ -1,5 +1,6 @@
 #include "policies/recipe/layers.hpp"
 
+#include "policies/recipe/choices.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/unit_operands.hpp"
@@ -53,12 +54,19 @@ Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits& u
   if (!layers.value().is_array()) layers.fail("an array");
   for (std::size_t i = 0; i < layers.value().size(); ++i) {
     const JsonReader entry = layers.element(i);
-    entry.require_keys({"match", "roles", "gemms"});
+    std::vector<std::string> keys = {"match", "roles", "gemms"};
+    for (const PolicySlot& slot : policy_slots()) {
+      if (slot.of_layers) keys.emplace_back(slot.object);
+    }
+    entry.require_keys(keys);
+    if (entry.has("update") && !entry.member("update").is_null())
+      entry.member("update").require_keys({"rule"});
     const JsonReader match = entry.member("match");
     if (!match.value().is_string()) match.fail("a glob on layer names");
     Json patch = {{"match", match.text("")}};
     if (entry.has("roles")) patch["roles"] = entry.value()["roles"];
     if (entry.has("gemms")) patch["gemms"] = canonical_gemm_patches(entry.member("gemms"), units);
+    write_choices(read_choices(entry), /*explicit_none=*/true, patch);
     // Against the base; entries that overlap are checked again per layer.
     const Json merged = merged_layer(base, entry.replaced_by(patch));
     require_units_take(typed_layer(merged, units), entry);

@@ -6,6 +6,7 @@
 
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/recipe/choices.hpp"
 #include "policies/recipe/layers.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
@@ -46,8 +47,11 @@ Recipe Recipe::parse_text(const std::string& text, const std::string& where) {
 }
 
 Recipe Recipe::parse(const Json& json, const std::string& where) {
-  const JsonReader root(json, where);
-  root.require_keys({"numemu_recipe", "seed", "roles", "gemms", "update", "calibrate", "layers"});
+  const JsonReader given(json, where);
+  given.require_keys({"numemu_recipe", "seed", "roles", "gemms", "update", "calibrate", "layers",
+                      "penalty", "norm", "saved", "exchange"});
+  const Json moved = with_role_keys_moved(given);
+  const JsonReader root = given.replaced_by(moved);
   if (!root.has("numemu_recipe")) root.fail("a key 'numemu_recipe' with the schema version 1");
   if (root.member("numemu_recipe").value() != 1)
     root.member("numemu_recipe").fail("schema version 1");
@@ -63,7 +67,12 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
   out["update"] = update_json(recipe.update_);
   recipe.calibration_ = read_calibration(root.member("calibrate"));
   out["calibrate"] = calibration_json(recipe.calibration_);
+  recipe.choices_ = read_choices(root);
+  write_choices(recipe.choices_, /*explicit_none=*/false, out);
   out["layers"] = canonical_layers(out, root.member("layers"), *units);
+  for (const Json& entry : out["layers"])
+    recipe.patches_.emplace_back(entry["match"].get<std::string>(),
+                                 read_choices(JsonReader(entry, where)));
   recipe.json_ = std::make_shared<const Json>(std::move(out));
   recipe.units_ = units;
   return recipe;
@@ -79,6 +88,18 @@ LayerRecipe Recipe::layer(std::string_view name) const {
   LayerRecipe layer = typed_layer(merged, *units_);
   require_units_take(layer, JsonReader(merged, where));
   return layer;
+}
+
+std::vector<std::optional<PolicyChoice>> Recipe::policies(std::string_view name) const {
+  std::vector<std::optional<PolicyChoice>> chosen;
+  for (const auto& choice : choices_) chosen.push_back(choice.value_or(std::nullopt));
+  for (const auto& [match, choices] : patches_) {
+    if (!glob_match(match, name)) continue;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (choices[i]) chosen[i] = *choices[i];
+    }
+  }
+  return chosen;
 }
 
 void Recipe::require_matches(const std::vector<std::string>& layer_names,

@@ -11,6 +11,7 @@
 #include "emu/unit/unit.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/mask_rule.hpp"
+#include "policies/policy.hpp"
 #include "policies/recipe/role_policy.hpp"
 #include "policies/zap/zap_mask.hpp"
 
@@ -76,6 +77,9 @@ class Recipe {
   const CalibrationPolicy& calibration() const { return calibration_; }
   /// The numerics of a layer: base, then every matching entry of `layers` in order.
   LayerRecipe layer(std::string_view name) const;
+  /// The policies of a layer, one entry for each of policy_slots(): base, then every matching
+  /// entry.
+  std::vector<std::optional<PolicyChoice>> policies(std::string_view layer) const;
   /// Throws Error naming the first pattern of `layers` that matches none of the names.
   void require_matches(const std::vector<std::string>& layer_names, const std::string& where) const;
 
@@ -86,6 +90,9 @@ class Recipe {
   std::uint64_t seed_ = 0;
   UpdatePolicy update_;
   CalibrationPolicy calibration_;
+  using Choices = std::vector<std::optional<std::optional<PolicyChoice>>>;  // see choices.hpp
+  Choices choices_;
+  std::vector<std::pair<std::string, Choices>> patches_;  ///< by pattern, in the order of layers
 };
 
 /// Whether a glob (* any run, ? one character) matches a whole name.

@@ -1,116 +1,63 @@
-// A recipe as the numerics of a network: operands quantized, multiplied on a unit,
-// scaled back; tensors stored; parameters updated.
+// A recipe as the numerics of a network: the policies that it chooses, stacked on its roles.
 #pragma once
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "emu/net/graph.hpp"
-#include "emu/net/numerics.hpp"
-#include "policies/calibrate/reference.hpp"
-#include "policies/recipe/loss_scaler.hpp"
-#include "policies/recipe/operand_side.hpp"
-#include "policies/recipe/recipe.hpp"
-#include "policies/recipe/recipe_layer.hpp"
+#include "emu/net/forwarding.hpp"
+#include "policies/policy.hpp"
+#include "policies/recipe/role_numerics.hpp"
 
 namespace numemu::policies {
 
-/// Numerics of a recipe. Dynamic until freeze(): every product computes its scales from the
-/// current operands, or from their history (training). After freeze(): weights are quantized once
-/// and activation scales come from calibration (inference, any threads). Scales that are not
-/// calibrated are then those of each sample for itself: the tensor scale of a block format, the
-/// calibration rule `dynamic`, and the roles vector and output; rows and blocks have their own
-/// always. So the result of a sample does not depend on its neighbours (docs/adr/0001).
-class RecipeNumerics : public net::Numerics {
- public:
-  /// Throws Error when a pattern matches no layer or a role cannot be applied. `where` starts such
-  /// messages.
-  RecipeNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
-
-  /// The float32 inputs of calibration samples [first, first + count), one tensor per graph input.
-  using CalibrationBatch =
-      std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)>;
-
-  /// Calibrates on the first min(available, calibrate.samples) samples, a few at a time, so that
-  /// memory does not grow with their number.
-  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&);
-  /// The same with everything recorded beforehand.
-  void freeze(const net::Graph&, const FloatReference&);
-  /// Static activation scales of the left operands by layer, after freeze().
-  std::map<std::string, float, std::less<>> static_scales() const;
-  /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
-  void require_trainable(const std::string& where) const;
-
-  /// Called with every product that its unit has computed, on that thread, before the role `output`
-  /// converts the result. To be set while nothing runs.
-  void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
-
-  void begin_step(const net::Step&) override;
-  void end_step(const net::Step&) override;
-  void product(const net::Step&, const net::Product&) override;
-  net::Saved save(const net::Step&, const net::Kept&, net::Tensor) override;
-  net::Tensor restore(const net::Step&, const net::Kept&, net::Saved) override;
-  /// Infinite and NaN elements stay as they are.
-  void vector_result(const net::Step& step, std::string_view layer, std::string_view op,
-                     net::Tensor&) override;
-  void update(const net::Step&, const net::Update&) override;
-  void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
-                       net::Tensor&) override;
-  float loss_scale(const net::Step&) override;
-  bool accept_gradients(const net::Step&, const std::vector<net::Tensor>&) override;
-  std::vector<net::Tensor> exchange(const net::Step&, std::vector<net::WorkerGradient>) override;
-  void save_state(net::NamedState&) const override;
-  void load_state(const net::NamedState&) override;
-
-  /// What one layer uses, and its counts since construction or reset_counts(): of every operand
-  /// that was quantized, frozen weights once.
-  const LayerRecipe& recipe(std::string_view layer) const;
-  /// Of a layer whose weight has a mask, else null.
-  const WeightMask* weight_mask(std::string_view layer) const;
-  OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
-  OperandCounts counts(std::string_view layer, net::GemmKind) const;
-  void reset_counts();
-  /// Steps that dynamic loss scaling skipped.
-  std::int64_t skipped_steps() const { return loss_scaler_.skipped(); }
-
- private:
-  using Layers = std::map<std::string, std::unique_ptr<RecipeLayer>, std::less<>>;
-
-  RecipeLayer& layer(std::string_view name) const;
-  /// Repair of masked weights by their products' calibration inputs.
-  void solve_kept_weights(const net::Graph&, std::int64_t samples, const CalibrationBatch&);
-  /// Rewrites a stored tensor by the policy of its role.
-  void store(const net::Step&, const RoleQuantizer&, const net::Shape&, float* x,
-             std::int64_t samples, std::string_view layer, std::string_view role,
-             std::string_view use) const;
-  /// The result of an operator that is not a product, as the role vector says.
-  void round_vector(const net::Step&, const RecipeLayer&, std::string_view name,
-                    net::Tensor&) const;
-  /// Loaded once for every file and threshold.
-  std::shared_ptr<const ZapNetwork> predictors(const ZapMask&, const net::Graph&,
-                                               const std::string& where);
-  /// Of a parameter or a node; null where the recipe has none of that name.
-  RecipeLayer* node_of(std::string_view name) const;
+/// The numerics below and on top of each other: roles at the bottom, then one policy for each that
+/// some layer chose, in the opposite order of policy_slots().
+class NumericsStack {
+ protected:
+  NumericsStack(const Recipe&, const net::Graph&, const std::string& where);
+  net::Numerics& top();
 
   Recipe recipe_;
-  Layers layers_;  ///< that multiply
-  Layers nodes_;   ///< every node and input, for the other roles
-  std::map<std::string, RecipeLayer*, std::less<>> masked_parameters_;   ///< weights with a mask
-  std::map<std::string, std::shared_ptr<const ZapNetwork>> predictors_;  ///< by mask text
-  std::vector<std::string> parameters_;
-  bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
-  bool frozen_ = false;
-  std::function<void(const net::Product&)> heard_;
-  LossScaler loss_scaler_;
+  RoleNumerics roles_;
+  std::vector<std::unique_ptr<Policy>> policies_;
 };
 
-/// Where the random bits of an operand come from: the tensor identity is layer/role/step/gemm. The
-/// second and later products of a kind in one training step (recurrence, simulated workers) have
-/// the step "7.1", "7.2".
-RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role,
-                            std::int64_t step, net::GemmKind, std::int64_t repetition = 0);
+/// Numerics of a recipe: see RoleNumerics for products and tensors. Every hook goes through the
+/// policies, the outermost first.
+class RecipeNumerics : private NumericsStack, public net::Forwarding {
+ public:
+  using CalibrationBatch = RoleNumerics::CalibrationBatch;
+
+  /// Throws Error when a pattern matches no layer, a role cannot be applied, or a policy
+  /// contradicts another part of the recipe. `where` starts such messages. The graph must outlive
+  /// the numerics.
+  RecipeNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where = "recipe")
+      : NumericsStack(recipe, graph, where), Forwarding(top()) {}
+
+  /// See RoleNumerics.
+  void freeze(const net::Graph& graph, std::int64_t available, const CalibrationBatch& batch) {
+    roles_.freeze(graph, available, batch);
+  }
+  void freeze(const net::Graph& graph, const FloatReference& reference) {
+    roles_.freeze(graph, reference);
+  }
+  std::map<std::string, float, std::less<>> static_scales() const { return roles_.static_scales(); }
+  void require_trainable(const std::string& where) const { roles_.require_trainable(where); }
+  void hear_units(std::function<void(const net::Product&)> heard) {
+    roles_.hear_units(std::move(heard));
+  }
+  const LayerRecipe& recipe(std::string_view layer) const { return roles_.recipe(layer); }
+  const WeightMask* weight_mask(std::string_view layer) const { return roles_.weight_mask(layer); }
+  OperandCounts counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
+    return roles_.counts(layer, kind, role);
+  }
+  OperandCounts counts(std::string_view layer, net::GemmKind kind) const {
+    return roles_.counts(layer, kind);
+  }
+  void reset_counts() { roles_.reset_counts(); }
+  std::int64_t skipped_steps() const { return roles_.skipped_steps(); }
+};
 
 }  // namespace numemu::policies

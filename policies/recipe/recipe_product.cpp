@@ -11,7 +11,7 @@
 #include "policies/recipe/gathered_side.hpp"
 #include "policies/recipe/masked_operands.hpp"
 #include "policies/recipe/plain_operand.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/role_numerics.hpp"
 #include "policies/recipe/scaled_side.hpp"
 #include "policies/recipe/sparse_operand.hpp"
 #include "policies/recipe/stored_tensor.hpp"

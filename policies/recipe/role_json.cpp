@@ -172,6 +172,8 @@ std::string RolePolicy::describe() const {
                      to_string(overflow), scale_text(*this), name_of(granularity, kGranularities));
 }
 
+const std::vector<std::string>& quantization_keys() { return kRoleKeys; }
+
 const std::vector<RoleSchema>& role_schemas() {
   static const std::vector<RoleSchema> schemas = {
       // name, operand, channel, row, clips

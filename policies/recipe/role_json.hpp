@@ -9,6 +9,9 @@
 
 namespace numemu::policies {
 
+/// The keys of a role in JSON.
+const std::vector<std::string>& quantization_keys();
+
 /// The keys that a role allows.
 struct RoleSchema {
   std::string name;

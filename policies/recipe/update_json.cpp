@@ -86,7 +86,7 @@ const Format* read_master(const JsonReader& key) {
 }  // namespace
 
 UpdatePolicy read_update(const JsonReader& update) {
-  if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale"});
+  if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale", "rule"});
   UpdatePolicy policy;
   policy.optimizer =
       update.member("optimizer").one_of(kDefaultOptimizer, net::optimizer_names(), "optimizer");

@@ -7,7 +7,7 @@
 #include "policies/calibrate/adaprune.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/masked_operands.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/role_numerics.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -39,7 +39,7 @@ net::Tensor masked_activation(const RecipeLayer& layer, std::string_view name, c
 
 }  // namespace
 
-void RecipeNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t samples,
+void RoleNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t samples,
                                         const CalibrationBatch& batch) {
   std::set<std::string, std::less<>> repaired;
   for (auto& [name, layer] : layers_) {
@@ -60,7 +60,7 @@ void RecipeNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t sa
   }
 }
 
-void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
+void RoleNumerics::freeze(const net::Graph& graph, std::int64_t available,
                             const CalibrationBatch& batch) {
   std::map<std::string, std::pair<StaticScale, StaticScale>, std::less<>> scales;
   for (auto& [name, layer] : layers_) {
@@ -102,7 +102,7 @@ void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
   }
 }
 
-void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
+void RoleNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
   freeze(graph, reference.samples(), [&](std::int64_t first, std::int64_t count) {
     std::vector<net::Tensor> batch;
     for (const net::Tensor& x : reference.batch) batch.push_back(samples_of(x, first, count));
@@ -110,7 +110,7 @@ void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& refer
   });
 }
 
-std::map<std::string, float, std::less<>> RecipeNumerics::static_scales() const {
+std::map<std::string, float, std::less<>> RoleNumerics::static_scales() const {
   std::map<std::string, float, std::less<>> scales;
   for (const auto& [name, layer] : layers_) {
     if (layer->activation_scale) scales[name] = *layer->activation_scale;

@@ -7,7 +7,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/role_numerics.hpp"
 #include "policies/recipe/recipe_product.hpp"
 #include "policies/recipe/stored_tensor.hpp"
 
@@ -51,7 +51,7 @@ void round_to(const Format& master, const Rounding& rounding, const RandomSource
 
 }  // namespace
 
-void RecipeNumerics::product(const net::Step& step, const net::Product& product) {
+void RoleNumerics::product(const net::Step& step, const net::Product& product) {
   RecipeLayer& found = layer(product.layer);
   ProductRun run{.seed = recipe_.seed(),
                  .phase = step.phase,
@@ -65,7 +65,7 @@ void RecipeNumerics::product(const net::Step& step, const net::Product& product)
   run_product(found, product, run);
 }
 
-RecipeLayer* RecipeNumerics::node_of(std::string_view name) const {
+RecipeLayer* RoleNumerics::node_of(std::string_view name) const {
   if (!stores_) return nullptr;
   const auto found = nodes_.find(name);
   if (found != nodes_.end()) return found->second.get();
@@ -74,7 +74,7 @@ RecipeLayer* RecipeNumerics::node_of(std::string_view name) const {
   return owner != nodes_.end() ? owner->second.get() : nullptr;
 }
 
-void RecipeNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
+void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
                            const net::Shape& shape, float* x, std::int64_t samples,
                            std::string_view layer_name, std::string_view role,
                            std::string_view use) const {
@@ -89,7 +89,7 @@ void RecipeNumerics::store(const net::Step& step, const RoleQuantizer& quantizer
   fake_quantize(quantizer, shape, x, samples, random);
 }
 
-void RecipeNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
+void RoleNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
                                    net::Tensor& x) {
   const RecipeLayer* const node = node_of(name);
   if (node == nullptr) return;
@@ -97,7 +97,7 @@ void RecipeNumerics::vector_result(const net::Step& step, std::string_view name,
   if (node->zap) node->zap->skip(name, x);
 }
 
-void RecipeNumerics::round_vector(const net::Step& step, const RecipeLayer& node,
+void RoleNumerics::round_vector(const net::Step& step, const RecipeLayer& node,
                                   std::string_view name, net::Tensor& x) const {
   if (!node.vector) return;
   const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
@@ -107,7 +107,7 @@ void RecipeNumerics::round_vector(const net::Step& step, const RecipeLayer& node
   for (const Special& special : specials) x.data[special.at] = special.value;
 }
 
-net::Saved RecipeNumerics::save(const net::Step& step, const net::Kept& kept, net::Tensor tensor) {
+net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept, net::Tensor tensor) {
   const RecipeLayer* const node = node_of(kept.layer);
   if (node == nullptr || !node->saved) return {std::move(tensor), {}};
   RandomPiece random;
@@ -120,13 +120,13 @@ net::Saved RecipeNumerics::save(const net::Step& step, const net::Kept& kept, ne
   return saved;
 }
 
-net::Tensor RecipeNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
+net::Tensor RoleNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
   const RecipeLayer* const node = node_of(kept.layer);
   if (node == nullptr || !node->saved || !saved.tensor.empty()) return std::move(saved.tensor);
   return restore_packed(*node->saved, saved.tensor.shape, saved.packed);
 }
 
-void RecipeNumerics::update(const net::Step& step, const net::Update& update) {
+void RoleNumerics::update(const net::Step& step, const net::Update& update) {
   net::Numerics::update(step, update);
   const UpdatePolicy& policy = recipe_.update();
   const auto masked = masked_parameters_.find(update.parameter);
@@ -139,14 +139,14 @@ void RecipeNumerics::update(const net::Step& step, const net::Update& update) {
   round_to(*policy.master, policy.rounding, random, *update.value);
 }
 
-void RecipeNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
+void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
                                      std::string_view name, net::Tensor& state) {
   const RecipeLayer* const node = node_of(parameter);
   if (node == nullptr || !node->state) return;
   store(step, *node->state, state.shape, state.data.data(), 1, parameter, "state", name);
 }
 
-std::vector<net::Tensor> RecipeNumerics::exchange(const net::Step& step,
+std::vector<net::Tensor> RoleNumerics::exchange(const net::Step& step,
                                                   std::vector<net::WorkerGradient> gradients) {
   for (std::size_t i = 0; stores_ && i < gradients.size(); ++i) {
     net::WorkerGradient& given = gradients[i];

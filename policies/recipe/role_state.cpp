@@ -5,7 +5,7 @@
 #include <map>
 
 #include "formats/error.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/role_numerics.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -38,7 +38,7 @@ void load_counts(const std::string& name, const std::string& bytes, SharedCounts
 
 }  // namespace
 
-void RecipeNumerics::save_state(net::NamedState& state) const {
+void RoleNumerics::save_state(net::NamedState& state) const {
   state.emplace_back(kLossScaleState, loss_scaler_.state());
   for (const auto& [name, layer] : layers_) {
     if (layer->weight_mask) state.emplace_back(mask_name(name), layer->weight_mask->state());
@@ -59,7 +59,7 @@ void RecipeNumerics::save_state(net::NamedState& state) const {
   }
 }
 
-void RecipeNumerics::load_state(const net::NamedState& state) {
+void RoleNumerics::load_state(const net::NamedState& state) {
   const std::map<std::string, std::string> by_name(state.begin(), state.end());
   const auto loss = by_name.find(kLossScaleState);
   if (loss != by_name.end()) loss_scaler_.load(loss->first, loss->second);

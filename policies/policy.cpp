@@ -1,0 +1,232 @@
+// The table of policies, made from the files of the folders below, and their options as JSON.
+#include "policies/policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+#include "policies/call_text.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/error_at.hpp"
+
+namespace numemu::policies {
+
+#define NUMEMU_POLICY(stem) extern const PolicyKind exchange_##stem;
+#include "policies/exchange/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind norm_##stem;
+#include "policies/norm/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind penalty_##stem;
+#include "policies/penalty/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind update_##stem;
+#include "policies/update/table.inc"
+#undef NUMEMU_POLICY
+
+namespace {
+
+constexpr std::string_view kNone = "none";
+
+std::vector<std::string> names_of(std::string_view key) {
+  std::vector<std::string> names;
+  for (const PolicyKind* kind : all_policies()) {
+    if (kind->key == key) names.emplace_back(kind->name);
+  }
+  return names;
+}
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+std::string range_of(const Option& option) {
+  return fmt::format("{} to {}", ecmascript_number(option.least), ecmascript_number(option.most));
+}
+
+void read_number(const JsonReader& key, const Option& option, double& value) {
+  const double given = key.value().is_number() ? key.value().get<double>() : NAN;
+  if (!(given >= option.least && given <= option.most))
+    key.fail("a number from " + range_of(option));
+  value = given;
+}
+
+void read_option(const JsonReader& key, const Option& option) {
+  if (key.is_null()) return;
+  std::visit(Overloaded{[&](double* value) { read_number(key, option, *value); },
+                        [&](std::int64_t* value) {
+                          *value = key.integer(*value, static_cast<std::int64_t>(option.least),
+                                               static_cast<std::int64_t>(option.most));
+                        },
+                        [&](bool* value) {
+                          if (!key.value().is_boolean()) key.fail("true or false");
+                          *value = key.value().get<bool>();
+                        },
+                        [&](std::string* value) {
+                          *value = key.one_of(*value, option.choices, option.key);
+                        }},
+             option.value);
+}
+
+Json option_json(const Option& option) {
+  return std::visit([](const auto* value) { return Json(*value); }, option.value);
+}
+
+std::string option_text(const Option& option) {
+  return std::visit(
+      Overloaded{[](const double* value) { return ecmascript_number(*value); },
+                 [](const std::int64_t* value) { return std::to_string(*value); },
+                 [](const bool* value) { return std::string(*value ? "true" : "false"); },
+                 [](const std::string* value) { return *value; }},
+      option.value);
+}
+
+/// An argument of a call as the JSON value it stands for.
+Json argument_json(const Option& option, const std::string& text) {
+  if (std::holds_alternative<std::string*>(option.value)) return text;
+  if (std::holds_alternative<bool*>(option.value))
+    return text == "true" || text == "false" ? Json(text == "true") : Json(text);
+  const std::optional<double> number = parse_number(text);
+  return number ? Json(*number) : Json(text);
+}
+
+/// The rule "NAME(A,B)" of a key, its arguments read into the options.
+PolicyChoice read_call(const JsonReader& rule, std::string_view key, const std::string& text,
+                       std::unique_ptr<PolicyOptions>& options) {
+  const CallText call = parse_call(text);
+  PolicyChoice choice;
+  choice.kind = at(rule, [&] { return &find_policy(key, call.name); });
+  options = choice.kind->options();
+  const std::vector<Option> known = options->list();
+  if (call.arguments.size() > known.size()) {
+    rule.fail(fmt::format("{} with at most {} arguments", call.name, known.size()));
+  }
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const Json value = argument_json(known[i], call.arguments[i]);
+    read_option(rule.replaced_by(value), known[i]);
+  }
+  return choice;
+}
+
+}  // namespace
+
+const PolicyOptions* Binding::find(std::string_view name) const {
+  auto found = layers.find(name);
+  if (found == layers.end()) found = layers.find(name.substr(0, name.rfind('.')));
+  return found == layers.end() ? nullptr : found->second.get();
+}
+
+const std::vector<const PolicyKind*>& all_policies() {
+  static const std::vector<const PolicyKind*> kinds = {
+#define NUMEMU_POLICY(stem) &exchange_##stem,
+#include "policies/exchange/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &norm_##stem,
+#include "policies/norm/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &penalty_##stem,
+#include "policies/penalty/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &update_##stem,
+#include "policies/update/table.inc"
+#undef NUMEMU_POLICY
+  };
+  return kinds;
+}
+
+const PolicyKind& find_policy(std::string_view key, std::string_view name) {
+  for (const PolicyKind* kind : all_policies()) {
+    if (kind->key == key && kind->name == name) return *kind;
+  }
+  std::vector<std::string> known = names_of(key);
+  known.emplace_back(kNone);
+  throw Error(unknown_name(key, name, known));
+}
+
+std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_view key) {
+  if (given.is_null()) return std::nullopt;
+  const std::vector<std::string> names = names_of(key);
+  const bool only = names.size() == 1 && names[0].empty();
+  std::unique_ptr<PolicyOptions> options;
+  if (given.value().is_string() && !only) {
+    const std::string text = given.text("");
+    if (text == kNone) return std::nullopt;
+    PolicyChoice choice = read_call(given, key, text, options);
+    choice.options = std::move(options);
+    return choice;
+  }
+  if (!given.value().is_object()) {
+    given.fail(only ? "an object or null"
+                    : "a rule such as \"" + names.front() + "\", an object or null");
+  }
+  PolicyChoice choice;
+  std::vector<std::string> keys;
+  if (only) {
+    choice.kind = &find_policy(key, "");
+    options = choice.kind->options();
+  } else {
+    const JsonReader rule = given.member("rule");
+    if (rule.is_null() && given.value().size() > 0) given.fail("a key 'rule'");
+    const std::string text = rule.text(std::string(kNone));
+    if (text == kNone) {
+      given.require_keys({"rule"});
+      return std::nullopt;
+    }
+    choice = read_call(rule, key, text, options);
+    keys.emplace_back("rule");
+  }
+  const std::vector<Option> known = options->list();
+  for (const Option& option : known) keys.emplace_back(option.key);
+  given.require_keys(keys);
+  for (const Option& option : known) read_option(given.member(std::string(option.key)), option);
+  choice.options = std::move(options);
+  return choice;
+}
+
+Json policy_json(const PolicyChoice& choice) {
+  Json out = Json::object();
+  if (!choice.kind->name.empty()) out["rule"] = std::string(choice.kind->name);
+  // list() hands out pointers through which read_policy() writes; here they are only read.
+  auto& options = const_cast<PolicyOptions&>(*choice.options);
+  for (const Option& option : options.list()) out[std::string(option.key)] = option_json(option);
+  return out;
+}
+
+std::string policy_text(const PolicyChoice& choice) {
+  auto& options = const_cast<PolicyOptions&>(*choice.options);
+  const std::unique_ptr<PolicyOptions> defaults = choice.kind->options();
+  const std::vector<Option> given = options.list(), usual = defaults->list();
+  std::size_t count = given.size();
+  while (count > 0 && option_text(given[count - 1]) == option_text(usual[count - 1])) --count;
+  std::vector<std::string> arguments;
+  for (std::size_t i = 0; i < count; ++i) arguments.push_back(option_text(given[i]));
+  if (arguments.empty()) return std::string(choice.kind->name);
+  return fmt::format("{}({})", choice.kind->name, fmt::join(arguments, ","));
+}
+
+void save_tensors(const std::string& prefix, const StateTensors& tensors, net::NamedState& state) {
+  for (const auto& [name, values] : tensors) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    state.emplace_back(prefix + "/" + name, std::move(bytes));
+  }
+}
+
+void load_tensors(const std::string& prefix, const net::NamedState& state, StateTensors& tensors) {
+  tensors.clear();
+  for (const auto& [name, bytes] : state) {
+    if (!name.starts_with(prefix + "/")) continue;
+    if (bytes.size() % sizeof(float) != 0)
+      throw Error("state " + name + ": expected a multiple of 4 bytes");
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    tensors[name.substr(prefix.size() + 1)] = std::move(values);
+  }
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,104 @@
+// A policy: one file that names its recipe key, lists its options, answers hooks and keeps its own
+// state. The build finds it; nothing else names it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "emu/net/forwarding.hpp"
+#include "emu/net/graph.hpp"
+#include "formats/storage/json_reader.hpp"
+
+namespace numemu::policies {
+
+class Recipe;
+
+/// One option of a policy: where its value is kept, and which values are valid.
+struct Option {
+  std::string_view key, help;
+  std::variant<double*, std::int64_t*, bool*, std::string*> value;
+  double least = 0, most = 0;             ///< of a number
+  std::vector<std::string> choices = {};  ///< of a text
+};
+
+/// The options of a policy, with their defaults.
+class PolicyOptions {
+ public:
+  virtual ~PolicyOptions() = default;
+  /// Every option, in the order of the arguments of "NAME(A,B)". Parsing, the canonical form,
+  /// messages, help and the tables in docs/recipes.md all come from this list.
+  virtual std::vector<Option> list() { return {}; }
+};
+
+/// The layers that chose a policy, and what it may know of the run. All outlive the policy.
+struct Binding {
+  const Recipe& recipe;
+  const net::Graph& graph;
+  std::string where;  ///< starts messages
+  std::map<std::string, std::shared_ptr<const PolicyOptions>, std::less<>> layers;
+
+  /// The options of the layer `name`, or of the one that the parameter `name` ("conv1.weight")
+  /// belongs to; null where it did not choose the policy.
+  const PolicyOptions* find(std::string_view name) const;
+  /// The same as the policy's own type.
+  template <class Options>
+  const Options* of(std::string_view name) const {
+    return static_cast<const Options*>(find(name));
+  }
+};
+
+/// Numerics that answer some hooks for the layers that chose the policy and pass all others on.
+class Policy : public net::Forwarding {
+ public:
+  Policy(Binding binding, net::Numerics& inner) : Forwarding(inner), binding_(std::move(binding)) {}
+
+ protected:
+  const Binding& binding() const { return binding_; }
+
+ private:
+  Binding binding_;
+};
+
+/// A row of the table of policies.
+struct PolicyKind {
+  std::string_view key;      ///< of the recipe: "penalty", "norm", "update.rule", "exchange.rule"
+  std::string_view name;     ///< the value of the rule; "" where the key has no other policy
+  std::string_view summary;  ///< what it does, for help and docs
+  std::string_view source;   ///< publication
+  std::unique_ptr<PolicyOptions> (*options)();
+  /// The policy on top of `inner`. Throws Error, naming both, where another part of the recipe
+  /// contradicts it.
+  std::unique_ptr<Policy> (*bind)(Binding, net::Numerics& inner);
+};
+
+/// Every policy, in the order of keys, then of file names.
+const std::vector<const PolicyKind*>& all_policies();
+/// The policy of that key and name; throws Error with the nearest name, or with all of them.
+const PolicyKind& find_policy(std::string_view key, std::string_view name);
+
+/// A policy with its options as read from a recipe.
+struct PolicyChoice {
+  const PolicyKind* kind = nullptr;
+  std::shared_ptr<const PolicyOptions> options;
+};
+
+/// "NAME", "NAME(A,B)", {"rule": "NAME", "KEY": VALUE, ...}, or {"KEY": VALUE, ...} for a key with
+/// one policy. null, "none" and {} without a rule choose no policy. Throws Error naming the key.
+std::optional<PolicyChoice> read_policy(const JsonReader&, std::string_view key);
+/// The canonical object: every option, defaults too.
+Json policy_json(const PolicyChoice&);
+/// The canonical text "NAME(A,B)", without arguments that are defaults at the end.
+std::string policy_text(const PolicyChoice&);
+
+/// Tensors by name as a policy's state: "PREFIX/NAME" holds their bytes.
+using StateTensors = std::map<std::string, std::vector<float>, std::less<>>;
+void save_tensors(const std::string& prefix, const StateTensors&, net::NamedState&);
+/// Replaces `tensors` by those of the state. Throws Error naming one that is damaged.
+void load_tensors(const std::string& prefix, const net::NamedState&, StateTensors& tensors);
+
+}  // namespace numemu::policies

@@ -1,0 +1,78 @@
+#include "policies/recipe/choices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "policies/recipe/role_json.hpp"
+
+namespace numemu::policies {
+
+const std::vector<PolicySlot>& policy_slots() {
+  static const std::vector<PolicySlot> slots = {{"penalty", true, "", "penalty"},
+                                                {"norm", true, "", "norm"},
+                                                {"exchange", false, "", "exchange"},
+                                                {"update.rule", true, "rule", "update"}};
+  return slots;
+}
+
+Choices read_choices(const JsonReader& object) {
+  Choices choices;
+  for (const PolicySlot& slot : policy_slots()) {
+    std::optional<std::optional<PolicyChoice>>& choice = choices.emplace_back();
+    const std::string name(slot.object);
+    if (!object.has(name)) continue;
+    const JsonReader key = object.member(name);
+    if (slot.member.empty()) {
+      choice = read_policy(key, slot.key);
+    } else if (!key.is_null() && key.has(std::string(slot.member))) {
+      choice = read_policy(key.member(std::string(slot.member)), slot.key);
+    }
+  }
+  return choices;
+}
+
+void write_choices(const Choices& choices, bool explicit_none, Json& out) {
+  const std::vector<PolicySlot>& slots = policy_slots();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (!choices[i] || (!*choices[i] && !explicit_none)) continue;
+    Json value;
+    if (*choices[i] && slots[i].member.empty()) value = policy_json(**choices[i]);
+    if (*choices[i] && !slots[i].member.empty()) value = policy_text(**choices[i]);
+    if (slots[i].member.empty()) {
+      out[slots[i].object] = std::move(value);
+    } else {
+      out[slots[i].object][slots[i].member] = std::move(value);
+    }
+  }
+}
+
+Json with_role_keys_moved(const JsonReader& recipe) {
+  Json moved = recipe.value();
+  for (const char* name : {"saved", "exchange"}) {
+    const JsonReader key = recipe.member(name);
+    if (std::string_view(name) == "saved" && !key.is_null()) require_role_object(key);
+    if (!key.value().is_object()) continue;
+    Json role = Json::object(), rest = Json::object();
+    const std::vector<std::string>& role_keys = quantization_keys();
+    for (const auto& item : key.value().items()) {
+      const bool of_role =
+          std::find(role_keys.begin(), role_keys.end(), item.key()) != role_keys.end();
+      (of_role ? role : rest)[item.key()] = item.value();
+    }
+    if (std::string_view(name) == "saved") key.require_keys(role_keys);
+    if (role.empty()) continue;
+    const JsonReader roles = recipe.member("roles");
+    if (!roles.is_null() && !roles.member(name).is_null())
+      key.fail(fmt::format("the keys of a format here or in roles.{}, not in both", name));
+    moved["roles"][name] = std::move(role);
+    if (rest.empty()) {
+      moved.erase(name);
+    } else {
+      moved[name] = std::move(rest);
+    }
+  }
+  return moved;
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,37 @@
+// The keys of a recipe that choose policies by name, for the network and for single layers.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policies/policy.hpp"
+
+namespace numemu::policies {
+
+/// A key of the recipe under which a policy is chosen.
+struct PolicySlot {
+  std::string_view key;     ///< "penalty", or "update.rule" for a member of an object
+  bool of_layers;           ///< entries of `layers` may choose another one
+  std::string_view member;  ///< "rule" in "update.rule": the choice is a text; "" for an object
+  std::string_view object;  ///< "update"
+};
+
+/// Every slot, from the outermost policy to the innermost: where two answer one hook, the first
+/// does so around the other.
+const std::vector<PolicySlot>& policy_slots();
+
+/// The choices of an object (a whole recipe, or an entry of `layers`), slot by slot: absent where
+/// the key is, an empty choice where the key chooses no policy.
+using Choices = std::vector<std::optional<std::optional<PolicyChoice>>>;
+Choices read_choices(const JsonReader&);
+/// Writes canonical choices into the object; keys that are absent stay so. `explicit_none`: a key
+/// that chooses no policy is written as null (entries of `layers`), else left out.
+void write_choices(const Choices&, bool explicit_none, Json& out);
+
+/// The recipe with role keys of the top-level keys `saved` and `exchange` moved into `roles`, whose
+/// names in the schema they are. Throws Error where both are given.
+Json with_role_keys_moved(const JsonReader& recipe);
+
+}  // namespace numemu::policies

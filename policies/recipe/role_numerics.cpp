@@ -1,0 +1,206 @@
+// A recipe bound to a graph: its layers, steps and counts.
+#include "policies/recipe/role_numerics.hpp"
+
+#include <fmt/format.h>
+
+#include "emu/net/gemm_layers.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/calibrate/static_scale.hpp"
+
+namespace numemu::policies {
+namespace {
+
+/// The parameter that is a layer's weight.
+std::string parameter_name(const net::GemmLayer& layer) {
+  for (const net::Parameter& parameter : std::as_const(*layer.node->op).parameters()) {
+    if (&parameter.value == layer.weight) return parameter.name;
+  }
+  return "";
+}
+
+/// Scales that clip need saturation; entropy calibration compares histograms of equal steps.
+void require_clipping(const CalibrationPolicy& calibration,
+                      const std::optional<RolePolicy>& activation, const std::string& layer,
+                      const std::string& where) {
+  using Rule = CalibrationPolicy::Rule;
+  if (!activation || !has_static_scale(calibration, *activation)) return;
+  const bool clips = calibration.rule == Rule::mse || calibration.rule == Rule::kl ||
+                     (calibration.rule == Rule::percentile && calibration.percentile < 100);
+  if (clips && activation->overflow != Overflow::saturate) {
+    throw Error(
+        fmt::format("{}: calibrate.rule: layer {}: expected overflow 'saturate' where the "
+                    "rule clips, found '{}'",
+                    where, layer, to_string(activation->overflow)));
+  }
+  if (calibration.rule == Rule::kl && activation->format->kind == Kind::floating) {
+    throw Error(
+        fmt::format("{}: calibrate.rule: layer {}: expected an integer format for 'kl', "
+                    "whose histogram bins are equal steps; the steps of {} are not equal (use mse "
+                    "or percentile)",
+                    where, layer, activation->format->name));
+  }
+}
+
+void require_no_history(const std::optional<RolePolicy>& policy, std::string_view layer,
+                        const char* role, const std::string& where) {
+  if (!policy || policy->history == 0) return;
+  throw Error(
+      fmt::format("{}: roles.{}.scale of {}: expected a scale computed from the current tensor; "
+                  "delayed scaling supports weight, activation and gradient",
+                  where, role, layer));
+}
+
+}  // namespace
+
+RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role role,
+                            std::int64_t step, net::GemmKind kind, std::int64_t repetition) {
+  RandomSource source;
+  source.seed = seed;
+  source.stream = Stream::quantize;
+  const std::string times = repetition == 0 ? "" : fmt::format(".{}", repetition);
+  source.tensor = tensor_word(
+      fmt::format("{}/{}/{}{}/{}", layer, net::to_string(role), step, times, net::to_string(kind)));
+  return source;
+}
+
+RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where)
+    : recipe_(recipe), loss_scaler_(recipe.update().loss_scale) {
+  std::vector<std::string> names = net::gemm_layer_names(graph);
+  for (const std::string& name : names) {
+    layers_[name] = std::make_unique<RecipeLayer>(recipe.layer(name));
+    require_clipping(recipe.calibration(), layers_[name]->recipe.activation, name, where);
+  }
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    RecipeLayer& found = *layers_[gemm.name];
+    if (gemm.weight == nullptr && found.recipe.activation_mask) {
+      throw Error(fmt::format(
+          "{}: roles.activation.mask: layer {} multiplies two activations: expected null there (a "
+          "layers entry of its own)",
+          where, gemm.name));
+    }
+    if (gemm.weight == nullptr || !found.recipe.weight_mask) continue;
+    try {
+      const MaskPolicy& mask = *found.recipe.weight_mask;
+      require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("{}: roles.weight.mask: layer {}: {}", where, gemm.name, error.what()));
+    }
+    found.weight_mask = std::make_unique<WeightMask>(
+        *found.recipe.weight_mask,
+        weight_mask_random(recipe.seed(), gemm.name, *found.recipe.weight_mask));
+    masked_parameters_[parameter_name(gemm)] = &found;
+  }
+  for (const net::Node& node : graph.nodes) {
+    auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
+    const LayerRecipe& r = stored->recipe;
+    if (r.zap) stored->zap = predictors(*r.zap, graph, where);
+    stores_ = stores_ || r.zap || r.vector || r.saved || r.state || r.exchange;
+    require_no_history(r.vector, node.name, "vector", where);
+    require_no_history(r.output, node.name, "output", where);
+    require_no_history(r.saved, node.name, "saved", where);
+    require_no_history(r.state, node.name, "state", where);
+    require_no_history(r.exchange, node.name, "exchange", where);
+    if (!layers_.contains(node.name)) names.push_back(node.name);
+  }
+  recipe.require_matches(names, where);
+  for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
+}
+
+std::shared_ptr<const ZapNetwork> RoleNumerics::predictors(const ZapMask& mask,
+                                                           const net::Graph& graph,
+                                                           const std::string& where) {
+  std::shared_ptr<const ZapNetwork>& slot = predictors_[to_string(mask)];
+  if (!slot) {
+    try {
+      ZapNetwork network = load_zap_network(with_digest(mask).file, graph);
+      if (mask.threshold) network.set_threshold(*mask.threshold);
+      slot = std::make_shared<const ZapNetwork>(std::move(network));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: roles.vector.mask: {}", where, error.what()));
+    }
+  }
+  return slot;
+}
+
+void RoleNumerics::require_trainable(const std::string& where) const {
+  const auto refuse = [&](const std::optional<RolePolicy>& policy, Granularity granularity,
+                          const char* role, const char* why, const std::string& layer) {
+    if (!policy || policy->granularity != granularity) return;
+    throw Error(fmt::format(
+        "{}: roles.{}.granularity: expected 'tensor' in training: {} of layer "
+        "{} reduces along the axis of the {} scales",
+        where, role, why, layer, granularity == Granularity::channel ? "channel" : "row"));
+  };
+  for (const auto& [name, layer] : layers_) {
+    const LayerRecipe& r = layer->recipe;
+    refuse(r.weight, Granularity::channel, "weight", "dgrad", name);
+    refuse(r.weight, Granularity::row, "weight", "dgrad", name);
+    refuse(r.activation, Granularity::row, "activation", "wgrad", name);
+    refuse(r.gradient_wgrad, Granularity::row, "gradient", "wgrad", name);
+    if (r.weight_mask && r.weight_mask->repair == Repair::adaprune) {
+      throw Error(
+          fmt::format("{}: roles.weight.mask: layer {}: expected repair=none or "
+                      "repair=absorb in training: adaprune solves trained weights",
+                      where, name));
+    }
+  }
+}
+
+void RoleNumerics::begin_step(const net::Step& step) {
+  if (step.phase == net::Phase::inference) return;
+  for (auto& [name, layer] : layers_) {
+    layer->clipped.clear();
+    for (StepThresholds& thresholds : layer->thresholds) thresholds.begin_step();
+  }
+}
+
+void RoleNumerics::end_step(const net::Step& step) {
+  if (step.phase != net::Phase::training) return;
+  for (auto& [name, layer] : layers_) {
+    for (auto& [key, history] : layer->histories)
+      history.end_step(layer->quantizer(key.first, key.second)->policy().history);
+  }
+}
+
+RecipeLayer& RoleNumerics::layer(std::string_view name) const {
+  const auto found = layers_.find(name);
+  if (found == layers_.end()) throw Error(fmt::format("no layer '{}' multiplies", name));
+  return *found->second;
+}
+
+const WeightMask* RoleNumerics::weight_mask(std::string_view name) const {
+  return layer(name).weight_mask.get();
+}
+
+const LayerRecipe& RoleNumerics::recipe(std::string_view name) const { return layer(name).recipe; }
+
+OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind,
+                                   net::Role role) const {
+  return layer(name).count(kind, role).get();
+}
+
+OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind) const {
+  OperandCounts sum;
+  for (const net::Role role : kRoles) sum += counts(name, kind, role);
+  return sum;
+}
+
+void RoleNumerics::reset_counts() {
+  for (auto& [name, layer] : layers_) {
+    for (auto& kind : layer->counts) {
+      for (SharedCounts& operand : kind) operand.set({});
+    }
+    if (layer->weight_ready)
+      layer->count(net::GemmKind::fprop, net::Role::weight).add(layer->frozen_weight.flags);
+  }
+}
+
+float RoleNumerics::loss_scale(const net::Step&) { return loss_scaler_.value(); }
+
+bool RoleNumerics::accept_gradients(const net::Step&, const std::vector<net::Tensor>& gradients) {
+  return loss_scaler_.accept(gradients);
+}
+
+}  // namespace numemu::policies
