@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "experiments/zap/thresholds.hpp"
 #include "policies/zap/bookkeeping.hpp"
-#include "policies/zap/thresholds.hpp"
 
 namespace numemu::experiments {
 

@@ -9,8 +9,8 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/zap/layer_maps.hpp"
+#include "experiments/zap/thresholds.hpp"
 #include "policies/calibrate/batch_norm.hpp"
-#include "policies/zap/thresholds.hpp"
 #include "policies/zap/zap_numerics.hpp"
 
 namespace numemu::experiments {
@@ -41,7 +41,7 @@ Json to_json(const ZapTally& t) {
           {"error", t.error()}};
 }
 
-Json to_json(const policies::LogisticCurve& c) {
+Json to_json(const LogisticCurve& c) {
   return {{"a", c.a}, {"b", c.b}, {"c", c.c}, {"d", c.d}, {"rms", c.rms}};
 }
 
@@ -68,9 +68,9 @@ class Bench {
     const auto losses = train();
     Json result = {{"conv_macs", policies::convolution_macs(graph_)}, {"layers", Json::array()}};
     std::vector<Json> layers = measure_curves();
-    std::vector<policies::ThresholdChoice> choices;
+    std::vector<ThresholdChoice> choices;
     for (const double budget : trial_.budgets)
-      choices.push_back(policies::choose_thresholds(curves_, budget));
+      choices.push_back(choose_thresholds(curves_, budget));
     if (!trial_.predictors.empty()) {
       if (!choices.empty()) set(choices.front().thresholds);
       policies::save_zap_network(trial_.predictors, zap_);
@@ -128,13 +128,13 @@ class Bench {
   Json measure_curve(const policies::ZapSite& site, const PredictedMaps& maps) {
     std::vector<ZapTally> tallies;
     Json curve = Json::array();
-    for (const float threshold : policies::measured_thresholds()) {
+    for (const float threshold : measured_thresholds()) {
       tallies.push_back(maps.tally(threshold));
       curve.push_back({{"threshold", threshold},
                        {"saving", tallies.back().saving()},
                        {"error", tallies.back().error()}});
     }
-    curves_.push_back(policies::threshold_curves(tallies, static_cast<double>(site.macs())));
+    curves_.push_back(threshold_curves(tallies, static_cast<double>(site.macs())));
     return {{"layer", site.layer},
             {"macs", site.macs()},
             {"activations", site.activations()},
@@ -145,8 +145,7 @@ class Bench {
   }
 
   /// Adds the float32 maps of test images.
-  void measure_on_test(const std::vector<policies::ThresholdChoice>& choices,
-                       std::vector<Json>& layers) {
+  void measure_on_test(const std::vector<ThresholdChoice>& choices, std::vector<Json>& layers) {
     std::vector<std::uint8_t> labels;
     policies::for_each_map(
         zap_, graph_, at_most(trial_.images),
@@ -159,13 +158,13 @@ class Bench {
   }
 
   Json test_results(std::size_t l, const PredictedMaps& maps,
-                    const std::vector<policies::ThresholdChoice>& choices) const {
+                    const std::vector<ThresholdChoice>& choices) const {
     const ZapTally at_zero = maps.tally(0), none = maps.tally(-HUGE_VALF),
                    all = maps.tally(HUGE_VALF);
     const double rate =
         static_cast<double>(at_zero.skipped()) / static_cast<double>(at_zero.predicted);
     Json errors = Json::array();
-    for (const policies::ThresholdChoice& choice : choices) {
+    for (const ThresholdChoice& choice : choices) {
       const double threshold = choice.thresholds[l];
       errors.push_back({{"threshold", threshold},
                         {"predicted", curves_[l].error.at(threshold)},
@@ -225,7 +224,7 @@ class Bench {
     return policies::reestimate_batch_norm(graph_, batches, numerics) > 0;
   }
 
-  Json measure_choice(double budget, const policies::ThresholdChoice& choice) {
+  Json measure_choice(double budget, const ThresholdChoice& choice) {
     Json chosen = measure_point(choice.thresholds);
     chosen["budget"] = budget;
     chosen["expected_error"] = choice.error;
@@ -263,7 +262,7 @@ class Bench {
   const net::Checkpoint before_;
   const std::string path_;
   policies::ZapNetwork zap_;
-  std::vector<policies::ThresholdCurves> curves_;
+  std::vector<ThresholdCurves> curves_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Levenberg and Marquardt on four parameters.
-#include "policies/zap/logistic_curve.hpp"
+#include "experiments/zap/logistic_curve.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "formats/float_guard.hpp"
 #include "policies/calibrate/cholesky.hpp"
 
-namespace numemu::policies {
+namespace numemu::experiments {
 namespace {
 
 constexpr std::int64_t kParameters = 4;
@@ -102,7 +102,7 @@ LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y)
     Vector change = normal.gradient;
     LogisticCurve next = curve;
     try {
-      Cholesky(std::move(matrix), kParameters).solve(change.data());
+      policies::Cholesky(std::move(matrix), kParameters).solve(change.data());
     } catch (const Error&) {
       damping *= 10;
       continue;
@@ -124,4 +124,4 @@ LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y)
   return curve;
 }
 
-}  // namespace numemu::policies
+}  // namespace numemu::experiments

@@ -1,5 +1,5 @@
 // Logistic fits: exact curves come back, and the fit is a minimum.
-#include "policies/zap/logistic_curve.hpp"
+#include "experiments/zap/logistic_curve.hpp"
 
 #include <cmath>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "tests/files.hpp"
 
 using namespace numemu;
-using namespace numemu::policies;
+using namespace numemu::experiments;
 using numemu::test::message_of;
 
 namespace {

@@ -1,5 +1,5 @@
 // Thresholds within a budget of error, against trying every pair.
-#include "policies/zap/thresholds.hpp"
+#include "experiments/zap/thresholds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include "tests/files.hpp"
 
 using namespace numemu;
+using namespace numemu::experiments;
 using namespace numemu::policies;
 using numemu::test::message_of;
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-namespace numemu::policies {
+namespace numemu::experiments {
 
 /// y = d + a / (1 + exp(-b x + c)).
 struct LogisticCurve {
@@ -18,4 +18,4 @@ struct LogisticCurve {
 /// than 4 points, spans of different lengths, and values that are not finite.
 LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y);
 
-}  // namespace numemu::policies
+}  // namespace numemu::experiments

@@ -1,5 +1,5 @@
 // Curves per layer, and a knapsack with one choice per layer.
-#include "policies/zap/thresholds.hpp"
+#include "experiments/zap/thresholds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
-namespace numemu::policies {
+namespace numemu::experiments {
 namespace {
 
 constexpr int kMeasured = static_cast<int>(2 * kLargestThreshold / kMeasuredStep + 1.5);
@@ -45,7 +45,7 @@ std::vector<float> measured_thresholds() {
   return thresholds;
 }
 
-ThresholdCurves threshold_curves(std::span<const ZapTally> tallies, double macs) {
+ThresholdCurves threshold_curves(std::span<const policies::ZapTally> tallies, double macs) {
   if (tallies.size() != static_cast<std::size_t>(kMeasured)) {
     throw Error("threshold curves: expected the tallies of " + std::to_string(kMeasured) +
                 " thresholds, got " + std::to_string(tallies.size()));
@@ -105,4 +105,4 @@ ThresholdChoice choose_thresholds(std::span<const ThresholdCurves> layers, doubl
   return result;
 }
 
-}  // namespace numemu::policies
+}  // namespace numemu::experiments

@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
+#include "experiments/zap/logistic_curve.hpp"
 #include "policies/zap/bookkeeping.hpp"
-#include "policies/zap/logistic_curve.hpp"
 
-namespace numemu::policies {
+namespace numemu::experiments {
 
 /// Thresholds are sought in [-kLargestThreshold, kLargestThreshold].
 inline constexpr double kLargestThreshold = 1;
@@ -23,7 +23,7 @@ struct ThresholdCurves {
 };
 
 /// Curves through the tallies of measured_thresholds().
-ThresholdCurves threshold_curves(std::span<const ZapTally>, double macs);
+ThresholdCurves threshold_curves(std::span<const policies::ZapTally>, double macs);
 
 struct ThresholdChoice {
   std::vector<double> thresholds;  ///< one per layer
@@ -42,4 +42,4 @@ inline constexpr int kBudgetParts = 2000;
 /// is not positive and finite.
 ThresholdChoice choose_thresholds(std::span<const ThresholdCurves>, double budget);
 
-}  // namespace numemu::policies
+}  // namespace numemu::experiments
