@@ -3,13 +3,12 @@
 #include <cstring>
 
 #include "formats/error.hpp"
-#include "policies/prune/greedy_groups.hpp"
-#include "policies/prune/mvue_approx.hpp"
-#include "policies/prune/mvue_groups.hpp"
-#include "policies/prune/mvue_pairs.hpp"
-#include "policies/prune/random_groups.hpp"
-#include "policies/prune/threshold_prune.hpp"
-#include "policies/prune/tile_4x4.hpp"
+#include "policies/mask/kernels/tile_4x4.hpp"
+#include "policies/mask/rules/greedy.hpp"
+#include "policies/mask/rules/mvue.hpp"
+#include "policies/mask/rules/mvue_approx.hpp"
+#include "policies/mask/rules/random.hpp"
+#include "policies/mask/rules/stochastic.hpp"
 
 namespace numemu::bench {
 namespace {

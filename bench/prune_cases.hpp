@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/format_cases.hpp"
-#include "policies/mask_rule.hpp"
+#include "policies/mask/mask_rule.hpp"
 
 namespace numemu::bench {
 

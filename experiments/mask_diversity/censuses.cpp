@@ -16,8 +16,6 @@
 namespace numemu::experiments {
 namespace {
 
-using policies::MaskFamily;
-
 /// Below this coverage many masks were never seen and Shannon's entropy cannot be estimated;
 /// collisions bound it from below.
 constexpr double kCovered = 0.95;
@@ -59,7 +57,7 @@ ResultTable table_of(const std::string& title, const std::vector<Census>& census
                     {}};
   for (const Census& census : censuses) {
     const auto pieces = census.json["pieces"].get<std::int64_t>();
-    const policies::MaskCount& masks = census.pattern->masks();
+    const MaskCount& masks = census.pattern->masks();
     const char* least = census.known() ? "" : ">= ";
     const double bits = census.entropy();
     table.rows.push_back(
@@ -184,7 +182,7 @@ std::vector<Census> of_weights(const net::Graph& graph) {
   std::vector<Census> censuses;
   for (const DiversityPattern& pattern : half_density_patterns()) {
     if (!pattern.structured()) continue;
-    policies::MaskCensus census(pattern.piece());
+    MaskCensus census(pattern.piece());
     for (const std::string& layer : evenly_masked_layers(graph)) {
       const std::vector<float> pieces = pieces_of(net::weight_of(graph, layer), pattern);
       census.add(masks_of(pieces, pattern).data(),

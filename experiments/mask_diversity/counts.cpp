@@ -17,19 +17,17 @@ double log10_of(const DiversityPattern& pattern, const net::Graph& graph) {
   double sum = 0;
   for (const std::string& layer : evenly_masked_layers(graph)) {
     const std::int64_t size = net::weight_of(graph, layer).size();
-    sum += pattern.structured()
-               ? pattern.masks().log10 * static_cast<double>(size) /
-                     static_cast<double>(pattern.piece())
-               : policies::mask_diversity(pattern.family, pattern.pattern, size).log10;
+    sum += pattern.structured() ? pattern.masks().log10 * static_cast<double>(size) /
+                                      static_cast<double>(pattern.piece())
+                                : mask_diversity(pattern.family, pattern.pattern, size).log10;
   }
   return sum;
 }
 
 /// Every digit where 64 elements are whole pieces.
 std::string digits(const DiversityPattern& pattern) {
-  if (pattern.structured() && policies::kReferenceBlock % pattern.piece() != 0) return "-";
-  return policies::mask_diversity(pattern.family, pattern.pattern, policies::kReferenceBlock)
-      .decimal;
+  if (pattern.structured() && kReferenceBlock % pattern.piece() != 0) return "-";
+  return mask_diversity(pattern.family, pattern.pattern, kReferenceBlock).decimal;
 }
 
 }  // namespace
@@ -41,7 +39,7 @@ void add_counts(const std::vector<LabelledNet>& nets, Conclusion& conclusion) {
   for (const LabelledNet& net : nets)
     table.header.push_back(fmt::format("log10, masked weights of {}", net.label));
   for (const DiversityPattern& pattern : half_density_patterns()) {
-    const bool bounded = pattern.family == policies::MaskFamily::transposable;
+    const bool bounded = pattern.family == MaskFamily::transposable;
     std::vector<std::string> row = {pattern.name, digits(pattern),
                                     fmt::format("{:.5f}", pattern.log10_exact()),
                                     bounded ? fmt::format("{:.5f}", pattern.log10_bound()) : "-"};

@@ -57,7 +57,7 @@ class Histories {
  private:
   const DiversityPattern& pattern_;
   std::vector<std::string> layers_;
-  std::map<std::string, policies::MaskHistory> histories_;
+  std::map<std::string, MaskHistory> histories_;
 };
 
 Json run_observed(TrainTrial trial, const net::Dataset& data, const DiversityPattern& pattern,
@@ -153,7 +153,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
            .y = 100 * flips[f]});
     }
     chart.series.push_back(series);
-    const policies::MaskCount& masks = pattern.masks();
+    const MaskCount& masks = pattern.masks();
     table.rows.push_back(
         {pattern.name, fmt::format("{}", flips.size()),
          fmt::format("{:.3f}", 100 * mean_between(flips, 0, 0.1)),

@@ -6,21 +6,19 @@
 
 namespace numemu::experiments {
 
-using policies::MaskFamily;
-
 DiversityPattern::DiversityPattern(std::string called, MaskFamily of, int kept, int group,
                                    std::string rule)
     : name(std::move(called)),
       family(of),
       pattern{{kept, group}, false},
       mask(std::move(rule)),
-      masks_(structured() ? policies::piece_count(family, pattern)
-                          : policies::mask_diversity(family, pattern, policies::kReferenceBlock)),
-      log10_exact_(structured() ? masks_.log10 * static_cast<double>(policies::kReferenceBlock) /
+      masks_(structured() ? piece_count(family, pattern)
+                          : mask_diversity(family, pattern, kReferenceBlock)),
+      log10_exact_(structured() ? masks_.log10 * static_cast<double>(kReferenceBlock) /
                                       static_cast<double>(piece())
                                 : masks_.log10),
       log10_bound_(family == MaskFamily::transposable
-                       ? policies::log10_per_block(MaskFamily::transposable_bound, pattern)
+                       ? log10_per_block(MaskFamily::transposable_bound, pattern)
                        : log10_exact_) {}
 
 const std::vector<DiversityPattern>& half_density_patterns() {

@@ -4,30 +4,29 @@
 #include <string>
 #include <vector>
 
-#include "policies/prune/mask_count.hpp"
+#include "experiments/mask_diversity/mask_count.hpp"
 
 namespace numemu::experiments {
 
 struct DiversityPattern {
   std::string name;  ///< "4:8", "4:8-T" (transposable), "4:8 seq" (sequential), "unstructured"
-  policies::MaskFamily family = policies::MaskFamily::unstructured;
+  MaskFamily family = MaskFamily::unstructured;
   unit::Pattern pattern;
   std::string mask;  ///< the rule that gives such masks from magnitudes, for recipes
 
-  bool structured() const { return family != policies::MaskFamily::unstructured; }
+  bool structured() const { return family != MaskFamily::unstructured; }
   /// Elements and masks of the smallest piece that carries the constraint.
-  std::int64_t piece() const { return policies::piece_size(family, pattern); }
-  const policies::MaskCount& masks() const { return masks_; }
+  std::int64_t piece() const { return piece_size(family, pattern); }
+  const MaskCount& masks() const { return masks_; }
   /// log10 of the diversity of 8 x 8 elements: counted exactly, and with the published upper bound
   /// where masks are transposable.
   double log10_exact() const { return log10_exact_; }
   double log10_bound() const { return log10_bound_; }
 
-  DiversityPattern(std::string name, policies::MaskFamily family, int kept, int group,
-                   std::string mask);
+  DiversityPattern(std::string name, MaskFamily family, int kept, int group, std::string mask);
 
  private:
-  policies::MaskCount masks_;
+  MaskCount masks_;
   double log10_exact_, log10_bound_;
 };
 

@@ -10,16 +10,14 @@
 #include "emu/stats/chi_square.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/laws.hpp"
+#include "experiments/mask_diversity/mask_kinds.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/mask_rule.hpp"
-#include "policies/prune/mask_kinds.hpp"
+#include "policies/mask/mask_rule.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-using policies::MaskFamily;
 
 constexpr std::int64_t kChunk = 4096;       // elements per call of a rule
 constexpr std::int64_t kLeastExpected = 5;  // of every mask, for a chi-square test
@@ -55,11 +53,11 @@ struct Kind {
 };
 
 /// The census by kinds, in the order of their canonical masks.
-std::vector<Kind> kinds_of(const policies::MaskCensus& census, int m) {
-  std::vector<policies::MaskKind> kinds(static_cast<std::size_t>(census.distinct()));
+std::vector<Kind> kinds_of(const MaskCensus& census, int m) {
+  std::vector<MaskKind> kinds(static_cast<std::size_t>(census.distinct()));
   constexpr std::int64_t kWork = 10'000;  // of a mask, in additions
   net::for_each_row(census.distinct(), kWork, [&](std::int64_t i) {
-    kinds[static_cast<std::size_t>(i)] = policies::kind_of(census.mask(i), m);
+    kinds[static_cast<std::size_t>(i)] = kind_of(census.mask(i), m);
   });
   std::map<std::uint64_t, Kind> sorted;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -90,7 +88,7 @@ Json within_kinds(const std::vector<Kind>& kinds) {
 
 /// Entropy of masks where those of one kind are equally likely: H(kind) and the mean log2 of their
 /// size; its interval as in emu/stats/entropy.hpp, for -log2 of a mask's probability.
-Json kinds_json(const policies::MaskCensus& census, const DiversityPattern& pattern) {
+Json kinds_json(const MaskCensus& census, const DiversityPattern& pattern) {
   const std::vector<Kind> kinds = kinds_of(census, pattern.pattern.group);
   const auto n = static_cast<double>(census.pieces());
   const double masks = std::exp2(pattern.masks().log2);
@@ -166,15 +164,14 @@ std::vector<std::uint8_t> masks_of(const std::vector<float>& pieces,
   return keep;
 }
 
-policies::MaskCensus normal_census(const DiversityPattern& pattern, std::int64_t pieces,
-                                   std::uint64_t seed) {
+MaskCensus normal_census(const DiversityPattern& pattern, std::int64_t pieces, std::uint64_t seed) {
   constexpr std::int64_t kBatch = std::int64_t{1} << 20;  // elements in memory at once
   const std::int64_t piece = pattern.piece(), batch = kBatch / piece;
   const RandomSource random{.seed = seed,
                             .stream = Stream::probe,
                             .tensor = tensor_word("mask-diversity/" + pattern.name),
                             .draw = 0};
-  policies::MaskCensus census(piece);
+  MaskCensus census(piece);
   std::vector<float> x(kBatch);
   std::vector<std::uint8_t> keep(kBatch);
   for (std::int64_t first = 0; first < pieces; first += batch) {
@@ -191,8 +188,7 @@ policies::MaskCensus normal_census(const DiversityPattern& pattern, std::int64_t
   return census;
 }
 
-Json to_json(const policies::MaskCensus& census, const DiversityPattern& pattern,
-             bool exchangeable) {
+Json to_json(const MaskCensus& census, const DiversityPattern& pattern, bool exchangeable) {
   const stats::Entropy shannon = census.entropy();
   Json json = {{"pieces", census.pieces()},
                {"distinct", census.distinct()},
@@ -222,7 +218,7 @@ Json to_json(const policies::MaskCensus& census, const DiversityPattern& pattern
     json["p"] = stats::uniform_chi_square(counts).p;
   }
   if (exchangeable && pattern.family == MaskFamily::transposable &&
-      pattern.pattern.group <= policies::kMostKindTile)
+      pattern.pattern.group <= kMostKindTile)
     json["kinds"] = kinds_json(census, pattern);
   return json;
 }

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
+#include "experiments/mask_diversity/mask_census.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/prune/mask_census.hpp"
 
 namespace numemu::experiments {
 
@@ -24,8 +24,7 @@ std::vector<std::uint8_t> masks_of(const std::vector<float>& pieces, const Diver
 
 /// The masks of `pieces` pieces of independent standard normal deviates: stream probe, tensor
 /// "mask-diversity/" and the pattern's name, element i the quantile of u + 2^-33.
-policies::MaskCensus normal_census(const DiversityPattern&, std::int64_t pieces,
-                                   std::uint64_t seed);
+MaskCensus normal_census(const DiversityPattern&, std::int64_t pieces, std::uint64_t seed);
 
 /// A census as the result of a trial: pieces, distinct, kept; plug_in, corrected, low, high (bits),
 /// coverage; collisions, collision_low, collision_bits, collision_high. `p` of the chi-square test
@@ -34,6 +33,6 @@ policies::MaskCensus normal_census(const DiversityPattern&, std::int64_t pieces,
 /// Of transposable masks up to 8 x 8 and `exchangeable` elements also `kinds` (mask_kinds.hpp): how
 /// many are distinct, their coverage, the entropy of masks that follows with low and high, `p` that
 /// kinds are as likely as they are large, `within_p` that masks of one kind are equally likely.
-Json to_json(const policies::MaskCensus&, const DiversityPattern&, bool exchangeable);
+Json to_json(const MaskCensus&, const DiversityPattern&, bool exchangeable);
 
 }  // namespace numemu::experiments

@@ -8,11 +8,11 @@
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/mvue/nsr.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "formats/analysis/distribution.hpp"
-#include "policies/mask_rule.hpp"
-#include "policies/prune/nsr.hpp"
+#include "policies/mask/mask_rule.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
@@ -37,14 +37,14 @@ struct Method {
   GroupError (*predicted)(const Distribution&);
 };
 
-double nsr(policies::PruneMethod method, unit::Sparsity pattern, const Distribution& law) {
-  return policies::predicted_nsr(method, pattern, law).value();
+double nsr(PruneMethod method, unit::Sparsity pattern, const Distribution& law) {
+  return predicted_nsr(method, pattern, law).value();
 }
 
 // Whatever is drawn, the kept magnitudes of exact MVUE sum to those of the group: no variance.
 GroupError exact_error(unit::Sparsity pattern, const Distribution& law) {
-  const double square = policies::magnitude_moments(law).second;
-  return {0, 0, pattern.group * square * nsr(policies::PruneMethod::exact, pattern, law)};
+  const double square = magnitude_moments(law).second;
+  return {0, 0, pattern.group * square * nsr(PruneMethod::exact, pattern, law)};
 }
 
 GroupError exact_pairs(const Distribution& law) { return exact_error({1, 2}, law); }
@@ -52,15 +52,15 @@ GroupError exact_quads(const Distribution& law) { return exact_error({2, 4}, law
 
 // 2 a_1 or 2 a_2 in place of a_1 + a_2.
 GroupError random_pairs(const Distribution& law) {
-  const auto [first, second] = policies::magnitude_moments(law);
+  const auto [first, second] = magnitude_moments(law);
   return {0, 2 * (second - first * first), 2 * second};
 }
 
 // The smaller one is lost.
 GroupError greedy_pairs(const Distribution& law) {
-  const auto [first, second] = policies::magnitude_moments(law);
-  const double square = 2 * second * nsr(policies::PruneMethod::greedy, {1, 2}, law);
-  const double mean = 2 * first * (1 - policies::greedy_shrink({1, 2}, law));
+  const auto [first, second] = magnitude_moments(law);
+  const double square = 2 * second * nsr(PruneMethod::greedy, {1, 2}, law);
+  const double mean = 2 * first * (1 - greedy_shrink({1, 2}, law));
   return {-mean, square - mean * mean, square};
 }
 
@@ -215,14 +215,14 @@ void add_averaging(const ExperimentRun& run, Conclusion& conclusion) {
   for (const char* name : kLaws) {
     run.say(fmt::format("averaging dW over {} batches, {}", batches, name));
     const Distribution law = Distribution::parse(name, false);
-    const double first = policies::magnitude_moments(law).first;
+    const double first = magnitude_moments(law).first;
     Chart chart;
     chart.title = fmt::format("Relative error of dW averaged over batches, {} gradients", name);
     chart.caption = fmt::format(
         "Root mean square over the {} elements of dW, B = {}, {} repeats with 95 % intervals; "
         "dashed: closed forms. Without bias the error falls as 1 over the root of the batches; "
         "greedy pruning stays at 1 - shrink = {:.3f}.",
-        kInputs * kOutputs, kBatch, repeats, 1 - policies::greedy_shrink({1, 2}, law));
+        kInputs * kOutputs, kBatch, repeats, 1 - greedy_shrink({1, 2}, law));
     chart.x = "batches averaged";
     chart.y = "relative error of dW";
     chart.log_x = chart.log_y = true;

@@ -4,15 +4,13 @@
 #include <optional>
 
 #include "emu/stats/interval.hpp"
+#include "experiments/mvue/nsr.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "formats/analysis/distribution.hpp"
-#include "policies/prune/nsr.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
-
-using policies::PruneMethod;
 
 struct Rule {
   PruneMethod method;
@@ -27,8 +25,7 @@ constexpr const char* kLaws[] = {"normal", "laplace", "lognormal:0.5", "lognorma
                                  "lognormal:2"};
 
 std::string name_of(const Rule& rule) {
-  return fmt::format("{}({}:{})", policies::to_string(rule.method), rule.pattern.kept,
-                     rule.pattern.group);
+  return fmt::format("{}({}:{})", to_string(rule.method), rule.pattern.kept, rule.pattern.group);
 }
 
 RandomSource source(std::uint64_t seed, Stream stream, std::uint32_t tensor) {
@@ -44,8 +41,8 @@ void judge(const std::string& where, const Rule& rule, const Distribution& law,
            std::vector<Finding>& findings) {
   if (nsr) findings.push_back(judged("noise-to-signal of " + where, *nsr, s.nsr, s.effective));
   if (rule.method == PruneMethod::greedy) {
-    findings.push_back(judged("shrink factor of " + where,
-                              policies::greedy_shrink(rule.pattern, law), s.shrink, s.effective));
+    findings.push_back(judged("shrink factor of " + where, greedy_shrink(rule.pattern, law),
+                              s.shrink, s.effective));
     return;
   }
   findings.push_back(
@@ -90,7 +87,7 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
       const PrunedSample s =
           prune_and_measure(policy, x, draws, source(run.seed, Stream::mask, tensor));
       const std::string where = fmt::format("{}, {}", name_of(rule), kLaws[l]);
-      const std::optional<double> nsr = policies::predicted_nsr(rule.method, rule.pattern, law);
+      const std::optional<double> nsr = predicted_nsr(rule.method, rule.pattern, law);
       judge(where, rule, law, nsr, s, conclusion.findings);
       const bool biased = rule.method == PruneMethod::greedy;
       table.rows.push_back({kLaws[l], name_of(rule), nsr ? fmt::format("{:.4f}", *nsr) : "-",

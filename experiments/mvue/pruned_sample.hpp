@@ -6,7 +6,7 @@
 
 #include "experiments/engine/experiment.hpp"
 #include "formats/random.hpp"
-#include "policies/mask_rule.hpp"
+#include "policies/mask/mask_rule.hpp"
 
 namespace numemu::experiments::mvue {
 

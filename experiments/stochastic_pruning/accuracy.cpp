@@ -12,13 +12,12 @@
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
-#include "policies/prune/threshold_history.hpp"
+#include "policies/mask/threshold_history.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
 using policies::MaskPolicy;
-using policies::Pruning;
 
 /// Distance of the zeros reached from those planned under laws of one moment in training.
 constexpr double kPlanHolds = 0.05;

@@ -19,7 +19,6 @@ namespace {
 
 using policies::Law;
 using policies::MagnitudeLaw;
-using policies::Pruning;
 
 /// Distance of cosines that a law is trusted with.
 constexpr double kCosineHolds = 0.02;

@@ -7,9 +7,6 @@
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
-using policies::LayerMagnitudes;
-using policies::Pruning;
-
 Json role(const std::string& mask) {
   const Json text = mask.empty() ? Json(nullptr) : Json(mask);
   return {{"gradient", {{"format", nullptr}, {"mask", text}}}};

@@ -6,7 +6,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "policies/prune/layer_sparsity.hpp"
+#include "experiments/stochastic_pruning/layer_sparsity.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 
@@ -17,7 +17,7 @@ void add_synthetic(const ExperimentRun&, Conclusion&);
 /// A gradient of float32 training in the middle of the run.
 struct ObservedLayer {
   std::string layer;
-  policies::LayerMagnitudes magnitudes;
+  LayerMagnitudes magnitudes;
 };
 
 /// Gradients of a network in float32 training: both laws against what pruning does, layer by layer

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "experiments/engine/judge.hpp"
-#include "policies/prune/threshold_prune.hpp"
+#include "policies/mask/rules/stochastic.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
-PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::int64_t n,
-                               double threshold, const RandomSource& random) {
-  const bool hard = pruning == policies::Pruning::hard;
+PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, double threshold,
+                               const RandomSource& random) {
+  const bool hard = pruning == Pruning::hard;
   std::vector<float> y(static_cast<std::size_t>(n));
   const policies::MaskRun run{x, y.data(), nullptr, n, 0, threshold};
   if (hard)

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "experiments/engine/experiment.hpp"
-#include "policies/prune/threshold_law.hpp"
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 
@@ -27,8 +27,8 @@ struct PrunedTensor {
   }
 };
 
-PrunedTensor prune_and_measure(policies::Pruning pruning, const float* x, std::int64_t n,
-                               double threshold, const RandomSource& random);
+PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, double threshold,
+                               const RandomSource& random);
 
 /// Distance of zero shares on real gradients that a law is trusted with (specs/quantization.md).
 inline constexpr double kLawHolds = 0.02;

@@ -16,7 +16,6 @@ namespace {
 
 using policies::Law;
 using policies::MagnitudeLaw;
-using policies::Pruning;
 
 /// Numbers of a law, the share `zero` of them zero in between.
 struct Source {
@@ -170,7 +169,7 @@ void add_synthetic(const ExperimentRun& run, Conclusion& conclusion) {
   double furthest = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
-    const policies::PruningEffect predicted = effect(c.pruning, c.law, c.threshold());
+    const PruningEffect predicted = effect(c.pruning, c.law, c.threshold());
     const double squares = second_moment(c.law), below = c.law.nonzero * predicted.below;
     const Json& m = results[i];
     const std::string label = label_of(c);

@@ -10,7 +10,6 @@ namespace numemu::experiments::stochastic_pruning {
 
 using policies::Law;
 using policies::MagnitudeLaw;
-using policies::Pruning;
 
 void Watcher::see(const net::Product& product, std::int64_t step) {
   if (product.kind != net::GemmKind::wgrad) return;
@@ -39,9 +38,9 @@ Json Watcher::of_model(const Model& model, const std::vector<float>& g,
                        const RandomSource& random) const {
   const auto n = static_cast<std::int64_t>(g.size());
   MagnitudeLaw fitted = policies::fit_law(model.law, g.data(), n);
-  if (model.cut) fitted = policies::with_cut(fitted, g.data(), n);
+  if (model.cut) fitted = with_cut(fitted, g.data(), n);
   const double threshold = policies::threshold_below(fitted, plan_.share);
-  const policies::PruningEffect effect = policies::effect(Pruning::stochastic, fitted, threshold);
+  const PruningEffect effect = stochastic_pruning::effect(Pruning::stochastic, fitted, threshold);
   const PrunedTensor t = prune_and_measure(Pruning::stochastic, g.data(), n, threshold, random);
   const double count = static_cast<double>(n), squares = t.squares;
   return {

@@ -10,7 +10,7 @@
 #include "emu/net/numerics.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/prune/threshold_history.hpp"
+#include "policies/mask/threshold_history.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 

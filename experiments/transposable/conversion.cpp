@@ -17,8 +17,8 @@
 #include "experiments/transposable/layers.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "formats/digest.hpp"
-#include "policies/mask_rule.hpp"
-#include "policies/prune/unstructured.hpp"
+#include "policies/mask/mask_rule.hpp"
+#include "policies/mask/rules/unstructured.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -15,9 +15,9 @@
 #include "experiments/transposable/patterns.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/digest.hpp"
-#include "policies/mask_rule.hpp"
-#include "policies/prune/tile_exact.hpp"
-#include "policies/prune/tile_greedy.hpp"
+#include "policies/mask/mask_rule.hpp"
+#include "policies/mask/rules/transposable.hpp"
+#include "policies/mask/rules/transposable_greedy.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -10,7 +10,7 @@
 #include "emu/net/numerics.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/mask_rule.hpp"
+#include "policies/mask/mask_rule.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/role_policy.hpp"
 #include "policies/zap/zap_mask.hpp"

@@ -4,7 +4,7 @@
 
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
-#include "policies/mask_rule.hpp"
+#include "policies/mask/mask_rule.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/scale_rule.hpp"
 #include "policies/zap/zap_mask.hpp"

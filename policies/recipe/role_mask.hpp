@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "formats/storage/json_reader.hpp"
-#include "policies/mask_rule.hpp"
+#include "policies/mask/mask_rule.hpp"
 #include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {

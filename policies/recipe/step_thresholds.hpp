@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "policies/prune/threshold_history.hpp"
+#include "policies/mask/threshold_history.hpp"
 
 namespace numemu::policies {
 

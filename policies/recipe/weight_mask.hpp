@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "emu/net/tensor.hpp"
-#include "policies/mask_rule.hpp"
-#include "policies/mask_tensor.hpp"
+#include "policies/mask/mask_rule.hpp"
+#include "policies/mask/mask_tensor.hpp"
 
 namespace numemu::policies {
 

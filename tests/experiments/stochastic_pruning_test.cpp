@@ -143,7 +143,7 @@ TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", 
       const std::string& mask = methods[m].mask_of(layer.layer);
       const double share = mask.empty() ? 0 : policies::parse_mask(mask).share;
       reached += layer.magnitudes.elements *
-                 effect(policies::Pruning::stochastic, law, threshold_below(law, share)).zeros;
+                 effect(Pruning::stochastic, law, threshold_below(law, share)).zeros;
     }
     CHECK(std::fabs(reached / 4000 - zeros) < 2e-4);
   }
@@ -192,7 +192,7 @@ TEST_CASE("wrong settings are refused", "[fast]") {
 TEST_CASE("what pruning did beside its expectation", "[fast]") {
   const std::vector<float> x = {0, 0.25F, -0.5F, 2, 0, 1};
   const PrunedTensor hard =
-      prune_and_measure(policies::Pruning::hard, x.data(), 6, 1, {1, Stream::mask, 0, 0});
+      prune_and_measure(Pruning::hard, x.data(), 6, 1, {1, Stream::mask, 0, 0});
   CHECK(hard.below == 2);
   CHECK(hard.zeros == 4);
   CHECK(hard.error == 0.3125);
@@ -202,7 +202,7 @@ TEST_CASE("what pruning did beside its expectation", "[fast]") {
   CHECK(hard.expected_error.value == 0.3125);
   CHECK(hard.cosine() == Approx(5 / std::sqrt(5.3125 * 5)));
   const PrunedTensor by_chance =
-      prune_and_measure(policies::Pruning::stochastic, x.data(), 6, 1, {1, Stream::mask, 0, 0});
+      prune_and_measure(Pruning::stochastic, x.data(), 6, 1, {1, Stream::mask, 0, 0});
   CHECK(by_chance.expected_zeros.value == 2 + 0.75 + 0.5);
   CHECK(by_chance.expected_zeros.error == Approx(std::sqrt(0.75 * 0.25 + 0.25)));
   CHECK(by_chance.expected_error.value == 0.25 * 0.75 + 0.25);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A scale rule is one new file that nothing else mentions: adds one to a configured scratch copy and sees it listed.
+# A scale rule and a mask rule are one new file each that nothing else mentions: adds both to a configured scratch copy and sees
+# them listed. A file beside the mask rules that is none is not listed.
 # usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
 # --self-test: succeeds if a tree whose build does not look for new files is caught.
 set -euo pipefail
@@ -14,7 +15,7 @@ shift 3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tree=$scratch/tree
-table=$scratch/build/generated/policies/scale/table.inc
+tables=$scratch/build/generated/policies
 
 mkdir "$tree"
 (cd "$root" && tar -cf - --exclude=node_modules CMakeLists.txt cmake formats emu policies experiments cli) | tar -xf - -C "$tree"
@@ -23,28 +24,35 @@ if [[ $self_test == yes ]]; then
 fi
 cmake -S "$tree" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DNUMEMU_TESTS=OFF >"$scratch/log" 2>&1 ||
   { cat "$scratch/log" && exit 1; }
-if grep -q zz_probe "$table"; then echo "the table lists a rule that is not there" && exit 1; fi
+if grep -rq zz_ "$tables"; then echo "the table lists a rule that is not there" && exit 1; fi
 
 sed 's/scale_absmax/scale_zz_probe/; s/"absmax"/"zz-probe"/' "$tree/policies/scale/absmax.cpp" >"$tree/policies/scale/zz_probe.cpp"
+sed 's/mask_transposable_two_approx/mask_zz_probe/; s/"transposable-2approx"/"zz-probe"/' "$tree/policies/mask/rules/transposable_two_approx.cpp" \
+  >"$tree/policies/mask/rules/zz_probe.cpp"
+echo '// A helper.' | tee "$tree/policies/mask/zz_helper.cpp" >"$tree/policies/mask/kernels/zz_helper.cpp"
 cmake --build "$scratch/build" --target build.ninja >>"$scratch/log" 2>&1 # what every build does first
-if ! grep -q 'zz_probe' "$table"; then
+if [[ $(grep -rl zz_probe "$tables" | wc -l) != 2 ]]; then
   echo "the next build did not see the new file"
   [[ $self_test == yes ]]
   exit
 fi
 [[ $self_test == no ]]
+if grep -rq zz_helper "$tables"; then echo "a helper is listed as a rule" && exit 1; fi
 
 cat >"$scratch/list.cpp" <<'TEXT'
 #include <cstdio>
+#include "policies/mask/mask_rule.hpp"
 #include "policies/scale_rule.hpp"
 int main() {
   for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name);
+  std::printf("%s\n", numemu::policies::find_mask_rule("zz-probe").summary);
   return numemu::policies::find_scale_rule("zz-probe").name == nullptr;
 }
 TEXT
 "$compiler" "$@" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$scratch/list" \
-  "$scratch/list.cpp" "$tree/policies/scale_rule.cpp" "$tree/policies/scale/zz_probe.cpp" \
+  "$scratch/list.cpp" "$tree"/policies/{scale_rule,scale/zz_probe,mask/mask_rule,mask/rules/zz_probe}.cpp \
   -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto -lhwy
 "$scratch/list" | tee "$scratch/names"
 grep -qx 'zz-probe' "$scratch/names"
 grep -qx 'absmax' "$scratch/names"
+grep -q '^tiles with at most N of M' "$scratch/names"

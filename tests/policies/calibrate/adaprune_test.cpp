@@ -4,7 +4,7 @@
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
-#include "policies/mask_tensor.hpp"
+#include "policies/mask/mask_tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 

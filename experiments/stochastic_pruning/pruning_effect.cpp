@@ -1,0 +1,123 @@
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "experiments/stochastic_pruning/normal_law.hpp"
+#include "formats/analysis/portable_math.hpp"
+#include "formats/float_guard.hpp"
+
+namespace numemu::experiments::stochastic_pruning {
+namespace {
+
+using policies::Law;
+
+std::int32_t magnitude_bits(float x) { return std::bit_cast<std::int32_t>(x) & 0x7fffffff; }
+
+// portable::exp with its range as bounds: what multiplies the result is 0 long before.
+double bounded_exp(double x) { return portable::exp(std::clamp(x, -700.0, 700.0)); }
+
+// x / s, infinite without spread.
+double standardised(double x, double s) { return s > 0 ? x / s : x > 0 ? HUGE_VAL : -HUGE_VAL; }
+
+// Of the non-zero elements, in units of the law's scale at t = tau / scale: their share below t,
+// E[|g|; |g| < t] / t, and t E[|g|; |g| < t] and E[g^2; |g| < t] over E[g^2].
+struct Below {
+  double share, kept, raised, squares;
+};
+
+Below normal_below(double t) {
+  const double first = normal::first_moment_within(t);
+  return {normal::within(t), first / t, first * t, normal::second_moment_within(t)};
+}
+
+// The share of a lognormal law's E[g^2] that its cut leaves.
+double counted(const MagnitudeLaw& law) { return normal::probability(law.cut - 2 * law.spread); }
+
+Below lognormal_below(double ln_t, const MagnitudeLaw& law) {
+  const double s = law.spread, v = s * s, all = counted(law);
+  const double first = normal::probability(standardised(ln_t - v, s));
+  return {normal::probability(standardised(ln_t, s)), bounded_exp(v / 2 - ln_t) * first,
+          bounded_exp(ln_t - 1.5 * v) * first / all,
+          normal::probability(standardised(ln_t - 2 * v, s)) / all};
+}
+
+Below below_of(const MagnitudeLaw& law, double ln_t) {
+  return law.law == Law::normal ? normal_below(bounded_exp(ln_t)) : lognormal_below(ln_t, law);
+}
+
+PruningEffect effect_at(Pruning pruning, const MagnitudeLaw& law, double ln_t) {
+  const Below below = below_of(law, ln_t);
+  const bool hard = pruning == Pruning::hard;
+  const double zeroed = std::clamp(hard ? below.share : below.share - below.kept, 0.0, 1.0);
+  const double error = std::max(hard ? below.squares : below.raised - below.squares, 0.0);
+  return {below.share, (1 - law.nonzero) + law.nonzero * zeroed, law.nonzero * (1 - zeroed), error,
+          hard ? std::sqrt(std::max(1 - error, 0.0)) : 1 / std::sqrt(1 + error)};
+}
+
+// The end of the range of ln(tau / scale) where `enough`, which rises from false to true, first
+// holds, to the last bit.
+template <class Enough>
+double threshold_where(const MagnitudeLaw& law, Enough&& enough) {
+  double low = -690, high = 690;
+  for (;;) {
+    const double middle = (low + high) / 2;
+    if (middle <= low || middle >= high) return law.scale * bounded_exp(low);
+    (enough(middle) ? high : low) = middle;
+  }
+}
+
+}  // namespace
+
+MagnitudeLaw with_cut(const MagnitudeLaw& law, const float* x, std::int64_t n) {
+  constexpr std::ptrdiff_t kOneOf = 300;
+  if (law.law == Law::normal || !law.usable() || !(law.spread > 0)) return law;
+  const FloatGuard guard;
+  std::vector<std::int32_t> magnitudes;  // bits, which are in the same order
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (magnitude_bits(x[i]) != 0) magnitudes.push_back(magnitude_bits(x[i]));
+  }
+  const auto largest = magnitudes.begin() + (std::ssize(magnitudes) - 1) / kOneOf;
+  std::nth_element(magnitudes.begin(), largest, magnitudes.end(), std::greater<>());
+  const double g = static_cast<double>(std::bit_cast<float>(*largest));
+  MagnitudeLaw cut = law;
+  cut.cut = (portable::log(g) - portable::log(law.scale)) / law.spread;
+  return cut;
+}
+
+double share_of_nonzeros(const MagnitudeLaw& law, double share) {
+  return law.nonzero > 0 ? std::max(0.0, (share - (1 - law.nonzero)) / law.nonzero) : 0;
+}
+
+PruningEffect effect(Pruning pruning, const MagnitudeLaw& law, double threshold) {
+  const FloatGuard guard;
+  if (!law.usable() || !(threshold > 0)) return {0, 1 - law.nonzero, law.nonzero, 0, 1};
+  return effect_at(pruning, law, portable::log(threshold / law.scale));
+}
+
+double second_moment(const MagnitudeLaw& law) {
+  const FloatGuard guard;
+  if (!law.usable()) return 0;
+  const double of_unit =
+      law.law == Law::normal ? 1 : bounded_exp(2 * law.spread * law.spread) * counted(law);
+  return law.nonzero * law.scale * law.scale * of_unit;
+}
+
+double threshold_for_cosine(Pruning pruning, const MagnitudeLaw& law, double cosine) {
+  const FloatGuard guard;
+  if (!law.usable()) return 0;
+  return threshold_where(
+      law, [&](double ln_t) { return effect_at(pruning, law, ln_t).cosine < cosine; });
+}
+
+double threshold_for_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros) {
+  const FloatGuard guard;
+  if (!law.usable() || zeros <= 1 - law.nonzero) return 0;
+  return threshold_where(law,
+                         [&](double ln_t) { return effect_at(pruning, law, ln_t).zeros > zeros; });
+}
+
+}  // namespace numemu::experiments::stochastic_pruning

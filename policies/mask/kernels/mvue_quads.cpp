@@ -1,0 +1,154 @@
+// Exact 2:4 in float64 lanes: the operations of rules/mvue.cpp, and its integers only where they
+// could matter.
+#include "policies/mask/rules/mvue.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "policies/mask/kernels/mvue_quads.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include "formats/simd/lanes-inl.hpp"
+#include "policies/mask/kernels/quads-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace numemu::simd {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+
+std::int64_t prune_quads(const float*, const std::uint32_t*, std::int64_t, float*) { return 0; }
+
+#else
+
+using Doubles = hn::RepartitionToWide<Floats>;
+using DoubleVector = hn::Vec<Doubles>;
+using DoubleMask = hn::Mask<Doubles>;
+using HalfFloats = hn::Rebind<float, Doubles>;
+using HalfVector = hn::Vec<HalfFloats>;
+constexpr Doubles kDoubles;
+constexpr HalfFloats kHalf;
+
+struct Halves {
+  HalfVector e0, e1, e2, e3;
+};
+
+/// The pruned magnitudes of lanes(Doubles) groups with at least three elements that are
+/// not zero; `sure` is cleared where the integers must decide.
+HWY_INLINE Halves prune_half(const Halves& a, hn::Vec<hn::Rebind<std::uint32_t, Doubles> > r,
+                             DoubleMask& sure) {
+  const auto f64 = [](double v) HWY_ATTR { return hn::Set(kDoubles, v); };
+  const DoubleVector zero = hn::Zero(kDoubles), one = f64(0x1p32);
+  const DoubleVector a0 = hn::PromoteTo(kDoubles, a.e0), a1 = hn::PromoteTo(kDoubles, a.e1),
+                     a2 = hn::PromoteTo(kDoubles, a.e2), a3 = hn::PromoteTo(kDoubles, a.e3);
+  const auto sum_of = [](DoubleVector p, DoubleVector q, DoubleVector s, DoubleVector t)
+                          HWY_ATTR { return hn::Add(hn::Add(hn::Add(p, q), s), t); };
+  const DoubleVector sum = sum_of(a0, a1, a2, a3);
+  const auto is_large = [&](DoubleVector v) HWY_ATTR { return hn::Ge(hn::Add(v, v), sum); };
+  const DoubleMask large0 = is_large(a0), large1 = is_large(a1), large2 = is_large(a2),
+                   large3 = is_large(a3);
+  const DoubleVector d0 = hn::IfThenZeroElse(large0, a0), d1 = hn::IfThenZeroElse(large1, a1),
+                     d2 = hn::IfThenZeroElse(large2, a2), d3 = hn::IfThenZeroElse(large3, a3);
+  const DoubleVector c1 = hn::Add(d0, d1), c2 = hn::Add(c1, d2), drawn = hn::Add(c2, d3);
+  const DoubleMask any = hn::Or(hn::Or(large0, large1), hn::Or(large2, large3));
+  // Two large ones beside a third that is not zero: only in rounding; left to the integers.
+  const DoubleMask many = hn::Or(hn::Or(hn::And(large0, hn::Or(large1, hn::Or(large2, large3))),
+                                        hn::And(large1, hn::Or(large2, large3))),
+                                 hn::And(large2, large3));
+  const DoubleVector total = hn::IfThenElse(any, one, f64(0x1p33));
+  const DoubleVector unit = hn::Div(total, drawn);
+  const DoubleVector share = hn::Mul(drawn, hn::IfThenElse(any, f64(1), f64(0.5)));
+
+  const hn::Repartition<std::uint64_t, Doubles> wides;
+  DoubleVector point = hn::Sub(
+      hn::BitCast(kDoubles, hn::Or(hn::PromoteTo(wides, r), hn::Set(wides, 0x4330000000000000))),
+      f64(0x1p52));
+  // Rounding of the limits to integers, and keeping their steps in order, moves them by less
+  // than 2.
+  DoubleVector nearest = f64(0x1p40);
+  const auto meets = [&](DoubleVector cumulated) HWY_ATTR {
+    const DoubleVector limit = hn::Mul(cumulated, unit);
+    nearest = hn::Min(nearest, hn::Abs(hn::Sub(limit, point)));
+    const DoubleMask met = hn::Lt(point, limit);
+    point = hn::IfThenElse(met, hn::Add(point, one), point);
+    return met;
+  };
+  const DoubleMask m0 = meets(d0), m1 = meets(c1), m2 = meets(c2), m3 = meets(drawn);
+  sure = hn::AndNot(many, hn::Ge(nearest, f64(2)));
+  const auto left = [&](DoubleMask large, DoubleMask met, DoubleVector v) HWY_ATTR {
+    return hn::DemoteTo(kHalf, hn::IfThenElse(large, v, hn::IfThenElse(met, share, zero)));
+  };
+  return {left(large0, m0, a0), left(large1, m1, a1), left(large2, m2, a2), left(large3, m3, a3)};
+}
+
+/// lanes() groups; false, and nothing written, where one of them is for the integers.
+HWY_INLINE bool prune_some(const float* from, WordVector r, float* to) {
+  const Quads x = load_quads(from);
+  const Quads a = {hn::Abs(x.e0), hn::Abs(x.e1), hn::Abs(x.e2), hn::Abs(x.e3)};
+  const FloatMask two = at_most_two(a);
+  const auto low = [](FloatVector v) HWY_ATTR { return hn::LowerHalf(kHalf, v); };
+  const auto high = [](FloatVector v) HWY_ATTR { return hn::UpperHalf(kHalf, v); };
+  const hn::Rebind<std::uint32_t, Doubles> half_words;
+  DoubleMask sure_low, sure_high;
+  const Halves y_low = prune_half({low(a.e0), low(a.e1), low(a.e2), low(a.e3)},
+                                  hn::LowerHalf(half_words, r), sure_low);
+  const Halves y_high = prune_half({high(a.e0), high(a.e1), high(a.e2), high(a.e3)},
+                                   hn::UpperHalf(half_words, r), sure_high);
+  // As float lanes, so that `two` can excuse a group.
+  const auto ones = [](DoubleMask m) HWY_ATTR {
+    return hn::DemoteTo(kHalf, hn::IfThenElseZero(m, hn::Set(kDoubles, 1.0)));
+  };
+  const FloatVector sure = hn::Combine(kFloats, ones(sure_high), ones(sure_low));
+  const FloatVector sum = hn::Add(hn::Add(a.e0, a.e1), hn::Add(a.e2, a.e3));
+  const FloatMask fine =
+      hn::And(hn::Le(sum, set(0x1.fffffep127F)), hn::Or(two, hn::Gt(sure, hn::Zero(kFloats))));
+  if (HWY_UNLIKELY(!hn::AllTrue(kFloats, fine))) return false;
+  const auto whole = [&](HalfVector lower, HalfVector upper, FloatVector same) HWY_ATTR {
+    return hn::IfThenElse(two, same, hn::Combine(kFloats, upper, lower));
+  };
+  store_quads({whole(y_low.e0, y_high.e0, a.e0), whole(y_low.e1, y_high.e1, a.e1),
+               whole(y_low.e2, y_high.e2, a.e2), whole(y_low.e3, y_high.e3, a.e3)},
+              x, to);
+  return true;
+}
+
+std::int64_t prune_quads(const float* x, const std::uint32_t* words, std::int64_t groups,
+                         float* y) {
+  const std::int64_t n = lanes();
+  const auto order = quad_order();
+  std::int64_t g = 0;
+  for (; g + n <= groups; g += n) {
+    const WordVector r = hn::TableLookupLanes(hn::LoadU(kWords, words + g), order);
+    if (HWY_LIKELY(prune_some(x + 4 * g, r, y + 4 * g))) continue;
+    for (std::int64_t i = g; i < g + n; ++i)
+      policies::mvue_group({2, 4}, x + 4 * i, words[i], y + 4 * i);
+  }
+  return g;
+}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace numemu::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace numemu::simd {
+namespace {
+
+HWY_EXPORT(prune_quads);
+
+std::int64_t whole_vectors(const float* x, const std::uint32_t* words, std::int64_t groups,
+                           float* y) {
+  return HWY_DYNAMIC_DISPATCH(prune_quads)(x, words, groups, y);
+}
+
+}  // namespace
+}  // namespace numemu::simd
+
+namespace numemu::policies {
+
+std::int64_t mvue_quads(const float* x, const std::uint32_t* words, std::int64_t groups, float* y) {
+  return simd::whole_vectors(x, words, groups, y);
+}
+
+}  // namespace numemu::policies
+#endif
