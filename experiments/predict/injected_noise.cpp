@@ -7,6 +7,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/predict/block_factors.hpp"
+#include "experiments/predict/weight_errors.hpp"
 #include "formats/digest.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/block_lines.hpp"
@@ -16,8 +17,8 @@
 namespace numemu::experiments {
 namespace {
 
-/// Channels with fewer elements in a pass are matched together, as one tensor: the two sums that a
-/// channel is matched by must be small beside what is drawn.
+/// Channels with fewer elements in a pass are matched together, as one tensor (of a weight: in
+/// power only): the sums that a channel is matched by must be small beside what is drawn.
 constexpr std::int64_t kChannelElements = 128;
 
 /// The value whose elements a value has: operators that only show another shape are passed over.
@@ -111,6 +112,37 @@ void match(const PhaseNoise& noise, const float* x, const float* scales, std::in
   add_errors(x, drawn, own, lines, y);
 }
 
+/// The same of a weight of `outputs` lines, with a third sum for every output: errors times the
+/// sizes of the inputs.
+void match_weight(const InjectedRoles::Operand& operand, const float* x, const float* scales,
+                  std::int64_t n, std::int64_t outputs, float* y) {
+  const std::int64_t size = n / outputs;
+  const float* const inputs = operand.input_sizes.data();
+  const std::vector<float> phases(static_cast<std::size_t>(size), operand.noise.own_phase());
+  std::vector<float> errors(phases.size());
+  std::vector<ErrorParts> drawn(static_cast<std::size_t>(outputs)), own(drawn);
+  double drawn_rest = 0, own_rest = 0;
+  for (std::int64_t c = 0; c < outputs; ++c) {
+    const std::int64_t first = c * size;
+    operand.noise.errors({.x = x + first,
+                          .scale = scales + first,
+                          .phase = phases.data(),
+                          .second = nullptr,
+                          .n = size,
+                          .error = errors.data()});
+    drawn[c] = error_parts(x + first, inputs, y + first, size);
+    own[c] = error_parts(x + first, inputs, errors.data(), size);
+    drawn_rest += drawn[c].rest;
+    own_rest += own[c].rest;
+  }
+  for (std::int64_t c = 0; c < outputs; ++c) {
+    const bool alone = size >= kChannelElements;
+    const double from = alone ? drawn[c].rest : drawn_rest, to = alone ? own[c].rest : own_rest;
+    add_error_parts(x + c * size, inputs, drawn[c], own[c], from > 0 ? std::sqrt(to / from) : 1,
+                    size, y + c * size);
+  }
+}
+
 }  // namespace
 
 InjectedRoles::Operand::Operand(const policies::RolePolicy& policy)
@@ -150,6 +182,7 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
     } else if (followed(roles.weight)) {
       layer.right = std::make_unique<Operand>(*roles.weight);
       layer.right->name = gemm.name + "/weight";
+      layer.right->input_sizes = input_sizes(reference.inputs.at(gemm.name), *gemm.weight);
     }
   }
 }
@@ -231,15 +264,13 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
     for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
     return y;
   }
-  const std::int64_t channels = weight ? x.dim(0) : x.shape.back();
-  if (n / channels < kChannelElements) {
+  const std::int64_t channels = x.shape.back();
+  if (weight) {
+    match_weight(operand, from, scales.data(), n, x.dim(0), to);
+  } else if (n / channels < kChannelElements) {
     match(noise, from, scales.data(), n, 1, to);
-  } else if (!weight) {
-    match(noise, from, scales.data(), n / channels, channels, to);
   } else {
-    const std::int64_t size = n / channels;
-    for (std::int64_t c = 0; c < channels; ++c)
-      match(noise, from + c * size, scales.data() + c * size, size, 1, to + c * size);
+    match(noise, from, scales.data(), n / channels, channels, to);
   }
   return y;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "emu/net/graph.hpp"
 #include "formats/analysis/phase_noise.hpp"
@@ -32,6 +33,7 @@ class InjectedRoles {
     /// What its phases are drawn for: tensors that several layers read have one name.
     std::string name;
     bool input = false;  ///< the network's input, whose channels are alike: colours, pixels
+    std::vector<float> input_sizes;  ///< of a weight: of the inputs that an output reads
   };
   struct Layer {
     std::unique_ptr<Operand> left, right;  ///< null: float32
@@ -49,7 +51,9 @@ class InjectedRoles {
 /// An activation has one phase per sample and channel (its last axis), the network's input one per
 /// sample, a weight one per element. The drawn errors of a tensor then get the two moments of its
 /// rounding, sum x e and sum e^2, in every channel (of a weight: output) of at least 128 elements,
-/// else of the whole tensor: rounding shrinks tensors by a little, which adds up coherently. Scales
+/// else of the whole tensor: rounding shrinks tensors by a little, which adds up coherently. A
+/// weight has sum x e in every output, and sum r e with the root mean squares r of its inputs:
+/// inputs that vary together multiply the errors of an output as one number. Scales
 /// are those of the role's rule: static ones as calibrated, the others from the operand as it
 /// comes, upstream noise included, each sample for itself.
 class InjectedNoise : public net::Numerics {

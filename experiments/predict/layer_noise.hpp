@@ -58,8 +58,8 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 
 /// Runs the float32 network with noise of random phase (injected_noise.hpp) in the operands of all
 /// products at once, and compares every layer with the reference. Reads no quantized tensor; of
-/// each rounding it takes two sums per channel and the errors within one step of zero. Static
-/// scales as in predict_tensors(). Uses threads; the same bits for any number of them.
+/// each rounding it takes two or three sums per channel and the errors within one step of zero.
+/// Static scales as in predict_tensors(). Uses threads; the same bits for any number of them.
 LayerPrediction predict_layers(const policies::Recipe&, const net::Graph&,
                                const policies::FloatReference&,
                                const std::map<std::string, float, std::less<>>& static_scales = {});

@@ -4,6 +4,7 @@
 namespace numemu::experiments {
 
 /// 1 (rows without `predicted.version`): float32 gains, linear. 2: noise of random phase.
-inline constexpr int kPredictionVersion = 2;
+/// 3: weights matched in three sums.
+inline constexpr int kPredictionVersion = 3;
 
 }  // namespace numemu::experiments

@@ -101,3 +101,30 @@ TEST_CASE("injected noise: its power is that of rounding, whatever the granulari
     CHECK(read != rounded);
   }
 }
+
+TEST_CASE("injected noise: a weight keeps the sum of its errors times the sizes of inputs",
+          "[fast]") {
+  // Equal inputs: an output differs by the sum of its weights' errors, which is that of rounding.
+  net::Graph graph;
+  graph.inputs = {{"input", {24}}};
+  graph.add("layer", std::make_unique<net::Linear>(24, 6));
+  int at = 0;
+  for (net::Parameter* p : graph.parameters()) {
+    for (float& w : p->value.data) w = static_cast<float>(std::sin(1.3 * ++at));
+  }
+  net::Tensor x({2, 24});
+  for (float& one : x.data) one = 1;
+  const policies::FloatReference reference = policies::float_reference(graph, x);
+  const policies::Recipe recipe = recipe_of(R"("weight": {"format": "int4"})");
+  policies::RecipeNumerics numerics(recipe, graph, "recipe");
+  numerics.freeze(graph, reference);
+  const net::Tensor rounded = net::forward(graph, reference.batch, numerics);
+  const InjectedRoles roles(recipe, graph, reference);
+  for (const int probe : {0, 1}) {
+    InjectedNoise noise(roles, probe);
+    const net::Tensor drawn = net::forward(graph, reference.batch, noise);
+    for (std::int64_t i = 0; i < drawn.size(); ++i)
+      CHECK(drawn.data[i] == Approx(rounded.data[i]).margin(1e-4));
+    CHECK(rounded.data != reference.logits.data);
+  }
+}
