@@ -78,14 +78,15 @@ void print(const experiments::Conclusion& conclusion, const Json& json) {
     fmt::print("{}\n{}\n", harmless(table.title), text_table(table.header, table.rows));
   std::vector<std::vector<std::string>> findings, claims;
   std::size_t checks = 0, passed = 0;
-  for (const Json& finding : json["findings"]) {
-    const bool holds = finding["verdict"] == "holds", check = finding.contains("self_check");
-    checks += check;
-    passed += check && holds;
+  for (std::size_t i = 0; i < conclusion.findings.size(); ++i) {
+    const experiments::Finding& finding = conclusion.findings[i];
+    const bool holds = finding.verdict == Verdict::holds;
+    checks += finding.self_check;
+    passed += finding.self_check && holds;
     if (holds) continue;
-    findings.push_back(cells_of(finding));
-    findings.back().insert(findings.back().begin(), finding["verdict"].get<std::string>());
-    findings.back().push_back(finding["what"].get<std::string>());
+    findings.push_back(cells_of(json["findings"][i]));
+    findings.back().insert(findings.back().begin(), to_string(finding.verdict));
+    findings.back().push_back(finding.what);
   }
   if (!findings.empty()) {
     fmt::print("{}\n", text_table({"verdict", "predicted", "measured", "95 % interval",

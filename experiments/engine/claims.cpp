@@ -26,12 +26,6 @@ bool worse(const Finding& a, const Finding& b) {
 
 }  // namespace
 
-Verdict ClaimResult::verdict() const {
-  return fails > 0                     ? Verdict::fails
-         : undecided > 0 || holds == 0 ? Verdict::undecided
-                                       : Verdict::holds;
-}
-
 std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
                                        const std::vector<Finding>& findings) {
   std::vector<ClaimResult> results;
@@ -44,9 +38,7 @@ std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
     if (found == results.end())
       throw Error("finding '" + finding.what + "': expected a claim of its experiment, found '" +
                   finding.claim + "'");
-    ++(finding.verdict == Verdict::holds   ? found->holds
-       : finding.verdict == Verdict::fails ? found->fails
-                                           : found->undecided);
+    found->found.add(finding.verdict);
     if (found->worst == nullptr || worse(finding, *found->worst)) found->worst = &finding;
   }
   return results;

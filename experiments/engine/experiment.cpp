@@ -26,7 +26,7 @@ Json finding_json(const Finding& finding) {
                {"predicted", number(finding.predicted)},
                {"measured", number(finding.measured)},
                {"ci95", {number(finding.low), number(finding.high)}},
-               {"verdict", to_string(finding.verdict)}};
+               {"verdict", to_json(finding.verdict)}};
   if (finding.self_check) json["self_check"] = true;
   if (!finding.claim.empty()) json["claim"] = finding.claim;
   return json;
@@ -35,10 +35,10 @@ Json finding_json(const Finding& finding) {
 Json claim_json(const ClaimResult& result) {
   return {{"key", result.claim->key},
           {"claim", result.claim->text},
-          {"holds", result.holds},
-          {"undecided", result.undecided},
-          {"fails", result.fails},
-          {"verdict", result.worst == nullptr ? Json() : Json(to_string(result.verdict()))},
+          {"holds", result.found.holds},
+          {"undecided", result.found.undecided},
+          {"fails", result.found.fails},
+          {"verdict", to_json(result.found.verdict())},
           {"worst", result.worst == nullptr ? Json() : finding_json(*result.worst)}};
 }
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "experiments/engine/chart.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "formats/analysis/comparison.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -60,16 +60,6 @@ struct ExperimentRun {
   OnWork on_bench = {};
   /// Whether run_trials dropped what --fresh drops: once, however often an experiment calls it.
   std::shared_ptr<bool> trials_dropped = std::make_shared<bool>(false);
-};
-
-/// A prediction beside its measurement.
-struct Finding {
-  std::string what;
-  double predicted = 0, measured = 0;
-  double low = 0, high = 0;              ///< 95 % interval of the measurement
-  Verdict verdict = Verdict::undecided;  ///< by engine/judge.hpp
-  bool self_check = false;               ///< both sides are the same computation: counted apart
-  std::string claim = {};                ///< key of the Claim that it is about
 };
 
 /// A table of texts.

@@ -1,4 +1,3 @@
-// Verdicts by interval, alone or corrected for how many are judged together.
 #include "experiments/engine/judge.hpp"
 
 #include <utility>
@@ -7,35 +6,32 @@
 
 namespace numemu::experiments {
 
+Json to_json(Verdict verdict) {
+  return verdict == Verdict::none ? Json() : Json(to_string(verdict));
+}
+
 Verdict verdict_on(const stats::Interval& measured, const Claimed& claimed) {
-  if (measured.low >= claimed.low && measured.high <= claimed.high) return Verdict::holds;
-  if (measured.high < claimed.low || measured.low > claimed.high) return Verdict::fails;
-  return Verdict::undecided;
+  return decide(measured.low >= claimed.low && measured.high <= claimed.high,
+                measured.high < claimed.low || measured.low > claimed.high);
 }
 
-void Judged::add(std::string what, double predicted, double measured, double error,
-                 double tolerance) {
-  findings_.push_back(unjudged(std::move(what), predicted, measured, error));
-  tolerances_.push_back(tolerance);
-  const double beyond = std::fabs(predicted - measured) - tolerance;
-  p_values_.push_back(beyond <= 0 ? 1 : error > 0 ? stats::normal_tail(beyond / error) : 0);
+Verdict verdict_by_distance(double distance, double holds, double fails) {
+  return decide(distance <= holds, !(distance <= fails));
 }
 
-std::vector<Finding> Judged::findings() const {
-  std::vector<Finding> judged = findings_;
-  const std::vector<bool> rejected = stats::holm(p_values_);
-  for (std::size_t i = 0; i < judged.size(); ++i) {
-    Finding& finding = judged[i];
-    const bool holds = verdict_on({finding.low, finding.high},
-                                  near(finding.predicted, tolerances_[i])) == Verdict::holds;
-    finding.verdict = holds ? Verdict::holds : rejected[i] ? Verdict::fails : Verdict::undecided;
-  }
-  return judged;
+Finding unjudged(std::string what, double predicted, double measured, double error) {
+  const double half = stats::kNormal95 * error;
+  return {std::move(what), predicted, measured, measured - half, measured + half};
+}
+
+Finding interval_finding(std::string what, double predicted, double measured,
+                         const stats::Interval& interval, const Claimed& claimed) {
+  return {std::move(what), predicted,     measured,
+          interval.low,    interval.high, verdict_on(interval, claimed)};
 }
 
 Finding exact_finding(std::string what, double predicted, double measured, bool holds) {
-  return {std::move(what), predicted, measured,
-          measured,        measured,  holds ? Verdict::holds : Verdict::fails};
+  return {std::move(what), predicted, measured, measured, measured, decide(holds, !holds)};
 }
 
 Finding self_check(std::string what, double expected, double measured, bool holds) {
@@ -44,28 +40,65 @@ Finding self_check(std::string what, double expected, double measured, bool hold
   return finding;
 }
 
-Finding closed_form(std::string what, double predicted, double measured, double error) {
+Finding closed_form(std::string what, double predicted, double measured, double error,
+                    bool enough) {
   constexpr double kRounding = 1e-6;  // of what is certain, in float32
   const double width = kErrors * error;
   Finding finding = unjudged(std::move(what), predicted, measured, error);
-  if (!(width <= std::fabs(predicted))) return finding;
+  if (!enough || !(width <= std::fabs(predicted))) return finding;
   const double slack = width + kRounding * std::fabs(predicted);
-  finding.verdict = std::fabs(measured - predicted) <= slack ? Verdict::holds : Verdict::fails;
+  finding.verdict = verdict_by_distance(std::fabs(measured - predicted), slack, slack);
   return finding;
 }
 
-Finding unjudged(std::string what, double predicted, double measured, double error) {
-  const double half = stats::kNormal95 * error;
-  return {std::move(what), predicted, measured, measured - half, measured + half};
+Finding model_finding(std::string what, double predicted, double measured, double error,
+                      double tolerance) {
+  const double width = kErrors * error;
+  Finding finding = unjudged(std::move(what), predicted, measured, error);
+  finding.verdict = verdict_on({measured - width, measured + width}, near(predicted, tolerance));
+  return finding;
 }
 
-std::vector<Verdict> sign_verdicts(const std::vector<double>& above,
-                                   const std::vector<double>& below) {
+void Judged::add(std::string what, double predicted, double measured, double error,
+                 double tolerance) {
+  const double beyond = std::fabs(predicted - measured) - tolerance;
+  add(unjudged(std::move(what), predicted, measured, error), tolerance,
+      beyond <= 0 ? 1
+      : error > 0 ? stats::normal_tail(beyond / error)
+                  : 0);
+}
+
+void Judged::add(Finding finding, double tolerance, double p) {
+  findings_.push_back(std::move(finding));
+  tolerances_.push_back(tolerance);
+  p_values_.push_back(p);
+}
+
+std::vector<Finding> Judged::findings() const {
+  std::vector<Finding> judged = findings_;
+  const std::vector<bool> rejected = stats::holm(p_values_);
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    Finding& finding = judged[i];
+    const Claimed claimed = near(finding.predicted, tolerances_[i]);
+    const bool within = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
+    finding.verdict = decide(within && !rejected[i], rejected[i]);
+  }
+  return judged;
+}
+
+void judge_signs(std::span<Finding> findings, const std::vector<double>& above,
+                 const std::vector<double>& below) {
   const std::vector<bool> holds = stats::holm(above), fails = stats::holm(below);
-  std::vector<Verdict> verdicts;
-  for (std::size_t i = 0; i < above.size(); ++i)
-    verdicts.push_back(holds[i] ? Verdict::holds : fails[i] ? Verdict::fails : Verdict::undecided);
-  return verdicts;
+  for (std::size_t i = 0; i < findings.size(); ++i)
+    findings[i].verdict = decide(holds[i], fails[i]);
+}
+
+void judge_sides(std::span<Finding> findings, const std::vector<double>& p_values) {
+  const std::vector<bool> rejected = stats::holm(p_values);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    Finding& finding = findings[i];
+    finding.verdict = decide(rejected[i] && finding.measured > finding.predicted, rejected[i]);
+  }
 }
 
 }  // namespace numemu::experiments

@@ -1,14 +1,19 @@
-// Verdicts, all of them: what is claimed of a true value beside the interval that a measurement
-// gives it.
+// Every rule by which a prediction beside its measurement holds, fails or stays undecided. Other
+// files give figures to these rules; rows and reports hold the verdicts as texts.
 #pragma once
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/experiment.hpp"
+#include "formats/analysis/verdict.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
+
+/// A verdict as rows and experiment.json write it: its name, null for none.
+Json to_json(Verdict);
 
 /// The values that a claim allows, both ends among them.
 struct Claimed {
@@ -20,25 +25,31 @@ inline Claimed near(double value, double tolerance) {
   return {value - tolerance, value + tolerance};
 }
 
-/// The rule: holds where the whole interval lies in what is claimed, fails where all of it lies
-/// outside, else it cannot see the difference and the claim is undecided (so are NaN and intervals
-/// that are not known).
+/// Holds where the whole interval lies in what is claimed, fails where all of it lies outside, else
+/// it cannot see the difference and the claim is undecided (so are NaN and intervals that are not
+/// known).
 Verdict verdict_on(const stats::Interval& measured, const Claimed&);
 
-/// Predictions of the same kind, judged together. One holds by the rule above; it fails where
-/// Holm's procedure over all rejects that the true value is within its tolerance, else it is
-/// undecided.
-class Judged {
- public:
-  /// `error` is the standard error of the measurement, whose law is normal: 0 where it has none,
-  /// infinite where it is not known. The interval is that of 95 %.
-  void add(std::string what, double predicted, double measured, double error, double tolerance);
-  std::vector<Finding> findings() const;
+/// By the distance of a prediction from its measurement: holds up to `holds`, fails beyond `fails`
+/// and where the distance is NaN, else undecided.
+Verdict verdict_by_distance(double distance, double holds, double fails);
 
- private:
-  std::vector<Finding> findings_;
-  std::vector<double> tolerances_, p_values_;
+/// A prediction beside its measurement.
+struct Finding {
+  std::string what;
+  double predicted = 0, measured = 0;
+  double low = 0, high = 0;  ///< 95 % interval of the measurement
+  Verdict verdict = Verdict::undecided;
+  bool self_check = false;  ///< both sides are the same computation: counted apart
+  std::string claim = {};   ///< key of the Claim that it is about
 };
+
+/// A finding not judged yet, whose interval is 95 % of a normal law with that standard error.
+Finding unjudged(std::string what, double predicted, double measured, double error);
+
+/// A measurement whose interval is known, by verdict_on().
+Finding interval_finding(std::string what, double predicted, double measured,
+                         const stats::Interval&, const Claimed&);
 
 /// A measurement without error.
 Finding exact_finding(std::string what, double predicted, double measured, bool holds);
@@ -51,17 +62,43 @@ Finding self_check(std::string what, double expected, double measured, bool hold
 inline constexpr double kErrors = 4;
 
 /// An exact prediction: holds within kErrors standard errors (and the rounding of float32 sums),
-/// else fails. Undecided where the error is not known or that many of it exceed what is predicted:
-/// such a measurement could not distinguish the prediction from zero. The interval is that of 95 %.
-Finding closed_form(std::string what, double predicted, double measured, double error);
+/// else fails. Undecided where the error is not known, where its sample is too small to estimate it
+/// (`enough`), or where that many of it exceed what is predicted: such a measurement could not
+/// distinguish the prediction from zero. The interval is that of 95 %.
+Finding closed_form(std::string what, double predicted, double measured, double error,
+                    bool enough = true);
 
-/// A finding not judged yet, whose interval is 95 % of a normal law with that standard error.
-Finding unjudged(std::string what, double predicted, double measured, double error);
+/// A prediction by a model: holds within `tolerance`, and fails beyond it, with kErrors standard
+/// errors to spare; else undecided. The interval is that of 95 %.
+Finding model_finding(std::string what, double predicted, double measured, double error,
+                      double tolerance);
 
-/// Claims that something is above 0, of one-sided p-values: `above` that it is not above 0, `below`
-/// that it is not below. A claim holds where Holm's procedure over `above` rejects, fails where
-/// that over `below` does, else it is undecided.
-std::vector<Verdict> sign_verdicts(const std::vector<double>& above,
-                                   const std::vector<double>& below);
+/// Predictions of the same kind, judged together. One fails where Holm's procedure over all rejects
+/// it, else it holds where its interval lies within its tolerance, else it is undecided.
+class Judged {
+ public:
+  /// `error` is the standard error of the measurement, whose law is normal: 0 where it has none,
+  /// infinite where it is not known. Rejected is that the true value is within the tolerance. The
+  /// interval is that of 95 %.
+  void add(std::string what, double predicted, double measured, double error, double tolerance);
+  /// `p`: of what the finding predicts, by a test of its own.
+  void add(Finding, double tolerance, double p);
+  std::vector<Finding> findings() const;
+
+ private:
+  std::vector<Finding> findings_;
+  std::vector<double> tolerances_, p_values_;
+};
+
+/// Judges claims that something is above 0, of one-sided p-values: `above` that it is not above 0,
+/// `below` that it is not below. A claim holds where Holm's procedure over `above` rejects, fails
+/// where that over `below` does, else it is undecided.
+void judge_signs(std::span<Finding>, const std::vector<double>& above,
+                 const std::vector<double>& below);
+
+/// Judges claims that something is above what is predicted, of two-sided p-values that it equals
+/// it: where Holm's procedure over all rejects that, a claim holds or fails by the side of the
+/// measurement, else it is undecided.
+void judge_sides(std::span<Finding>, const std::vector<double>& p_values);
 
 }  // namespace numemu::experiments

@@ -7,6 +7,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/engine/not_finite.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/left_out.hpp"
@@ -38,13 +39,11 @@ Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
 }
 
-/// Where the measured error is not finite, the role does not saturate and predictions, which
-/// assume that it does, are withheld.
 Json tensor_json(const TensorNoise& noise) {
   Json fitted = nullptr;
-  const bool withheld = !std::isfinite(noise.measured_mse);
+  const Verdict verdict = noise.empirical_verdict();
+  const bool withheld = verdict == Verdict::withheld;
   if (noise.fitted) {
-    const std::optional<Verdict> verdict = noise.fitted_verdict();
     fitted = {
         {"family", noise.fitted->family},
         {"ks", number(noise.fitted->ks_distance)},
@@ -52,9 +51,7 @@ Json tensor_json(const TensorNoise& noise) {
         {"accepted", noise.fitted->accepted},
         {"db",
          withheld ? Json() : number(decibels(noise.empirical.signal, noise.fitted->moments.mse))},
-        {"verdict", withheld  ? "withheld"
-                    : verdict ? to_string(*verdict)
-                              : "refused"}};
+        {"verdict", to_json(noise.fitted_verdict())}};
   }
   return {{"layer", noise.source.layer},
           {"role", net::to_string(noise.source.role)},
@@ -66,7 +63,7 @@ Json tensor_json(const TensorNoise& noise) {
           {"standard_error", number(noise.standard_error)},
           {"empirical_mse", withheld ? Json() : number(noise.empirical.mse, kErrorDigits)},
           {"empirical_db", withheld ? Json() : number(noise.empirical.sqnr_db())},
-          {"verdict", withheld ? "withheld" : to_string(noise.empirical_verdict())},
+          {"verdict", to_json(verdict)},
           {"fitted", fitted}};
 }
 
@@ -95,12 +92,6 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
   json["bits_per_character"] = number(evaluation.loss / kLn2);
   json["baseline_bits_per_character"] = number(baseline.loss / kLn2);
   return json;
-}
-
-/// null for nothing to judge.
-Json verdict_json(double predicted_db, double measured_db) {
-  const std::optional<Verdict> verdict = layer_verdict(predicted_db, measured_db);
-  return verdict ? Json(to_string(*verdict)) : Json();
 }
 
 }  // namespace
@@ -172,12 +163,13 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   row["metrics"]["sqnr_gained_db"] = number(measured.output.gained_db);
   row["metrics"]["gain"] = number(measured.output.gain);
   if (predictions) {
-    row["predicted"] = {{"version", kPredictionVersion},
-                        {"sqnr_db", number(predicted.output.db)},
-                        {"sqnr_error_db", number(predicted.output_error)},
-                        {"sqnr_gained_db", number(predicted.output.gained_db)},
-                        {"gain", number(predicted.output.gain)},
-                        {"verdict", verdict_json(predicted.output.db, measured.output.db)}};
+    row["predicted"] = {
+        {"version", kPredictionVersion},
+        {"sqnr_db", number(predicted.output.db)},
+        {"sqnr_error_db", number(predicted.output_error)},
+        {"sqnr_gained_db", number(predicted.output.gained_db)},
+        {"gain", number(predicted.output.gain)},
+        {"verdict", to_json(layer_verdict(predicted.output.db, measured.output.db))}};
   } else {
     row["predicted"] = {{"sqnr_db", nullptr}, {"verdict", nullptr}};
   }
@@ -198,7 +190,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
          {"unit", numerics.recipe(name).fprop->row().name},
          {"sqnr_db", number(layer_measured)},
          {"predicted_db", number(layer_predicted)},
-         {"verdict", verdict_json(layer_predicted, layer_measured)},
+         {"verdict", to_json(layer_verdict(layer_predicted, layer_measured))},
          {"overflow", number(static_cast<double>(counts.overflow) / elements)},
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});

@@ -6,7 +6,6 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/entropy.hpp"
-#include "emu/stats/holm.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/mask_diversity/parts.hpp"
@@ -142,16 +141,10 @@ constexpr double kEntropyHolds = 0.001;
 
 /// A test that does not reject may have seen too little to: what holds, holds to kEntropyHolds.
 void judge(const std::vector<Tested>& tested, Conclusion& conclusion) {
-  std::vector<double> p_values;
-  for (const Tested& one : tested) p_values.push_back(one.p);
-  const std::vector<bool> rejected = stats::holm(p_values);
-  for (std::size_t i = 0; i < tested.size(); ++i) {
-    Finding finding = tested[i].finding;
-    const Claimed claimed = near(finding.predicted, kEntropyHolds * finding.predicted);
-    const bool seen = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
-    finding.verdict = rejected[i] ? Verdict::fails : seen ? Verdict::holds : Verdict::undecided;
-    conclusion.findings.push_back(finding);
-  }
+  Judged judged;
+  for (const Tested& one : tested)
+    judged.add(one.finding, kEntropyHolds * one.finding.predicted, one.p);
+  for (const Finding& finding : judged.findings()) conclusion.findings.push_back(finding);
 }
 
 std::vector<Census> of_normal(const ExperimentRun& run) {

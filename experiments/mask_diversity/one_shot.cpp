@@ -190,9 +190,7 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
     }
   }
   // The claim is a sign: it holds where "not above 0" is rejected and fails where "not below" is.
-  const std::vector<Verdict> verdicts = sign_verdicts(above, below);
-  for (std::size_t i = 0; i < verdicts.size(); ++i)
-    conclusion.findings[first + i].verdict = verdicts[i];
+  judge_signs(std::span(conclusion.findings).subspan(first), above, below);
   conclusion.about("accuracy");
   conclusion.tables.push_back(table);
   conclusion.sentences.push_back(fmt::format(

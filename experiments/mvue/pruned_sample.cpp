@@ -101,9 +101,8 @@ PrunedSample prune_and_measure(const policies::MaskPolicy& policy, const std::ve
 }
 
 Finding judged(std::string what, double predicted, const Estimate& measured, double effective) {
-  Finding finding = closed_form(std::move(what), predicted, measured.value, measured.error);
-  if (effective < kFewestGroups) finding.verdict = Verdict::undecided;
-  return finding;
+  return closed_form(std::move(what), predicted, measured.value, measured.error,
+                     !(effective < kFewestGroups));
 }
 
 std::string shown(const Estimate& e) {

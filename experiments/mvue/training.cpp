@@ -88,13 +88,10 @@ std::vector<double> losses(const std::vector<TrainOutcome>& dense,
 /// No worse than dense, by the margin.
 Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedInterval& loss) {
   const double margin = accuracy ? kMargin : kMarginBits;
-  return {fmt::format("{} lost to dense by {} (at most {} predicted)",
-                      accuracy ? "points of top-1" : "bits per character", name, margin),
-          0,
-          loss.mean,
-          loss.low,
-          loss.high,
-          verdict_on({loss.low, loss.high}, at_most(margin))};
+  return interval_finding(
+      fmt::format("{} lost to dense by {} (at most {} predicted)",
+                  accuracy ? "points of top-1" : "bits per character", name, margin),
+      0, loss.mean, {loss.low, loss.high}, at_most(margin));
 }
 
 /// What a method loses to dense as the difference people read, with its interval: points of top-1

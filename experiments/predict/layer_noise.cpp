@@ -7,6 +7,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/predict/injected_noise.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"
@@ -66,12 +67,9 @@ OutputFidelity fidelity(const Correlation& c) {
 
 }  // namespace
 
-std::optional<Verdict> layer_verdict(double predicted_db, double measured) {
-  if (!std::isfinite(predicted_db)) return std::nullopt;
-  const double distance = std::fabs(predicted_db - measured);
-  return distance <= kLayerHolds   ? Verdict::holds
-         : distance <= kLayerFails ? Verdict::undecided
-                                   : Verdict::fails;
+Verdict layer_verdict(double predicted_db, double measured_db) {
+  if (!std::isfinite(predicted_db)) return Verdict::none;
+  return verdict_by_distance(std::fabs(predicted_db - measured_db), kLayerHolds, kLayerFails);
 }
 
 std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,

@@ -15,8 +15,8 @@ namespace numemu::experiments {
 /// The model is meant to be this near, in decibels; beyond kLayerFails
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
-/// Nothing where no noise is predicted (an infinite or unknown figure).
-std::optional<Verdict> layer_verdict(double predicted_db, double measured_db);
+/// None where no noise is predicted (an infinite or unknown figure).
+Verdict layer_verdict(double predicted_db, double measured_db);
 
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
 /// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that

@@ -6,6 +6,7 @@
 
 #include "emu/stats/interval.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/judge.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "policies/quantize_blocks.hpp"
@@ -90,21 +91,31 @@ std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
 
 double TensorNoise::measured_db() const { return decibels(empirical.signal, measured_mse); }
 
-Verdict TensorNoise::empirical_verdict() const {
-  if (policy.rounding.stochastic()) return Verdict::undecided;
-  const bool same = std::fabs(empirical.mse - measured_mse) <= kEmpiricalTolerance * measured_mse;
-  return same ? Verdict::holds : Verdict::fails;
+Verdict empirical_verdict(double predicted_mse, double measured_mse, bool random) {
+  if (random) return Verdict::undecided;
+  const double tolerance = kEmpiricalTolerance * std::fabs(measured_mse);
+  return verdict_by_distance(std::fabs(predicted_mse - measured_mse), tolerance, tolerance);
 }
 
-std::optional<Verdict> TensorNoise::fitted_verdict() const {
-  if (!fitted || !fitted->accepted) return std::nullopt;
-  const double distance =
-      std::fabs(decibels(empirical.signal, fitted->moments.mse) - measured_db());
-  if (distance <= kFittedTolerance) return Verdict::holds;
-  const double interval =
+Verdict fitted_verdict(double predicted_db, double measured_db, double interval_db) {
+  return verdict_by_distance(std::fabs(predicted_db - measured_db), kFittedTolerance,
+                             kFittedTolerance + interval_db);
+}
+
+Verdict TensorNoise::empirical_verdict() const {
+  if (!std::isfinite(measured_mse)) return Verdict::withheld;
+  return experiments::empirical_verdict(empirical.mse, measured_mse, policy.rounding.stochastic());
+}
+
+Verdict TensorNoise::fitted_verdict() const {
+  if (!fitted) return Verdict::none;
+  if (!std::isfinite(measured_mse)) return Verdict::withheld;
+  if (!fitted->accepted) return Verdict::refused;
+  const double interval_db =
       measured_mse > 0 ? 10 * stats::kNormal95 * standard_error / (measured_mse * std::log(10.0))
                        : 0;
-  return distance <= kFittedTolerance + interval ? Verdict::undecided : Verdict::fails;
+  return experiments::fitted_verdict(decibels(empirical.signal, fitted->moments.mse), measured_db(),
+                                     interval_db);
 }
 
 TensorNoise predict_noise(const TensorSource& source, const policies::RolePolicy& policy,

@@ -6,8 +6,8 @@
 
 #include "emu/net/tensor.hpp"
 #include "experiments/predict/fitted_noise.hpp"
-#include "formats/analysis/comparison.hpp"
 #include "formats/analysis/error_moments.hpp"
+#include "formats/analysis/verdict.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
@@ -17,6 +17,12 @@ namespace numemu::experiments {
 inline constexpr double kEmpiricalTolerance = 1e-9;
 /// Decibels within which an accepted fit must predict the measured SQNR.
 inline constexpr double kFittedTolerance = 0.5;
+
+/// `random`: of stochastic rounding, where the prediction is an expectation; then undecided.
+Verdict empirical_verdict(double predicted_mse, double measured_mse, bool random);
+/// Holds within kFittedTolerance; undecided where `interval_db` of the measurement explains the
+/// distance beyond it.
+Verdict fitted_verdict(double predicted_db, double measured_db, double interval_db = 0);
 
 struct TensorNoise {
   TensorSource source;
@@ -29,12 +35,12 @@ struct TensorNoise {
   double measured_mse = 0;    ///< from the quantizer's codes: mean of (element * scale - x)^2
   double standard_error = 0;  ///< of that mean, were the elements a sample
   double measured_db() const;
-  /// Undecided for stochastic rounding, where it is an expectation.
+  /// Of the measured figure: withheld where it is not finite. Then the role does not saturate,
+  /// which predictions assume.
   Verdict empirical_verdict() const;
-  /// Holds within kFittedTolerance, is undecided when the distance beyond it is within 1.96
-  /// standard errors of the measurement (small tensors), else fails. Nothing where the density is
-  /// too far.
-  std::optional<Verdict> fitted_verdict() const;
+  /// The same, by an interval of 1.96 standard errors (small tensors); none without a density,
+  /// refused where the density is too far.
+  Verdict fitted_verdict() const;
 };
 
 /// Predictions read x (float32), the policy and the scales; they never quantize.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/report/record.hpp"
-#include "formats/analysis/comparison.hpp"
+#include "formats/analysis/verdict.hpp"
 
 namespace numemu::experiments {
 
@@ -31,11 +31,9 @@ struct FailedPrediction {
 
 /// Verdicts of one kind of prediction, and how far it lies from the measurement in dB. A finite
 /// prediction of numbers that are NaN or infinite has failed; it has no distance.
-struct Tally {
-  std::size_t holds = 0, undecided = 0, fails = 0;
+struct Tally : VerdictCounts {
   std::size_t not_finite = 0;  ///< of the failures
   double median = 0, largest = 0;
-  std::size_t compared() const { return holds + undecided + fails; }
 };
 
 /// Verdicts on predictions: the ones that the rows record, or by the same rules where they record
@@ -55,9 +53,9 @@ Verdicts judge_predictions(const std::vector<Record>&);
 const Record* find_baseline(const std::vector<Record>&, const Record& of);
 
 /// Whether a row loses less than kSmallLoss (of texts: kSmallRise), by its paired 95 % interval.
-/// Texts have no interval; their loss counts as it is. Nothing where the row is not quantized or
-/// not measured.
-std::optional<Verdict> loses_little(const Record&);
+/// Texts have no interval; their loss counts as it is. None where the row is not quantized or not
+/// measured.
+Verdict loses_little(const Record&);
 
 /// Rows that differ in nothing but their seed.
 struct Configuration {
@@ -75,7 +73,7 @@ struct Configuration {
 std::vector<Configuration> configurations(const std::vector<Record>&);
 
 /// Holds or fails only where each seed does.
-std::optional<Verdict> loses_little(const Configuration&);
+Verdict loses_little(const Configuration&);
 
 /// The quantized configuration with the fewest mean bits that surely loses less than the limit; the
 /// more accurate wins ties, then the higher SQNR. Null if there is none.

@@ -26,7 +26,7 @@ std::string paragraph(const std::vector<std::string>& sentences, const char* bet
 /// Longer lists of names fold up.
 constexpr std::size_t kListed = 12;
 
-const char* answer_words(std::optional<Verdict> little) {
+const char* answer_words(Verdict little) {
   return little == Verdict::holds ? "yes" : little == Verdict::fails ? "no" : "undecided";
 }
 
@@ -114,11 +114,11 @@ std::string best_table(const std::vector<Configuration>& all, bool texts) {
   const Configuration* safe = cheapest_safe(all);
   for (const Configuration* c : best.points) {
     const Record& r = c->mean;
-    const std::optional<Verdict> little = loses_little(*c);
+    const Verdict little = loses_little(*c);
     out += fmt::format("<tr{}><th scope=\"row\">{}</th>", c == safe ? " class=\"baseline\"" : "",
                        html_text(r.label)) +
-           fmt::format("<td class=\"verdict {}\">{}</td>",
-                       to_string(little.value_or(Verdict::undecided)), answer_words(little)) +
+           html_verdict_cell(little == Verdict::none ? Verdict::undecided : little,
+                             answer_words(little)) +
            html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
                                                html_number(r.bits_activation, 2)) +
            result_cells(*c) + html_measured_cell(r) +

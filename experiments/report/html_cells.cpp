@@ -19,6 +19,10 @@ std::string html_number_cell(const std::optional<double>& value, const std::stri
                : fmt::format("<td class=\"n\" data-v=\"\">{}</td>", shown);
 }
 
+std::string html_verdict_cell(Verdict verdict, const std::string& shown) {
+  return fmt::format("<td class=\"verdict {}\">{}</td>", to_string(verdict), shown);
+}
+
 std::string html_text_cell(const std::string& text) {
   return fmt::format("<td>{}</td>", html_text(text.empty() ? kNone : text));
 }
@@ -57,10 +61,11 @@ std::string html_gained_cell(const Record& r) {
   return html_number_cell(r.gained_db, text);
 }
 
-std::string html_table_start(const std::string& label, const std::vector<std::string>& titles) {
+std::string html_table_start(const std::string& label, const std::vector<std::string>& titles,
+                             const std::string& attributes) {
   std::string out = fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><thead><tr>",
-      html_text(label));
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table{}><thead><tr>",
+      html_text(label), attributes);
   for (const std::string& title : titles) {
     const bool numeric = title.starts_with('>');
     out += fmt::format("<th scope=\"col\"{}>{}</th>", numeric ? " class=\"n\"" : "",

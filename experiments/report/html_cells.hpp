@@ -15,6 +15,8 @@ inline constexpr const char* kNone = "–";
 std::string html_number(const std::optional<double>& x, int digits, bool sign = false);
 /// A right-aligned cell: `shown` is HTML, `value` is what sorting compares.
 std::string html_number_cell(const std::optional<double>& value, const std::string& shown);
+/// A cell in the colour of the verdict; `shown` is HTML.
+std::string html_verdict_cell(Verdict, const std::string& shown);
 /// A cell of untrusted text.
 std::string html_text_cell(const std::string& text);
 /// A share in percent with its 95 % interval in small print: "97.95 [97.6, 98.2]".
@@ -28,7 +30,8 @@ std::string html_predicted_cell(const Record&);
 /// The measured SQNR at the best common gain of the outputs, with the predicted one in small print.
 std::string html_gained_cell(const Record&);
 /// The start of a table that scrolls by itself; a title that begins with '>' heads numbers.
-std::string html_table_start(const std::string& label, const std::vector<std::string>& titles);
+std::string html_table_start(const std::string& label, const std::vector<std::string>& titles,
+                             const std::string& attributes = "");
 inline constexpr const char* kTableEnd = "</tbody></table></div>";
 
 }  // namespace numemu::experiments

@@ -4,7 +4,6 @@
 
 #include <cctype>
 #include <cmath>
-#include <map>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
@@ -20,14 +19,6 @@ const Json& list_at(const Json& json, const char* key) {
   const Json* found = json_at(json, {key});
   return found && found->is_array() ? *found : none;
 }
-
-std::string table_start(const std::string& label, const std::string& attributes = "") {
-  return fmt::format(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table{}><thead><tr>",
-      html_text(label), attributes);
-}
-
-constexpr const char* kTableEnd = "</tbody></table></div>";
 
 /// Findings may be decibels or shares of a thousandth: four significant digits show both.
 std::string finding_text(double x) {
@@ -54,28 +45,27 @@ std::string number_cells(const Json& finding) {
 }
 
 std::string finding_row(const Json& finding) {
-  const std::string verdict = html_text(json_text(finding, {"verdict"}));
+  const Verdict verdict = json_verdict(finding, {"verdict"});
   return "<tr>" + html_text_cell(json_text(finding, {"what"})) + number_cells(finding) +
-         fmt::format("<td class=\"verdict {}\">{}</td></tr>", verdict, verdict);
+         html_verdict_cell(verdict, to_string(verdict)) + "</tr>";
 }
-
-/// "1 holds", "2 are undecided".
-std::string counted(std::size_t n, const std::string& verdict) {
-  if (verdict == "undecided") return fmt::format("{} {} undecided", n, n == 1 ? "is" : "are");
-  return fmt::format("{} {}", n, n == 1 ? verdict : verdict.substr(0, verdict.size() - 1));
-}
-
-using Counts = std::map<std::string, std::size_t>;
 
 /// "3 hold, 1 is undecided": those that there are.
-std::string counted(const Counts& counts) {
+std::string counted(const VerdictCounts& counts) {
   std::string out;
-  for (const char* verdict : {"holds", "undecided", "fails"}) {
-    const auto found = counts.find(verdict);
-    if (found == counts.end() || found->second == 0) continue;
-    out += (out.empty() ? "" : ", ") + counted(found->second, verdict);
-  }
+  const auto add = [&out](std::size_t n, const char* one, const char* more) {
+    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, n == 1 ? one : more);
+  };
+  add(counts.holds, "holds", "hold");
+  add(counts.undecided, "is undecided", "are undecided");
+  add(counts.fails, "fails", "fail");
   return out;
+}
+
+VerdictCounts counts_of(const Json& findings) {
+  VerdictCounts counts;
+  for (const Json& finding : findings) counts.add(json_verdict(finding, {"verdict"}));
+  return counts;
 }
 
 std::string claim_row(const Json& claim) {
@@ -85,50 +75,44 @@ std::string claim_row(const Json& claim) {
     return "<tr><td>" + text + "</td>" + number_cells(Json()) +
            "<td class=\"verdict\">not tested</td></tr>";
   }
-  Counts counts;
-  std::size_t total = 0;
-  for (const char* verdict : {"holds", "undecided", "fails"}) {
-    const std::optional<double> n = json_number(claim, {verdict});
-    if (n && *n > 0 && *n < 1e9) total += counts[verdict] = static_cast<std::size_t>(*n);
-  }
-  const std::string verdict = html_text(json_text(claim, {"verdict"}));
+  const auto count = [&claim](const char* key) {
+    const std::optional<double> n = json_number(claim, {key});
+    return n && *n > 0 && *n < 1e9 ? static_cast<std::size_t>(*n) : 0;
+  };
+  const VerdictCounts counts{count("holds"), count("undecided"), count("fails")};
+  const std::size_t total = counts.compared();
+  const Verdict verdict = json_verdict(claim, {"verdict"});
   return fmt::format("<tr><td>{}<small>{}{}</small></td>", text,
                      total > 1 ? fmt::format("The worst of {}: ", total) : "",
                      html_text(json_text(*worst, {"what"}))) +
          number_cells(*worst) +
-         fmt::format("<td class=\"verdict {}\">{}<small>{}</small></td></tr>", verdict, verdict,
-                     total > 1 ? counted(counts) : "");
+         html_verdict_cell(verdict, fmt::format("{}<small>{}</small>", to_string(verdict),
+                                                total > 1 ? counted(counts) : "")) +
+         "</tr>";
 }
 
 /// The conclusion in a sentence and in a table; "" for files without claims.
 std::string claims_part(const Json& claims) {
   if (claims.empty()) return "";
-  Counts counts;
+  const VerdictCounts counts = counts_of(claims);
   std::string rows;
-  for (const Json& claim : claims) {
-    ++counts[json_text(claim, {"verdict"})];
-    rows += claim_row(claim);
-  }
+  for (const Json& claim : claims) rows += claim_row(claim);
   std::string answer = "Claims: " + counted(counts);
-  if (counts[""] > 0) answer += fmt::format("; this run did not test {}", counts[""]);
-  std::string out =
-      "<p class=\"answer\">" + answer + ".</p>" + table_start("Claims", " class=\"claims\"");
-  out +=
-      "<th scope=\"col\">Claimed</th><th scope=\"col\" class=\"n\">Predicted</th>"
-      "<th scope=\"col\" class=\"n\">Measured</th><th scope=\"col\" class=\"n\">95 %</th>"
-      "<th scope=\"col\">Verdict</th></tr></thead><tbody>";
-  return out + rows + kTableEnd;
+  if (const std::size_t untested = claims.size() - counts.compared(); untested > 0)
+    answer += fmt::format("; this run did not test {}", untested);
+  return "<p class=\"answer\">" + answer + ".</p>" +
+         html_table_start("Claims", {"Claimed", ">Predicted", ">Measured", ">95 %", "Verdict"},
+                          " class=\"claims\"") +
+         rows + kTableEnd;
 }
 
-/// All of them, or those with another verdict than "holds".
+/// All of them, or those with another verdict than holds.
 std::string findings_table(const Json& findings, bool only_not_held) {
-  std::string out = table_start("Findings");
-  out +=
-      "<th scope=\"col\">Finding</th><th scope=\"col\" class=\"n\">Predicted</th>"
-      "<th scope=\"col\" class=\"n\">Measured</th><th scope=\"col\" class=\"n\">95 %</th>"
-      "<th scope=\"col\">Verdict</th></tr></thead><tbody>";
+  std::string out =
+      html_table_start("Findings", {"Finding", ">Predicted", ">Measured", ">95 %", "Verdict"});
   for (const Json& finding : findings) {
-    if (!only_not_held || json_text(finding, {"verdict"}) != "holds") out += finding_row(finding);
+    if (!only_not_held || json_verdict(finding, {"verdict"}) != Verdict::holds)
+      out += finding_row(finding);
   }
   return out + kTableEnd;
 }
@@ -141,12 +125,11 @@ std::string findings_part(const Json& all) {
     if (!is_self_check(finding)) findings.push_back(finding);
   }
   if (findings.empty()) return "";
-  Counts counts;
-  for (const Json& finding : findings) ++counts[json_text(finding, {"verdict"})];
+  const VerdictCounts counts = counts_of(findings);
   std::string out = fmt::format("<h3>Findings</h3><p>Of {} prediction{} {}.</p>", findings.size(),
                                 findings.size() == 1 ? "" : "s", counted(counts));
   constexpr std::size_t kFew = 20;  // that need no fold
-  const std::size_t open = findings.size() - counts["holds"];
+  const std::size_t open = findings.size() - counts.holds;
   if (open > 0 && open < findings.size()) {
     out += fmt::format("<details{}><summary>Findings that do not hold</summary>{}</details>",
                        open <= kFew ? " open" : "", findings_table(findings, true));
@@ -159,13 +142,11 @@ std::string findings_part(const Json& all) {
 /// Identities that the program checks: not part of the conclusion.
 std::string self_checks_part(const Json& findings) {
   Json checks = Json::array();
-  std::size_t passed = 0;
   for (const Json& finding : findings) {
-    if (!is_self_check(finding)) continue;
-    checks.push_back(finding);
-    passed += json_text(finding, {"verdict"}) == "holds";
+    if (is_self_check(finding)) checks.push_back(finding);
   }
   if (checks.empty()) return "";
+  const std::size_t passed = counts_of(checks).holds;
   return fmt::format(
       "<details{}><summary>Self-checks (both sides are the same computation): {} of {} "
       "hold</summary>{}</details>",
@@ -174,11 +155,10 @@ std::string self_checks_part(const Json& findings) {
 
 std::string table_part(const Json& table) {
   const std::string title = json_text(table, {"title"});
-  std::string out = fmt::format("<h3>{}</h3>", html_text(title)) + table_start(title);
+  std::vector<std::string> titles;
   for (const Json& name : list_at(table, "header"))
-    out += fmt::format("<th scope=\"col\">{}</th>",
-                       html_text(name.is_string() ? name.get<std::string>() : ""));
-  out += "</tr></thead><tbody>";
+    titles.push_back(name.is_string() ? name.get<std::string>() : "");
+  std::string out = fmt::format("<h3>{}</h3>", html_text(title)) + html_table_start(title, titles);
   for (const Json& row : list_at(table, "rows")) {
     out += "<tr>";
     if (row.is_array()) {
@@ -194,8 +174,7 @@ std::string settings_part(const Json& experiment) {
   const Json* settings = json_at(experiment, {"settings"});
   if (!settings || !settings->is_object() || settings->empty()) return "";
   std::string out =
-      "<details><summary>Settings</summary>" + table_start("Settings") +
-      "<th scope=\"col\">Setting</th><th scope=\"col\">Value</th></tr></thead><tbody>";
+      "<details><summary>Settings</summary>" + html_table_start("Settings", {"Setting", "Value"});
   for (const auto& [key, value] : settings->items())
     out += "<tr>" + html_text_cell(key) + html_text_cell(json_text(*settings, {key.c_str()})) +
            "</tr>";

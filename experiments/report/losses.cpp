@@ -49,9 +49,9 @@ std::optional<double> mean_of(const std::vector<const Record*>& rows,
 
 }  // namespace
 
-std::optional<Verdict> loses_little(const Record& r) {
+Verdict loses_little(const Record& r) {
   const std::optional<double> loss = loss_of(r);
-  if (!r.quantized() || !loss) return std::nullopt;
+  if (!r.quantized() || !loss) return Verdict::none;
   const auto less_than = [](double limit) { return at_most(std::nextafter(limit, 0)); };
   if (r.bits_per_character) return verdict_on({*loss, *loss}, less_than(kSmallRise));
   if (!r.difference_low || !r.difference_high) return Verdict::undecided;
@@ -104,13 +104,11 @@ std::vector<Configuration> configurations(const std::vector<Record>& records) {
   return out;
 }
 
-std::optional<Verdict> loses_little(const Configuration& c) {
-  const std::optional<Verdict> first = loses_little(*c.rows.front());
-  if (!c.mean.quantized() || !c.loss()) return std::nullopt;
-  return std::all_of(c.rows.begin(), c.rows.end(),
-                     [&](const Record* r) { return loses_little(*r) == first; })
-             ? first
-             : Verdict::undecided;
+Verdict loses_little(const Configuration& c) {
+  if (!c.mean.quantized() || !c.loss()) return Verdict::none;
+  VerdictCounts seeds;
+  for (const Record* r : c.rows) seeds.add(loses_little(*r));
+  return decide(seeds.holds == c.rows.size(), seeds.fails == c.rows.size());
 }
 
 const Configuration* cheapest_safe(const std::vector<Configuration>& all) {
@@ -170,8 +168,8 @@ std::vector<std::string> labels_by_loss(const std::vector<Configuration>& all, V
   std::map<std::string, std::pair<std::size_t, std::size_t>> counts;
   std::size_t units = 1;
   for (const Configuration& c : all) {
-    const std::optional<Verdict> own = loses_little(c);
-    if (!own) continue;
+    const Verdict own = loses_little(c);
+    if (own == Verdict::none) continue;
     auto& [found, same] = counts[c.mean.label];
     ++found;
     same += own == wanted;
@@ -193,7 +191,7 @@ std::vector<std::string> labels_by_loss(const std::vector<Configuration>& all, V
 std::size_t compared_units(const std::vector<Configuration>& all) {
   std::set<std::string> units;
   for (const Configuration& c : all) {
-    if (loses_little(c)) units.insert(c.mean.unit);
+    if (loses_little(c) != Verdict::none) units.insert(c.mean.unit);
   }
   return units.size();
 }

@@ -139,6 +139,26 @@ std::string other_rules(const Json& recipe) {
   return out;
 }
 
+std::optional<Rounding> role_rounding(const Json& recipe, const std::string& layer,
+                                      const std::string& role) {
+  const auto text_in = [&role](const Json& rules) {
+    return json_text(rules, {"roles", role.c_str(), "rounding"});
+  };
+  std::string text = text_in(recipe);
+  if (const Json* rules = json_at(recipe, {"layers"}); rules && rules->is_array()) {
+    for (const Json& rule : *rules) {
+      if (!policies::glob_match(json_text(rule, {"match"}), layer)) continue;
+      if (const std::string own = text_in(rule); !own.empty()) text = own;
+    }
+  }
+  if (text.empty()) return Rounding{};
+  try {
+    return parse_rounding(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::string layer_overrides(const Json& row) {
   const Json* recipe = json_at(row, {"point", "recipe"});
   const Json* rules = recipe ? json_at(*recipe, {"layers"}) : nullptr;

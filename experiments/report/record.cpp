@@ -190,6 +190,10 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
   return found->dump(-1, Json::NotUtf8::replace);
 }
 
+Verdict json_verdict(const Json& value, std::initializer_list<const char*> path) {
+  return parse_verdict(json_text(value, path));
+}
+
 std::optional<double> Record::mean_bits() const {
   if (bits_weight && bits_activation) return (*bits_weight + *bits_activation) / 2;
   return bits_weight ? bits_weight : bits_activation;

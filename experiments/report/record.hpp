@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/analysis/verdict.hpp"
+#include "formats/rounding.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -86,6 +88,10 @@ bool prediction_ignores(const std::string& unit);
 std::string other_rules(const Json& recipe);
 /// The rules of its `layers`, every key of theirs.
 std::string layer_rules(const Json& recipe);
+/// How a layer rounds a role under a canonical recipe: by its rule that matches last, else by the
+/// base. Nothing for a rounding that this program has not.
+std::optional<Rounding> role_rounding(const Json& recipe, const std::string& layer,
+                                      const std::string& role);
 /// A unit's name, or its description where it has none.
 std::string unit_words(const Json* unit);
 /// The last parts of a unit's name: "f32.sequential" for "neutral.f32.sequential".
@@ -97,5 +103,7 @@ const Json* json_at(const Json& value, std::initializer_list<const char*> path);
 std::optional<double> json_number(const Json& value, std::initializer_list<const char*> path);
 /// A text at `path`; numbers and booleans as JSON writes them; "" if absent or null.
 std::string json_text(const Json& value, std::initializer_list<const char*> path);
+/// The verdict at `path`; none where it is absent, null or another version's.
+Verdict json_verdict(const Json& value, std::initializer_list<const char*> path);
 
 }  // namespace numemu::experiments

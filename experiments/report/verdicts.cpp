@@ -15,20 +15,19 @@ namespace {
 
 using Number = std::optional<double>;
 
-/// Whether any rule of the recipe rounds at random; an empirical prediction is then an expectation.
-bool rounds_at_random(const Json& row) {
-  const Json* recipe = json_at(row, {"point", "recipe"});
-  return recipe &&
-         recipe->dump(-1, Json::NotUtf8::replace).find("\"rounding\":\"sr") != std::string::npos;
+/// What the row records at `path`, else `own()`: rows of earlier versions record none.
+template <class Own>
+Verdict recorded_or(const Json& at, std::initializer_list<const char*> path, const Own& own) {
+  const Verdict recorded = json_verdict(at, path);
+  return is_judged(recorded) ? recorded : own();
 }
 
-/// The verdict that a row records; nothing for none and for words that are not verdicts.
-std::optional<Verdict> recorded_verdict(const Json& at, std::initializer_list<const char*> path) {
-  const std::string text = json_text(at, path);
-  for (const Verdict verdict : {Verdict::holds, Verdict::fails, Verdict::undecided}) {
-    if (text == to_string(verdict)) return verdict;
-  }
-  return std::nullopt;
+/// Whether the recipe rounds the tensor at random, or in a way that this program does not know.
+bool rounds_at_random(const Json& row, const std::string& layer, const std::string& role) {
+  const Json* recipe = json_at(row, {"point", "recipe"});
+  if (!recipe) return false;
+  const std::optional<Rounding> rounding = role_rounding(*recipe, layer, role);
+  return !rounding || rounding->stochastic();
 }
 
 /// Distinct tensors, each with its worst fit over the rows; keyed by role, then network and layer.
@@ -68,21 +67,16 @@ class Counter {
   void add(Verdict verdict, const Number& predicted, const Number& measured,
            const std::string& layer, const std::string& role, const std::string& format) {
     if (predicted && measured) distances_.push_back(std::abs(*predicted - *measured));
-    if (verdict == Verdict::holds) {
-      ++tally_.holds;
-    } else if (verdict == Verdict::fails) {
-      ++tally_.fails;
+    tally_.add(verdict);
+    if (verdict == Verdict::fails)
       failed_.push_back(
           {what_, layer, role, format, predicted.value_or(NAN), measured.value_or(NAN)});
-    } else {
-      ++tally_.undecided;
-    }
   }
 
   /// Numbers that are not finite: the prediction has failed, by no distance.
   void add_not_finite(const std::optional<double>& predicted, const std::string& layer,
                       const std::string& format, const std::string& why) {
-    ++tally_.fails;
+    tally_.add(Verdict::fails);
     ++tally_.not_finite;
     failed_.push_back({what_, layer, "", format, predicted.value_or(NAN), NAN, why});
   }
@@ -103,25 +97,23 @@ class Counter {
   std::vector<double> distances_;
 };
 
-void judge_tensor(const Json& tensor, bool random, Counter& empirical, Counter& fitted) {
+void judge_tensor(const Json& row, const Json& tensor, Counter& empirical, Counter& fitted) {
   const std::string layer = json_text(tensor, {"layer"}), role = json_text(tensor, {"role"});
   const std::string format = json_text(tensor, {"format"});
   const Number measured_mse = json_number(tensor, {"measured_mse"});
   const Number empirical_mse = json_number(tensor, {"empirical_mse"});
   const Number measured_db = json_number(tensor, {"measured_db"});
   if (measured_mse && empirical_mse) {
-    const bool equal =
-        std::abs(*empirical_mse - *measured_mse) <= kEmpiricalTolerance * std::abs(*measured_mse);
-    const Verdict own = random ? Verdict::undecided : equal ? Verdict::holds : Verdict::fails;
-    empirical.add(recorded_verdict(tensor, {"verdict"}).value_or(own),
-                  json_number(tensor, {"empirical_db"}), measured_db, layer, role, format);
+    const Verdict verdict = recorded_or(tensor, {"verdict"}, [&] {
+      return empirical_verdict(*empirical_mse, *measured_mse, rounds_at_random(row, layer, role));
+    });
+    empirical.add(verdict, json_number(tensor, {"empirical_db"}), measured_db, layer, role, format);
   }
   const Number fitted_db = json_number(tensor, {"fitted", "db"});
   if (json_text(tensor, {"fitted", "accepted"}) != "true" || !fitted_db || !measured_db) return;
-  const Verdict own =
-      std::abs(*fitted_db - *measured_db) <= kFittedTolerance ? Verdict::holds : Verdict::fails;
-  fitted.add(recorded_verdict(tensor, {"fitted", "verdict"}).value_or(own), fitted_db, measured_db,
-             layer, role, format);
+  const Verdict verdict = recorded_or(tensor, {"fitted", "verdict"},
+                                      [&] { return fitted_verdict(*fitted_db, *measured_db); });
+  fitted.add(verdict, fitted_db, measured_db, layer, role, format);
 }
 
 /// The sentence about the layer; of the output ("") the one about the first layer, its causes.
@@ -137,15 +129,15 @@ std::string why_not_finite(const Record& record, const std::string& layer) {
 
 /// Measured dB are absent where numbers are not finite, and where nothing was lost: rows tell the
 /// two apart by their verdict and by what they count.
-void judge_sqnr(const std::optional<Verdict>& recorded, const Number& predicted,
+void judge_sqnr(const Json& at, std::initializer_list<const char*> path, const Number& predicted,
                 const Number& measured, const std::string& layer, const Record& record,
                 Counter& counter) {
   if (!predicted) return;
   if (measured) {
-    const std::optional<Verdict> own = layer_verdict(*predicted, *measured);
-    counter.add(recorded.value_or(own.value_or(Verdict::undecided)), predicted, measured, layer, "",
-                record.name);
-  } else if (recorded == Verdict::fails ||
+    const Verdict verdict =
+        recorded_or(at, path, [&] { return layer_verdict(*predicted, *measured); });
+    counter.add(verdict, predicted, measured, layer, "", record.name);
+  } else if (json_verdict(at, path) == Verdict::fails ||
              (layer.empty() ? record.not_finite : not_finite_results(*record.row, layer) > 0)) {
     counter.add_not_finite(predicted, layer, record.name, why_not_finite(record, layer));
   }
@@ -162,24 +154,23 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
   std::set<std::string> seen;
   for (const Record& record : records) {
     const Json& row = *record.row;
-    judge_sqnr(recorded_verdict(row, {"predicted", "verdict"}), record.predicted_sqnr_db,
-               record.sqnr_db, "", record, outputs);
+    judge_sqnr(row, {"predicted", "verdict"}, record.predicted_sqnr_db, record.sqnr_db, "", record,
+               outputs);
     if (const Json* items = json_at(row, {"layers"}); items && items->is_array()) {
       for (const Json& layer : *items) {
-        judge_sqnr(recorded_verdict(layer, {"verdict"}), json_number(layer, {"predicted_db"}),
+        judge_sqnr(layer, {"verdict"}, json_number(layer, {"predicted_db"}),
                    json_number(layer, {"sqnr_db"}), json_text(layer, {"name"}), record, layers);
       }
     }
     const Json* tensors = json_at(row, {"predicted", "tensors"});
     if (!tensors || !tensors->is_array()) continue;
-    const bool random = rounds_at_random(row);
     for (const Json& tensor : *tensors) {
       if (!tensor.is_object()) continue;
       const std::string identity =
           record.net + '\n' + record.data + '\n' + tensor.dump(-1, Json::NotUtf8::replace);
       if (!seen.insert(identity).second) continue;
       collect_fit(record.net, tensor, fits);
-      judge_tensor(tensor, random, empirical, fitted);
+      judge_tensor(row, tensor, empirical, fitted);
     }
   }
   for (const auto& [name, fit] : fits) {

@@ -129,9 +129,9 @@ std::vector<Finding> judge_plans(const std::string& net, double planned,
   for (const Row& row : rows) {
     if (row.method->series != kShared) continue;
     const stats::PairedInterval reached = stats::paired_interval(row.zeros_of);
-    findings.push_back({fmt::format("{}: zeros reached with {}", net, row.method->name), planned,
-                        reached.mean, reached.low, reached.high,
-                        verdict_on({reached.low, reached.high}, near(planned, kPlanHolds))});
+    findings.push_back(
+        interval_finding(fmt::format("{}: zeros reached with {}", net, row.method->name), planned,
+                         reached.mean, {reached.low, reached.high}, near(planned, kPlanHolds)));
   }
   return findings;
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/stats/holm.hpp"
 #include "emu/stats/laws.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
@@ -33,14 +32,8 @@ void Claims::add(std::string what, const stats::PairedInterval& d, double bound,
 }
 
 std::vector<Finding> Claims::judged() const {
-  const std::vector<bool> rejected = stats::holm(p_values_);
   std::vector<Finding> findings = findings_;
-  for (std::size_t i = 0; i < findings.size(); ++i) {
-    Finding& f = findings[i];
-    f.verdict = !rejected[i]               ? Verdict::undecided
-                : f.measured > f.predicted ? Verdict::holds
-                                           : Verdict::fails;
-  }
+  judge_sides(findings, p_values_);
   return findings;
 }
 

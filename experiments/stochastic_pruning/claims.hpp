@@ -17,8 +17,7 @@ class Claims {
  public:
   /// `claim` is the key of the experiment's claim.
   void add(std::string what, const stats::PairedInterval&, double bound, std::string claim = "");
-  /// A claim holds or fails where Holm's procedure over all of them rejects that the difference is
-  /// the bound, by its side of it; else it is undecided.
+  /// By judge_sides().
   std::vector<Finding> judged() const;
 
  private:

@@ -49,11 +49,12 @@ void judge(const Json& record, const std::string& where, Conclusion& conclusion)
     const Estimate cosine{at(record, name, "measured", "cosine"),
                           error.error / 2 / std::pow(1 + error.value, 1.5)};
     findings.push_back(model_finding(fmt::format("cosine by the {} law: {}", name, where),
-                                     at(record, name, "predicted", "cosine"), cosine,
-                                     kCosineHolds));
+                                     at(record, name, "predicted", "cosine"), cosine.value,
+                                     cosine.error, kCosineHolds));
     if (model.cut) continue;
     findings.push_back(model_finding(fmt::format("zeros by the {} law: {}", name, where),
-                                     at(record, name, "predicted", "zeros"), zeros, kLawHolds));
+                                     at(record, name, "predicted", "zeros"), zeros.value,
+                                     zeros.error, kLawHolds));
     const std::size_t given = findings.size();
     findings.push_back(
         closed_form(fmt::format("zeros given the elements, {} threshold: {}", name, where),

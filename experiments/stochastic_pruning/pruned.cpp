@@ -1,9 +1,7 @@
 #include "experiments/stochastic_pruning/pruned.hpp"
 
-#include <utility>
 #include <vector>
 
-#include "experiments/engine/judge.hpp"
 #include "policies/mask/rules/stochastic.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
@@ -41,13 +39,6 @@ PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, 
   t.expected_zeros.error = std::sqrt(zero_variance);
   t.expected_error.error = std::sqrt(error_variance);
   return t;
-}
-
-Finding model_finding(std::string what, double predicted, const Estimate& measured, double slack) {
-  Finding f = unjudged(std::move(what), predicted, measured.value, measured.error);
-  const double width = kErrors * measured.error;
-  f.verdict = verdict_on({measured.value - width, measured.value + width}, near(predicted, slack));
-  return f;
 }
 
 }  // namespace numemu::experiments::stochastic_pruning

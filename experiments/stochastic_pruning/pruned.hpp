@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "experiments/engine/experiment.hpp"
 #include "experiments/stochastic_pruning/pruning_effect.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 
@@ -32,9 +32,5 @@ PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, 
 
 /// Distance of zero shares on real gradients that a law is trusted with (specs/quantization.md).
 inline constexpr double kLawHolds = 0.02;
-
-/// A prediction by a model: holds within `slack`, and fails beyond it, with kErrors standard errors
-/// to spare; else undecided.
-Finding model_finding(std::string what, double predicted, const Estimate& measured, double slack);
 
 }  // namespace numemu::experiments::stochastic_pruning

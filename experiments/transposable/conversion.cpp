@@ -164,10 +164,8 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
   }
   conclusion.tables.push_back(table);
   const std::vector<Finding> of_layers = permuted.findings();
-  const auto count = [&](Verdict verdict) {
-    return std::count_if(of_layers.begin(), of_layers.end(),
-                         [&](const Finding& finding) { return finding.verdict == verdict; });
-  };
+  VerdictCounts counts;
+  for (const Finding& finding : of_layers) counts.add(finding.verdict);
   const auto larger = std::count_if(of_layers.begin(), of_layers.end(), [](const Finding& finding) {
     return finding.measured > finding.predicted;
   });
@@ -175,7 +173,7 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
       "Groups of trained layers that break N:M after unstructured pruning, channels permuted: the "
       "binomial law holds in {} of {} cases and fails in {}; {} lie above it (rows that differ in "
       "density break more groups).",
-      count(Verdict::holds), of_layers.size(), count(Verdict::fails), larger));
+      counts.holds, counts.compared(), counts.fails, larger));
   for (const Finding& finding : placed.findings()) conclusion.findings.push_back(finding);
   conclusion.about("placement");
   for (const Finding& finding : of_layers) conclusion.findings.push_back(finding);

@@ -225,15 +225,15 @@ void report_order(const Json& measured, Conclusion& conclusion) {
     below.push_back(stats::normal_tail(-step.value / step.error));
     names += " < " + patterns[p].name;
   }
-  const std::vector<Verdict> verdicts = sign_verdicts(above, below);
-  for (std::size_t i = 0; i < verdicts.size(); ++i)
-    conclusion.findings[first + i].verdict = verdicts[i];
+  const std::span<Finding> steps = std::span(conclusion.findings).subspan(first);
+  judge_signs(steps, above, below);
+  VerdictCounts counts;
+  for (const Finding& step : steps) counts.add(step.verdict);
   conclusion.about("order");
   conclusion.sentences.push_back(fmt::format(
       "Magnitude pruned of normal weights: {}, {} of {} steps confirmed; unstructured pruning of a "
       "whole tensor instead of 8 x 8 elements prunes {:.5f}.",
-      names, std::count(verdicts.begin(), verdicts.end(), Verdict::holds), verdicts.size(),
-      half_loss()));
+      names, counts.holds, counts.compared(), half_loss()));
 }
 
 }  // namespace

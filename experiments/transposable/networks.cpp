@@ -162,9 +162,9 @@ void judge_repair(const Network& network, const std::vector<Variant>& all, Concl
                       kLeastGain, gain, gain >= kLeastGain));
     const Difference d = difference(result, network.results[0]);
     conclusion.about("outputs");
-    conclusion.findings.push_back({"top-1 within 1 point of unpruned after AdaPrune, " + of,
-                                   -kMostLost, d.value, d.interval.low, d.interval.high,
-                                   verdict_on(d.interval, at_least(-kMostLost))});
+    conclusion.findings.push_back(
+        interval_finding("top-1 within 1 point of unpruned after AdaPrune, " + of, -kMostLost,
+                         d.value, d.interval, at_least(-kMostLost)));
     conclusion.about("accuracy");
   }
 }

@@ -16,21 +16,9 @@ double standard_error(double variance, std::int64_t n) {
   return std::sqrt(variance / static_cast<double>(n));
 }
 
-Verdict verdict(bool holds) { return holds ? Verdict::holds : Verdict::fails; }
+Verdict verdict(bool holds) { return decide(holds, !holds); }
 
 }  // namespace
-
-const char* to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::holds:
-      return "holds";
-    case Verdict::fails:
-      return "fails";
-    case Verdict::undecided:
-      break;
-  }
-  return "undecided";
-}
 
 Comparison compare_mean(const Figure& predicted, const Figure& measured, std::int64_t n,
                         double size) {

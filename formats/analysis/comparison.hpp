@@ -3,12 +3,9 @@
 #include <cstdint>
 
 #include "formats/analysis/error_figures.hpp"
+#include "formats/analysis/verdict.hpp"
 
 namespace numemu {
-
-enum class Verdict : std::uint8_t { holds, fails, undecided };
-/// "holds", "fails", "undecided".
-const char* to_string(Verdict);
 
 struct Comparison {
   double low = 0, high = 0;  ///< 95 % interval of the measured figure

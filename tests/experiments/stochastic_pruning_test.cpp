@@ -207,9 +207,4 @@ TEST_CASE("what pruning did beside its expectation", "[fast]") {
   CHECK(by_chance.expected_zeros.error == Approx(std::sqrt(0.75 * 0.25 + 0.25)));
   CHECK(by_chance.expected_error.value == 0.25 * 0.75 + 0.25);
   CHECK(by_chance.expected_error.error == Approx(std::sqrt(0.75 * 0.25) * 0.5));
-
-  CHECK(model_finding("x", 1, {1.05, 0.001}, 0.1).verdict == Verdict::holds);
-  CHECK(model_finding("x", 1, {1.05, 0.05}, 0.1).verdict == Verdict::undecided);
-  CHECK(model_finding("x", 1, {1.2, 0.05}, 0.1).verdict == Verdict::undecided);
-  CHECK(model_finding("x", 1, {1.2, 0.01}, 0.1).verdict == Verdict::fails);
 }

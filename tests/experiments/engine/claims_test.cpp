@@ -28,15 +28,15 @@ TEST_CASE("a claim holds with all of its findings and fails with any", "[fast]")
   findings.back().self_check = true;
   const std::vector<ClaimResult> results = claim_results(claims, findings);
   REQUIRE(results.size() == 3);
-  CHECK(results[0].verdict() == Verdict::holds);
-  CHECK(results[0].findings() == 2);
+  CHECK(results[0].found.verdict() == Verdict::holds);
+  CHECK(results[0].found.compared() == 2);
   CHECK(results[0].worst->what == "far");
-  CHECK(results[1].verdict() == Verdict::fails);
-  CHECK(results[1].fails == 2);
-  CHECK(results[1].undecided == 1);
+  CHECK(results[1].found.verdict() == Verdict::fails);
+  CHECK(results[1].found.fails == 2);
+  CHECK(results[1].found.undecided == 1);
   CHECK(results[1].worst->what == "fails most");
   CHECK(results[2].worst == nullptr);
-  CHECK(results[2].verdict() == Verdict::undecided);
+  CHECK(results[2].found.verdict() == Verdict::none);
 }
 
 TEST_CASE("a finding about no claim is an error", "[fast]") {

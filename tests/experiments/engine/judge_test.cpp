@@ -95,11 +95,60 @@ TEST_CASE("judge: an error that is not known decides nothing", "[fast]") {
   CHECK(known.high == Approx(2 + 3 * 1.959964).epsilon(1e-7));
 }
 
-TEST_CASE("judge: claims of a sign", "[fast]") {
+TEST_CASE("judge: a model's prediction within its tolerance, four errors to spare", "[fast]") {
+  CHECK(model_finding("x", 1, 1.05, 0.001, 0.1).verdict == Verdict::holds);
+  CHECK(model_finding("x", 1, 1.05, 0.05, 0.1).verdict == Verdict::undecided);
+  CHECK(model_finding("x", 1, 1.2, 0.05, 0.1).verdict == Verdict::undecided);
+  CHECK(model_finding("x", 1, 1.2, 0.01, 0.1).verdict == Verdict::fails);
+}
+
+TEST_CASE("judge: a small sample decides no closed form", "[fast]") {
+  CHECK(closed_form("", 1, 1.5, 0.1, true).verdict == Verdict::fails);
+  CHECK(closed_form("", 1, 1.5, 0.1, false).verdict == Verdict::undecided);
+}
+
+TEST_CASE("judge: by the distance, NaN fails", "[fast]") {
+  CHECK(verdict_by_distance(1, 1, 3) == Verdict::holds);
+  CHECK(verdict_by_distance(3, 1, 3) == Verdict::undecided);
+  CHECK(verdict_by_distance(3.1, 1, 3) == Verdict::fails);
+  CHECK(verdict_by_distance(NAN, 1, 3) == Verdict::fails);
+}
+
+TEST_CASE("judge: a p-value of its own rejects although the interval lies within", "[fast]") {
+  Judged judged;
+  const Finding seen = interval_finding("seen", 1, 1, {0.999, 1.001}, at_least(0));
+  judged.add(seen, 0.01, 0.2);
+  judged.add(seen, 0.01, 0.001);
+  judged.add(seen, 0.0001, 0.2);
+  const std::vector<Finding> findings = judged.findings();
+  CHECK(findings[0].verdict == Verdict::holds);
+  CHECK(findings[1].verdict == Verdict::fails);
+  CHECK(findings[2].verdict == Verdict::undecided);
+}
+
+TEST_CASE("judge: claims of a sign and of a side", "[fast]") {
+  const auto verdicts_of = [](const std::vector<Finding>& findings) {
+    std::vector<Verdict> verdicts;
+    for (const Finding& finding : findings) verdicts.push_back(finding.verdict);
+    return verdicts;
+  };
   const std::vector<double> above = {0.001, 0.999, 0.4, 0.02}, below = {0.999, 0.001, 0.6, 0.98};
   // 0.001 passes 0.0125; 0.02 is above 0.05 / 3.
-  CHECK(sign_verdicts(above, below) ==
+  std::vector<Finding> findings(4);
+  judge_signs(findings, above, below);
+  CHECK(verdicts_of(findings) ==
         std::vector{Verdict::holds, Verdict::fails, Verdict::undecided, Verdict::undecided});
-  CHECK(sign_verdicts({0.02}, {0.98}) == std::vector{Verdict::holds});
-  CHECK(sign_verdicts({}, {}).empty());
+  findings.resize(1);
+  judge_signs(findings, {0.02}, {0.98});
+  CHECK(findings[0].verdict == Verdict::holds);
+  judge_signs({}, {}, {});
+
+  findings = {unjudged("above", 1, 2, 0), unjudged("below", 1, 0, 0), unjudged("near", 1, 1.1, 0)};
+  judge_sides(findings, {0.001, 0.001, 0.5});
+  CHECK(verdicts_of(findings) == std::vector{Verdict::holds, Verdict::fails, Verdict::undecided});
+}
+
+TEST_CASE("judge: a verdict in JSON is its name, null for none", "[fast]") {
+  CHECK(to_json(Verdict::none).is_null());
+  CHECK(to_json(Verdict::withheld) == "withheld");
 }

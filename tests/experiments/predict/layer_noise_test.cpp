@@ -51,8 +51,8 @@ TEST_CASE("verdicts of layers", "[fast]") {
   CHECK(layer_verdict(20, 20.9) == Verdict::holds);
   CHECK(layer_verdict(20, 18) == Verdict::undecided);
   CHECK(layer_verdict(20, 23.1) == Verdict::fails);
-  CHECK(!layer_verdict(HUGE_VAL, HUGE_VAL));  // float32: nothing to judge
-  CHECK(!layer_verdict(NAN, 20));
+  CHECK(layer_verdict(HUGE_VAL, HUGE_VAL) == Verdict::none);  // float32: nothing to judge
+  CHECK(layer_verdict(NAN, 20) == Verdict::none);
   CHECK(layer_verdict(20, HUGE_VAL) == Verdict::fails);
 }
 

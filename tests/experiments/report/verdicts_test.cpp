@@ -80,6 +80,22 @@ TEST_CASE("empirical predictions hold within 1e-9 and only where rounding is det
   CHECK(judge({near, far}, "sr(8)").empirical.undecided == 2);
 }
 
+TEST_CASE("whether rounding is random is read of the tensor's own role and layer", "[fast]") {
+  Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
+  row["predicted"]["tensors"] = {tensor("a", 0, true, 20, 20), tensor("b", 0, true, 20, 20)};
+  Json& recipe = row["point"]["recipe"];
+  // Neither another role nor a text that merely looks like it.
+  recipe["roles"]["gradient"] = {{"format", "int8"}, {"rounding", "sr(8)"}};
+  recipe["note"] = "\"rounding\":\"sr(8)\"";
+  const auto empirical = [&] { return judge_predictions(read_records({row})).empirical; };
+  CHECK(empirical().holds == 2);
+  recipe["layers"] = {{{"match", "b*"}, {"roles", {{"weight", {{"rounding", "sr(8)"}}}}}}};
+  CHECK(empirical().holds == 1);
+  CHECK(empirical().undecided == 1);
+  recipe["layers"][0]["roles"]["weight"]["rounding"] = "of another version";
+  CHECK(empirical().undecided == 1);
+}
+
 TEST_CASE("layers and outputs hold within 1 dB and fail beyond 3", "[fast]") {
   Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
   row["metrics"]["sqnr_db"] = 20;
