@@ -136,13 +136,13 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
     predicted.output_left_out = "predictions are turned off";
   }
   work.begin("noise on the reference", noise_cost(samples));
-  measure_tensors(tensors, point.recipe, graph, bench.reference);
   NotFinite lost(graph, numerics);
   numerics.hear_units([&](const net::Product& p) { lost.add(p); });
   Listening listening(
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
   const LayerMeasurement measured = measure_layers(graph, listening, bench.reference);
+  measure_tensors(tensors, point.recipe, graph, bench.reference, &numerics);
   const Json lost_reference = lost.json(bench.reference.samples(), measured.outputs);
   lost.reset();
   numerics.reset_counts();

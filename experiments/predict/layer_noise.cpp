@@ -115,13 +115,19 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
 }
 
 void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
-                     const net::Graph& graph, const policies::FloatReference& reference) {
+                     const net::Graph& graph, const policies::FloatReference& reference,
+                     const policies::RecipeNumerics* ran) {
   for (TensorNoise& noise : noises) {
     const bool weight = noise.source.role == net::Role::weight;
-    measure_noise(noise,
-                  weight ? net::weight_of(graph, noise.source.layer)
-                         : reference.inputs.at(noise.source.layer),
-                  recipe.seed());
+    const net::Tensor& x = weight ? net::weight_of(graph, noise.source.layer)
+                                  : reference.inputs.at(noise.source.layer);
+    const policies::PlainOperand* const multiplied =
+        weight && ran != nullptr ? ran->frozen_weight(noise.source.layer) : nullptr;
+    if (multiplied != nullptr && multiplied->values.empty()) {
+      measure_noise(noise, x, multiplied->codes);
+    } else {
+      measure_noise(noise, x, recipe.seed());
+    }
   }
 }
 

@@ -24,9 +24,13 @@ Verdict layer_verdict(double predicted_db, double measured_db);
 std::vector<TensorNoise> predict_tensors(
     const policies::Recipe&, const net::Graph&, const policies::FloatReference&, FitCache&,
     const std::map<std::string, float, std::less<>>& static_scales = {});
-/// Fills in what the quantizer really does to the same float32 tensors.
+/// Fills in the error of the same float32 tensors in their codes: of a weight those that the
+/// network multiplied, where `ran` has multiplied it (not in block formats, whose float32 values
+/// are rounded); else what the quantizer does to the tensor. An activation of the network has the
+/// noise of the layers before it, so that its codes are not those of the float32 tensor.
 void measure_tensors(std::vector<TensorNoise>&, const policies::Recipe&, const net::Graph&,
-                     const policies::FloatReference&);
+                     const policies::FloatReference&,
+                     const policies::RecipeNumerics* ran = nullptr);
 
 /// How near outputs y are to float32 outputs x: SQNR is |x|^2 / |y - x|^2, and that with the best
 /// common gain |x|^2 / min over g of |g y - x|^2, since a factor common to all logits changes no

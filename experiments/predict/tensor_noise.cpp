@@ -21,18 +21,30 @@ BlockLayout layout_of(const TensorNoise& noise, const net::Tensor& x) {
 }
 
 /// Element times scale, exact: at most 11 + 24 significant bits.
-std::vector<double> scaled_values(const TensorNoise& noise, const net::Tensor& x,
-                                  const RandomSource& random) {
-  policies::QuantizedTensor quantized;
-  policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
-  const std::int64_t size = x.size() / static_cast<std::int64_t>(noise.scales.size());
+std::vector<double> scaled_values(const policies::QuantizedTensor& quantized, std::int64_t n) {
+  const std::int64_t size = n / static_cast<std::int64_t>(quantized.scales.size());
   const float* const table = policies::value_table(*quantized.format);
-  std::vector<double> values(x.data.size());
-  for (std::int64_t i = 0; i < x.size(); ++i) {
+  std::vector<double> values(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
     const int code = quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i];
-    values[i] = double{table[code]} * noise.scales[i / size];
+    values[i] = double{table[code]} * quantized.scales[i / size];
   }
   return values;
+}
+
+/// The mean of (value - x)^2 in float64, and its standard error.
+void compare(TensorNoise& noise, const net::Tensor& x, const std::vector<double>& values) {
+  const double n = static_cast<double>(x.size());
+  const auto square = [&](std::int64_t i) {
+    const double error = values[i] - x.data[i];
+    return error * error;
+  };
+  noise.measured_mse = n > 0 ? stats::pairwise_sum(x.size(), square) / n : 0;
+  const double spread = stats::pairwise_sum(x.size(), [&](std::int64_t i) {
+    const double distance = square(i) - noise.measured_mse;
+    return distance * distance;
+  });
+  noise.standard_error = n > 1 ? std::sqrt(spread / (n - 1) / n) : 0;
 }
 
 /// The values of the codes of a scale format: a byte or half-word each, or float32.
@@ -155,20 +167,15 @@ TensorNoise predict_block_noise(const TensorSource& source, const policies::Role
 void measure_noise(TensorNoise& noise, const net::Tensor& x, std::uint64_t seed) {
   const RandomSource random = policies::operand_random(seed, noise.source.layer, noise.source.role,
                                                        0, net::GemmKind::fprop);
-  const std::vector<double> values = noise.policy.block != nullptr
-                                         ? block_values(noise, x, random)
-                                         : scaled_values(noise, x, random);
-  const double n = static_cast<double>(x.size());
-  const auto square = [&](std::int64_t i) {
-    const double error = values[i] - x.data[i];
-    return error * error;
-  };
-  noise.measured_mse = n > 0 ? stats::pairwise_sum(x.size(), square) / n : 0;
-  const double spread = stats::pairwise_sum(x.size(), [&](std::int64_t i) {
-    const double distance = square(i) - noise.measured_mse;
-    return distance * distance;
-  });
-  noise.standard_error = n > 1 ? std::sqrt(spread / (n - 1) / n) : 0;
+  if (noise.policy.block != nullptr) return compare(noise, x, block_values(noise, x, random));
+  policies::QuantizedTensor quantized;
+  policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
+  measure_noise(noise, x, quantized);
+}
+
+void measure_noise(TensorNoise& noise, const net::Tensor& x,
+                   const policies::QuantizedTensor& quantized) {
+  compare(noise, x, scaled_values(quantized, x.size()));
 }
 
 }  // namespace numemu::experiments

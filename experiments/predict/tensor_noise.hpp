@@ -8,6 +8,7 @@
 #include "experiments/predict/fitted_noise.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/verdict.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
@@ -32,8 +33,8 @@ struct TensorNoise {
   std::int64_t width = 0;             ///< block scales: elements of a line
   ErrorMoments empirical;             ///< from the float32 values and the scales, cell by cell
   std::optional<FittedNoise> fitted;  ///< from the best density; absent for a constant tensor
-  double measured_mse = 0;    ///< from the quantizer's codes: mean of (element * scale - x)^2
-  double standard_error = 0;  ///< of that mean, were the elements a sample
+  double measured_mse = 0;            ///< from the codes: mean of (element * scale - x)^2
+  double standard_error = 0;          ///< of that mean, were the elements a sample
   double measured_db() const;
   /// Of the measured figure: withheld where it is not finite. Then the role does not saturate,
   /// which predictions assume.
@@ -53,5 +54,7 @@ TensorNoise predict_block_noise(const TensorSource&, const policies::RolePolicy&
 /// Fills in what the quantizer does to the same tensor: the mean of (element * scale - x)^2 in
 /// float64, the product exact, and its standard error.
 void measure_noise(TensorNoise&, const net::Tensor& x, std::uint64_t seed);
+/// The same of codes that there are already, for a role without blocks.
+void measure_noise(TensorNoise&, const net::Tensor& x, const policies::QuantizedTensor&);
 
 }  // namespace numemu::experiments

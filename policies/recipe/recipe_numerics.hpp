@@ -50,6 +50,9 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   }
   const LayerRecipe& recipe(std::string_view layer) const { return roles_.recipe(layer); }
   const WeightMask* weight_mask(std::string_view layer) const { return roles_.weight_mask(layer); }
+  const PlainOperand* frozen_weight(std::string_view layer) const {
+    return roles_.frozen_weight(layer);
+  }
   OperandCounts counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
     return roles_.counts(layer, kind, role);
   }

@@ -176,6 +176,11 @@ const WeightMask* RoleNumerics::weight_mask(std::string_view name) const {
 
 const LayerRecipe& RoleNumerics::recipe(std::string_view name) const { return layer(name).recipe; }
 
+const PlainOperand* RoleNumerics::frozen_weight(std::string_view name) const {
+  const RecipeLayer& found = layer(name);
+  return found.weight_ready ? &found.frozen_weight : nullptr;
+}
+
 OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind,
                                    net::Role role) const {
   return layer(name).count(kind, role).get();

@@ -71,6 +71,9 @@ class RoleNumerics : public net::Numerics {
   const LayerRecipe& recipe(std::string_view layer) const;
   /// Of a layer whose weight has a mask, else null.
   const WeightMask* weight_mask(std::string_view layer) const;
+  /// Of a layer after freeze() and a product; null before, and where the weight is not quantized
+  /// whole.
+  const PlainOperand* frozen_weight(std::string_view layer) const;
   OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
   OperandCounts counts(std::string_view layer, net::GemmKind) const;
   void reset_counts();

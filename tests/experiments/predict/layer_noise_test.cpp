@@ -79,6 +79,30 @@ TEST_CASE("the standard error in decibels is that of the mean noise power over s
   CHECK(layers.output.gained_db > layers.output.db);
 }
 
+TEST_CASE("the measured noise of a weight is that of the codes that the network multiplied",
+          "[fast]") {
+  Run run = small_run(4);
+  const policies::Recipe recipe = recipe_of("int8");
+  policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
+  numerics.freeze(run.graph, run.reference);
+  CHECK(numerics.frozen_weight("fc1") == nullptr);
+  measure_layers(run.graph, numerics, run.reference);
+  REQUIRE(numerics.frozen_weight("fc1") != nullptr);
+  FitCache fits;
+  std::vector<TensorNoise> noises = predict_tensors(recipe, run.graph, run.reference, fits);
+  std::vector<TensorNoise> again = noises;
+  measure_tensors(again, recipe, run.graph, run.reference);
+  measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
+  for (std::size_t i = 0; i < noises.size(); ++i)
+    CHECK(noises[i].measured_mse == again[i].measured_mse);
+  // Of another weight the codes are wrong; another quantization would find new ones.
+  for (net::Parameter* parameter : run.graph.parameters())
+    for (float& w : parameter->value.data) w += 1;
+  measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
+  for (const TensorNoise& noise : noises)
+    if (noise.source.role == net::Role::weight) CHECK(noise.measured_mse == Approx(1).epsilon(0.1));
+}
+
 TEST_CASE("one sample has no standard error and float32 has no noise", "[fast]") {
   CHECK(measured(small_run(1), recipe_of("int4")).output_error == HUGE_VAL);
   const policies::Recipe plain = policies::Recipe::parse_text(R"({"numemu_recipe": 1})", "recipe");
