@@ -5,7 +5,7 @@
 
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "formats/error.hpp"
 #include "policies/zap/depthwise.hpp"
 
@@ -26,7 +26,7 @@ net::Graph predictor_graph(const std::string& layer, const net::Shape& map) {
   graph.inputs = {{"visible", map}};
   graph.add(graph.name + ".conv1", std::make_unique<Depthwise3x3>(channels));
   graph.add(graph.name + ".bn1", std::make_unique<net::BatchNorm>(norm));
-  graph.add(graph.name + ".relu", std::make_unique<net::Relu>());
+  graph.add(graph.name + ".relu", std::make_unique<net::Pointwise>("relu"));
   graph.add(graph.name + ".conv2", std::make_unique<Depthwise3x3>(channels));
   graph.add(graph.name + ".bn2", std::make_unique<net::BatchNorm>(norm));
   return graph;

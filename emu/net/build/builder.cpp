@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/clip.hpp"
 #include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/global_average_pool.hpp"
@@ -12,8 +11,8 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/max_pool.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/position_embedding.hpp"
-#include "emu/net/ops/relu.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -90,9 +89,11 @@ Builder& Builder::batch_norm(std::string name) {
 Builder& Builder::linear(std::string name, std::int64_t out, bool bias) {
   return node(std::move(name), std::make_unique<Linear>(shape().back(), out, bias));
 }
-Builder& Builder::relu(std::string name) { return node(std::move(name), std::make_unique<Relu>()); }
+Builder& Builder::relu(std::string name) {
+  return node(std::move(name), std::make_unique<Pointwise>("relu"));
+}
 Builder& Builder::relu6(std::string name) {
-  return node(std::move(name), std::make_unique<Clip>(0.0f, 6.0f));
+  return node(std::move(name), std::make_unique<Pointwise>("clip", PointwiseNumbers{0, 6}));
 }
 Builder& Builder::flatten(std::string name) {
   return node(std::move(name), std::make_unique<Flatten>());

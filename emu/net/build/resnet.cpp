@@ -1,6 +1,6 @@
 // Residual networks for CIFAR-10, with the layer names stageS.blockB.LAYER.
 #include "emu/net/build/blocks.hpp"
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/pad.hpp"
 #include "emu/net/ops/slice.hpp"
 
@@ -31,7 +31,7 @@ void block(Builder& net, const std::string& name, std::int64_t channels, std::in
   net.conv3x3(name + "conv2", channels).batch_norm(name + "bn2");
   const int result = net.value();
   const int beside = shortcut(net, name, from, channels, stride);
-  net.node(name + "add", std::make_unique<Add>(), {result, beside}).relu(name + "relu2");
+  net.node(name + "add", std::make_unique<Binary>("add"), {result, beside}).relu(name + "relu2");
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "emu/net/build/blocks.hpp"
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/causal_mask.hpp"
-#include "emu/net/ops/gelu.hpp"
 #include "emu/net/ops/matmul.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/softmax.hpp"
 
 namespace numemu::net {
@@ -33,11 +33,11 @@ void block(Builder& net, const std::string& name, std::int64_t heads, std::int64
   int residual = net.value();
   net.layer_norm(name + "norm1");
   attention(net, name + "attention.", heads, width);
-  net.node(name + "add1", std::make_unique<Add>(), {residual, net.value()});
+  net.node(name + "add1", std::make_unique<Binary>("add"), {residual, net.value()});
   residual = net.value();
   net.layer_norm(name + "norm2").linear(name + "mlp.fc1", 4 * width);
-  net.node(name + "mlp.gelu", std::make_unique<Gelu>()).linear(name + "mlp.fc2", width);
-  net.node(name + "add2", std::make_unique<Add>(), {residual, net.value()});
+  net.node(name + "mlp.gelu", std::make_unique<Pointwise>("gelu")).linear(name + "mlp.fc2", width);
+  net.node(name + "add2", std::make_unique<Binary>("add"), {residual, net.value()});
 }
 
 }  // namespace

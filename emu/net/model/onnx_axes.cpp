@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "emu/net/model/onnx_importer.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/concat.hpp"
 #include "emu/net/ops/global_average_pool.hpp"
 #include "emu/net/ops/log_softmax.hpp"
-#include "emu/net/ops/multiply.hpp"
 #include "emu/net/ops/pad.hpp"
 #include "emu/net/ops/reduce_mean.hpp"
 #include "emu/net/ops/slice.hpp"
@@ -189,7 +189,7 @@ Values reduce_sum(OnnxImporter& importer, const OnnxNode& node) {
   for (const std::int64_t axis : axes)
     count *= static_cast<float>(extent_of(x, stored_axis(x, axis)));
   const OnnxValue mean = mean_over(importer, node, x, axes);
-  return {importer.add(importer.node_name(node), std::make_unique<Multiply>(),
+  return {importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"),
                        {mean, importer.number(count)}, mean.image)};
 }
 

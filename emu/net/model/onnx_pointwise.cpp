@@ -5,24 +5,9 @@
 #include <limits>
 
 #include "emu/net/model/onnx_importer.hpp"
-#include "emu/net/ops/abs.hpp"
-#include "emu/net/ops/add.hpp"
-#include "emu/net/ops/clip.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/constant.hpp"
-#include "emu/net/ops/divide.hpp"
-#include "emu/net/ops/erf.hpp"
-#include "emu/net/ops/exp.hpp"
-#include "emu/net/ops/leaky_relu.hpp"
-#include "emu/net/ops/log.hpp"
-#include "emu/net/ops/multiply.hpp"
-#include "emu/net/ops/negate.hpp"
-#include "emu/net/ops/power.hpp"
-#include "emu/net/ops/reciprocal.hpp"
-#include "emu/net/ops/relu.hpp"
-#include "emu/net/ops/sigmoid.hpp"
-#include "emu/net/ops/sqrt.hpp"
-#include "emu/net/ops/subtract.hpp"
-#include "emu/net/ops/tanh.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/where.hpp"
 #include "formats/error.hpp"
 
@@ -31,10 +16,28 @@ namespace {
 
 using Values = std::vector<OnnxValue>;
 
-template <class Function>
+/// A number of an operator: an input of one element (the bounds of Clip from operator set 11 on),
+/// or an attribute.
+float number_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
+                const PointwiseParameter& parameter) {
+  if (!importer.has_input(node, index)) return number_or(node, parameter.onnx, parameter.value);
+  const Tensor value = importer.constant(node, index).tensor();
+  if (value.size() != 1) throw Error(fmt::format("expected one number as {}", parameter.onnx));
+  return value.data[0];
+}
+
 Values unary(OnnxImporter& importer, const OnnxNode& node) {
+  const auto rules = pointwise_rules();
+  const PointwiseRule& rule = *std::find_if(rules.begin(), rules.end(),
+                                            [&](const auto& r) { return r.onnx == node.op_type; });
   const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  return {importer.add(importer.node_name(node), std::make_unique<Function>(), {x}, x.image)};
+  PointwiseNumbers numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const PointwiseParameter& parameter = rule.parameters[i];
+    if (parameter.name != nullptr) numbers[i] = number_of(importer, node, i + 1, parameter);
+  }
+  return {importer.add(importer.node_name(node), std::make_unique<Pointwise>(rule, numbers), {x},
+                       x.image)};
 }
 
 /// Operands in one layout: that of images where every graph value has four axes (constants up to
@@ -64,20 +67,16 @@ Values operands_of(OnnxImporter& importer, const OnnxNode& node, std::size_t cou
   return operands;
 }
 
-/// Whole numbers travel as floats, whose quotients are not cut.
-Values divide(OnnxImporter& importer, const OnnxNode& node) {
-  Values operands = operands_of(importer, node, 2);
-  const bool images = align(importer, node, operands);
-  if (operands[0].integer && operands[1].integer)
-    throw Error("the quotient of whole numbers is not supported");
-  return {importer.add(importer.node_name(node), std::make_unique<Divide>(), operands, images)};
-}
-
-template <class Function>
 Values binary(OnnxImporter& importer, const OnnxNode& node) {
+  const auto rules = binary_rules();
+  const BinaryRule& rule = *std::find_if(rules.begin(), rules.end(),
+                                         [&](const auto& r) { return r.onnx == node.op_type; });
   Values operands = operands_of(importer, node, 2);
   const bool images = align(importer, node, operands);
-  return {importer.add(importer.node_name(node), std::make_unique<Function>(), operands, images)};
+  // Whole numbers travel as floats, whose quotients are not cut.
+  if (rule.kind == "divide" && operands[0].integer && operands[1].integer)
+    throw Error("the quotient of whole numbers is not supported");
+  return {importer.add(importer.node_name(node), std::make_unique<Binary>(rule), operands, images)};
 }
 
 /// The sum of any number of inputs, from left to right.
@@ -86,8 +85,8 @@ Values sum(OnnxImporter& importer, const OnnxNode& node) {
   const bool images = align(importer, node, operands);
   OnnxValue total = operands.at(0);
   for (std::size_t i = 1; i < operands.size(); ++i) {
-    total = importer.add(importer.node_name(node), std::make_unique<Add>(), {total, operands[i]},
-                         images);
+    total = importer.add(importer.node_name(node), std::make_unique<Binary>("add"),
+                         {total, operands[i]}, images);
   }
   return {total};
 }
@@ -96,23 +95,6 @@ Values where(OnnxImporter& importer, const OnnxNode& node) {
   Values operands = operands_of(importer, node, 3);
   const bool images = align(importer, node, operands);
   return {importer.add(importer.node_name(node), std::make_unique<Where>(), operands, images)};
-}
-
-/// A bound of Clip: an input of one element from operator set 11 on, an attribute before.
-float bound(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
-            std::string_view attribute, float otherwise) {
-  if (!importer.has_input(node, index)) return number_or(node, attribute, otherwise);
-  const Tensor value = importer.constant(node, index).tensor();
-  if (value.size() != 1) throw Error(fmt::format("expected one number as {}", attribute));
-  return value.data[0];
-}
-
-Values clip(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  constexpr float kMost = std::numeric_limits<float>::max();
-  const float low = bound(importer, node, 1, "min", -kMost);
-  const float high = bound(importer, node, 2, "max", kMost);
-  return {importer.add(importer.node_name(node), std::make_unique<Clip>(low, high), {x}, x.image)};
 }
 
 /// Max and Min of one value and numbers: a Clip with one bound.
@@ -133,25 +115,21 @@ Values extreme(OnnxImporter& importer, const OnnxNode& node) {
     limit = kMaximum ? std::max(limit, number.data[0]) : std::min(limit, number.data[0]);
   }
   if (x == nullptr) throw Error("expected one value and numbers");
-  auto clip = kMaximum ? std::make_unique<Clip>(limit, kEverything)
-                       : std::make_unique<Clip>(-kEverything, limit);
+  auto clip = kMaximum ? std::make_unique<Pointwise>("clip", PointwiseNumbers{limit, kEverything})
+                       : std::make_unique<Pointwise>("clip", PointwiseNumbers{-kEverything, limit});
   return {importer.add(importer.node_name(node), std::move(clip), {*x}, x->image)};
-}
-
-Values leaky_relu(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  return {importer.add(importer.node_name(node),
-                       std::make_unique<LeakyRelu>(number_or(node, "alpha", 0.01f)), {x}, x.image)};
 }
 
 /// max(0, min(1, slope x + 0.5)).
 OnnxValue hard_sigmoid_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
                           float slope, float offset) {
-  const OnnxValue scaled = importer.add(importer.node_name(node), std::make_unique<Multiply>(),
-                                        {x, importer.number(slope)}, x.image);
-  const OnnxValue moved = importer.add(importer.node_name(node), std::make_unique<Add>(),
+  const OnnxValue scaled =
+      importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"),
+                   {x, importer.number(slope)}, x.image);
+  const OnnxValue moved = importer.add(importer.node_name(node), std::make_unique<Binary>("add"),
                                        {scaled, importer.number(offset)}, x.image);
-  return importer.add(importer.node_name(node), std::make_unique<Clip>(0.0f, 1.0f), {moved},
+  return importer.add(importer.node_name(node),
+                      std::make_unique<Pointwise>("clip", PointwiseNumbers{0.0f, 1.0f}), {moved},
                       x.image);
 }
 
@@ -164,37 +142,28 @@ Values hard_sigmoid(OnnxImporter& importer, const OnnxNode& node) {
 Values hard_swish(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
   const OnnxValue gate = hard_sigmoid_of(importer, node, x, 1.0f / 6, 0.5f);
-  return {importer.add(importer.node_name(node), std::make_unique<Multiply>(), {x, gate}, x.image)};
+  return {importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"), {x, gate},
+                       x.image)};
 }
 
 }  // namespace
 
 const OnnxHandlers& onnx_pointwise_handlers() {
-  static const OnnxHandlers kHandlers = {
-      {"Abs", unary<Abs>},
-      {"Add", binary<Add>},
-      {"Clip", clip},
-      {"Div", divide},
-      {"Erf", unary<Erf>},
-      {"Exp", unary<Exp>},
-      {"HardSigmoid", hard_sigmoid},
-      {"HardSwish", hard_swish},
-      {"LeakyRelu", leaky_relu},
-      {"Log", unary<Log>},
-      {"Max", extreme<true>},
-      {"Min", extreme<false>},
-      {"Mul", binary<Multiply>},
-      {"Neg", unary<Negate>},
-      {"Pow", binary<Power>},
-      {"Reciprocal", unary<Reciprocal>},
-      {"Relu", unary<Relu>},
-      {"Sigmoid", unary<Sigmoid>},
-      {"Sqrt", unary<Sqrt>},
-      {"Sub", binary<Subtract>},
-      {"Sum", sum},
-      {"Tanh", unary<Tanh>},
-      {"Where", where},
-  };
+  static const OnnxHandlers kHandlers = [] {
+    OnnxHandlers handlers = {
+        {"HardSigmoid", hard_sigmoid},
+        {"HardSwish", hard_swish},
+        {"Max", extreme<true>},
+        {"Min", extreme<false>},
+        {"Sum", sum},
+        {"Where", where},
+    };
+    for (const PointwiseRule& rule : pointwise_rules()) {
+      if (!rule.onnx.empty()) handlers.emplace_back(rule.onnx, unary);
+    }
+    for (const BinaryRule& rule : binary_rules()) handlers.emplace_back(rule.onnx, binary);
+    return handlers;
+  }();
   return kHandlers;
 }
 

@@ -6,6 +6,7 @@
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/average_pool.hpp"
 #include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/gather.hpp"
@@ -14,7 +15,6 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/max_pool.hpp"
-#include "emu/net/ops/multiply.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "formats/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "emu/net/model/onnx_importer.hpp"
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "emu/net/ops/where.hpp"
 #include "formats/error.hpp"
@@ -218,7 +218,7 @@ OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
     OnnxValue zeros;
     zeros.constant = std::make_shared<OnnxConstant>(
         OnnxConstant{dims, x.integer, std::vector<Folded>(static_cast<std::size_t>(count))});
-    x = importer.add(importer.node_name(node), std::make_unique<Add>(),
+    x = importer.add(importer.node_name(node), std::make_unique<Binary>("add"),
                      {x, importer.as_graph(zeros, "expand")}, false);
   }
   return batch ? importer.repeated(node, x) : x;

@@ -1,11 +1,13 @@
-// Numpy's broadcasting: how shapes meet, runs of elements in step, and operators of two inputs.
+// Numpy's broadcasting: how shapes meet, and runs of elements in step.
 #pragma once
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
+#include <vector>
 
-#include "emu/net/op.hpp"
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/tensor.hpp"
 
 namespace numemu::net {
 
@@ -35,33 +37,6 @@ class Broadcast {
   // Neighbours that are repeated alike are one axis; the last one is the run.
   std::vector<Axis> outer_;
   Axis inner_;
-};
-
-/// y = f(a, b), element by element under broadcasting; the gradient of a broadcast input is summed
-/// over the repeated axes: pairwise in float64, rounded once.
-class Binary : public Op {
- public:
-  bool needs_inputs() const final { return sees_inputs_; }
-  bool in_place() const final { return true; }
-  /// Throws Error unless there are two inputs whose shapes fit.
-  Shape output_shape(std::span<const Shape> inputs) const final;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const final;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const final;
-
- protected:
-  explicit Binary(bool sees_inputs) : sees_inputs_(sees_inputs) {}
-
-  /// y[i] = f(a[i], b[i]) for i in [0, n).
-  virtual void values(std::int64_t n, const float* a, const float* b, float* y) const = 0;
-  /// da[i] and db[i] are g[i] times the derivatives at a[i] and b[i] (null where it does not see
-  /// its inputs).
-  virtual void gradients(std::int64_t n, const float* a, const float* b, const float* g, float* da,
-                         float* db) const = 0;
-
- private:
-  bool sees_inputs_;
 };
 
 template <class Body>

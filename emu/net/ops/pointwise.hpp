@@ -1,35 +1,66 @@
-// Base of elementwise operators of one input: everything but the two loops.
+// Elementwise operators of one input, one row of a table each: function, derivative, what backward
+// reads, the operator of ONNX.
 #pragma once
+#include <array>
+
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
 
+/// Up to two numbers of an operator (a slope; two bounds).
+using PointwiseNumbers = std::array<float, 2>;
+
+/// One number of an operator, with its value where none is given.
+struct PointwiseParameter {
+  const char* name = nullptr;
+  const char* onnx = nullptr;  ///< the attribute, or the input of that place, in ONNX
+  float value = 0;
+};
+
 /// y [shape] = f(x [shape]), and dx = g f'(x). Unless f is a float32 operation, both are computed
 /// in float64 and rounded once. Every NaN is the neutral one.
-class Pointwise : public Op {
+struct PointwiseRule {
+  /// What the derivative is computed from.
+  enum class Reads : std::uint8_t { nothing, x, y };
+
+  std::string_view kind;
+  std::string_view onnx;  ///< the operator of ONNX that is the same function; empty: none
+  std::string_view formula;
+  Reads reads;
+  double low, high;  ///< where f has its derivatives, but for kinks: tests draw x from here
+  void (*values)(std::int64_t n, const float* x, float* y, PointwiseNumbers) = nullptr;
+  /// `seen` is x or y, null where the derivative reads nothing.
+  void (*gradients)(std::int64_t n, const float* seen, const float* g, float* dx,
+                    PointwiseNumbers) = nullptr;
+  std::array<PointwiseParameter, 2> parameters{};
+  bool (*accepts)(PointwiseNumbers) = nullptr;  ///< null: any numbers
+  const char* expected = nullptr;               ///< what accepts() expects
+};
+
+std::span<const PointwiseRule> pointwise_rules();
+
+/// An operator of the table.
+class Pointwise final : public Op {
  public:
-  bool needs_inputs() const final { return sees_ == Sees::input; }
-  bool needs_output() const final { return sees_ == Sees::output; }
-  bool in_place() const final { return true; }
+  /// The first has the table's numbers. Each throws Error for an unknown kind, with the nearest
+  /// known one, and for numbers that the rule does not accept.
+  explicit Pointwise(std::string_view kind);
+  Pointwise(std::string_view kind, PointwiseNumbers numbers);
+  Pointwise(const PointwiseRule& rule, PointwiseNumbers numbers);
+  std::string_view kind() const override { return rule_.kind; }
+  bool needs_inputs() const override { return rule_.reads == PointwiseRule::Reads::x; }
+  bool needs_output() const override { return rule_.reads == PointwiseRule::Reads::y; }
+  bool in_place() const override { return true; }
   /// Throws Error unless there is one input.
-  Shape output_shape(std::span<const Shape> inputs) const final;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const final;
+  Shape output_shape(std::span<const Shape> inputs) const override;
+  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                 const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const final;
-
- protected:
-  /// What the derivative is computed from.
-  enum class Sees : std::uint8_t { nothing, input, output };
-  explicit Pointwise(Sees sees) : sees_(sees) {}
-
-  /// y[i] = f(x[i]) for i in [0, n).
-  virtual void values(std::int64_t n, const float* x, float* y) const = 0;
-  /// dx[i] = g[i] times the derivative at `seen` (null where it sees nothing).
-  virtual void gradients(std::int64_t n, const float* seen, const float* g, float* dx) const = 0;
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
 
  private:
-  Sees sees_;
+  const PointwiseRule& rule_;
+  PointwiseNumbers numbers_;
 };
 
 }  // namespace numemu::net

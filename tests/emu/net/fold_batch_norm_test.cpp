@@ -6,11 +6,11 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/add.hpp"
 #include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -87,7 +87,7 @@ TEST_CASE("convolutions with groups and without bias take the norm in", "[fast]"
                                                            .bias = false,
                                                            .groups = 2}));
   graph.add("bn", norm(6));
-  graph.add("relu", std::make_unique<Relu>());
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
   check_same(std::move(graph), test::random_tensor({2, 6, 5, 4}, 1), 1, 12);
 }
 
@@ -97,13 +97,13 @@ TEST_CASE("a norm stays where the value before it has another reader or is none 
   graph.inputs = {{"input", {3}}};
   const int fc = graph.add("fc", std::make_unique<Linear>(3, 3));
   const int bn = graph.add("bn", norm(3));
-  graph.add("sum", std::make_unique<Add>(), {fc, bn});
+  graph.add("sum", std::make_unique<Binary>("add"), {fc, bn});
   check_same(std::move(graph), test::random_tensor({4, 3}, 2), 0, 3);
 
   Graph first;
   first.inputs = {{"input", {3}}};
   first.add("bn", norm(3));
-  first.add("relu", std::make_unique<Relu>());
+  first.add("relu", std::make_unique<Pointwise>("relu"));
   first.add("bn2", norm(3));
   check_same(std::move(first), test::random_tensor({4, 3}, 3), 0, 3);
 }
@@ -132,7 +132,7 @@ TEST_CASE("the output stays the output where other nodes lie between a layer and
   const int layer = inner.add("fc", std::make_unique<Linear>(3, 3));
   const int side = inner.add("side", std::make_unique<Linear>(3, 3), {0});
   const int bn = inner.add("bn", norm(3), {layer});
-  inner.add("sum", std::make_unique<Add>(), {bn, side});
+  inner.add("sum", std::make_unique<Binary>("add"), {bn, side});
   check_same(std::move(inner), test::random_tensor({4, 3}, 6), 1, 6);
 }
 

@@ -5,11 +5,10 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/multiply.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -77,12 +76,12 @@ TEST_CASE("values with later readers survive work in place", "[fast]") {
   Graph graph;
   graph.inputs = {{"input", {4}}};
   const int fc = graph.add("fc", std::make_unique<Linear>(4, 4));
-  const int square = graph.add("square", std::make_unique<Multiply>(), {fc, fc});
-  const int relu = graph.add("relu", std::make_unique<Relu>(), {fc});
-  const int sum = graph.add("sum", std::make_unique<Add>(), {square, relu});
-  const int twice = graph.add("twice", std::make_unique<Add>(), {sum, sum});
+  const int square = graph.add("square", std::make_unique<Binary>("multiply"), {fc, fc});
+  const int relu = graph.add("relu", std::make_unique<Pointwise>("relu"), {fc});
+  const int sum = graph.add("sum", std::make_unique<Binary>("add"), {square, relu});
+  const int twice = graph.add("twice", std::make_unique<Binary>("add"), {sum, sum});
   const int view = graph.add("view", std::make_unique<Flatten>(), {twice});
-  graph.add("end", std::make_unique<Add>(), {view, square});
+  graph.add("end", std::make_unique<Binary>("add"), {view, square});
   std::uint32_t identity = 20;
   for (Parameter* p : graph.parameters())
     p->value = test::random_tensor(p->value.shape, ++identity);
@@ -98,7 +97,7 @@ TEST_CASE("values with later readers survive work in place", "[fast]") {
 TEST_CASE("the caller's input is never worked on in place", "[fast]") {
   Graph graph;
   graph.inputs = {{"input", {3}}};
-  graph.add("relu", std::make_unique<Relu>());
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
   Tensor x({1, 3});
   x.data = {-1, 2, -3};
   Numerics numerics;

@@ -8,7 +8,7 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
@@ -22,7 +22,7 @@ Graph sequence_graph() {
   graph.name = "sequence";
   graph.inputs = {{"input", {4, 3}}};
   const int lstm = graph.add("lstm", std::make_unique<Lstm>(3, 2));
-  graph.add("relu", std::make_unique<Relu>());
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
   const int keys = graph.add("keys", std::make_unique<Linear>(2, 2));
   graph.add("scores", std::make_unique<MatMul>(MatMulOptions{.heads = 1, .transpose_b = true}),
             {lstm, keys});

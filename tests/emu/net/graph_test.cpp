@@ -10,7 +10,7 @@
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
@@ -57,7 +57,7 @@ Graph residual_graph() {
   graph.name = "residual";
   graph.inputs = {{"input", {3}}};
   graph.add("fc", std::make_unique<Linear>(3, 4));
-  graph.add("relu", std::make_unique<Relu>());
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
   graph.add("sum", weighted_sum(2.0f, 1.0f), {1, 2});
   graph.add("flatten", std::make_unique<Flatten>());
   std::uint32_t identity = 50;
@@ -209,9 +209,9 @@ TEST_CASE("parameters carry their layer's name; wrong shapes and inputs are refu
   CHECK_THROWS_WITH(forward(graph, Tensor({2, 4}), numerics),
                     Catch::Contains("residual") && Catch::Contains("[2, 4]"));
   CHECK_THROWS_AS(forward(graph, Tensor({0, 3}), numerics), Error);
-  CHECK_THROWS_WITH(graph.add("fc", std::make_unique<Relu>()),
+  CHECK_THROWS_WITH(graph.add("fc", std::make_unique<Pointwise>("relu")),
                     Catch::Contains("two nodes are named fc"));
-  CHECK_THROWS_WITH(graph.add("late", std::make_unique<Relu>(), {9}),
+  CHECK_THROWS_WITH(graph.add("late", std::make_unique<Pointwise>("relu"), {9}),
                     Catch::Contains("reads value 9"));
   CHECK_THROWS_AS(
       backward(graph, forward_training(graph, Tensor({2, 3}), numerics), Tensor({2, 3}), numerics),
@@ -223,7 +223,7 @@ TEST_CASE("values are named after inputs and nodes", "[fast]") {
   graph.inputs = {{"ids", {3}}, {"mask", {3}}};
   CHECK(graph.value_count() == 2);
   CHECK(graph.add("sum", weighted_sum(1.0f, 2.0f), {0, 1}) == 2);
-  CHECK(graph.add("last", std::make_unique<Relu>()) == 3);
+  CHECK(graph.add("last", std::make_unique<Pointwise>("relu")) == 3);
   CHECK(graph.value_name(0) == "ids");
   CHECK(graph.value_name(1) == "mask");
   CHECK(graph.value_name(2) == "sum");

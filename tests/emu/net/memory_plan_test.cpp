@@ -7,11 +7,11 @@
 
 #include "emu/net/memory.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pad.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -67,7 +67,7 @@ TEST_CASE("values are counted while they live and their memory is used again", "
   CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30 + 30);
   graph.add("c", turn());  // in the memory of a
   CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30 + 30);
-  graph.add("relu", std::make_unique<Relu>());  // over its input
+  graph.add("relu", std::make_unique<Pointwise>("relu"));  // over its input
   CHECK(needed(graph, {3, 2, 5}, Keeps::nothing) == 30 + 30 + 30);
   graph.add("wide", std::make_unique<Pad>(std::vector<std::int64_t>{0, 0, 0},
                                           std::vector<std::int64_t>{0, 0, 95}, 0.0f));

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
@@ -35,7 +35,7 @@ net::Graph graph_of(double momentum = 0.1) {
   graph.inputs = {{"input", {2, 2, kChannels}}};
   graph.add("first", std::make_unique<net::BatchNorm>(
                          net::BatchNormOptions{.channels = kChannels, .momentum = momentum}));
-  graph.add("relu", std::make_unique<net::Relu>());
+  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
   graph.add("second", std::make_unique<net::BatchNorm>(
                           net::BatchNormOptions{.channels = kChannels, .momentum = 0.3}));
   return graph;
@@ -154,6 +154,6 @@ TEST_CASE("batch norm: errors leave the graph as it was", "[fast]") {
   CHECK(parameter(graph, 0, "running_variance").data == before);
   net::Graph none;
   none.inputs = {{"input", {2, 2, kChannels}}};
-  none.add("relu", std::make_unique<net::Relu>());
+  none.add("relu", std::make_unique<net::Pointwise>("relu"));
   CHECK(policies::reestimate_batch_norm(none, {{batch_of(2, 1, 1)}}, numerics) == 0);
 }

@@ -6,7 +6,7 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
@@ -18,7 +18,7 @@ TEST_CASE("a reference has the operands and outputs of every layer", "[fast]") {
   net::Graph graph;
   graph.inputs = {{"a", {3, 4}}, {"b", {5, 4}}};
   graph.add("first", std::make_unique<net::Linear>(4, 4), {0});
-  graph.add("relu", std::make_unique<net::Relu>());
+  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
   graph.add("scores", std::make_unique<net::MatMul>(net::MatMulOptions{.transpose_b = true}),
             {3, 1});
   net::initialize(graph, 1);

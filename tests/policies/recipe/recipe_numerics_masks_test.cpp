@@ -5,7 +5,7 @@
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/train/step.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -24,7 +24,7 @@ net::Graph small_net() {
   graph.name = "small";
   graph.inputs = {{"input", {16}}};
   graph.add("first", std::make_unique<net::Linear>(16, 8), {0});
-  graph.add("relu", std::make_unique<net::Relu>());
+  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
   graph.add("second", std::make_unique<net::Linear>(8, 4));
   net::initialize(graph, 0);
   return graph;

@@ -7,7 +7,7 @@
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
@@ -31,7 +31,7 @@ net::Graph small_net() {
   options.kernel_height = options.kernel_width = 3;
   options.pad = 1;
   graph.add("conv", std::make_unique<net::Conv2d>(options), {0});
-  graph.add("relu", std::make_unique<net::Relu>());
+  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
   graph.add("flatten", std::make_unique<net::Flatten>());
   graph.add("fc", std::make_unique<net::Linear>(128, 5));
   net::initialize(graph, 0);

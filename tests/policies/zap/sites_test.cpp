@@ -5,7 +5,7 @@
 
 #include "emu/net/build/builder.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
@@ -70,7 +70,7 @@ TEST_CASE("a convolution that something else reads too must be computed", "[fast
     net.relu("relu1");
     if (read_again) {
       const int after = net.value();
-      net.node("join", std::make_unique<net::Add>(), {before, after});
+      net.node("join", std::make_unique<net::Binary>("add"), {before, after});
     }
     return layers_of(zap_sites(net.take(), false));
   };
@@ -84,7 +84,7 @@ TEST_CASE("two convolutions that are added cost both", "[fast]") {
   const int from = net.value();
   const int left = net.conv3x3("conv1", 4).batch_norm("bn1").value();
   const int right = net.at(from).conv1x1("project", 4).batch_norm("bn2").value();
-  net.node("add", std::make_unique<net::Add>(), {left, right}).relu("relu1");
+  net.node("add", std::make_unique<net::Binary>("add"), {left, right}).relu("relu1");
   const std::vector<ZapSite> sites = zap_sites(net.take(), false);
   REQUIRE(sites.size() == 1);
   CHECK(sites[0].convolutions == Names{"conv1", "project"});

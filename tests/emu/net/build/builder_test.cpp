@@ -1,7 +1,7 @@
 // The builder: shapes, branches, what it refuses.
 #include "emu/net/build/builder.hpp"
 
-#include "emu/net/ops/add.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
@@ -28,7 +28,7 @@ TEST_CASE("branches leave from a value and join", "[fast]") {
   const int left = net.linear("left", 4).value();
   const int right = net.at(input).linear("right", 4, false).value();
   CHECK(net.shape() == Shape{1, 4});
-  net.node("sum", std::make_unique<Add>(), {left, right}).relu("relu");
+  net.node("sum", std::make_unique<Binary>("add"), {left, right}).relu("relu");
   const Graph graph = net.take();
   CHECK(graph.nodes[1].inputs == std::vector<int>{0});
   CHECK(graph.nodes[2].inputs == std::vector<int>{1, 2});
@@ -39,7 +39,7 @@ TEST_CASE("branches leave from a value and join", "[fast]") {
 TEST_CASE("layers that do not fit are refused with the network's name", "[fast]") {
   Builder net("flat", {3}, 2);
   CHECK_THROWS_WITH(net.conv3x3("c", 4), "network flat: c needs images, got [1, 3]");
-  CHECK_THROWS_AS(net.node("sum", std::make_unique<Add>(), {0}), Error);
+  CHECK_THROWS_AS(net.node("sum", std::make_unique<Binary>("add"), {0}), Error);
   Builder images("pictures", {4, 4, 1}, 2);
   CHECK_THROWS_WITH(images.embedding("e", 4),
                     "network pictures: expected windows [context] of a text, got [4, 4, 1]");

@@ -11,7 +11,7 @@
 #include "emu/net/ops/dropout.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 
 namespace numemu::net::test {
 
@@ -27,7 +27,7 @@ inline Graph stateful_net(const Dataset& data) {
   conv.stride = 2;
   graph.add("conv", std::make_unique<Conv2d>(conv));
   graph.add("norm", std::make_unique<BatchNorm>(BatchNormOptions{.channels = 4}));
-  graph.add("relu", std::make_unique<Relu>());
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
   graph.add("flatten", std::make_unique<Flatten>());
   graph.add("dropout", std::make_unique<Dropout>(0.25));
   graph.add("fc", std::make_unique<Linear>(4 * 3 * 3, data.classes()));

@@ -1,0 +1,123 @@
+#include "emu/net/ops/binary.hpp"
+
+#include <array>
+#include <type_traits>
+
+#include "emu/net/math.hpp"
+#include "emu/net/math_cores.hpp"
+#include "emu/net/ops/axis_sums.hpp"
+#include "emu/net/ops/broadcast.hpp"
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::net {
+namespace {
+
+[[gnu::always_inline]] inline float rounded(auto x) { return neutral(static_cast<float>(x)); }
+
+/// The rule with its loops: F is f of a and b; Da and Db are g times the derivatives, of g, a and b
+/// or of g alone.
+template <class F, class Da, class Db>
+constexpr BinaryRule row(BinaryRule rule, F, Da, Db) {
+  rule.reads_inputs = !std::is_invocable_v<Da, float>;
+  rule.values = [](std::int64_t n, const float* a, const float* b, float* y) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) y[i] = rounded(F{}(a[i], b[i]));
+  };
+  rule.gradients = [](std::int64_t n, const float* a, const float* b, const float* g, float* da,
+                      float* db) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_invocable_v<Da, float>) {
+        da[i] = rounded(Da{}(g[i]));
+        db[i] = rounded(Db{}(g[i]));
+      } else {
+        da[i] = rounded(Da{}(g[i], a[i], b[i]));
+        db[i] = rounded(Db{}(g[i], a[i], b[i]));
+      }
+    }
+  };
+  return rule;
+}
+
+const BinaryRule kRules[] = {
+    row(
+        {"add", "Add", "a + b", -1, 1}, [](float a, float b) { return a + b; },
+        [](float g) { return g; }, [](float g) { return g; }),
+    row(
+        {"subtract", "Sub", "a - b", -1, 1}, [](float a, float b) { return a - b; },
+        [](float g) { return g; }, [](float g) { return -g; }),
+    row(
+        {"multiply", "Mul", "a b", -1, 1}, [](float a, float b) { return a * b; },
+        [](float g, float, float b) { return g * b; },
+        [](float g, float a, float) { return g * a; }),
+    row(
+        {"divide", "Div", "a / b", 1, 3}, [](float a, float b) { return a / b; },
+        [](float g, float, float b) { return g / b; },
+        [](float g, double a, double b) { return -g * (a / (b * b)); }),
+    // The derivative of a^0 is 0 at a = 0 too; that of 0^b is 0 for b >= 0.
+    row(
+        {"power", "Pow", "a^b", 1, 2}, [](float a, float b) { return pow(a, b); },
+        [](float g, float a, float b) { return g * (b == 0 ? 0 : double{b} * pow(a, b - 1)); },
+        [](float g, float a, float b) {
+          return a == 0 && b >= 0 ? 0 : g * (pow(a, b) * core::log(a));
+        }),
+};
+
+const BinaryRule& find(std::string_view kind) {
+  std::vector<std::string> known;
+  for (const BinaryRule& rule : kRules) {
+    if (rule.kind == kind) return rule;
+    known.emplace_back(rule.kind);
+  }
+  throw Error(unknown_name("operator of two inputs", kind, known));
+}
+
+}  // namespace
+
+std::span<const BinaryRule> binary_rules() { return kRules; }
+
+Binary::Binary(std::string_view kind) : rule_(find(kind)) {}
+
+Shape Binary::output_shape(std::span<const Shape> inputs) const {
+  if (inputs.size() != 2) {
+    throw Error(std::string(kind()) + ": expected two inputs, got " +
+                std::to_string(inputs.size()));
+  }
+  return Broadcast(kind(), inputs).shape();
+}
+
+void Binary::forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const {
+  const std::array<Shape, 2> shapes{inputs[0]->shape, inputs[1]->shape};
+  const std::array<const float*, 2> data{inputs[0]->data.data(), inputs[1]->data.data()};
+  float* const y = output.data.data();
+  Broadcast(kind(), shapes)
+      .for_each_run(data, [&](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
+        rule_.values(n, runs[0], runs[1], y + first);
+      });
+}
+
+void Binary::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
+                      const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
+                      bool want_inputs) const {
+  if (!want_inputs) return;
+  const std::array<Shape, 3> shapes{grad_inputs[0].shape, grad_inputs[1].shape, grad_output.shape};
+  std::array<const float*, 3> data{nullptr, nullptr, grad_output.data.data()};
+  std::array<Tensor, 2> repeated;  // gradients before their sums
+  std::array<float*, 2> gradient;
+  for (int k = 0; k < 2; ++k) {
+    if (rule_.reads_inputs) data[k] = inputs[k]->data.data();
+    const bool whole = grad_inputs[k].size() == grad_output.size();
+    if (!whole) repeated[k] = Tensor(grad_output.shape);
+    gradient[k] = whole ? grad_inputs[k].data.data() : repeated[k].data.data();
+  }
+  Broadcast(kind(), shapes)
+      .for_each_run(data, [&](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
+        rule_.gradients(n, runs[0], runs[1], runs[2], gradient[0] + first, gradient[1] + first);
+      });
+  for (int k = 0; k < 2; ++k) {
+    if (!repeated[k].shape.empty()) sum_to(repeated[k], grad_inputs[k]);
+  }
+}
+
+}  // namespace numemu::net

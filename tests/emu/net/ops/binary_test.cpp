@@ -1,0 +1,180 @@
+// Every elementwise operator of two inputs under broadcasting: values, gradients, special values,
+// threads, its line in docs/networks.md.
+#include "emu/net/ops/binary.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "formats/storage/json_reader.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::uint32_t kNan = 0x7fc00000;
+const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+
+struct Special {
+  float a, b;
+  std::uint32_t y;
+};
+
+/// What an operator is compared with.
+struct Truth {
+  std::string_view kind;
+  double (*f)(double, double);
+  double size;   ///< bounds results and derivatives
+  double third;  ///< bounds the third derivatives
+  std::vector<Special> special;
+};
+
+const std::vector<Truth>& truths() {
+  static const std::vector<Truth> kTruths = {
+      {"add",
+       [](double a, double b) { return a + b; },
+       2,
+       0,
+       {{kInfinity, -kInfinity, kNan}, {3e38f, 3e38f, 0x7f800000}, {-0.0f, 0, 0}}},
+      {"subtract",
+       [](double a, double b) { return a - b; },
+       2,
+       0,
+       {{kInfinity, kInfinity, kNan}, {3e38f, -3e38f, 0x7f800000}, {-0.0f, 0, 0x80000000}}},
+      {"multiply",
+       [](double a, double b) { return a * b; },
+       2,
+       0,
+       {{kInfinity, 0, kNan}, {3e38f, -3e38f, 0xff800000}, {-0.0f, 1, 0x80000000}}},
+      {"divide",
+       [](double a, double b) { return a / b; },
+       6,
+       18,  // 6 a / b^4 at 1
+       {{0, 0, kNan}, {1, -0.0f, 0xff800000}, {kInfinity, kInfinity, kNan}, {1, kInfinity, 0}}},
+      {"power",
+       [](double a, double b) { return std::pow(a, b); },
+       8,
+       10,  // below 8 ln(2)^3 and 6
+       {{-2, 2, 0x40800000}, {0, -1, 0x7f800000}, {-1, 0.5f, kNan}, {kAnyNan, 0, 0x3f800000}}},
+  };
+  return kTruths;
+}
+
+/// `body(operator, rule, truth)` for every row of the table.
+template <class Body>
+void for_each_rule(const Body& body) {
+  for (const BinaryRule& rule : binary_rules()) {
+    INFO(rule.kind);
+    const Truth* truth = nullptr;
+    for (const Truth& t : truths()) {
+      if (t.kind == rule.kind) truth = &t;
+    }
+    REQUIRE(truth != nullptr);
+    Binary op(rule);
+    body(op, rule, *truth);
+  }
+}
+
+/// The element of a tensor of that shape that element i of the result reads: coordinates from the
+/// last axis on, 0 along axes of extent 1.
+std::int64_t place(const Shape& shape, const Shape& result, std::int64_t i) {
+  std::int64_t offset = 0, stride = 1;
+  for (std::size_t back = 1; back <= result.size(); ++back) {
+    const std::int64_t coordinate = i % result[result.size() - back];
+    i /= result[result.size() - back];
+    if (back > shape.size()) continue;
+    const std::int64_t extent = shape[shape.size() - back];
+    offset += extent == 1 ? 0 : coordinate * stride;
+    stride *= extent;
+  }
+  return offset;
+}
+
+TEST_CASE("operators of two inputs equal their float64 functions under broadcasting", "[fast]") {
+  const std::vector<std::vector<Shape>> cases{{{2, 3, 4}, {2, 3, 4}}, {{2, 3, 4}, {4}},
+                                              {{1}, {2, 3, 4}},       {{2, 1, 4}, {3, 1}},
+                                              {{2, 3, 1}, {2, 1, 4}}, {{}, {5}}};
+  for_each_rule([&](Binary& op, const BinaryRule& rule, const Truth& truth) {
+    for (const std::vector<Shape>& shapes : cases) {
+      std::vector<Tensor> inputs{test::random_tensor(shapes[0], 1),
+                                 test::random_tensor(shapes[1], 2)};
+      for (Tensor& input : inputs) {
+        for (float& v : input.data)
+          v = static_cast<float>((rule.low + rule.high) / 2 + (rule.high - rule.low) / 2 * v);
+      }
+      const Shape y = op.output_shape(shapes);
+      const auto reference = [&](const std::vector<test::Doubles>& arguments) {
+        test::Doubles result;
+        for (std::int64_t i = 0; i < element_count(y); ++i) {
+          result.push_back(
+              truth.f(arguments[0][place(shapes[0], y, i)], arguments[1][place(shapes[1], y, i)]));
+        }
+        return result;
+      };
+      CAPTURE(to_string(shapes[0]), to_string(shapes[1]));
+      // Sums of at most 24 gradients, each rounded.
+      test::check_op(op, inputs, reference, truth.size * 24 * 0x1p-23, {.third = 24 * truth.third});
+    }
+  });
+}
+
+TEST_CASE("operators of two inputs of special values", "[fast]") {
+  for_each_rule([](Binary& op, const BinaryRule& rule, const Truth& truth) {
+    for (const Special& special : truth.special) {
+      CAPTURE(special.a, special.b);
+      Numerics numerics;
+      const std::vector<Tensor> inputs{Tensor({1}, special.a), Tensor({1}, special.b)};
+      CHECK(test::bits(test::run_op(op, inputs, numerics).output)[0] == special.y);
+    }
+    if (rule.kind == "power") return;  // NaN to the power 0 is 1
+    Numerics numerics;
+    CHECK(
+        test::bits(test::run_op(op, {Tensor({1}, kAnyNan), Tensor({1}, 1)}, numerics).output)[0] ==
+        kNan);
+  });
+}
+
+TEST_CASE("operators of two inputs have the same bits on any number of threads", "[fast]") {
+  for_each_rule([](Binary& op, const BinaryRule&, const Truth&) {
+    for (const Shape& shape : {Shape{150, 100}, Shape{100}, Shape{150, 1}})
+      test::check_threads(op, {test::random_tensor({150, 100}, 2), test::random_tensor(shape, 3)});
+  });
+}
+
+TEST_CASE("operators of two inputs refuse shapes that do not broadcast", "[fast]") {
+  const std::vector<Shape> wrong{{2, 3}, {2}}, one{{2}};
+  for_each_rule([&](Binary& op, const BinaryRule& rule, const Truth&) {
+    CHECK_THROWS_WITH(op.output_shape(wrong),
+                      Catch::Contains(std::string(rule.kind)) && Catch::Contains("[2, 3], [2]"));
+    CHECK_THROWS_WITH(op.output_shape(one), Catch::Contains("two inputs"));
+  });
+  CHECK_THROWS_WITH(Binary("ad"), Catch::Contains("did you mean 'add'?"));
+}
+
+TEST_CASE("the gradients of power at base 0 are finite where the function is smooth", "[fast]") {
+  Tensor a({3}), b({3});
+  a.data = {0, 0, -3};
+  b.data = {0, 2, 2};
+  Numerics numerics;
+  const test::OpResult result = test::run_op(Binary("power"), {a, b}, numerics);
+  CHECK(result.grad_inputs[0].data == std::vector<float>{0, 0, -6 * result.grad_output.data[2]});
+  CHECK(result.grad_inputs[1].data[0] == 0);
+  CHECK(result.grad_inputs[1].data[1] == 0);
+}
+
+TEST_CASE("docs/networks.md has a line for every operator of two inputs", "[fast]") {
+  const std::string docs = read_text(NUMEMU_SOURCE "/docs/networks.md");
+  for (const BinaryRule& rule : binary_rules()) {
+    const std::string line = fmt::format("| `{}` | {} | {} | `{}` |", rule.kind, rule.formula,
+                                         rule.reads_inputs ? "a b" : "", rule.onnx);
+    INFO(line);
+    CHECK(docs.find(line + "\n") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace numemu::net
