@@ -3,6 +3,8 @@
 foreach(package OpenMP fmt OpenSSL Boost hwy Eigen3 ZLIB SQLite3 nlohmann_json CLI11)
   find_package(${package} REQUIRED)
 endforeach()
+# Debian's package file for CMake fails unless libzip's programs are installed too.
+find_library(NUMEMU_ZIP zip REQUIRED)
 
 add_library(numemu_flags INTERFACE)
 target_include_directories(numemu_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "emu/net/model/npz_zip.hpp"
@@ -124,10 +123,10 @@ Tensor to_c_order(const Tensor& from) {
   return to;
 }
 
-Tensor read_entry(const std::string& path, ZipReader& zip, const ZipEntry& entry,
-                  std::string& buffer) {
+Tensor read_entry(const std::string& path, ZipReader& zip, const ZipEntry& entry) {
   const std::string where = fmt::format("{}: entry {}", path, quote_name(entry.name));
-  const StoredArray array = parse_npy(where, zip.contents(entry, buffer));
+  const std::string contents = zip.contents(entry);
+  const StoredArray array = parse_npy(where, contents);
   const bool turned = array.header.fortran_order && array.header.shape.size() > 1;
   const std::int64_t elements =
       static_cast<std::int64_t>(array.data.size()) / bytes_of(array.header.type);
@@ -146,20 +145,13 @@ Checkpoint read_npz(const std::string& path) {
   ZipReader zip(path);
   Checkpoint checkpoint;
   checkpoint.tensors.reserve(zip.entries().size());
-  std::set<std::string_view> names;
-  std::string buffer;
   for (const ZipEntry& entry : zip.entries()) {
     if (!entry.name.ends_with(kEnding)) {
       throw Error(fmt::format("{}: entry {}: expected a name that ends in .npy", path,
                               quote_name(entry.name)));
     }
-    if (!names.insert(entry.name).second) {
-      throw Error(
-          fmt::format("{}: entry {}: expected each name once", path, quote_name(entry.name)));
-    }
-    Tensor tensor = read_entry(path, zip, entry, buffer);
-    const std::string_view name = entry.name.substr(0, entry.name.size() - kEnding.size());
-    checkpoint.tensors.push_back({std::string(name), std::move(tensor)});
+    checkpoint.tensors.push_back(
+        {entry.name.substr(0, entry.name.size() - kEnding.size()), read_entry(path, zip, entry)});
   }
   return checkpoint;
 }

@@ -25,16 +25,16 @@ std::string read(const std::string& file) {
   std::string out;
   const std::string text = message_of([&] {
     ZipReader zip(path);
-    std::string buffer;
-    for (const ZipEntry& entry : zip.entries()) {
-      out += std::string(entry.name) + "=";
-      out += zip.contents(entry, buffer);
-      out += ";";
-    }
+    for (const ZipEntry& entry : zip.entries()) out += entry.name + "=" + zip.contents(entry) + ";";
   });
   if (text.empty()) return out;
   return text.starts_with(path + ": ") ? text.substr(path.size() + 2) : text;
 }
+
+const std::string kDisagrees =
+    "expected a zip archive whose directory and entries agree, found: Zip archive inconsistent";
+const std::string kNone =
+    "expected a zip archive whose directory and entries agree, found: Not a zip archive";
 
 TEST_CASE("stored and deflated entries in order", "[fast]") {
   const std::string text = "abcabcabcabcabcabcabc";
@@ -60,19 +60,17 @@ TEST_CASE("zip64 sizes and directories", "[fast]") {
   };
   const U64 begin = local.size();
   CHECK(read(file(3, 24, 1, begin)) == "a=xyz;");
-  CHECK(read(file(std::uint64_t{1} << 62, 24, 1, begin)) ==
-        "byte 31: expected 4611686018427387904 bytes of data, found 3");
+  CHECK(read(file(std::uint64_t{1} << 62, 24, 1, begin))
+            .starts_with("entry 'a': expected contents of at most 64 times the file"));
   CHECK(read(file(~U64{0}, 24, 1, begin)) ==
-        "byte 90: expected a zip64 field below 2^63, found 18446744073709551615");
-  CHECK(read(file(3, 8, 1, begin)) == "byte 98: expected 8 bytes of a zip64 field, found 0");
-  CHECK(read(file(3, 24, U64{1} << 60, begin)) ==
-        "byte 114: expected at most 1 entries in 80 bytes, found 1152921504606846976");
-  CHECK(read(file(3, 24, 1, begin + 1)) ==
-        "byte 114: expected the directory to end here, found 80 bytes at byte 35");
+        "entry 'a': expected a size below 2^63, found 18446744073709551615");
+  CHECK(read(file(3, 8, 1, begin)) == kDisagrees);
+  CHECK(read(file(3, 24, 50'000'000, begin)) == kDisagrees);
+  CHECK(read(file(3, 24, U64{1} << 60, begin)) == kDisagrees);
+  CHECK(read(file(3, 24, 1, begin + 1)) == kDisagrees);
   const std::string end = test::end_of_directory(0xffff, 0, 0, "");
-  CHECK(read(end) == "byte 0: expected a zip64 directory before, found none");
-  CHECK(read(std::string(100, 'x') + end) ==
-        "byte 80: expected the zip64 locator (0x07064b50), found 0x78787878");
+  CHECK(read(end) == kDisagrees);
+  CHECK(read(std::string(100, 'x') + end) == kDisagrees);
 }
 
 TEST_CASE("entries that are refused", "[fast]") {
@@ -82,51 +80,43 @@ TEST_CASE("entries that are refused", "[fast]") {
     return read(test::zip({item}));
   };
   CHECK(changed([](ZipItem& item) { item.crc ^= 1; }) ==
-        "byte 0: entry 'a': expected contents of CRC 0xeb8eba66, found 0xeb8eba67");
+        "entry 'a': expected 3 bytes, found 'CRC error' after 3");
   CHECK(changed([](ZipItem& item) { item.crc ^= 1; }, true) ==
-        "byte 0: entry 'a': expected contents of CRC 0xeb8eba66, found 0xeb8eba67");
-  CHECK(changed([](ZipItem& item) { item.flags = 1; }) ==
-        "byte 34: entry 'a': expected no encryption");
+        "entry 'a': expected 3 bytes, found 'CRC error' after 3");
+  CHECK(changed([](ZipItem& item) { item.flags = 1; }) == "entry 'a': expected no encryption");
   CHECK(changed([](ZipItem& item) { item.method = 12; }) ==
-        "byte 0: entry 'a': expected method 0 (stored) or 8 (deflated), found 12");
+        "entry 'a': expected method 0 (stored) or 8 (deflated), found 12");
   CHECK(changed([](ZipItem& item) { item.size = 4; }) ==
-        "byte 0: entry 'a': expected 4 bytes stored as they are, found 3");
-  CHECK(changed([](ZipItem& item) { item.local_name = "b"; }) ==
-        "byte 0: entry 'a': expected the same name in its local header");
+        "entry 'a': expected 4 bytes, found 'Zip archive inconsistent' after 3");
+  CHECK(changed([](ZipItem& item) { item.local_name = "b"; }) == kDisagrees);
   CHECK(changed([](ZipItem& item) { item.packed_size = item.size = 200; }) ==
-        "byte 31: expected 200 bytes of data, found 3");
-  CHECK(changed([](ZipItem& item) { item.extra = packed(U16{1}, U16{9}); }) ==
-        "byte 85: expected 9 bytes of an extra field, found 0");
+        "entry 'a': expected 200 bytes, found 'Premature end of file' after 72");
+  CHECK(changed([](ZipItem& item) { item.extra = packed(U16{1}, U16{9}); }) == kDisagrees);
   CHECK(changed([](ZipItem& item) { item.size = 4; }, true) ==
-        "byte 0: entry 'a': expected 4 bytes deflated to 5, found 3 deflated to 5");
+        "entry 'a': expected 4 bytes, found 3");
   CHECK(changed([](ZipItem& item) { item.size = 2; }, true) ==
-        "byte 0: entry 'a': expected 2 bytes deflated to 5, found more or less");
-  CHECK(changed([](ZipItem& item) { item.packed[0] = '\xff'; }, true) ==
-        "byte 0: entry 'a': expected 3 bytes deflated to 5, found damage");
+        "entry 'a': expected 2 bytes, found more");
+  CHECK(changed([](ZipItem& item) { item.packed[0] = '\xff'; }, true)
+            .starts_with("entry 'a': expected 3 bytes, found 'Zlib error"));
+  CHECK(read(test::zip({{"a", "x"}, {"a", "x"}})) == "entry 'a': expected each name once");
 }
 
 TEST_CASE("archives that are refused", "[fast]") {
   const std::string file = test::zip({{"a", "xyz"}});
-  const std::string none = "expected a zip archive with its directory at the end, found none";
-  CHECK(read("") == "byte 0: " + none);
-  CHECK(read("PK\3\4") == "byte 4: " + none);
-  CHECK(read(file + "x") == "byte 104: " + none);
+  CHECK(read("PK\3\4") == kNone);
+  CHECK(read(file + "x") == kDisagrees);
   for (std::size_t size = 0; size < file.size(); ++size) {
     INFO(size);
-    CHECK(read(file.substr(0, size)) == "byte " + std::to_string(size) + ": " + none);
+    CHECK(read(file.substr(0, size)) == kNone);
   }
-  CHECK(read("x" + file) ==
-        "byte 82: expected the directory to end here, found 47 bytes at byte 34");
+  CHECK(read("x" + file) == kNone);
   const std::string body = file.substr(0, file.size() - 22);
-  CHECK(read(body + test::end_of_directory(2, 47, 34, "")) ==
-        "byte 81: expected at most 1 entries in 47 bytes, found 2");
-  CHECK(read(body + test::end_of_directory(0, 47, 34, "")) ==
-        "byte 34: expected the end of the directory, found 47 bytes");
-  CHECK(read(body + test::end_of_directory(1, 50, 31, "")) ==
-        "byte 31: expected an entry of the directory (0x02014b50), found 0x507a7978");
+  CHECK(read(body + test::end_of_directory(2, 47, 34, "")) == kDisagrees);
+  CHECK(read(body + test::end_of_directory(0, 47, 34, "")) == kDisagrees);
+  CHECK(read(body + test::end_of_directory(1, 50, 31, "")) == kNone);
   std::string parts = file;
   parts[parts.size() - 18] = 1;
-  CHECK(read(parts) == "byte 81: expected an archive in one part, found a part of one");
+  CHECK(read(parts).find("expected a zip archive") == 0);
 }
 
 TEST_CASE("contents of more than 64 times the file are refused before inflating", "[fast]") {
@@ -140,7 +130,7 @@ TEST_CASE("contents of more than 64 times the file are refused before inflating"
         std::string::npos);
   ZipItem liar("a", "xyz", true);
   liar.size = 0xf000'0000;
-  CHECK(read(test::zip({liar})).starts_with("byte 0: entry 'a': expected contents of at most"));
+  CHECK(read(test::zip({liar})).starts_with("entry 'a': expected contents of at most"));
 }
 
 }  // namespace
