@@ -1,7 +1,6 @@
 #include "emu/stats/holm.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace numemu::stats {
@@ -21,7 +20,5 @@ std::vector<bool> holm(const std::vector<double>& p_values, double level) {
   }
   return rejected;
 }
-
-double normal_tail(double z) { return std::erfc(z * std::sqrt(0.5)) / 2; }
 
 }  // namespace numemu::stats

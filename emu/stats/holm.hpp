@@ -8,7 +8,4 @@ namespace numemu::stats {
 /// being at most `level` (Holm 1979). NaN is never rejected.
 std::vector<bool> holm(const std::vector<double>& p_values, double level = 0.05);
 
-/// Upper tail of the standard normal law, 1 - Phi(z).
-double normal_tail(double z);
-
 }  // namespace numemu::stats

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "emu/stats/holm.hpp"
+#include "formats/analysis/normal_law.hpp"
 
 namespace numemu::experiments {
 
@@ -64,7 +65,7 @@ void Judged::add(std::string what, double predicted, double measured, double err
   const double beyond = std::fabs(predicted - measured) - tolerance;
   add(unjudged(std::move(what), predicted, measured, error), tolerance,
       beyond <= 0 ? 1
-      : error > 0 ? stats::normal_tail(beyond / error)
+      : error > 0 ? normal::cdf(-beyond / error)
                   : 0);
 }
 

@@ -11,7 +11,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/laws.hpp"
 #include "experiments/mask_diversity/mask_kinds.hpp"
-#include "formats/analysis/portable_math.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/mask_rule.hpp"
@@ -179,7 +179,7 @@ MaskCensus normal_census(const DiversityPattern& pattern, std::int64_t pieces, s
     net::for_each_row(count, 64 * piece, [&](std::int64_t p) {
       for (std::int64_t i = p * piece; i < (p + 1) * piece; ++i) {
         const std::uint32_t bits = random.bits(static_cast<std::uint64_t>(first * piece + i), 32);
-        x[i] = static_cast<float>(portable::normal_quantile((bits + 0.5) * 0x1p-32));
+        x[i] = static_cast<float>(normal::quantile((bits + 0.5) * 0x1p-32));
       }
     });
     keep_of(pattern, x.data(), count, keep.data());

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "formats/analysis/gaussian.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/mvue_variance.hpp"
 
@@ -41,7 +41,7 @@ std::vector<Node> nodes(const Distribution& law, double step) {
     const double sigma = std::sqrt(std::log(p2 / (p1 * p1)));
     // Weighed with a^2 the law is the same, 2 sigma further up.
     for (double z = -kTail; z <= kTail + 2 * sigma; z += step)
-      out.push_back({std::exp(sigma * z), gaussian::pdf(z) * step});
+      out.push_back({std::exp(sigma * z), normal::pdf(z) * step});
     return out;
   }
   for (double t = -3.7; t <= 3.9; t += step) {

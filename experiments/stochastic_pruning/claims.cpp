@@ -13,15 +13,7 @@ double p_value(const stats::PairedInterval& d, double bound) {
   const double error = (d.high - d.low) / 2 / stats::student_quantile(degrees, 0.025);
   const double distance = std::fabs(d.mean - bound);
   if (!(error > 0)) return distance > 0 ? 0 : 1;
-  // The tail whose quantile is the statistic, by bisection of its logarithm.
-  constexpr double kLeast = 1e-15;
-  const double t = distance / error;
-  double low = std::log(kLeast), high = std::log(0.5);
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (stats::student_quantile(degrees, std::exp(middle)) > t ? low : high) = middle;
-  }
-  return 2 * std::exp(high);
+  return 2 * stats::student_tail(degrees, distance / error);
 }
 
 void Claims::add(std::string what, const stats::PairedInterval& d, double bound,

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "experiments/stochastic_pruning/normal_law.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/float_guard.hpp"
 

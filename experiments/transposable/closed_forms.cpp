@@ -2,21 +2,18 @@
 
 #include <cmath>
 
-#include "formats/analysis/portable_math.hpp"
+#include "emu/stats/laws.hpp"
+#include "formats/analysis/normal_law.hpp"
 
 namespace numemu::experiments {
 namespace {
+
+using stats::binomial_probability;
 
 constexpr double kPi = 3.14159265358979323846;
 
 /// Mean of |x| of a standard normal x.
 double mean_magnitude() { return std::sqrt(2 / kPi); }
-
-/// P(X = i), X binomial of n and p in (0, 1).
-double binomial(int n, int i, double p) {
-  return std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) +
-                  i * std::log(p) + (n - i) * std::log1p(-p));
-}
 
 /// Simpson's rule over what matters of a normal law's half.
 template <class Term>
@@ -35,19 +32,14 @@ double group_loss(int kept, int group) {
   const double lost = integral([&](double x) {
     const double smaller = std::erf(x / std::sqrt(2.0));
     double chance = 0;
-    for (int i = 0; i < group - kept; ++i) {
-      if (smaller > 0 && smaller < 1)
-        chance += binomial(group - 1, i, smaller);
-      else
-        chance += (smaller == 0 ? i == 0 : i == group - 1) ? 1 : 0;
-    }
+    for (int i = 0; i < group - kept; ++i) chance += binomial_probability(group - 1, i, smaller);
     return x * std::sqrt(2 / kPi) * std::exp(-x * x / 2) * chance;
   });
   return lost / mean_magnitude();
 }
 
 double half_loss() {
-  const double q = portable::normal_quantile(0.75);
+  const double q = normal::quantile(0.75);
   return 1 - std::exp(-q * q / 2);
 }
 
@@ -61,13 +53,14 @@ double diagonal_loss() {
 
 double violation_share(int kept, int group, double zeros) {
   double sum = 0;
-  for (int i = kept + 1; i <= group; ++i) sum += binomial(group, i, 1 - zeros);
+  for (int i = kept + 1; i <= group; ++i) sum += binomial_probability(group, i, 1 - zeros);
   return sum;
 }
 
 double extra_share(int kept, int group, double zeros) {
   double sum = 0;
-  for (int i = kept + 1; i <= group; ++i) sum += (i - kept) * binomial(group, i, 1 - zeros);
+  for (int i = kept + 1; i <= group; ++i)
+    sum += (i - kept) * binomial_probability(group, i, 1 - zeros);
   return sum / group;
 }
 

@@ -13,7 +13,7 @@
 #include "experiments/transposable/closed_forms.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "experiments/transposable/patterns.hpp"
-#include "formats/analysis/portable_math.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/rules/transposable.hpp"
@@ -32,7 +32,7 @@ std::vector<float> normal_block(const RandomSource& random, std::int64_t block) 
   std::vector<float> x(kBlock);
   for (std::int64_t i = 0; i < kBlock; ++i) {
     const double u = random.uniform(static_cast<std::uint64_t>(block * kBlock + i)) + 0x1p-33;
-    x[static_cast<std::size_t>(i)] = static_cast<float>(portable::normal_quantile(u));
+    x[static_cast<std::size_t>(i)] = static_cast<float>(normal::quantile(u));
   }
   return x;
 }
@@ -221,8 +221,8 @@ void report_order(const Json& measured, Conclusion& conclusion) {
         unjudged(fmt::format("{} prunes more normal magnitude than {} (claimed above 0)",
                              patterns[p].name, patterns[p - 1].name),
                  patterns[p].loss - patterns[p - 1].loss, step.value, step.error));
-    above.push_back(stats::normal_tail(step.value / step.error));
-    below.push_back(stats::normal_tail(-step.value / step.error));
+    above.push_back(normal::cdf(-step.value / step.error));
+    below.push_back(normal::cdf(step.value / step.error));
     names += " < " + patterns[p].name;
   }
   const std::span<Finding> steps = std::span(conclusion.findings).subspan(first);

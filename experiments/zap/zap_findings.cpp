@@ -12,6 +12,7 @@
 #include "emu/stats/holm.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "policies/zap/position_mask.hpp"
 
 namespace numemu::experiments {
@@ -73,7 +74,7 @@ void for_each_point(const std::vector<ZapResults>& all, ZapCare care, const Use&
 double p_of_loss(const AccuracyChange& change) {
   const double middle = (change.low + change.high) / 2,
                error = (change.high - change.low) / 2 / stats::kNormal95;
-  return stats::normal_tail((kZapLoss + middle) / error);
+  return normal::cdf(-(kZapLoss + middle) / error);
 }
 
 /// Whether a point saves enough for less than kZapLoss is tested at every point, so that the best

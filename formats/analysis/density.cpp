@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/analysis/gaussian.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 
 namespace numemu {
@@ -39,12 +39,12 @@ class Normal final : public Density {
  public:
   Normal(double mean, double sigma) : mean_(mean), sigma_(sigma) {}
   std::string name() const override { return fmt::format("normal({:.6g}, {:.6g})", mean_, sigma_); }
-  double cdf(double x) const override { return gaussian::cdf((x - mean_) / sigma_); }
+  double cdf(double x) const override { return normal::cdf((x - mean_) / sigma_); }
   Moments moments(double low, double high) const override {
     if (!(low < high)) return {0, 0, 0};
     const double a = (low - mean_) / sigma_, b = (high - mean_) / sigma_;
-    const double fa = gaussian::pdf(a), fb = gaussian::pdf(b);
-    const double p0 = gaussian::between(a, b);
+    const double fa = normal::pdf(a), fb = normal::pdf(b);
+    const double p0 = normal::between(a, b);
     // pdf(a) - pdf(b) through expm1: the two are nearly equal in a narrow cell. Beyond 38 sigma
     // both are zero, and expm1 may be infinite.
     const bool inside = std::isfinite(a) && std::isfinite(b) && fa + fb > 0;
@@ -54,7 +54,7 @@ class Normal final : public Density {
     const double p2 = p0 + (std::isfinite(a) ? a * fa : 0) - (std::isfinite(b) ? b * fb : 0);
     return affine({p0, p1, p2}, mean_, sigma_);
   }
-  double pdf(double x) const override { return gaussian::pdf((x - mean_) / sigma_) / sigma_; }
+  double pdf(double x) const override { return normal::pdf((x - mean_) / sigma_) / sigma_; }
   std::vector<double> knots() const override {
     constexpr int kReach = 77;  // the density underflows at 38.6 sigma
     return half_steps(mean_, sigma_, kReach);

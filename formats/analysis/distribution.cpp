@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "formats/analysis/normal_law.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
@@ -81,7 +82,7 @@ double Distribution::draw(const RandomSource& source, std::uint64_t i) const {
   double x = 0;
   switch (family_) {
     case Family::normal:
-      x = portable::normal_quantile(u);
+      x = normal::quantile(u);
       break;
     case Family::laplace:
       x = u < 0.5 ? portable::log(2 * u) : -portable::log(2 * (1 - u));
@@ -90,7 +91,7 @@ double Distribution::draw(const RandomSource& source, std::uint64_t i) const {
       x = 2 * u - 1;
       break;
     case Family::lognormal:
-      x = portable::exp(sigma_ * portable::normal_quantile(u));
+      x = portable::exp(sigma_ * normal::quantile(u));
       if ((low & 1) != 0) x = -x;
       break;
   }

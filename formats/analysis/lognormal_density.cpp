@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "formats/analysis/density.hpp"
-#include "formats/analysis/gaussian.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 
 namespace numemu {
@@ -22,8 +22,8 @@ class Lognormal final : public Density {
   }
 
   double cdf(double x) const override {
-    if (x > 0) return (1 - positive_) + positive_ * gaussian::cdf((std::log(x) - mu_) / sigma_);
-    if (x < 0) return (1 - positive_) * gaussian::cdf((mu_ - std::log(-x)) / sigma_);
+    if (x > 0) return (1 - positive_) + positive_ * normal::cdf((std::log(x) - mu_) / sigma_);
+    if (x < 0) return (1 - positive_) * normal::cdf((mu_ - std::log(-x)) / sigma_);
     return 1 - positive_;
   }
 
@@ -38,7 +38,7 @@ class Lognormal final : public Density {
   double pdf(double x) const override {
     if (x == 0) return 0;
     const double weight = x > 0 ? positive_ : 1 - positive_;
-    return weight * gaussian::pdf(z(std::abs(x))) / (std::abs(x) * sigma_);
+    return weight * normal::pdf(z(std::abs(x))) / (std::abs(x) * sigma_);
   }
 
   std::vector<double> knots() const override {
@@ -85,7 +85,7 @@ class Lognormal final : public Density {
     if (x == 0 || std::isinf(x)) return 0;
     const double zx = z(x);
     const double power = k == 0 ? 1 : k == 1 ? x : x * x;
-    return power * std::exp(-zx * zx / 2) * gaussian::scaled_erfc(t) / 2;
+    return power * std::exp(-zx * zx / 2) * normal::scaled_erfc(t) / 2;
   }
 
   double mu_, sigma_, positive_;

@@ -1,4 +1,4 @@
-// Logarithm, exponential and normal quantile from IEEE operations alone: the same bits everywhere.
+// Logarithm and exponential from IEEE operations alone: the same bits everywhere.
 #pragma once
 
 namespace numemu::portable {
@@ -7,8 +7,5 @@ namespace numemu::portable {
 double log(double x);
 /// exp x for |x| <= 700, within 3 ulp.
 double exp(double x);
-/// z with P(Z <= z) = u of a standard normal Z, 0 < u < 1, relative error about 1e-15 (Wichura
-/// 1988, algorithm AS 241, PPND16).
-double normal_quantile(double u);
 
 }  // namespace numemu::portable

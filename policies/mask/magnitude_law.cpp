@@ -8,6 +8,7 @@
 
 #include "emu/net/math_cores.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/analysis/portable_math.hpp"
 #include "formats/float_guard.hpp"
 
@@ -99,8 +100,8 @@ MagnitudeLaw fit_law(Law law, const float* x, std::int64_t n) {
 double threshold_below(const MagnitudeLaw& law, double p) {
   const FloatGuard guard;
   if (!law.usable() || !(p > 0)) return 0;
-  if (law.law == Law::normal) return law.scale * portable::normal_quantile((1 + p) / 2);
-  const double exponent = law.spread * portable::normal_quantile(p);
+  if (law.law == Law::normal) return law.scale * normal::quantile((1 + p) / 2);
+  const double exponent = law.spread * normal::quantile(p);
   return law.scale * portable::exp(std::clamp(exponent, -700.0, 700.0));
 }
 

@@ -7,6 +7,25 @@
 
 using namespace numemu::stats;
 
+TEST_CASE("the tail of Student's t inverts its quantile", "[fast]") {
+  for (const double tail : {0.4, 0.025, 1e-6, 1e-12}) {
+    for (const double degrees : {1.0, 4.0, 60.0}) {
+      const double t = student_quantile(degrees, tail);
+      CHECK(student_tail(degrees, t) == Approx(tail).epsilon(1e-9));
+    }
+  }
+  CHECK(student_tail(4, 0) == 0.5);
+  CHECK(student_tail(4, 1e9) == Approx(3e-36).epsilon(1e-6));  // 3 t^-4 far out
+}
+
+TEST_CASE("binomial probabilities", "[fast]") {
+  CHECK(binomial_probability(4, 2, 0.5) == Approx(6.0 / 16).epsilon(1e-14));
+  CHECK(binomial_probability(8, 3, 0.1) == Approx(56 * std::pow(0.1, 3) * std::pow(0.9, 5)));
+  CHECK(binomial_probability(7, 0, 0) == 1);
+  CHECK(binomial_probability(7, 7, 1) == 1);
+  CHECK(binomial_probability(7, 3, 1) == 0);
+}
+
 TEST_CASE("Student's quantiles in closed form for one and two degrees", "[fast]") {
   for (const double tail : {0.4, 0.1, 0.025, 0.001}) {
     CHECK(student_quantile(1, tail) == Approx(1 / std::tan(M_PI * tail)).epsilon(1e-12));

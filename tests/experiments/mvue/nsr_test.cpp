@@ -3,7 +3,7 @@
 
 #include <numbers>
 
-#include "formats/analysis/gaussian.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/kept_bits.hpp"
 #include "policies/mask/mvue_variance.hpp"
@@ -38,9 +38,9 @@ TEST_CASE("1:2 has closed forms", "[fast]") {
     const std::string name = "lognormal:" + std::to_string(s);
     CHECK(nsr(PruneMethod::exact, kOneOfTwo, name) == Approx(std::exp(-s * s)).epsilon(1e-12));
     CHECK(nsr(PruneMethod::greedy, kOneOfTwo, name) ==
-          Approx(gaussian::cdf(-std::sqrt(2.0) * s)).epsilon(kQuadrature));
+          Approx(normal::cdf(-std::sqrt(2.0) * s)).epsilon(kQuadrature));
     CHECK(greedy_shrink(kOneOfTwo, law(name)) ==
-          Approx(gaussian::cdf(s / std::sqrt(2.0))).epsilon(kQuadrature));
+          Approx(normal::cdf(s / std::sqrt(2.0))).epsilon(kQuadrature));
   }
   CHECK(nsr(PruneMethod::random, kTwoOfFour, "normal") == 1);
   CHECK(nsr(PruneMethod::random, {1, 4}, "normal") == 3);

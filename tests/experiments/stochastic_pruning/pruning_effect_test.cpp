@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/analysis/gaussian.hpp"
-#include "formats/analysis/portable_math.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/rules/stochastic.hpp"
 #include "tests/catch.hpp"
@@ -126,14 +125,13 @@ TEST_CASE("closed forms are the integrals they stand for", "[fast]") {
       };
   for (const double tau : {0.01, 0.3, 1.0, 2.4, 2.6, 5.0}) {
     compare(
-        normal_law(), tau, [](double z) { return z; },
-        [](double z) { return 2 * gaussian::pdf(z); }, 0, tau, std::max(tau, 12.0));
+        normal_law(), tau, [](double z) { return z; }, [](double z) { return 2 * normal::pdf(z); },
+        0, tau, std::max(tau, 12.0));
     for (const double s : {0.5, 1.0, 2.0}) {
       const double middle = std::log(tau) / s;
       compare(
           lognormal_law(s), tau, [s](double z) { return std::exp(s * z); },
-          [](double z) { return gaussian::pdf(z); }, std::min(-12.0, middle - 3), middle,
-          12 + 2 * s);
+          [](double z) { return normal::pdf(z); }, std::min(-12.0, middle - 3), middle, 12 + 2 * s);
     }
   }
 }
@@ -279,14 +277,14 @@ TEST_CASE("second moments without the largest elements", "[fast]") {
                      cut = with_cut(fitted, x.data(), kN);
   CHECK(std::isinf(fitted.cut));
   // The normal law leaves 1/300 above 2.713; a quantile's standard error is sqrt(p q / n) / pdf.
-  const double p = 1.0 / 300, z = -portable::normal_quantile(p);
-  CHECK(std::fabs(cut.cut - z) < 4 * std::sqrt(p * (1 - p) / kN) / gaussian::pdf(z) + 4 * 2e-3);
+  const double p = 1.0 / 300, z = -normal::quantile(p);
+  CHECK(std::fabs(cut.cut - z) < 4 * std::sqrt(p * (1 - p) / kN) / normal::pdf(z) + 4 * 2e-3);
   CHECK(cut.scale == fitted.scale);
   for (const double tau : {0.5, 3.0, 20.0}) {
     const MagnitudeLaw law{Law::lognormal, 1, 2, 1, 2.5};
     const double end = 2 * 2.5;
     const auto moment = [](int power, double to) {
-      return integral([=](double z_) { return std::exp(power * 2 * z_) * gaussian::pdf(z_); }, -12,
+      return integral([=](double z_) { return std::exp(power * 2 * z_) * normal::pdf(z_); }, -12,
                       to / 2);
     };
     const double first = moment(1, std::log(tau)), second = moment(2, std::log(tau)),

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "formats/analysis/portable_math.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::policies::test {
@@ -13,7 +13,7 @@ namespace numemu::policies::test {
 inline const RandomSource kRandom{20, Stream::vectors, 0, 0};
 
 inline double normal_sample(std::uint64_t i) {
-  return portable::normal_quantile((kRandom.bits(i, 32) + 0.5) * 0x1p-32);
+  return normal::quantile((kRandom.bits(i, 32) + 0.5) * 0x1p-32);
 }
 
 inline double laplace_sample(std::uint64_t i) {
@@ -23,7 +23,7 @@ inline double laplace_sample(std::uint64_t i) {
 
 inline double lognormal_sample(std::uint64_t i, double s) {
   const double u = (kRandom.bits(i, 32) + 0.5) * 0x1p-31;  // the sign and a uniform number
-  const double z = portable::normal_quantile(u < 1 ? u : u - 1);
+  const double z = normal::quantile(u < 1 ? u : u - 1);
   return std::copysign(std::exp(s * z), u - 1);
 }
 

@@ -1,0 +1,33 @@
+// The standard normal law Z: portable functions for what reaches a mask, threshold, scale or draw,
+// and functions of the C library for what is only printed.
+#pragma once
+
+namespace numemu::normal {
+
+// From IEEE operations alone: the same bits everywhere. They serve the thresholds of pruning and
+// drawn samples, so that another library here would change results.
+
+/// exp(-z^2/2) / sqrt(2 pi); 0 beyond |z| = 37, where it is below 1e-297.
+double density(double z);
+/// P(Z <= z), relative error below 1e-13 + 1e-16 z^2 in the lower tail too; 0 below -37.
+double probability(double z);
+/// P(|Z| < t), E[|Z|; |Z| < t] and E[Z^2; |Z| < t] for t >= 0, free of cancellation.
+double within(double t);
+double first_moment_within(double t);
+double second_moment_within(double t);
+/// z with P(Z <= z) = u, 0 < u < 1, relative error about 1e-15 (Wichura 1988, algorithm AS 241,
+/// PPND16).
+double quantile(double u);
+
+// From the C library's erf and erfc, exact to a few ulp: for predictions, tests and other figures.
+
+/// The density; 0 at infinity.
+double pdf(double z);
+/// P(Z <= z), in the lower tail too: P(Z > z) is cdf(-z).
+double cdf(double z);
+/// P(a <= Z <= b) for a <= b, from the tail where both numbers are small.
+double between(double a, double b);
+/// exp(t^2) erfc(t) for t >= 0, without overflow.
+double scaled_erfc(double t);
+
+}  // namespace numemu::normal
