@@ -9,7 +9,7 @@ namespace numemu::net {
 /// Reads every entry NAME.npy, stored or deflated, in the archive's order, as the tensor NAME.
 /// float16 is exact; float64 and integers are rounded once, to nearest even. Hostile input: takes
 /// at most 64 times the file's size and 16 MiB of memory, declared sizes are refused before
-/// anything is inflated, CRCs are checked. Throws Error naming file, entry and byte.
+/// anything is inflated, CRCs are checked. Throws Error naming the file and the entry at fault.
 Checkpoint read_npz(const std::string& path);
 
 }  // namespace numemu::net

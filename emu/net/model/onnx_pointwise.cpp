@@ -161,7 +161,9 @@ const OnnxHandlers& onnx_pointwise_handlers() {
     for (const PointwiseRule& rule : pointwise_rules()) {
       if (!rule.onnx.empty()) handlers.emplace_back(rule.onnx, unary);
     }
-    for (const BinaryRule& rule : binary_rules()) handlers.emplace_back(rule.onnx, binary);
+    for (const BinaryRule& rule : binary_rules()) {
+      if (!rule.onnx.empty()) handlers.emplace_back(rule.onnx, binary);
+    }
     return handlers;
   }();
   return kHandlers;

@@ -40,7 +40,7 @@ constexpr BinaryRule row(BinaryRule rule, F, Da, Db) {
   return rule;
 }
 
-const BinaryRule kRules[] = {
+constexpr BinaryRule kRules[] = {
     row(
         {"add", "Add", "a + b", -1, 1}, [](float a, float b) { return a + b; },
         [](float g) { return g; }, [](float g) { return g; }),

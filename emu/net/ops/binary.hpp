@@ -8,7 +8,7 @@ namespace numemu::net {
 /// rounded once. Every NaN is the neutral one.
 struct BinaryRule {
   std::string_view kind;
-  std::string_view onnx;  ///< the operator of ONNX that is the same function
+  std::string_view onnx;  ///< the operator of ONNX that is the same function; empty: none
   std::string_view formula;
   double low, high;  ///< where f is smooth in both: tests draw a and b from here
   void (*values)(std::int64_t n, const float* a, const float* b, float* y) = nullptr;

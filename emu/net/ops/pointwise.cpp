@@ -64,7 +64,7 @@ constexpr double kCubic = 0.044715;
   return 2 * kSqrtTwoByPi * (x + kCubic * (x * x * x));
 }
 
-const PointwiseRule kRules[] = {
+constexpr PointwiseRule kRules[] = {
     row(
         {"relu", "Relu", "x if x > 0, else +0", Reads::y, -1, 1},
         [](float x) { return x <= 0 ? 0 : x; }, [](float g, float y) { return y <= 0 ? 0 : g; }),
