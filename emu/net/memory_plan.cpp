@@ -37,7 +37,7 @@ class Walk {
       : graph_(graph), keeps_(keeps), passes_(omp_get_num_threads()), last_(last_readers(graph)) {
     std::int64_t parameters = 0;
     for (const Parameter* parameter : graph.parameters()) parameters += parameter->value.size();
-    parameters *= keeps == Keeps::for_backward ? 4 : 2;
+    parameters *= keeps == Keeps::for_backward ? 4 : 3;
     most_ = std::max<std::int64_t>(0, memory_left() / kFloat - parameters) / passes_;
     shapes_.assign(inputs.begin(), inputs.end());
     // A tape copies what it keeps of the inputs.

@@ -27,9 +27,10 @@ enum class Keeps : std::uint8_t {
 /// Throws Error naming the node and its result where a pass needs more than is left of the memory
 /// budget. Counted are, each in float32: the inputs; the values alive and those whose memory waits
 /// for the next results; what operators make for themselves; once more the operands and the result
-/// of the largest product, which numerics hold as codes; the parameters twice (their values and
-/// their codes), in training four times (with their gradients and two tensors of an optimizer).
-/// Inside a parallel region as many passes are taken to run as it has threads.
+/// of the largest product, which numerics hold as codes; the parameters three times (their values,
+/// their codes and what units prepare of these), in training four times (with their gradients and
+/// two tensors of an optimizer). Inside a parallel region as many passes are taken to run as it has
+/// threads.
 void require_memory(const Graph&, std::span<const Shape> inputs, Keeps);
 void require_memory(const Graph&, std::span<const Tensor> inputs, Keeps);
 

@@ -12,6 +12,8 @@ namespace numemu::net {
 struct SourceCodes {
   const Format* format = nullptr;
   const void* codes = nullptr;
+  /// Of the side, where its stack is one matrix: what unit.prepare() gave; or null.
+  const unit::PreparedOperand* prepared = nullptr;
 };
 
 /// Where a product's random bits come from (units with stochastic registers).

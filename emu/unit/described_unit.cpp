@@ -6,6 +6,7 @@
 #include "emu/unit/description/words.hpp"
 #include "emu/unit/fast_paths.hpp"
 #include "emu/unit/operand.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/tiles.hpp"
 #include "formats/error.hpp"
@@ -110,6 +111,10 @@ void check_product(const Unit& unit, const Gemm& gemm) {
                 std::to_string(gemm.n) + " x " + std::to_string(gemm.k));
   }
   unit.require_operands(*gemm.a.format, *gemm.b.format);
+  if (gemm.a.prepared != nullptr)
+    gemm.a.prepared->require(unit, gemm.a, gemm.m, gemm.k, gemm.scale_a);
+  if (gemm.b.prepared != nullptr)
+    gemm.b.prepared->require(unit, gemm.b, gemm.n, gemm.k, gemm.scale_b);
   if (unit.description() == nullptr) return;
   check_scales(unit, gemm);
   check_sparsity(unit, gemm);

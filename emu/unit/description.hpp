@@ -125,6 +125,7 @@ struct Scaling {
 /// N kept of every M along k; 0 of 0: dense.
 struct Sparsity {
   int kept = 0, group = 0;
+  bool operator==(const Sparsity&) const = default;
   bool dense() const { return group == 0; }
 };
 

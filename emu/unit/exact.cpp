@@ -12,7 +12,7 @@
 namespace numemu::unit {
 namespace {
 
-/// The chain of decoded operands from C.
+/// The chain of decoded operands from C. The plan proved that T holds every value present.
 template <class T>
 void multiply_as(const Gemm& g, const Source<T>& a, const Source<T>& b) {
   Chain<T, float> chain{g.m, g.n, g.k, {a.values, a.row, a.depth}, {b.values, b.row, b.depth}};
@@ -29,25 +29,9 @@ Exponents present_in_c(const Gemm& g) {
   return range;
 }
 
-/// The plan proved that T holds every value present; values of the format it does not hold are not
-/// read.
-template <class T>
-Source<T> decode_as(const Operand& operand, std::int64_t rows, std::int64_t depth) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (fits_float32(*operand.format)) return decode_floats(operand, rows, depth);
-  }
-  return decode_source<T>(operand, rows, depth,
-                          [](const Value& v) { return static_cast<T>(double_or_nan(v)); });
-}
-
 bool covered(const UnitDescription& u) {
   const auto float32 = [](const Format* f) { return f != nullptr && f->name == "float32"; };
-  const Register& r = u.accumulator;
-  return u.core == CoreKind::exact && u.k == 0 && u.group == 0 && float32(r.format) &&
-         float32(u.c) && float32(u.d) && r.rounding == Rounding{} && r.overflow == Overflow::ieee &&
-         u.scaling.point == Scaling::Point::none && u.nan == NanRule::canonical &&
-         u.nan_code == 0x7fc00000 && !u.subnormals.flush_inputs && !u.subnormals.flush_c &&
-         !u.subnormals.flush_results;
+  return u.core == CoreKind::exact && float32(u.accumulator.format) && float32(u.c) && float32(u.d);
 }
 
 }  // namespace
@@ -59,10 +43,10 @@ bool multiply_exact(const UnitDescription& u, const Gemm& g) {
   const ExactPlan plan = plan_exact(a.exponents, b.exponents, present_in_c(g), g.k);
   switch (plan.way) {
     case ExactPlan::Way::float32:
-      multiply_as(g, decode_as<float>(g.a, g.m, g.k), decode_as<float>(g.b, g.n, g.k));
+      multiply_as(g, decode_numbers<float>(g.a, g.m, g.k), decode_numbers<float>(g.b, g.n, g.k));
       return true;
     case ExactPlan::Way::float64:
-      multiply_as(g, decode_as<double>(g.a, g.m, g.k), decode_as<double>(g.b, g.n, g.k));
+      multiply_as(g, decode_numbers<double>(g.a, g.m, g.k), decode_numbers<double>(g.b, g.n, g.k));
       return true;
     case ExactPlan::Way::split:
       multiply_split(g, plan, a.specials || b.specials);

@@ -1,6 +1,9 @@
-// The fast paths, most specific first.
 #include "emu/unit/fast_paths.hpp"
 
+#include <iterator>
+#include <vector>
+
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/exact.hpp"
 #include "emu/unit/float_chain.hpp"
 #include "emu/unit/fused/double_form.hpp"
@@ -11,6 +14,7 @@
 #include "emu/unit/integer/integer.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/mac/mac.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "emu/unit/sparse_product.hpp"
 #include "emu/unit/staged/staged.hpp"
 #include "emu/unit/tree/exact_groups.hpp"
@@ -19,40 +23,61 @@
 namespace numemu::unit {
 namespace {
 
-using FastPath = bool (*)(const UnitDescription&, const Gemm&);
+// The names of fields that all paths understand: which operands a unit takes has been checked, and
+// paths read the formats of the product.
+constexpr std::string_view kAlways[] = {"name", "a", "b"};
 
-/// A path may assume a dense product of operands that enter as they are: the rest is the
-/// reference's.
 constexpr FastPath kPaths[] = {
     // Definitions.
-    multiply_float_chain,
-    multiply_exact,
+    {"float chain", kFloatChainFields, multiply_float_chain},
+    {"exact", kExactFields, multiply_exact},
     // Fused steps: FP4 groups; F up to 15 in float16 or float32; int32; float64 for the rest.
-    multiply_fused_groups,
-    multiply_fused_half,
-    multiply_fused_float,
-    multiply_fused_integer,
-    multiply_fused_double,
+    {"fused groups", kFusedGroupFields, multiply_fused_groups},
+    {"fused half", kFusedFields, multiply_fused_half},
+    {"fused float", kFusedFields, multiply_fused_float},
+    {"fused integer", kFusedFields, multiply_fused_integer},
+    {"fused double", kFusedFields, multiply_fused_double},
     // AMD, Intel and Arm.
-    multiply_staged,
-    multiply_tree,
-    multiply_exact_groups,
-    multiply_lanes,
-    multiply_halves,
+    {"staged", kStagedFields, multiply_staged},
+    {"tree", kTreeFields, multiply_tree},
+    {"exact groups", kExactGroupFields, multiply_exact_groups},
+    {"lanes", kLaneFields, multiply_lanes},
+    {"halves", kHalfLaneFields, multiply_halves},
     // Small registers, rounded at every multiply-add; integers.
-    multiply_mac,
-    multiply_integer,
+    {"multiply-adds", kMacFields, multiply_mac},
+    {"integer", kIntegerFields, multiply_integer},
 };
+
+/// The fields of each path, in their order.
+const std::vector<FieldSet>& understood() {
+  static const std::vector<FieldSet> kSets = [] {
+    std::vector<FieldSet> sets;
+    for (const FastPath& path : kPaths) sets.push_back(field_set(path.fields) | field_set(kAlways));
+    return sets;
+  }();
+  return kSets;
+}
 
 }  // namespace
 
+std::span<const FastPath> fast_paths() { return kPaths; }
+
+bool understands(const FastPath& path, const UnitDescription& unit) {
+  return (changed_field_set(unit) & ~(field_set(path.fields) | field_set(kAlways))).none();
+}
+
 bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
   if (!unit.sparsity.dense()) return multiply_sparse(unit, gemm);
-  const bool reads_rounded =  // which paths of fused steps without groups of scales do
-      unit.core == CoreKind::fused && unit.scaling.point != Scaling::Point::groups;
-  if (unit.input.format != nullptr && !reads_rounded) return false;
-  for (const FastPath path : kPaths) {
-    if (path(unit, gemm)) return true;
+  // A path that declines leaves what it has read to the next ones.
+  constexpr auto kProduct = PreparedOperand::Lifetime::product;
+  const PreparedOperand a(gemm.a, gemm.m, gemm.k, gemm.scale_a, kProduct);
+  const PreparedOperand b(gemm.b, gemm.n, gemm.k, gemm.scale_b, kProduct);
+  Gemm shared = gemm;
+  if (shared.a.prepared == nullptr) shared.a.prepared = &a;
+  if (shared.b.prepared == nullptr) shared.b.prepared = &b;
+  const FieldSet changed = changed_field_set(unit);
+  for (std::size_t i = 0; i < std::size(kPaths); ++i) {
+    if ((changed & ~understood()[i]).none() && kPaths[i].multiply(unit, shared)) return true;
   }
   return false;
 }

@@ -1,9 +1,29 @@
 // The list of fast paths; the first that covers a product computes it.
 #pragma once
+#include <span>
+#include <string_view>
+
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
+
+/// A way to compute products faster than the reference, of dense units.
+struct FastPath {
+  std::string_view name;
+  /// Keys (description/fields.hpp) of the fields it understands: it computes what they state or
+  /// declines. Every other field, but name, a and b, must have its default value.
+  std::span<const std::string_view> fields;
+  /// Computes the product as the reference would, bit for bit, or returns false with nothing
+  /// written. For descriptions that understands() admits, and products that have been checked.
+  bool (*multiply)(const UnitDescription&, const Gemm&);
+};
+
+/// Most specific first.
+std::span<const FastPath> fast_paths();
+
+/// Whether the path understands every field that the description changes from its default.
+bool understands(const FastPath&, const UnitDescription&);
 
 /// Computes the product as the reference would, bit for bit, or returns false with nothing written
 /// because no fast path covers it. The product has been checked.

@@ -11,22 +11,10 @@
 namespace numemu::unit {
 namespace {
 
-/// One chain over the whole depth from C: padding adds +0 products, which change nothing but a sum
-/// of -0, so a unit that pads is left out.
-bool plain_chain(const UnitDescription& u) {
-  const Chaining& chain = u.chain;
-  const Subnormals& subnormals = u.subnormals;
-  return u.core == CoreKind::chain && u.k == 0 && u.group == 0 && u.order == StepOrder::ascending &&
-         u.c_entry == CEntry::in_alignment && chain.chains == 1 && chain.chunk == 0 &&
-         chain.fused && !chain.kahan && !subnormals.flush_inputs && !subnormals.flush_c &&
-         !subnormals.flush_results && u.nan == NanRule::canonical;
-}
-
-/// The register, C and D are all this format, rounded to nearest even.
+/// The register, C and D are all this format.
 bool all_of(const UnitDescription& u, std::string_view format) {
   const auto is = [&](const Format* f) { return f != nullptr && f->name == format; };
-  return is(u.accumulator.format) && is(u.c) && is(u.d) && u.accumulator.rounding == Rounding{} &&
-         u.accumulator.overflow == Overflow::ieee;
+  return is(u.accumulator.format) && is(u.c) && is(u.d);
 }
 
 bool multiply_float32(const Gemm& g) {
@@ -42,9 +30,7 @@ bool multiply_float32(const Gemm& g) {
 /// NaN is made canonical at the end: which one it is on the way changes nothing else.
 bool multiply_float64(const Gemm& g, std::uint64_t nan_code) {
   if (!chain_fuses()) return false;
-  const auto as_double = [](const Value& v) { return double_or_nan(v); };
-  const auto a = decode_source<double>(g.a, g.m, g.k, as_double);
-  const auto b = decode_source<double>(g.b, g.n, g.k, as_double);
+  const auto a = decode_numbers<double>(g.a, g.m, g.k), b = decode_numbers<double>(g.b, g.n, g.k);
   auto* d = static_cast<double*>(g.d);
   Chain<double, double> chain{
       g.m, g.n, g.k, {a.values, a.row, a.depth}, {b.values, b.row, b.depth}};
@@ -59,7 +45,7 @@ bool multiply_float64(const Gemm& g, std::uint64_t nan_code) {
 }  // namespace
 
 bool multiply_float_chain(const UnitDescription& u, const Gemm& g) {
-  if (!plain_chain(u)) return false;
+  if (u.core != CoreKind::chain) return false;
   if (all_of(u, "float32") && u.nan_code == 0x7fc00000) return multiply_float32(g);
   return all_of(u, "float64") && multiply_float64(g, u.nan_code);
 }

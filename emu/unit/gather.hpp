@@ -19,6 +19,7 @@ struct Padding {
     return top == 0 && left == 0 && dilation == 1 && row_dilation() == 1 &&
            height == padded_height && width == padded_width;
   }
+  bool operator==(const Padding&) const = default;
   std::int64_t source_size() const { return outer * height * width * channels; }
   std::int64_t padded_size() const { return outer * padded_height * padded_width * channels; }
 };
@@ -28,6 +29,7 @@ struct Gather {
   Padding padding;  ///< identity unless the operand reads around the border
   std::vector<std::int32_t> row, depth;
 
+  bool operator==(const Gather&) const = default;
   /// A row-major matrix of rows x depth elements, or of depth x rows when `transposed`. Throws
   /// Error beyond 2^31 elements.
   static Gather matrix(std::int64_t rows, std::int64_t depth, bool transposed = false);

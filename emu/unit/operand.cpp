@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emu/unit/padding_spans.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -200,7 +201,9 @@ template Source<std::int16_t> decode_source(const Operand&, std::int64_t, std::i
 template Source<Value> decode_source(const Operand&, std::int64_t, std::int64_t,
                                      const std::function<Value(const Value&)>&);
 
-Source<float> decode_floats(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+namespace {
+
+Source<float> decode_floats_anew(const Operand& operand, std::int64_t rows, std::int64_t depth) {
   const Format& format = *operand.format;
   const Container container = *container_of(format);
   if (container == Container::halves || format.container_shift != 0) {
@@ -222,7 +225,7 @@ Source<float> decode_floats(const Operand& operand, std::int64_t rows, std::int6
   return source;
 }
 
-Present scan(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+Present scan_anew(const Operand& operand, std::int64_t rows, std::int64_t depth) {
   const Format& format = *operand.format;
   const std::int64_t size = source_size(operand, rows, depth);
   Present present;
@@ -246,6 +249,37 @@ Present scan(const Operand& operand, std::int64_t rows, std::int64_t depth) {
     if (seen[code]) include(code & format.code_mask());
   }
   return present;
+}
+
+}  // namespace
+
+Source<float> decode_floats(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+  return *prepared<Source<float>>(
+      operand, [&](const Operand& o) { return decode_floats_anew(o, rows, depth); });
+}
+
+template <class T>
+Source<T> decode_numbers(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (fits_float32(*operand.format)) return decode_floats(operand, rows, depth);
+  }
+  struct Numbers {
+    Source<T> source;
+  };
+  return prepared<Numbers>(operand,
+                           [&](const Operand& o) {
+                             return Numbers{decode_source<T>(o, rows, depth, [](const Value& v) {
+                               return static_cast<T>(double_or_nan(v));
+                             })};
+                           })
+      ->source;
+}
+
+template Source<float> decode_numbers(const Operand&, std::int64_t, std::int64_t);
+template Source<double> decode_numbers(const Operand&, std::int64_t, std::int64_t);
+
+Present scan(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+  return *prepared<Present>(operand, [&](const Operand& o) { return scan_anew(o, rows, depth); });
 }
 
 }  // namespace numemu::unit

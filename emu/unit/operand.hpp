@@ -49,7 +49,7 @@ struct Source {
   const T* values = nullptr;
   const std::int32_t* row = nullptr;
   const std::int32_t* depth = nullptr;
-  std::unique_ptr<T[]> storage;  ///< empty where the operand is read in place
+  std::shared_ptr<const T[]> storage;  ///< empty where the operand is read in place
 };
 
 /// Decodes and pads an operand, every element through `map`. T is float, double, int16 or Value
@@ -58,7 +58,11 @@ template <class T>
 Source<T> decode_source(const Operand&, std::int64_t rows, std::int64_t depth,
                         const std::function<T(const Value&)>& map);
 /// The same as float32, for formats that fit; float32 operands without padding are read in place.
+/// Like decode_numbers() and scan(), it reads a prepared operand once only.
 Source<float> decode_floats(const Operand&, std::int64_t rows, std::int64_t depth);
+/// The same as float or double, NaN for values that T does not hold.
+template <class T>
+Source<T> decode_numbers(const Operand&, std::int64_t rows, std::int64_t depth);
 
 /// Every finite non-zero value present in the source, and whether NaN or infinity is.
 struct Present {

@@ -31,6 +31,7 @@ bool multiply_sparse(const UnitDescription& u, const Gemm& g) {
     one.a.gather = &a;
     one.b.gather = &b;
     one.kept = nullptr;
+    one.a.prepared = one.b.prepared = nullptr;  // of other gathers
     if (g.c != nullptr) one.c = offset(g.c, row, c_bytes);
     one.d = const_cast<std::byte*>(offset(g.d, row, d_bytes));
     return multiply_fast(dense, one);

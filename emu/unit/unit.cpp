@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "emu/unit/prepared_operand.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::unit {
@@ -12,6 +13,13 @@ void Unit::require_operands(const Format& a, const Format& b) const {
   if (a_fits && accepts_b(b)) return;
   throw Error("unit " + row().name + " does not take operands of format " + (a_fits ? b : a).name +
               " (it takes " + operand_rule() + ")");
+}
+
+std::shared_ptr<const PreparedOperand> Unit::prepare(const Operand& operand, std::int64_t rows,
+                                                     std::int64_t depth,
+                                                     const std::uint8_t* scales) const {
+  return std::make_shared<const PreparedOperand>(operand, rows, depth, scales,
+                                                 PreparedOperand::Lifetime::products, this);
 }
 
 const Format* Unit::c_format() const {

@@ -38,12 +38,17 @@ struct UnitRow {
   std::vector<std::string> modifiers;  ///< that its name may take (modifiers.def)
 };
 
+class PreparedOperand;
+
 /// One operand: codes of `format` in their container (uint8 up to 8 bits, uint16 up to 16, float
 /// for float32 and tfloat32, double for float64).
 struct Operand {
   const Format* format = nullptr;
   const void* codes = nullptr;
   const Gather* gather = nullptr;
+  /// What Unit::prepare() of the multiplying unit gave for this operand. Null: what the product
+  /// needs is computed for it alone.
+  const PreparedOperand* prepared = nullptr;
 };
 
 /// D = A x B + C with A: m x k, B: n x k (its gather's rows are the columns of the product), C and
@@ -72,10 +77,18 @@ class Unit {
   virtual const UnitDescription* description() const = 0;
   /// Computes the product, over OpenMP threads unless already inside a parallel region.
   /// Throws Error when an operand format is not accepted, a size is negative, scales or metadata
-  /// are missing, or K is not a multiple of the sparsity pattern's group.
+  /// are missing, K is not a multiple of the sparsity pattern's group, or an operand is not the one
+  /// that it was prepared from.
   virtual void multiply(const Gemm&) const = 0;
   /// The same, one element at a time in integer arithmetic: the specification.
   virtual void multiply_reference(const Gemm&) const = 0;
+  /// Keeps what products of this unit compute from an operand that several of them read, such as a
+  /// frozen weight: for Operand::prepared, in any number of products at once, on any threads. Codes
+  /// and scales must neither change nor go while it lives; the gather is copied. Results are the
+  /// same bits with and without it. Memory: emu/unit/prepared_operand.hpp.
+  std::shared_ptr<const PreparedOperand> prepare(const Operand&, std::int64_t rows,
+                                                 std::int64_t depth,
+                                                 const std::uint8_t* scales = nullptr) const;
   /// Whether A, or B, may have this format.
   virtual bool accepts_a(const Format&) const = 0;
   virtual bool accepts_b(const Format&) const = 0;

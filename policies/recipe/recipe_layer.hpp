@@ -53,6 +53,7 @@ struct RecipeLayer {
   std::mutex weight_mutex;
   std::atomic<bool> weight_ready = false;
   PlainOperand frozen_weight;
+  std::shared_ptr<const unit::PreparedOperand> prepared_weight;  ///< of frozen_weight, for fprop
 
   bool masked = false;                      ///< some operand has a mask
   std::unique_ptr<WeightMask> weight_mask;  ///< null without one

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emu/net/profile.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/gathered_side.hpp"
@@ -172,6 +173,8 @@ class Run {
     if (!layer_.weight_ready) {
       prepare_plain(*s.quantizer, s.source, fixed, s.samples, s.random, layer_.frozen_weight);
       count(s, layer_.frozen_weight.flags);
+      layer_.prepared_weight =
+          unit_.prepare(operand_of(s, codes_of(*s.quantizer, layer_.frozen_weight)), rows(s), p_.k);
       layer_.weight_ready = true;
     }
     return layer_.frozen_weight;
@@ -181,7 +184,17 @@ class Run {
     if (s.quantizer == nullptr) return {&float32(), s.source.source->data.data()};
     const PlainOperand& operand = plain(s, scratch);
     scales = scales_of(*s.quantizer, p_, s.source, operand);
-    return codes_of(*s.quantizer, operand);
+    net::SourceCodes codes = codes_of(*s.quantizer, operand);
+    // Another product of the layer may read the same weight in another order.
+    const bool prepared = &operand == &layer_.frozen_weight && s.source.stack.count() == 1 &&
+                          layer_.prepared_weight->is(operand_of(s, codes), rows(s), p_.k, nullptr);
+    if (prepared) codes.prepared = layer_.prepared_weight.get();
+    return codes;
+  }
+
+  std::int64_t rows(const ReadSide& s) const { return &s.source == &p_.a ? p_.m : p_.n; }
+  unit::Operand operand_of(const ReadSide& s, const net::SourceCodes& codes) const {
+    return {codes.format, codes.codes, s.source.gather};
   }
 
   void multiply_plain(const net::ProductResult& result, OperandScales& a, OperandScales& b) {

@@ -66,6 +66,7 @@ void RoleNumerics::freeze(const net::Graph& graph, std::int64_t available,
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;
     layer->weight_ready = false;
+    layer->prepared_weight.reset();
     layer->activation_scale.reset();
     layer->second_scale.reset();
     if (!layer->activation) continue;

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <type_traits>
+
+#include "formats/error.hpp"
+
 namespace numemu::unit {
 namespace {
 
@@ -13,6 +18,25 @@ constexpr std::string_view kCEntries[] = {"in_alignment", "after_alignment", "af
 constexpr std::string_view kNanRules[] = {"canonical", "x86"};
 constexpr std::string_view kIntegerOverflows[] = {"wrap", "saturate_once", "saturate_each"};
 constexpr std::string_view kScalingPoints[] = {"none", "exponents", "groups", "after_sum"};
+
+/// The fields of a description that has only defaults, in their order.
+struct Fresh {
+  Fresh() {
+    for_each_field(unit, [this](const char* key, const auto& field) {
+      keys.push_back(key);
+      fields.push_back(&field);
+    });
+    keys.push_back("products");
+  }
+  UnitDescription unit;
+  std::vector<std::string_view> keys;
+  std::vector<const void*> fields;
+};
+
+const Fresh& fresh() {
+  static const Fresh kFresh;
+  return kFresh;
+}
 
 }  // namespace
 
@@ -40,15 +64,34 @@ std::string text_of(const Sparsity& sparsity) {
              : fmt::format("{}:{}", sparsity.kept, sparsity.group);
 }
 
-std::vector<std::string> changed_fields(const UnitDescription& u) {
-  std::vector<std::string> defaults, changed;
-  const UnitDescription fresh;
-  for_each_field(fresh,
-                 [&](const char*, const auto& field) { defaults.push_back(text_of(field)); });
+FieldSet field_set(std::span<const std::string_view> keys) {
+  FieldSet set;
+  for (const std::string_view key : keys) {
+    const auto at = std::ranges::find(fresh().keys, key);
+    if (at == fresh().keys.end()) throw Error("a unit has no field " + std::string(key));
+    set.set(static_cast<std::size_t>(at - fresh().keys.begin()));
+  }
+  return set;
+}
+
+FieldSet changed_field_set(const UnitDescription& u) {
+  FieldSet changed;
   std::size_t i = 0;
-  for_each_field(u, [&](const char* key, const auto& field) {
-    if (text_of(field) != defaults[i++]) changed.emplace_back(key);
+  for_each_field(u, [&](const char*, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    changed.set(i, field != *static_cast<const Field*>(fresh().fields[i]));
+    ++i;
   });
+  changed.set(i, u.products != nullptr);
+  return changed;
+}
+
+std::vector<std::string> changed_fields(const UnitDescription& u) {
+  const FieldSet set = changed_field_set(u);
+  std::vector<std::string> changed;
+  for (std::size_t i = 0; i < fresh().fields.size(); ++i) {
+    if (set[i]) changed.emplace_back(fresh().keys[i]);
+  }
   return changed;
 }
 

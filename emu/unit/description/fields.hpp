@@ -1,6 +1,7 @@
 // The fields of a unit description, each under its JSON key: declared once for the JSON form, the
 // checks and the tables.
 #pragma once
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -95,7 +96,13 @@ std::string text_of(T value) {
   return std::string(names_of(value)[static_cast<std::size_t>(value)]);
 }
 
-/// Keys of the fields whose values are not the defaults of UnitDescription.
+/// Fields in the order of for_each_field(), and `products` after the last of them.
+using FieldSet = std::bitset<64>;
+/// Throws Error naming a key that no field has.
+FieldSet field_set(std::span<const std::string_view> keys);
+/// The fields whose values are not the defaults of UnitDescription.
+FieldSet changed_field_set(const UnitDescription&);
+/// Their keys; without `products`.
 std::vector<std::string> changed_fields(const UnitDescription&);
 
 /// Products of one step: the group, or the whole instruction; 0 where a step takes the whole depth.

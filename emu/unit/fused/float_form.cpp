@@ -26,12 +26,6 @@ namespace {
 constexpr float kLargestC = 0x1p99f;
 constexpr int kHighestProduct = 60, kLowestProduct = -126;
 
-bool covered(const FusedRule& rule) {
-  return !rule.scaled && !rule.pairs_mod4 && !rule.c_at_end && rule.fraction_bits <= 23 &&
-         4 * std::int64_t{rule.group} + 2 <= std::int64_t{1} << (23 - rule.fraction_bits) &&
-         float_form_available(rule.half);
-}
-
 bool narrow(const FusedSide& side) { return side.highest - side.lowest <= kFloatFormSpread; }
 
 bool c_in_range(const FusedRule& rule, const Gemm& gemm) {
@@ -54,6 +48,12 @@ FloatFormSide side_of(const FusedSide& side) {
 
 }  // namespace
 
+bool float_form_covers(const FusedRule& rule) {
+  return !rule.scaled && !rule.pairs_mod4 && !rule.c_at_end && rule.fraction_bits <= 23 &&
+         4 * std::int64_t{rule.group} + 2 <= std::int64_t{1} << (23 - rule.fraction_bits) &&
+         float_form_available(rule.half);
+}
+
 FloatFormTile float_form_problem(const Gemm& gemm, const FusedOperands& x) {
   FloatFormTile whole;
   whole.rows = side_of(x.a);
@@ -74,7 +74,8 @@ FloatFormTile float_form_problem(const Gemm& gemm, const FusedOperands& x) {
 }
 
 bool float_form_takes(const FusedOperands& x, const Gemm& gemm) {
-  return covered(x.rule) && x.zeros_never_count && in_range(x) && c_in_range(x.rule, gemm);
+  return float_form_covers(x.rule) && x.zeros_never_count && in_range(x) &&
+         c_in_range(x.rule, gemm);
 }
 
 void run_float_form(FloatFormTile whole) {
@@ -97,6 +98,8 @@ void run_float_form(FloatFormTile whole) {
 }
 
 bool multiply_fused_float(const UnitDescription& unit, const Gemm& gemm) {
+  const auto rule = fused_rule(unit);
+  if (!rule || !float_form_covers(*rule)) return false;
   const auto operands = prepare_fused(unit, gemm);
   // A float16 register that overflows holds infinity from then on, in this form as in the unit.
   if (!operands || !float_form_takes(*operands, gemm)) return false;

@@ -12,8 +12,9 @@ namespace numemu::unit {
 /// states, or on a CPU without fused multiply-add. Throws Error as Unit::multiply does.
 bool multiply_fused_float(const UnitDescription&, const Gemm&);
 
-/// The parts of it, for the half form: whether the operands are in range; the whole product as one
-/// tile; that tile cut for threads and run.
+/// The parts of it, for the half form: whether it covers the rule; and the operands; the whole
+/// product as one tile; that tile cut for threads and run.
+bool float_form_covers(const FusedRule&);
 bool float_form_takes(const FusedOperands&, const Gemm&);
 FloatFormTile float_form_problem(const Gemm&, const FusedOperands&);
 void run_float_form(FloatFormTile whole);

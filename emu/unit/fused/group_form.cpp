@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emu/unit/fused/group_form_tile.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
@@ -22,19 +23,14 @@ constexpr int kMostFraction = 38;
 
 bool covered(const UnitDescription& u, const Gemm& g) {
   const auto is = [](const Format* f, const char* name) { return f != nullptr && f->name == name; };
-  const Alignment& alignment = u.alignment;
+  const int fraction_bits = u.alignment.fraction_bits;
   return u.core == CoreKind::fused && u.scaling.point == Scaling::Point::groups &&
          is(u.accumulator.format, "float32") && is(u.c, "float32") && is(u.d, "float32") &&
          is(g.a.format, "float4_e2m1fn") && is(g.b.format, "float4_e2m1fn") &&
          u.accumulator.rounding.mode == RoundingMode::rtz && u.accumulator.overflow_to_infinity &&
          u.k > 0 && u.k % kGroup == 0 && u.k <= kMostGroups * kGroup &&
-         (u.group == 0 || u.group == u.k) && u.order == StepOrder::ascending &&
-         u.c_entry == CEntry::in_alignment && alignment.rounding == RoundingMode::rtz &&
-         alignment.zero_exponent == -126 && alignment.floor == -126 && alignment.parts == 1 &&
-         alignment.fraction_bits >= 24 && alignment.fraction_bits <= kMostFraction &&
-         !u.products_overflow && !u.subnormals.flush_inputs && !u.subnormals.flush_c &&
-         !u.subnormals.flush_results && u.nan == NanRule::canonical &&
-         u.scaling.block % kGroup == 0 && group_tiles_exist();
+         (u.group == 0 || u.group == u.k) && fraction_bits >= 24 &&
+         fraction_bits <= kMostFraction && u.scaling.block % kGroup == 0 && group_tiles_exist();
 }
 
 /// The exponent and significand in [0, 2) of a scale, as the reference takes them apart.
@@ -122,8 +118,12 @@ bool multiply_fused_groups(const UnitDescription& u, const Gemm& g) {
   const int per_step = u.k / kGroup;
   const std::int64_t groups = (g.k + u.k - 1) / u.k * per_step;
   if (groups == 0) return false;
-  const PreparedSide a = prepare(u, g.a, g.scale_a, g.m, g.k, groups);
-  const PreparedSide b = prepare(u, g.b, g.scale_b, g.n, g.k, groups);
+  const auto side = [&](const Operand& operand, const std::uint8_t* scales, std::int64_t rows) {
+    return prepared<PreparedSide>(
+        operand, [&](const Operand& read) { return prepare(u, read, scales, rows, g.k, groups); });
+  };
+  const auto kept_a = side(g.a, g.scale_a, g.m), kept_b = side(g.b, g.scale_b, g.n);
+  const PreparedSide &a = *kept_a, &b = *kept_b;
   const auto* c = static_cast<const float*>(g.c);
   if (!bounded(a, b, groups)) return false;
   const TileShape shape{.rows = 256, .lanes = 256, .granule = 16};

@@ -23,10 +23,13 @@ namespace {
 
 constexpr int kMostFractionBits = 13, kHalfSignificand = 11, kSmallestHalf = -24;
 
+bool covers(const FusedRule& rule) {
+  return float_form_covers(rule) && rule.fraction_bits <= kMostFractionBits && rule.group % 2 == 0;
+}
+
 /// x and y of the proof: half of the room above each operand. Empty where a value, a product or
 /// C does not fit.
 std::optional<HalfFormPowers> powers_of(const FusedOperands& x) {
-  const FusedRule& rule = x.rule;
   const int power = kMostFractionBits - x.highest_product;
   HalfFormPowers powers;
   powers.rows = 6 - x.a.highest;
@@ -37,8 +40,7 @@ std::optional<HalfFormPowers> powers_of(const FusedOperands& x) {
                           x.lowest_bit + power >= kSmallestHalf &&
                           x.a.mantissa_bits + x.b.mantissa_bits + 2 <= kHalfSignificand;
   const bool c_fits = x.c.empty() || x.c.low >= -100;
-  if (rule.fraction_bits > kMostFractionBits || rule.group % 2 != 0 || !values_fit || !c_fits)
-    return std::nullopt;
+  if (!values_fit || !c_fits) return std::nullopt;
   return powers;
 }
 
@@ -46,6 +48,8 @@ std::optional<HalfFormPowers> powers_of(const FusedOperands& x) {
 
 bool multiply_fused_half(const UnitDescription& unit, const Gemm& gemm) {
   if (!half_form_available() || float_form_width() != kHalfFormWidth) return false;
+  const auto rule = fused_rule(unit);
+  if (!rule || !covers(*rule)) return false;
   const auto operands = prepare_fused(unit, gemm);
   if (!operands || !float_form_takes(*operands, gemm)) return false;
   FloatFormTile whole = float_form_problem(gemm, *operands);

@@ -7,6 +7,7 @@
 
 #include "emu/unit/fused/prepare_side.hpp"
 #include "emu/unit/fused/prepare_values.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "formats/float_guard.hpp"
 
 namespace numemu::unit {
@@ -106,7 +107,6 @@ void measure(FusedOperands& o, const Gemm& gemm) {
 std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   const Register& r = unit.accumulator;
   const Alignment& alignment = unit.alignment;
-  const Subnormals& s = unit.subnormals;
   FusedRule rule;
   rule.instruction = unit.k != 0 ? unit.k : unit.group;
   rule.group = unit.group != 0 ? unit.group : unit.k;
@@ -127,13 +127,11 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   const Format* d = unit.d != nullptr ? unit.d : r.format;
   const bool register_known =
       (rule.half || e8m13 || is_float32(r.format)) && r.rounding.mode == rounding &&
-      r.overflow == Overflow::ieee &&
       (rule.half ? is_float16(c) && is_float16(d) : is_float32(c) && is_float32(d));
   const bool order_known = unit.order == StepOrder::ascending ||
                            (rule.pairs_mod4 && unit.k % 4 == 0 && rule.group * 2 == unit.k);
   const bool c_known =
-      unit.c_entry == CEntry::in_alignment ||
-      (rule.c_at_end && unit.c_rounding.mode == RoundingMode::rne && unit.k != 0 && !e8m13);
+      unit.c_entry == CEntry::in_alignment || (rule.c_at_end && unit.k != 0 && !e8m13);
   const bool scale_known =
       unit.scaling.point == Scaling::Point::none ||
       (rule.scaled && unit.scaling.block == rule.group && !rule.pairs_mod4 &&
@@ -142,11 +140,8 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   // any C.
   const bool padding_harmless =
       rule.zero_exponent <= kZeroExponent && rule.floor.value_or(kZeroExponent) <= kZeroExponent;
-  const bool plain = unit.core == CoreKind::fused && alignment.rounding == RoundingMode::rtz &&
-                     alignment.parts == 1 && alignment.fraction_bits >= 1 && !s.flush_inputs &&
-                     !s.flush_c && !s.flush_results && !unit.products_overflow &&
-                     unit.nan == NanRule::canonical && unit.sparsity.dense();
-  if (!plain || !register_known || !order_known || !c_known || !scale_known || !padding_harmless ||
+  const bool fused = unit.core == CoreKind::fused && alignment.fraction_bits >= 1;
+  if (!fused || !register_known || !order_known || !c_known || !scale_known || !padding_harmless ||
       rule.group < 1 || rule.instruction % rule.group != 0)
     return std::nullopt;
   return rule;
@@ -158,15 +153,15 @@ std::optional<FusedOperands> prepare_fused(const UnitDescription& unit, const Ge
       !reads_as_float32(unit, *gemm.a.format) || !reads_as_float32(unit, *gemm.b.format))
     return std::nullopt;
   const FloatGuard guard;
-  FusedOperands o;
-  o.rule = *rule;
-  o.a = prepare_side(unit, gemm.a, gemm.m, gemm.k);
-  o.b = prepare_side(unit, gemm.b, gemm.n, gemm.k);
-  if (rule->scaled) {
-    const std::int64_t blocks = (gemm.k + rule->group - 1) / rule->group;
-    read_scales(o.a, *unit.scaling.format, gemm.scale_a, gemm.m, blocks);
-    read_scales(o.b, *unit.scaling.format, gemm.scale_b, gemm.n, blocks);
-  }
+  const auto side = [&](const Operand& operand, std::int64_t rows, const std::uint8_t* scales) {
+    return prepared<FusedSide>(operand, [&](const Operand& read) {
+      FusedSide made = prepare_side(unit, read, rows, gemm.k);
+      const std::int64_t blocks = (gemm.k + rule->group - 1) / rule->group;
+      if (rule->scaled) read_scales(made, *unit.scaling.format, scales, rows, blocks);
+      return made;
+    });
+  };
+  FusedOperands o(*rule, side(gemm.a, gemm.m, gemm.scale_a), side(gemm.b, gemm.n, gemm.scale_b));
   const CSurvey c = survey_c(*rule, gemm.c, gemm.m * gemm.n);
   o.c = c.range;
   o.special_c = c.special;

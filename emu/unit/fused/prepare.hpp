@@ -2,7 +2,10 @@
 // to the reference.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emu/unit/description.hpp"
@@ -10,6 +13,28 @@
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
+
+/// The fields of a description that the half, float, integer and double form understand
+/// (fast_paths.hpp).
+inline constexpr std::string_view kFusedFields[] = {"core",
+                                                    "k",
+                                                    "group",
+                                                    "order",
+                                                    "accumulator.format",
+                                                    "accumulator.rounding",
+                                                    "accumulator.overflow_to_infinity",
+                                                    "c",
+                                                    "d",
+                                                    "c_entry",
+                                                    "alignment.fraction_bits",
+                                                    "alignment.zero_exponent",
+                                                    "alignment.floor",
+                                                    "nan_code",
+                                                    "scaling.point",
+                                                    "scaling.format",
+                                                    "scaling.block",
+                                                    "input.format",
+                                                    "input.rounding"};
 
 /// A description reduced to the parameters of a fast path. Everything else has the value that every
 /// NVIDIA unit has: addends cut toward zero, subnormals kept, NaN canonical, operands dense, C and
@@ -57,8 +82,12 @@ struct FusedSide {
 
 /// The operands of a product.
 struct FusedOperands {
+  FusedOperands(const FusedRule& of, std::shared_ptr<const FusedSide> of_a,
+                std::shared_ptr<const FusedSide> of_b)
+      : rule(of), kept_a(std::move(of_a)), kept_b(std::move(of_b)), a(*kept_a), b(*kept_b) {}
   FusedRule rule;
-  FusedSide a, b;
+  std::shared_ptr<const FusedSide> kept_a, kept_b;  ///< by prepared operands, too
+  const FusedSide &a, &b;
   Exponents c;             ///< of the finite non-zero values of C
   bool special_c = false;  ///< C holds NaN or infinity: such an element must be read as +0
   /// No sum can overflow the register: |C| plus the magnitudes of all products stays below. Sums
@@ -79,8 +108,8 @@ struct FusedOperands {
   }
 };
 
-/// Decodes both operands. Empty where the description, a format or K = 0 is not covered. Throws
-/// Error as Unit::multiply does.
+/// Decodes both operands unless they are prepared. Empty where the description, a format or K = 0
+/// is not covered. Throws Error as Unit::multiply does.
 std::optional<FusedOperands> prepare_fused(const UnitDescription&, const Gemm&);
 
 /// Computes the outputs that meet NaN or infinity (rows of special_rows, C not finite) again. The

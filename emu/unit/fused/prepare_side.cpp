@@ -1,12 +1,16 @@
 // Reads an operand of a fused product as float32 and measures what the proofs of fast paths need.
 #include "emu/unit/fused/prepare_side.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "emu/unit/fused/prepare_values.hpp"
+#include "emu/unit/padding_spans.hpp"
 #include "formats/codec.hpp"
+#include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"
 #include "formats/simd/decode.hpp"
 
@@ -35,47 +39,78 @@ std::optional<std::uint32_t> input_mask(const UnitDescription& unit, const Forma
   return ~std::uint32_t{0} << dropped;
 }
 
-/// The unpadded source as float32.
-std::unique_ptr<float[]> decode_all(const Operand& operand, std::int64_t size, std::uint32_t mask) {
+/// Elements [first, first + count) of the unpadded source as float32.
+void decode_run(const Operand& operand, std::uint32_t mask, std::int64_t first, std::int64_t count,
+                float* values) {
   const Format& format = *operand.format;
-  auto values = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));
+  const auto* halves = static_cast<const std::uint16_t*>(operand.codes);
   if (container_of(format) == Container::bytes) {
-    simd::decode_bytes(decode_table(format), static_cast<const std::uint8_t*>(operand.codes), size,
-                       values.get(), false);
+    const auto* codes = static_cast<const std::uint8_t*>(operand.codes);
+    simd::decode_bytes(decode_table(format), codes + first, count, values, false);
   } else if (is_float16(&format)) {
-    float16_to_float32(static_cast<const std::uint16_t*>(operand.codes), size, values.get());
+    float16_to_float32(halves + first, count, values);
   } else if (is_ieee(&format, 8, 7, 127)) {
-    bfloat16_to_float32(static_cast<const std::uint16_t*>(operand.codes), size, values.get());
+    bfloat16_to_float32(halves + first, count, values);
   } else if (container_of(format) == Container::floats) {
-    const auto* codes = static_cast<const float*>(operand.codes);
-    for (std::int64_t i = 0; i < size; ++i)
+    const auto* codes = static_cast<const float*>(operand.codes) + first;
+    for (std::int64_t i = 0; i < count; ++i)
       values[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(codes[i]) & mask);
   } else {
-    for (std::int64_t i = 0; i < size; ++i)
-      values[i] = static_cast<float>(double_or_nan(decode(format, code_at(operand, i))));
+    for (std::int64_t i = 0; i < count; ++i)
+      values[i] = static_cast<float>(double_or_nan(decode(format, code_at(operand, first + i))));
   }
-  return values;
 }
 
-Source<float> read_values(const Operand& operand, std::int64_t rows, std::int64_t depth,
-                          std::uint32_t mask, std::int64_t& size) {
+/// An operand as float32, and what occurs in it.
+struct ReadValues {
+  Source<float> source;
+  std::int64_t size = 0;  ///< of the padded source
+  Survey found;
+};
+
+/// Decodes, pads and surveys part by part, while a part is in the cache: whole outer indices of a
+/// padded source, else kPart elements.
+ReadValues read_values(const Operand& operand, std::int64_t rows, std::int64_t depth,
+                       std::uint32_t mask) {
+  constexpr std::int64_t kPart = std::int64_t{1} << 14, kOfOneThread = std::int64_t{1} << 17;
   const Padding& padding = operand.gather->padding;
-  size = source_size(operand, rows, depth);
-  Source<float> source{nullptr, operand.gather->row.data(), operand.gather->depth.data(), nullptr};
-  if (container_of(*operand.format) == Container::floats && mask == ~std::uint32_t{0} &&
-      padding.identity()) {
-    source.values = static_cast<const float*>(operand.codes);
-    return source;
+  const bool padded = !padding.identity();
+  ReadValues read;
+  const std::int64_t source = source_size(operand, rows, depth);
+  read.size = padded ? padding.padded_size() : source;
+  read.source = {nullptr, operand.gather->row.data(), operand.gather->depth.data(), nullptr};
+  const bool in_place =
+      container_of(*operand.format) == Container::floats && mask == ~std::uint32_t{0} && !padded;
+  std::unique_ptr<float[]> storage;
+  if (!in_place) storage = std::make_unique_for_overwrite<float[]>(read.size);
+  float* const to = storage.get();
+  const float* const values = in_place ? static_cast<const float*>(operand.codes) : to;
+  const std::int64_t parts = padded ? padding.outer : (read.size + kPart - 1) / kPart;
+  const std::int64_t part = padded ? read.size / std::max<std::int64_t>(parts, 1) : kPart;
+  std::uint32_t least = read.found.least, most = read.found.most;
+#pragma omp parallel for reduction(min      \
+                                   : least) \
+    reduction(max                           \
+              : most) if (read.size > kOfOneThread && !omp_in_parallel())
+  for (std::int64_t p = 0; p < parts; ++p) {
+    const FloatGuard guard;
+    const std::int64_t first = p * part, count = std::min(part, read.size - first);
+    if (padded) {
+      std::fill_n(to + first, count, 0.0f);
+      for_each_padding_span(padding, p, [&](std::int64_t from, std::int64_t at, std::int64_t n) {
+        decode_run(operand, mask, from, n, to + at);
+      });
+    } else if (!in_place) {
+      decode_run(operand, mask, first, count, to + first);
+    }
+    const Survey found = survey(values + first, count);
+    least = std::min(least, found.least);
+    most = std::max(most, found.most);
   }
-  source.storage = decode_all(operand, size, mask);
-  if (!padding.identity()) {
-    size = padding.padded_size();
-    auto padded = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));
-    pad(padding, source.storage.get(), padded.get(), 0.0f);
-    source.storage = std::move(padded);
-  }
-  source.values = source.storage.get();
-  return source;
+  read.found = {least, most};
+  read.source.values = values;
+  read.source.storage = std::move(storage);
+  return read;
 }
 
 /// Marks the rows that hold NaN or infinity, then replaces those by +0.
@@ -89,8 +124,8 @@ void take_out_specials(FusedSide& side, std::int64_t rows, std::int64_t depth, s
   }
   auto finite = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) finite[i] = special(i) ? 0.0f : side.values.values[i];
+  side.values.values = finite.get();
   side.values.storage = std::move(finite);
-  side.values.values = side.values.storage.get();
 }
 
 }  // namespace
@@ -108,14 +143,13 @@ bool reads_as_float32(const UnitDescription& unit, const Format& operand) {
 FusedSide prepare_side(const UnitDescription& unit, const Operand& operand, std::int64_t rows,
                        std::int64_t depth) {
   FusedSide side;
-  std::int64_t size = 0;
   const std::uint32_t mask = *input_mask(unit, *operand.format);
-  side.values = read_values(operand, rows, depth, mask, size);
+  auto [source, size, found] = read_values(operand, rows, depth, mask);
+  side.values = std::move(source);
   side.emin =
       smallest_normal_exponent(unit.input.format != nullptr ? *unit.input.format : *operand.format);
   // Of what is left of it: an input rounding shortens float32.
   side.mantissa_bits = std::min(operand.format->mantissa_bits, 23 - std::countr_zero(mask));
-  Survey found = survey(side.values.values, size);
   if (found.most >= kInfinity) {
     take_out_specials(side, rows, depth, size);
     found = survey(side.values.values, size);

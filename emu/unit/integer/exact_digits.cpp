@@ -3,12 +3,14 @@
 #include <bit>
 #include <cmath>
 #include <mutex>
+#include <optional>
 
 #include "emu/unit/integer/blocks.hpp"
 #include "emu/unit/integer/digit_sums.hpp"
 #include "emu/unit/integer/digits.hpp"
 #include "emu/unit/integer/integer.hpp"
 #include "emu/unit/operand.hpp"
+#include "emu/unit/prepared_operand.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -85,8 +87,16 @@ class ZeroSigns {
 bool multiply_exact_digits(const Gemm& g) {
   // Zeros of C are looked at again after D is written.
   if (!has_amx() || (g.c != nullptr && g.c == g.d)) return false;
-  const auto a = find_digits(g.a, g.m, g.k);
-  const auto b = a ? find_digits(g.b, g.n, g.k) : std::nullopt;
+  struct Found {
+    std::optional<Digits> digits;
+  };
+  const auto find = [&](const Operand& operand, std::int64_t rows) {
+    return prepared<Found>(operand,
+                           [&](const Operand& o) { return Found{find_digits(o, rows, g.k)}; })
+        ->digits;
+  };
+  const auto a = find(g.a, g.m);
+  const auto b = a ? find(g.b, g.n) : std::nullopt;
   // Sums of float64 with any float32 stay far from its ends.
   constexpr int kLargestExponent = 800;
   if (!b || !fits_float64(a->bits, b->bits, g.k) || std::abs(a->low + b->low) > kLargestExponent)

@@ -1,10 +1,17 @@
 // The fast kernels of integer cores, and of exact products whose operands are a few base-256
 // digits.
 #pragma once
+#include <string_view>
+
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
+
+/// The fields of a description that it understands (fast_paths.hpp); no integer is NaN.
+inline constexpr std::string_view kIntegerFields[] = {
+    "core",     "k",       "group", "accumulator.bits", "accumulator.integer_overflow",
+    "nan_code", "products"};
 
 /// A product on a unit whose core is `integer`, `xnor` or `table`, bit for bit what the reference
 /// gives. False, with nothing written, where the unit or the operands are beyond these kernels.

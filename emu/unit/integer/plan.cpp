@@ -15,10 +15,7 @@ std::int64_t largest_magnitude(const Format& format) {
 
 bool plain(const UnitDescription& unit) {
   const Register& r = unit.accumulator;
-  return r.format == nullptr && r.fraction == 0 && r.bits >= 8 && r.bits <= 32 &&
-         unit.c == nullptr && unit.d == nullptr && unit.order == StepOrder::ascending &&
-         unit.c_entry == CEntry::in_alignment && unit.scaling.point == Scaling::Point::none &&
-         unit.sparsity.dense() && unit.input.format == nullptr;
+  return r.format == nullptr && r.bits >= 8 && r.bits <= 32;
 }
 
 /// The largest product, or nothing for operands that are not the core's.

@@ -13,23 +13,16 @@
 
 namespace numemu::unit {
 
-bool float32_register(const UnitDescription& u, bool any_rounding) {
-  const Register& r = u.accumulator;
+bool float32_register(const UnitDescription& u) {
   const Format* float32 = &find_format("float32");
-  return r.format == float32 && (any_rounding || r.rounding == Rounding{}) &&
-         r.overflow == Overflow::ieee && (any_rounding || !r.overflow_to_infinity) &&
-         (u.c == nullptr || u.c == float32) && (u.d == nullptr || u.d == float32);
-}
-
-bool plain_operands(const UnitDescription& u) {
-  return u.scaling.point == Scaling::Point::none && u.sparsity.dense() && u.input.format == nullptr;
+  return u.accumulator.format == float32 && (u.c == nullptr || u.c == float32) &&
+         (u.d == nullptr || u.d == float32);
 }
 
 namespace {
 
 /// All flushed with their signs, or all kept; nothing else.
 std::optional<bool> flushes(const Subnormals& s) {
-  if (s.inputs_to_plus_zero || s.tiny_before_rounding) return std::nullopt;
   if (s.flush_inputs != s.flush_c || s.flush_inputs != s.flush_results) return std::nullopt;
   if (s.flush_inputs && !FlushGuard::kSupported) return std::nullopt;
   return s.flush_inputs;
@@ -37,11 +30,10 @@ std::optional<bool> flushes(const Subnormals& s) {
 
 bool chain_covered(const UnitDescription& u) {
   const Chaining& c = u.chain;
-  if (u.core != CoreKind::chain || !float32_register(u) || !plain_operands(u)) return false;
-  if (!c.fused || c.kahan || c.chunk != 0 || u.group != 0) return false;
+  if (u.core != CoreKind::chain || !float32_register(u)) return false;
   if (c.chains == 2)
     return u.order == StepOrder::ascending && u.c_entry == CEntry::after_rounding && u.k > 0 &&
-           u.k % 2 == 0 && u.c_rounding == Rounding{};
+           u.k % 2 == 0;
   const bool odd_first = u.order == StepOrder::odd_first && u.k > 0 && u.k % 2 == 0;
   return c.chains == 1 && u.c_entry == CEntry::in_alignment &&
          (u.order == StepOrder::ascending || odd_first);
@@ -157,7 +149,6 @@ std::vector<std::int32_t> in_chain_order(const UnitDescription& u, const std::in
 }  // namespace
 
 bool multiply_lanes(const UnitDescription& u, const Gemm& g) {
-  if (multiply_halves(u, g)) return true;
   const std::optional<bool> flush = flushes(u.subnormals);
   if (!flush || !chain_covered(u) || g.k == 0 || !dense_copies_fit(g, std::max(u.k, 1)))
     return false;

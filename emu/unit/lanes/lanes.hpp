@@ -1,24 +1,42 @@
 // Fast paths of units that are chains of float32 multiply-adds with x86's rules, and of what they
 // share with other lane kernels.
 #pragma once
+#include <string_view>
+
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
 
+/// The fields of a description that it understands (fast_paths.hpp).
+inline constexpr std::string_view kLaneFields[] = {"core",
+                                                   "k",
+                                                   "order",
+                                                   "c_entry",
+                                                   "accumulator.format",
+                                                   "c",
+                                                   "d",
+                                                   "chain.chains",
+                                                   "subnormals.flush_inputs",
+                                                   "subnormals.flush_c",
+                                                   "subnormals.flush_results",
+                                                   "nan",
+                                                   "nan_code"};
+
 /// Computes the product as ReferenceDot does. False, with nothing written, where it does not cover
 /// the case. It covers chains into float32, rounded to nearest even: one chain, k ascending or odd
 /// before even; or two over even and odd k from +0, added, and then C, once per instruction;
-/// subnormals kept everywhere or flushed everywhere. And, where the processor has AVX512-FP16,
-/// single chains into float16. Throws Error as Unit::multiply does.
+/// subnormals kept everywhere or flushed everywhere. Throws Error as Unit::multiply does.
 bool multiply_lanes(const UnitDescription&, const Gemm&);
 
-/// The part of it that needs AVX512-FP16.
+/// The fields of a description that the next one understands.
+inline constexpr std::string_view kHalfLaneFields[] = {
+    "core", "k", "accumulator.format", "c", "d", "nan", "nan_code"};
+
+/// The same for single chains into float16, on processors with AVX512-FP16.
 bool multiply_halves(const UnitDescription&, const Gemm&);
 
-/// C, D and the register are float32, rounded to nearest even unless `any_rounding`.
-bool float32_register(const UnitDescription&, bool any_rounding = false);
-/// Operands enter as they are and every product counts: no scales, no sparsity.
-bool plain_operands(const UnitDescription&);
+/// C, D and the register are float32.
+bool float32_register(const UnitDescription&);
 
 }  // namespace numemu::unit

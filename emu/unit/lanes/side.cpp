@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "emu/unit/fused/prepare_values.hpp"
+#include "emu/unit/prepared_operand.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -35,9 +36,7 @@ std::unique_ptr<float[]> decode_unpadded(const Operand& operand, std::int64_t si
   return values;
 }
 
-}  // namespace
-
-Source<float> decode_lanes(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+Source<float> decode_anew(const Operand& operand, std::int64_t rows, std::int64_t depth) {
   const std::int64_t size = source_size(operand, rows, depth);
   std::unique_ptr<float[]> values = decode_unpadded(operand, size);
   if (values == nullptr) return decode_floats(operand, rows, depth);
@@ -54,13 +53,26 @@ Source<float> decode_lanes(const Operand& operand, std::int64_t rows, std::int64
   return source;
 }
 
+}  // namespace
+
+Source<float> decode_lanes(const Operand& operand, std::int64_t rows, std::int64_t depth) {
+  struct Lanes {
+    Source<float> source;
+  };
+  return prepared<Lanes>(operand,
+                         [&](const Operand& o) { return Lanes{decode_anew(o, rows, depth)}; })
+      ->source;
+}
+
 Magnitudes magnitudes(const Operand& operand, const Source<float>& source, std::int64_t rows,
                       std::int64_t depth) {
-  const Padding& padding = operand.gather->padding;
-  const std::int64_t size =
-      padding.identity() ? source_size(operand, rows, depth) : padding.padded_size();
-  const Survey found = survey(source.values, size);
-  return {found.least, found.most};
+  return *prepared<Magnitudes>(operand, [&](const Operand&) {
+    const Padding& padding = operand.gather->padding;
+    const std::int64_t size =
+        padding.identity() ? source_size(operand, rows, depth) : padding.padded_size();
+    const Survey found = survey(source.values, size);
+    return Magnitudes{found.least, found.most};
+  });
 }
 
 int lowest_bit(const Operand& operand, const Magnitudes& found) {
@@ -88,15 +100,26 @@ LaneSide::LaneSide(const Operand& operand, const Source<float>& source, std::int
     : values_(source.values), row_(source.row), depth_(source.depth) {
   const std::int64_t padded = (depth + rule.instruction - 1) / rule.instruction * rule.instruction;
   if (padded == depth && !rule.flush) return;
+  dense_ = prepared<Dense>(
+      operand, [&](const Operand& o) { return dense_copy(o, source, rows, depth, padded, rule); });
+  values_ = dense_->values.data();
+  row_ = dense_->row.data();
+  depth_ = dense_->depth.data();
+}
+
+LaneSide::Dense LaneSide::dense_copy(const Operand& operand, const Source<float>& source,
+                                     std::int64_t rows, std::int64_t depth, std::int64_t padded,
+                                     const LaneRule& rule) {
   const float smallest = std::ldexp(1.0f, 1 - operand.format->bias);
-  dense_.resize(static_cast<std::size_t>(rows * padded));
-  dense_row_.resize(static_cast<std::size_t>(rows));
-  dense_depth_.resize(static_cast<std::size_t>(padded));
-  for (std::int64_t k = 0; k < padded; ++k) dense_depth_[k] = static_cast<std::int32_t>(k);
+  Dense dense;
+  dense.values.resize(static_cast<std::size_t>(rows * padded));
+  dense.row.resize(static_cast<std::size_t>(rows));
+  dense.depth.resize(static_cast<std::size_t>(padded));
+  for (std::int64_t k = 0; k < padded; ++k) dense.depth[k] = static_cast<std::int32_t>(k);
   for (std::int64_t r = 0; r < rows; ++r) {
-    dense_row_[r] = static_cast<std::int32_t>(r * padded);
+    dense.row[r] = static_cast<std::int32_t>(r * padded);
     const float* from = source.values + source.row[r];
-    float* to = dense_.data() + r * padded;
+    float* to = dense.values.data() + r * padded;
     for (std::int64_t k = 0; k < depth; ++k) {
       float x = from[source.depth[k]];
       // By its bits: a comparison of numbers would depend on how the host treats subnormal ones.
@@ -106,9 +129,7 @@ LaneSide::LaneSide(const Operand& operand, const Source<float>& source, std::int
       to[k] = x;
     }
   }
-  values_ = dense_.data();
-  row_ = dense_row_.data();
-  depth_ = dense_depth_.data();
+  return dense;
 }
 
 }  // namespace numemu::unit

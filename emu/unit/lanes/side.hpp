@@ -2,6 +2,7 @@
 // instructions.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "emu/unit/chain.hpp"
@@ -40,7 +41,8 @@ bool dense_copies_fit(const Gemm&, std::int64_t instruction);
 /// An operand ready for run_chain_tile() and its like: element (r, k) = values[row[r] + depth[k]].
 class LaneSide {
  public:
-  /// `source` must outlive this; it is read in place where it can be.
+  /// `source` must outlive this; it is read in place where it can be. The rule must follow from the
+  /// unit and the operand.
   LaneSide(const Operand&, const Source<float>& source, std::int64_t rows, std::int64_t depth,
            const LaneRule&);
   ChainSide<float> side() const { return {values_, row_, depth_}; }
@@ -48,8 +50,14 @@ class LaneSide {
   const std::int32_t* depth() const { return depth_; }
 
  private:
-  std::vector<float> dense_;
-  std::vector<std::int32_t> dense_row_, dense_depth_;
+  struct Dense {
+    std::vector<float> values;
+    std::vector<std::int32_t> row, depth;
+  };
+  static Dense dense_copy(const Operand&, const Source<float>& source, std::int64_t rows,
+                          std::int64_t depth, std::int64_t padded, const LaneRule&);
+
+  std::shared_ptr<const Dense> dense_;
   const float* values_;
   const std::int32_t *row_, *depth_;
 };

@@ -27,18 +27,11 @@ bool known_register(const UnitDescription& unit) {
   if (r.format == nullptr) return r.bits >= 2 && r.bits <= 32;
   const Format& f = *r.format;
   return f.kind == Kind::floating && f.is_signed && f.mantissa_bits > 0 &&
-         f.field_zero == FieldZero::subnormal && fits_float32(f) && !r.overflow_to_infinity;
+         f.field_zero == FieldZero::subnormal && fits_float32(f);
 }
 
 bool applies(const UnitDescription& unit) {
-  const Chaining& chain = unit.chain;
-  const Subnormals& s = unit.subnormals;
-  const bool flushes = s.flush_inputs || s.flush_c || s.flush_results;
-  return unit.core == CoreKind::chain && chain.chains <= 1 && chain.fused && !chain.kahan &&
-         unit.k == 0 && unit.group <= 1 && unit.order == StepOrder::ascending &&
-         unit.c_entry == CEntry::in_alignment && !flushes && !unit.products_overflow &&
-         unit.nan == NanRule::canonical && unit.scaling.point == Scaling::Point::none &&
-         unit.sparsity.dense() && unit.input.format == nullptr && known_register(unit);
+  return unit.core == CoreKind::chain && unit.group <= 1 && known_register(unit);
 }
 
 bool may_be_infinite(const Format& f) { return f.kind == Kind::floating && f.has_infinity(); }
@@ -81,18 +74,9 @@ std::optional<Plan> plan_of(const UnitDescription& unit, const Gemm& g,
 }
 
 template <class T>
-Source<T> decode_as(const Operand& operand, std::int64_t rows, std::int64_t depth) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (fits_float32(*operand.format)) return decode_floats(operand, rows, depth);
-  }
-  return decode_source<T>(operand, rows, depth,
-                          [](const Value& v) { return static_cast<T>(double_or_nan(v)); });
-}
-
-template <class T>
 void multiply_as(const UnitDescription& unit, const Gemm& g, const Plan& plan,
                  const std::vector<double>& c_values) {
-  const Source<T> a = decode_as<T>(g.a, g.m, g.k), b = decode_as<T>(g.b, g.n, g.k);
+  const Source<T> a = decode_numbers<T>(g.a, g.m, g.k), b = decode_numbers<T>(g.b, g.n, g.k);
   const std::vector<T> c(c_values.begin(), c_values.end());  // exact: values of the register
   const ChainSide<T> side_a{a.values, a.row, a.depth}, side_b{b.values, b.row, b.depth};
   MacTile<T> whole;

@@ -1,16 +1,30 @@
 // Multiply-adds that are each rounded to a small register: the fast path of CoreKind::chain.
 #pragma once
+#include <string_view>
+
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
 
+/// The fields of a description that it understands (fast_paths.hpp).
+inline constexpr std::string_view kMacFields[] = {"core",
+                                                  "group",
+                                                  "accumulator.format",
+                                                  "accumulator.rounding",
+                                                  "accumulator.overflow",
+                                                  "accumulator.bits",
+                                                  "accumulator.fraction",
+                                                  "accumulator.integer_overflow",
+                                                  "c",
+                                                  "d",
+                                                  "chain.chunk",
+                                                  "nan_code"};
+
 /// D = A x B + C as ReferenceDot computes it, over OpenMP threads. False, and nothing is written,
 /// where the product is not one that the vector loops are proven for:
-/// - the unit is not one plain chain: another core than `chain`; several chains, Kahan, products
-///   rounded first; C after the chain; an order other than ascending; an instruction size; flushed
-///   subnormals; products that overflow; x86 NaN; scales; sparsity; rounded inputs;
-/// - C or D differ from the register; overflow_to_infinity; a floating register that is unsigned,
+/// - another core than `chain`, steps of several products;
+/// - C or D differ from the register; a floating register that is unsigned,
 ///   has no mantissa bits or no subnormals (FieldZero other than `subnormal`), or does not fit
 ///   float32; a two's complement register of more than 32 bits;
 /// - sr(n) with M + n (variant b: M + n + 1) above 50, M the register's mantissa bits (two's

@@ -12,6 +12,7 @@
 #include "emu/unit/cpu.hpp"
 #include "emu/unit/mac/plan.hpp"
 #include "emu/unit/operand.hpp"
+#include "emu/unit/prepared_operand.hpp"
 #include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
 
@@ -84,9 +85,17 @@ Source<std::int16_t> decode_half(const Operand& operand, std::int64_t rows, std:
     return {static_cast<const std::int16_t*>(operand.codes), gather.row.data(), gather.depth.data(),
             nullptr};
   }
-  return decode_source<std::int16_t>(operand, rows, depth, [](const Value& v) {
-    return static_cast<std::int16_t>(encode(half, v, {}, Overflow::ieee).code);
-  });
+  struct Halves {
+    Source<std::int16_t> source;
+  };
+  return prepared<Halves>(
+             operand,
+             [&](const Operand& o) {
+               return Halves{decode_source<std::int16_t>(o, rows, depth, [](const Value& v) {
+                 return static_cast<std::int16_t>(encode(half, v, {}, Overflow::ieee).code);
+               })};
+             })
+      ->source;
 }
 
 struct Product {

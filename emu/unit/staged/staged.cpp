@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
 #include "emu/unit/operand.hpp"
@@ -32,23 +33,10 @@ bool covered(const Format& format) {
          format.mantissa_bits > 0 && format.bias >= 1 && format.bias <= 127;
 }
 
-bool float32_rne(const UnitDescription& u) {
-  const Register& r = u.accumulator;
-  const auto is_float32 = [&](const Format* format) { return format == r.format; };
-  return r.format == &find_format("float32") && r.rounding == Rounding{} &&
-         r.overflow == Overflow::ieee && !r.overflow_to_infinity &&
-         (u.c == nullptr || is_float32(u.c)) && (u.d == nullptr || is_float32(u.d));
-}
-
 std::optional<StagedRule> staged_rule(const UnitDescription& u, std::int64_t k) {
-  const Subnormals& s = u.subnormals;
-  const bool plain = u.core == CoreKind::fused && u.c_entry == CEntry::after_alignment &&
-                     u.order == StepOrder::ascending && float32_rne(u) &&
-                     u.nan == NanRule::canonical && u.scaling.point == Scaling::Point::none &&
-                     u.sparsity.dense() && u.input.format == nullptr && !s.flush_inputs &&
-                     !s.flush_c && !s.flush_results;
   const Alignment& a = u.alignment;
-  if (!plain || a.rounding != RoundingMode::rtz || a.zero_exponent != kStagedSmallest)
+  if (u.core != CoreKind::fused || u.c_entry != CEntry::after_alignment || !float32_register(u) ||
+      a.zero_exponent != kStagedSmallest)
     return std::nullopt;
   const std::int64_t group = u.group != 0 ? u.group : u.k;
   const std::int64_t instruction = u.k != 0 ? u.k : group;

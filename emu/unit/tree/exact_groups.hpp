@@ -1,9 +1,16 @@
 // Fast path of units that add a few products and C exactly and round once, group after group.
 #pragma once
+#include <string_view>
+
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
+
+/// The fields of a description that it understands (fast_paths.hpp).
+inline constexpr std::string_view kExactGroupFields[] = {
+    "core",          "k",       "group", "accumulator.format", "c", "d", "scaling.point",
+    "scaling.shift", "nan_code"};
 
 /// Computes the product as ReferenceDot does. False, with nothing written, where it does not cover
 /// the case: it covers groups of 1, 2, 4 or 8 products into float32, rounded to nearest even,

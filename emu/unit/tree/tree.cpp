@@ -30,10 +30,9 @@ std::optional<TreeRule> tree_rule(const UnitDescription& u, const Gemm& g) {
   const Tree& t = u.tree;
   const Subnormals& s = u.subnormals;
   const int group = u.group != 0 ? u.group : u.k;
-  const bool plain = u.core == CoreKind::tree && float32_register(u, true) && plain_operands(u) &&
-                     u.order == StepOrder::ascending && u.c_entry == CEntry::in_alignment &&
-                     u.nan == NanRule::canonical && (u.k == 0 || u.k % group == 0);
-  if (!plain || g.k == 0 || !dense_copies_fit(g, std::max(u.k, group)) ||
+  const bool whole_steps =
+      u.core == CoreKind::tree && float32_register(u) && (u.k == 0 || u.k % group == 0);
+  if (!whole_steps || g.k == 0 || !dense_copies_fit(g, std::max(u.k, group)) ||
       (s.flush_c && !s.flush_results))
     return std::nullopt;
   TreeRule rule{.group = group, .plus_zero = t.plus_zero_products, .flush = s.flush_results};

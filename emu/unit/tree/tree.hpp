@@ -1,10 +1,31 @@
 // Fast paths of units that add a few products by a tree of rounded sums, then C, and of units that
 // add them and C exactly.
 #pragma once
+#include <string_view>
+
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
+
+/// The fields of a description that it understands (fast_paths.hpp).
+inline constexpr std::string_view kTreeFields[] = {"core",
+                                                   "k",
+                                                   "group",
+                                                   "accumulator.format",
+                                                   "accumulator.rounding",
+                                                   "accumulator.overflow_to_infinity",
+                                                   "c",
+                                                   "d",
+                                                   "tree.leaf",
+                                                   "tree.round_products",
+                                                   "tree.plus_zero_products",
+                                                   "subnormals.flush_inputs",
+                                                   "subnormals.inputs_to_plus_zero",
+                                                   "subnormals.flush_c",
+                                                   "subnormals.flush_results",
+                                                   "subnormals.tiny_before_rounding",
+                                                   "nan_code"};
 
 /// Computes the product as ReferenceDot does. False, with nothing written, where it does not cover
 /// the case. It covers steps of 2 or 4 products into float32: pairwise trees rounded to nearest

@@ -167,7 +167,7 @@ class AnyProduct {
     }
   }
   void fill_meta(const UnitDescription& u, std::int64_t m, std::int64_t kept) {
-    const int step = u.a->bits == 4 ? 2 : 1;  // pairs
+    const int step = gemm_.a.format->bits == 4 ? 2 : 1;  // pairs
     for (std::int64_t g = 0; g < m * kept / u.sparsity.kept; ++g) {
       int left = u.sparsity.kept;
       for (int at = 0; at < u.sparsity.group; at += step) {

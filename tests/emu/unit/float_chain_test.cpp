@@ -4,6 +4,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
+#include "tests/emu/unit/by_path.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;
@@ -28,7 +29,7 @@ bool taken(const UnitDescription& u, const char* operand = "float16", Data data 
   std::vector<std::uint8_t> d(reference.size(), 0xa5);
   Gemm g = product.gemm();
   g.d = d.data();
-  if (!multiply_float_chain(u, g)) {
+  if (!by_path(multiply_float_chain, u, g)) {
     CHECK(d == std::vector<std::uint8_t>(d.size(), 0xa5));
     return false;
   }

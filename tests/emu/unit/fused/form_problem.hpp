@@ -10,6 +10,7 @@
 #include "emu/unit/description.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
+#include "tests/emu/unit/by_path.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
@@ -206,11 +207,10 @@ inline FormProblem make_form_convolution(const UnitDescription& unit, const Conv
 
 /// Bytes that differ from the reference, or -1 where the form declines having written nothing, -2
 /// where it wrote and declined.
-template <class Multiply>
-std::int64_t form_mismatches(const Multiply& multiply, const FormProblem& p) {
+inline std::int64_t form_mismatches(Multiply multiply, const FormProblem& p) {
   std::vector<std::uint8_t> d;
   const Gemm g = p.gemm(d);
-  if (!multiply(p.unit, g)) {
+  if (!by_path(multiply, p.unit, g)) {
     return d == std::vector<std::uint8_t>(p.bytes(), 0xa5) ? -1 : -2;
   }
   const std::vector<std::uint8_t> expected = p.reference();

@@ -11,6 +11,7 @@
 #include "emu/unit/description.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
+#include "tests/emu/unit/by_path.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
@@ -226,16 +227,15 @@ inline FusedProduct make_fused_convolution(const FusedCase& f, Elements elements
   return p;
 }
 
-using FusedForm = bool (*)(const UnitDescription&, const Gemm&);
-
 enum class Answer { declined, equal, different };
 
 /// What the form does with the product on the best target of this machine. A form that declines
 /// must not have written.
-inline Answer answer_of(FusedForm form, const FusedProduct& p) {
+inline Answer answer_of(Multiply form, const FusedProduct& p) {
   std::vector<std::uint8_t> d, untouched;
   p.gemm(untouched);
-  if (!form(p.unit, p.gemm(d))) return d == untouched ? Answer::declined : Answer::different;
+  if (!by_path(form, p.unit, p.gemm(d)))
+    return d == untouched ? Answer::declined : Answer::different;
   return d == p.reference() ? Answer::equal : Answer::different;
 }
 
@@ -251,13 +251,13 @@ void for_each_simd_target(const Body& body) {
 }
 
 /// The form's answers on each of those targets.
-inline std::set<Answer> answers_of_targets(FusedForm form, bool (*has_form)(),
+inline std::set<Answer> answers_of_targets(Multiply form, bool (*has_form)(),
                                            const FusedProduct& p) {
   std::set<Answer> answers;
   const std::vector<std::uint8_t> expected = p.reference();
   for_each_simd_target([&](const std::string&) {
     std::vector<std::uint8_t> d;
-    const bool ran = form(p.unit, p.gemm(d));
+    const bool ran = by_path(form, p.unit, p.gemm(d));
     if (ran != has_form()) answers.insert(Answer::declined);
     if (ran) answers.insert(d == expected ? Answer::equal : Answer::different);
   });
@@ -277,7 +277,7 @@ struct Tally {
     (answer == Answer::equal ? equal : answer == Answer::declined ? declined : different)++;
   }
 };
-inline Tally tally_fused(FusedForm form, const FusedCase& f, std::uint64_t seed) {
+inline Tally tally_fused(Multiply form, const FusedCase& f, std::uint64_t seed) {
   Tally tally;
   for (const Elements elements : kAllElements) {
     for (const Addend addend : kAllAddends) {

@@ -138,11 +138,8 @@ TEST_CASE("prepare: rules that fast paths do not cover are none", "[fast]") {
     return fused_rule(u).has_value();
   };
   CHECK_FALSE(covers([](auto& u) { u.accumulator.rounding.mode = RoundingMode::rne; }));
-  CHECK_FALSE(covers([](auto& u) { u.alignment.parts = 2; }));
   CHECK_FALSE(covers([](auto& u) { u.alignment.zero_exponent = 0; }));
-  CHECK_FALSE(covers([](auto& u) { u.nan = NanRule::x86; }));
   CHECK_FALSE(covers([](auto& u) { u.group = 5; }));
   CHECK_FALSE(covers([](auto& u) { u.order = StepOrder::odd_first; }));
-  CHECK_FALSE(covers([](auto& u) { u.products_overflow = true; }));
   CHECK_FALSE(covers([](auto& u) { u.d = &find_format("bfloat16"); }));
 }

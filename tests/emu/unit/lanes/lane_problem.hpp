@@ -13,6 +13,7 @@
 #include "emu/unit/description.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
+#include "tests/emu/unit/by_path.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
@@ -117,15 +118,13 @@ inline void fill_c(std::vector<float>& c, std::int64_t size, int kind, Dice& dic
   }
 }
 
-using FastPath = bool (*)(const UnitDescription&, const Gemm&);
-
 struct Counts {
   std::int64_t differing = 0, declined = 0, compared = 0;
 };
 
 /// One product by the fast path on `threads` threads and by the reference. D has `T` elements.
 template <class T = float>
-void compare(const UnitDescription& u, FastPath fast, const Problem& p, int threads, Counts& counts,
+void compare(const UnitDescription& u, Multiply fast, const Problem& p, int threads, Counts& counts,
              const void* c) {
   const auto size = static_cast<std::size_t>(p.m * p.n);
   std::vector<T> ours(size, T{1}), theirs(size, T{1});
@@ -135,7 +134,7 @@ void compare(const UnitDescription& u, FastPath fast, const Problem& p, int thre
   g.d = ours.data();
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
-  const bool taken = fast(u, g);
+  const bool taken = by_path(fast, u, g);
   omp_set_num_threads(before);
   if (!taken) {
     ++counts.declined;
@@ -153,7 +152,7 @@ void compare(const UnitDescription& u, FastPath fast, const Problem& p, int thre
 }
 
 /// Every kind of data and of C, odd sizes, K tails, transposed operands and a padded convolution.
-inline Counts compare_all(const UnitDescription& u, FastPath fast, const std::string& a,
+inline Counts compare_all(const UnitDescription& u, Multiply fast, const std::string& a,
                           const std::string& b) {
   constexpr std::int64_t kShapes[][3] = {{5, 7, 1}, {3, 37, 19}, {35, 2, 45}, {9, 33, 72}};
   Counts counts;

@@ -12,6 +12,7 @@
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
 #include "formats/containers.hpp"
+#include "tests/emu/unit/by_path.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
@@ -127,7 +128,7 @@ inline std::int64_t differing(const UnitDescription& unit, const Case& c) {
   g.seed = c.seed;
   g.tensor = c.tensor;
   g.d = fast.data();
-  if (!multiply_mac(unit, g)) {
+  if (!by_path(multiply_mac, unit, g)) {
     // Nothing is written.
     return std::count(fast.begin(), fast.end(), 0xa5) == static_cast<std::int64_t>(size) ? -1 : -2;
   }

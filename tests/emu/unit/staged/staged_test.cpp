@@ -83,13 +83,13 @@ TEST_CASE("what two alignments in doubles do not cover is declined", "[fast]") {
   std::vector<float> d;
   UnitDescription u = mi300(8, 1);
   u.alignment.fraction_bits = 50;
-  CHECK_FALSE(multiply_staged(u, p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_staged, u, p.gemm(d)));
   u = mi300(8, 1);
   u.alignment.zero_exponent.reset();
-  CHECK_FALSE(multiply_staged(u, p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_staged, u, p.gemm(d)));
   u = mi300(8, 1);
   u.c_entry = CEntry::in_alignment;
-  CHECK_FALSE(multiply_staged(u, p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_staged, u, p.gemm(d)));
 }
 
 }  // namespace

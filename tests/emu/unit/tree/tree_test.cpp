@@ -100,20 +100,20 @@ TEST_CASE("a pair whose first product is no float32 number is declined", "[fast]
   p.a.halves = {0x0ab0, 0x0ab0};  // 1.375 * 2^-106
   p.b.halves = {0x2a00, 0x2a00};  // 2^-43
   std::vector<float> d;
-  CHECK_FALSE(multiply_tree(ebf1(), p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_tree, ebf1(), p.gemm(d)));
 }
 
 TEST_CASE("trees that float32 lanes do not compute are declined", "[fast]") {
   Problem p = make_matrices("bfloat16", "bfloat16", 2, 2, 8, {}, Fill::finite, 1);
   std::vector<float> d;
   UnitDescription u = mi200(8);
-  CHECK_FALSE(multiply_tree(u, p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_tree, u, p.gemm(d)));
   u = mi200(4);
   u.accumulator.rounding.mode = RoundingMode::rtz;
-  CHECK_FALSE(multiply_tree(u, p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_tree, u, p.gemm(d)));
   u = arm_bfdot();
   u.subnormals.flush_results = false;
-  CHECK_FALSE(multiply_tree(u, p.gemm(d)));
+  CHECK_FALSE(by_path(multiply_tree, u, p.gemm(d)));
 }
 
 }  // namespace
