@@ -41,6 +41,36 @@ TEST_CASE("every matrix of a stack is multiplied with its own or the shared one"
   }
 }
 
+TEST_CASE("a prepared side gives the same bits, and is refused by another unit", "[fast]") {
+  const unit::Unit& unit = unit::find_unit("nvidia.h100.mma.f16.f32");
+  const Format& float16 = find_format("float16");
+  const std::vector<std::uint16_t> a(4 * 6, 0x3c01), b(5 * 6, 0xb803);
+  const unit::Gather ga = unit::Gather::matrix(4, 6), gb = unit::Gather::matrix(5, 6);
+  const net::Tensor source_a({4, 6}), source_b({5, 6});
+  std::vector<float> plain(20), with(20);
+  net::Product p;
+  p.layer = "fc";
+  p.m = 4;
+  p.n = 5;
+  p.k = 6;
+  p.a = {&source_a, &ga, net::Role::activation, {.width = 6}};
+  p.b = {&source_b, &gb, net::Role::weight, {.width = 6}};
+  p.d = plain.data();
+  p.d_stack = {.width = 5};
+  net::multiply(unit, p, {&float16, a.data()}, {&float16, b.data()});
+  CHECK(plain[0] < 0);
+  const auto kept = unit.prepare({&float16, b.data(), &gb}, 5, 6);
+  p.d = with.data();
+  for (int times = 0; times < 2; ++times) {
+    with.assign(20, 0);
+    net::multiply(unit, p, {&float16, a.data()}, {&float16, b.data(), kept.get()});
+    CHECK(with == plain);
+  }
+  CHECK_THROWS_WITH(net::multiply(unit::find_unit("nvidia.a100.mma.f16.f32"), p,
+                                  {&float16, a.data()}, {&float16, b.data(), kept.get()}),
+                    Catch::Contains("prepare"));
+}
+
 TEST_CASE("a reader of stacks copies only what lies apart", "[fast]") {
   const std::vector<std::uint8_t> data = {0, 1, 2, 3, 4, 5, 6, 7};
   net::StackReader apart({.outer = 2, .inner = 2}, 2, 1, data.data());
