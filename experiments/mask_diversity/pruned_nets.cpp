@@ -74,7 +74,7 @@ Json evaluate_masked(const net::Graph& graph, const net::Dataset& data,
 /// Unpruned first, then every pattern in order.
 Json evaluate_patterns(const net::Graph& graph, const net::Dataset& data, std::int64_t images) {
   const std::vector<std::string> layers = evenly_masked_layers(graph);
-  Json results = {evaluate_masked(graph, data, layers, "", images)};
+  Json results = Json::array({evaluate_masked(graph, data, layers, "", images)});
   for (const DiversityPattern& pattern : half_density_patterns())
     results.push_back(evaluate_masked(graph, data, layers, pattern.mask, images));
   return results;

@@ -123,7 +123,7 @@ TEST_CASE("a verdict that the row records is the one that counts", "[fast]") {
   t["verdict"] = "fails";
   t["fitted"]["verdict"] = "fails";
   Json row = sample::row(0, &sample::kFormats[10], nullptr, "u");
-  row["predicted"] = {{"sqnr_db", 20}, {"verdict", "undecided"}, {"tensors", {t}}};
+  row["predicted"] = {{"sqnr_db", 20}, {"verdict", "undecided"}, {"tensors", Json::array({t})}};
   row["metrics"]["sqnr_db"] = 20;
   row["layers"] = {{{"name", "a"}, {"sqnr_db", 10}, {"predicted_db", 10}, {"verdict", "fails"}}};
   const std::vector<Json> rows = {row};

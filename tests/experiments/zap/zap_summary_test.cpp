@@ -21,14 +21,17 @@ Json tally(int skipped) {
 
 Json point(double threshold, int skipped, int only_float, int only_zap) {
   return {{"thresholds", {threshold}},
-          {"layers", {tally(skipped)}},
+          {"layers", Json::array({tally(skipped)})},
           {"zap", {{"correct", 90}, {"only_float", only_float}, {"only_zap", only_zap}}},
           {"recalibrated", nullptr}};
 }
 
 Json trial(const std::vector<Json>& points) {
   Json layer = {{"layer", "relu"}, {"macs", 3000}, {"activations", 100}};
-  return {{"conv_macs", 6000}, {"layers", {layer}}, {"points", points}, {"chosen", Json::array()}};
+  return {{"conv_macs", 6000},
+          {"layers", Json::array({layer})},
+          {"points", points},
+          {"chosen", Json::array()}};
 }
 
 }  // namespace
