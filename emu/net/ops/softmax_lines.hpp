@@ -1,5 +1,7 @@
 // Shared by softmax and log_softmax: the axis, and lines along it.
 #pragma once
+#include <algorithm>
+#include <limits>
 #include <string_view>
 
 #include "emu/net/ops/float64_sums.hpp"
@@ -25,6 +27,8 @@ inline float line_maximum(std::int64_t n, const float* x) {
   float maximum = x[0];
 #pragma omp simd reduction(max : maximum)
   for (std::int64_t i = 0; i < n; ++i) maximum = x[i] > maximum ? x[i] : maximum;
+  // clang's lanes start at the least finite number, so that a line of -infinity gives that.
+  if (maximum == std::numeric_limits<float>::lowest()) return *std::max_element(x, x + n);
   return maximum;
 }
 
