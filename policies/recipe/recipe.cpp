@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -40,6 +42,12 @@ const unit::Unit& LayerRecipe::unit(net::GemmKind kind) const {
   return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
 }
 
+/// By the entries of `layers` that match.
+struct Recipe::ParsedLayers {
+  std::mutex mutex;
+  std::map<std::vector<std::size_t>, LayerRecipe> layers;
+};
+
 Recipe::Recipe() { *this = parse(Json{{"numemu_recipe", 1}}, "recipe"); }
 
 Recipe Recipe::parse_text(const std::string& text, const std::string& where) {
@@ -75,19 +83,25 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
                                  read_choices(JsonReader(entry, where)));
   recipe.json_ = std::make_shared<const Json>(std::move(out));
   recipe.units_ = units;
+  recipe.parsed_ = std::make_shared<ParsedLayers>();
   return recipe;
 }
 
 LayerRecipe Recipe::layer(std::string_view name) const {
+  const Json& entries = (*json_)["layers"];
+  std::vector<std::size_t> matching;
+  for (std::size_t i = 0; i < patches_.size(); ++i) {
+    if (glob_match(patches_[i].first, name)) matching.push_back(i);
+  }
+  const std::lock_guard lock(parsed_->mutex);
+  const auto found = parsed_->layers.find(matching);
+  if (found != parsed_->layers.end()) return found->second;
   Json merged = {{"roles", (*json_)["roles"]}, {"gemms", (*json_)["gemms"]}};
   const std::string where = fmt::format("recipe: layer {}", name);
-  for (const Json& entry : (*json_)["layers"]) {
-    if (glob_match(entry["match"].get<std::string>(), name))
-      merged = merged_layer(merged, JsonReader(entry, where));
-  }
+  for (const std::size_t i : matching) merged = merged_layer(merged, JsonReader(entries[i], where));
   LayerRecipe layer = typed_layer(merged, *units_);
   require_units_take(layer, JsonReader(merged, where));
-  return layer;
+  return parsed_->layers.emplace(std::move(matching), std::move(layer)).first->second;
 }
 
 std::vector<std::optional<PolicyChoice>> Recipe::policies(std::string_view name) const {

@@ -75,7 +75,8 @@ class Recipe {
   std::uint64_t seed() const { return seed_; }
   const UpdatePolicy& update() const { return update_; }
   const CalibrationPolicy& calibration() const { return calibration_; }
-  /// The numerics of a layer: base, then every matching entry of `layers` in order.
+  /// The numerics of a layer: base, then every matching entry of `layers` in order. Layers that the
+  /// same entries match share what was read once. Any number of threads.
   LayerRecipe layer(std::string_view name) const;
   /// The policies of a layer, one entry for each of policy_slots(): base, then every matching
   /// entry.
@@ -87,6 +88,8 @@ class Recipe {
   explicit Recipe(std::uint64_t seed) : seed_(seed) {}
   std::shared_ptr<const Json> json_;
   std::shared_ptr<const RecipeUnits> units_;
+  struct ParsedLayers;
+  std::shared_ptr<ParsedLayers> parsed_;  ///< what layer() has read so far
   std::uint64_t seed_ = 0;
   UpdatePolicy update_;
   CalibrationPolicy calibration_;

@@ -40,6 +40,7 @@ NUMEMU_HD constexpr ElementInfo info(Element element) {
 #define NUMEMU_GPU_ELEMENT(name, ...) \
   case Element::name:                 \
     return {#name, __VA_ARGS__};
+#include "tests/oracle/cuda/instructions/elements.def"
 #undef NUMEMU_GPU_ELEMENT
   }
   return {"none", 0, 0, 0, 0, 0, false, Specials::nothing};
