@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "emu/net/ops/leaky_relu.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -121,7 +121,7 @@ TEST_CASE("a baseline is that of the contents of its data and of its graph's att
     const auto relu = std::find_if(net.graph.nodes.begin(), net.graph.nodes.end(),
                                    [](const net::Node& n) { return n.op->kind() == "relu"; });
     REQUIRE(relu != net.graph.nodes.end());
-    relu->op = std::make_unique<net::LeakyRelu>(slope);
+    relu->op = std::make_unique<net::Pointwise>("leaky_relu", net::PointwiseNumbers{slope});
     return path_of(testing::small_dataset(), std::move(net));
   };
   CHECK(leaky(0.1f) == leaky(0.1f));
