@@ -161,8 +161,9 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
     return choice;
   }
   if (!given.value().is_object()) {
-    given.fail(only ? "an object or null"
-                    : "a rule such as \"" + names.front() + "\", an object or null");
+    given.fail(only            ? "an object or null"
+               : names.empty() ? "null: the key has no policy"
+                               : "a rule such as \"" + names.front() + "\", an object or null");
   }
   PolicyChoice choice;
   std::vector<std::string> keys;
