@@ -63,6 +63,7 @@ Json with_role_keys_moved(const JsonReader& recipe) {
     if (std::string_view(name) == "saved") key.require_keys(role_keys);
     if (role.empty()) continue;
     const JsonReader roles = recipe.member("roles");
+    if (!roles.is_null() && !roles.value().is_object()) roles.fail("an object");
     if (!roles.is_null() && !roles.member(name).is_null())
       key.fail(fmt::format("the keys of a format here or in roles.{}, not in both", name));
     moved["roles"][name] = std::move(role);
