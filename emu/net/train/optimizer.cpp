@@ -1,24 +1,33 @@
-// The table of optimizers.
+// The table of optimizers, made from the files of emu/net/train/optimizers/.
 #include "emu/net/train/optimizer.hpp"
 
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {
+
+#define NUMEMU_OPTIMIZER(stem) extern const OptimizerKind optimizer_##stem;
+#include "emu/net/train/optimizers/table.inc"
+#undef NUMEMU_OPTIMIZER
+
 namespace {
 
-struct Row {
-  std::string_view name;
-  std::unique_ptr<Optimizer> (*make)(const TrainOptions&, std::span<const Parameter* const>);
+#define NUMEMU_OPTIMIZER(stem) &optimizer_##stem,
+constexpr const OptimizerKind* kKinds[] = {
+#include "emu/net/train/optimizers/table.inc"
 };
-// "adam" has been the decoupled one since the first checkpoints; the one of Kingma and Ba with an
-// L2 term goes by what sets it apart.
-constexpr Row kRows[] = {
-    {"sgd", make_sgd}, {"adam", make_adamw}, {"adamw", make_adamw}, {"adam-l2", make_adam_l2}};
+#undef NUMEMU_OPTIMIZER
 
-const Row& find_row(std::string_view name) {
-  for (const Row& row : kRows) {
-    if (row.name == name) return row;
+struct Found {
+  const OptimizerKind& kind;
+  const OptimizerName& name;
+};
+
+Found find(std::string_view name) {
+  for (const OptimizerKind* kind : kKinds) {
+    for (const OptimizerName& known : kind->names) {
+      if (known.name == name) return {*kind, known};
+    }
   }
   throw Error(unknown_name("optimizer", name, optimizer_names()));
 }
@@ -34,15 +43,19 @@ std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters) {
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters) {
-  return find_row(options.optimizer).make(options, parameters);
+  return find(options.optimizer).kind.make(options, parameters);
 }
 
 std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const OptimizerKind* kind : kKinds) {
+    for (const OptimizerName& name : kind->names) names.emplace_back(name.name);
+  }
   return names;
 }
 
-void require_optimizer(std::string_view name) { find_row(name); }
+const OptimizerName& find_optimizer(std::string_view name) { return find(name).name; }
+
+void require_optimizer(std::string_view name) { find(name); }
 
 }  // namespace numemu::net

@@ -40,17 +40,26 @@ inline bool decays(const Parameter& parameter) { return parameter.value.shape.si
 /// One tensor of zeros per trained parameter, an empty one for any other.
 std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters);
 
+/// A name of an optimizer, and the rates that serve most networks.
+struct OptimizerName {
+  std::string_view name;
+  double learning_rate, weight_decay;
+};
+
+/// An optimizer of emu/net/train/optimizers/, where each file FILE.cpp defines `optimizer_FILE`.
+struct OptimizerKind {
+  std::span<const OptimizerName> names;  ///< of one optimizer, or of its variants
+  /// options.optimizer is one of `names`.
+  std::unique_ptr<Optimizer> (*make)(const TrainOptions& options,
+                                     std::span<const Parameter* const>);
+};
+
 /// The optimizer options.optimizer for those parameters. Throws Error with the nearest known name.
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters);
 std::vector<std::string> optimizer_names();
 /// Throws Error with the nearest known name unless `name` is one.
+const OptimizerName& find_optimizer(std::string_view name);
 void require_optimizer(std::string_view name);
-
-std::unique_ptr<Optimizer> make_sgd(const TrainOptions&, std::span<const Parameter* const>);
-/// Adam with decoupled decay.
-std::unique_ptr<Optimizer> make_adamw(const TrainOptions&, std::span<const Parameter* const>);
-/// Adam with the decay added to the gradient.
-std::unique_ptr<Optimizer> make_adam_l2(const TrainOptions&, std::span<const Parameter* const>);
 
 }  // namespace numemu::net

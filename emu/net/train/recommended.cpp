@@ -1,4 +1,5 @@
-// Recommended training options: one row per network and optimizer.
+// Recommended training options: one row per network and optimizer; other pairs use the rates of the
+// optimizer.
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
 
@@ -6,7 +7,7 @@ namespace numemu::net {
 namespace {
 
 struct Row {
-  std::string_view net, optimizer;  // net "": any other
+  std::string_view net, optimizer;
   double learning_rate, weight_decay;
   std::int64_t warmup;
   double clip;
@@ -33,31 +34,27 @@ constexpr Row kRows[] = {
     {"lstm-char", "sgd", 0.5, 1e-5, 100, 1},
     {"dlrm-small", "adamw", 0.001, 0.001, 0, 0},
     {"dlrm-small", "sgd", 0.1, 1e-6, 0, 0},
-    {"", "adam", 0.002, 0.01, 0, 0},
-    {"", "adamw", 0.002, 0.01, 0, 0},
-    {"", "adam-l2", 0.002, 1e-4, 0, 0},
-    {"", "sgd", 0.05, 5e-4, 0, 0},
 };
 
 }  // namespace
 
 std::string recommended_optimizer(std::string_view net) {
   for (const Row& row : kRows) {
-    if (row.net == net || row.net.empty()) return std::string(row.optimizer);
+    if (row.net == net) return std::string(row.optimizer);
   }
   return TrainOptions{}.optimizer;
 }
 
 void use_recommended_rates(TrainOptions& options, std::string_view net) {
-  require_optimizer(options.optimizer);
+  const OptimizerName& any = find_optimizer(options.optimizer);
+  Row rates{"", any.name, any.learning_rate, any.weight_decay, 0, 0};
   for (const Row& row : kRows) {
-    if ((row.net != net && !row.net.empty()) || row.optimizer != options.optimizer) continue;
-    options.learning_rate = row.learning_rate;
-    options.weight_decay = row.weight_decay;
-    options.warmup = row.warmup;
-    options.clip = row.clip;
-    return;
+    if (row.net == net && row.optimizer == options.optimizer) rates = row;
   }
+  options.learning_rate = rates.learning_rate;
+  options.weight_decay = rates.weight_decay;
+  options.warmup = rates.warmup;
+  options.clip = rates.clip;
 }
 
 }  // namespace numemu::net

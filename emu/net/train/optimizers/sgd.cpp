@@ -49,11 +49,14 @@ class Sgd final : public Optimizer {
   std::vector<Tensor> velocity_;
 };
 
+constexpr OptimizerName kNames[] = {{"sgd", 0.05, 5e-4}};
+
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgd(const TrainOptions& options,
-                                    std::span<const Parameter* const> parameters) {
-  return std::make_unique<Sgd>(options, parameters);
-}
+extern const OptimizerKind optimizer_sgd;
+const OptimizerKind optimizer_sgd{
+    kNames,
+    [](const TrainOptions& options, std::span<const Parameter* const> parameters)
+        -> std::unique_ptr<Optimizer> { return std::make_unique<Sgd>(options, parameters); }};
 
 }  // namespace numemu::net

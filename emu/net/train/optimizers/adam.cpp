@@ -68,16 +68,20 @@ class Adam final : public Optimizer {
   std::vector<Tensor> first_, second_;
 };
 
+constexpr std::string_view kL2 = "adam-l2";
+// "adam" has been the decoupled one since the first checkpoints; the one of Kingma and Ba with an
+// L2 term goes by what sets it apart.
+constexpr OptimizerName kNames[] = {
+    {"adam", 0.002, 0.01}, {"adamw", 0.002, 0.01}, {kL2, 0.002, 1e-4}};
+
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adamw(const TrainOptions& options,
-                                      std::span<const Parameter* const> parameters) {
-  return std::make_unique<Adam>(options, parameters, true);
-}
-
-std::unique_ptr<Optimizer> make_adam_l2(const TrainOptions& options,
-                                        std::span<const Parameter* const> parameters) {
-  return std::make_unique<Adam>(options, parameters, false);
-}
+extern const OptimizerKind optimizer_adam;
+const OptimizerKind optimizer_adam{
+    kNames,
+    [](const TrainOptions& options,
+       std::span<const Parameter* const> parameters) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Adam>(options, parameters, options.optimizer != kL2);
+    }};
 
 }  // namespace numemu::net
