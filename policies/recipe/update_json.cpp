@@ -74,8 +74,7 @@ const Format* read_master(const JsonReader& key) {
   const Format& format =
       at(key, [&]() -> const Format& { return find_format(key.text("float32")); });
   if (format.name == "float32") return nullptr;
-  if (format.kind != Kind::floating || !format.is_signed || format.bits > kWidestMaster ||
-      format.exponent_bits > kWidestExponent || !format.has_zero()) {
+  if (!serves_master(format)) {
     key.fail(fmt::format(
         "float32 or a signed floating format of at most {} bits, {} of them exponent, not {}",
         kWidestMaster, kWidestExponent, format.name));
@@ -84,6 +83,11 @@ const Format* read_master(const JsonReader& key) {
 }
 
 }  // namespace
+
+bool serves_master(const Format& format) {
+  return format.kind == Kind::floating && format.is_signed && format.bits <= kWidestMaster &&
+         format.exponent_bits <= kWidestExponent && format.has_zero();
+}
 
 UpdatePolicy read_update(const JsonReader& update) {
   if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale", "rule"});

@@ -5,6 +5,8 @@
 
 namespace numemu::policies {
 
+/// Whether parameters can be kept in the values of the format, as update.master says.
+bool serves_master(const Format&);
 /// Throws Error naming the key, what was expected and the nearest known name.
 UpdatePolicy read_update(const JsonReader& update);
 CalibrationPolicy read_calibration(const JsonReader& calibrate);

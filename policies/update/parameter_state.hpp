@@ -1,0 +1,43 @@
+// State of update rules: float32 numbers per parameter, checked when a run continues.
+#pragma once
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+#include "formats/error.hpp"
+#include "policies/policy.hpp"
+
+namespace numemu::policies {
+
+/// The tensors of the state under `prefix`: copies(options) times the elements of every trained
+/// parameter whose layer chose the policy, or none at all (a run before its first update). Throws
+/// Error naming one that is missing, has another size, or belongs to no such parameter.
+template <class Options, class Copies>
+StateTensors load_parameters(const std::string& prefix, const Binding& binding,
+                             const net::NamedState& state, const Copies& copies) {
+  StateTensors tensors;
+  load_tensors(prefix, state, tensors);
+  if (tensors.empty()) return tensors;
+  std::map<std::string, std::size_t, std::less<>> expected;
+  for (const net::Parameter* parameter : binding.graph.parameters()) {
+    const Options* const options = binding.of<Options>(parameter->name);
+    if (options == nullptr || !parameter->trained) continue;
+    expected[parameter->name] = parameter->value.data.size() * copies(*options);
+  }
+  const auto refuse = [&](const std::string& name, std::size_t wanted, const std::string& found) {
+    throw Error(fmt::format("state {}/{}: expected {} float32 numbers, found {}", prefix, name,
+                            wanted, found));
+  };
+  for (const auto& [name, size] : expected) {
+    if (!tensors.contains(name)) refuse(name, size, "none");
+  }
+  for (const auto& [name, values] : tensors) {
+    const auto found = expected.find(name);
+    const std::size_t wanted = found == expected.end() ? 0 : found->second;
+    if (values.size() != wanted) refuse(name, wanted, std::to_string(values.size()));
+  }
+  return tensors;
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,89 @@
+// Update rule residual: what rounding to a low-precision master loses is kept and takes part in the
+// next update (the round-off residual of HFP8, Sun et al. 2019): t = (w + e) + delta, w = round(t),
+// e = t - w. With e in float32, w + e is bit for bit what float32 masters would be.
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/quantize.hpp"
+#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/update_json.hpp"
+#include "policies/update/parameter_state.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr const char* kState = "recipe/update/residual";
+constexpr const char* kFloat32 = "float32";
+
+std::vector<std::string> residual_formats() {
+  std::vector<std::string> names = {kFloat32};
+  for (const Format* format : named_formats()) {
+    if (serves_master(*format)) names.emplace_back(format->name);
+  }
+  return names;
+}
+
+struct Options final : PolicyOptions {
+  std::string format = kFloat32;
+  std::vector<Option> list() override {
+    return {{"format",
+             "format of the residual, unscaled and saturating: float32, or one of those "
+             "that update.master may be",
+             &format, 0, 0, residual_formats()}};
+  }
+};
+
+class Residual final : public Policy {
+ public:
+  using Policy::Policy;
+
+  void update(const net::Step& step, const net::Update& update) override {
+    const Options* const options = binding().of<Options>(update.parameter);
+    if (options == nullptr) return Forwarding::update(step, update);
+    const std::int64_t n = update.value->size();
+    std::vector<float>& residual = residuals_[std::string(update.parameter)];
+    residual.resize(static_cast<std::size_t>(n));
+    float* const w = update.value->data.data();
+    float* const e = residual.data();
+    const float* const delta = update.delta->data();
+    net::for_each_element(n, [=](std::int64_t i) {
+      w[i] = net::neutral(w[i] + e[i]);
+      e[i] = net::neutral(w[i] + delta[i]);
+    });
+    Forwarding::update(step, update);
+    net::for_each_element(n, [=](std::int64_t i) { e[i] = net::neutral(e[i] - w[i]); });
+    if (options->format != kFloat32)
+      quantize_values({.format = &find_format(options->format)}, e, n, 1, e);
+  }
+
+  void save_state(net::NamedState& state) const override {
+    Forwarding::save_state(state);
+    save_tensors(kState, residuals_, state);
+  }
+  void load_state(const net::NamedState& state) override {
+    residuals_ = load_parameters<Options>(kState, binding(), state,
+                                          [](const Options&) { return std::size_t{1}; });
+    Forwarding::load_state(state);
+  }
+
+ private:
+  StateTensors residuals_;  ///< by parameter
+};
+
+}  // namespace
+
+extern const PolicyKind update_residual;
+const PolicyKind update_residual{
+    .key = "update.rule",
+    .name = "residual",
+    .summary = "what rounding to update.master loses is added to the next update",
+    .source = "Sun et al., NeurIPS 2019 (HFP8)",
+    .options = []() -> std::unique_ptr<PolicyOptions> { return std::make_unique<Options>(); },
+    .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
+      if (binding.recipe.update().master == nullptr) {
+        throw Error(binding.where +
+                    ": residual: expected an update.master other than float32, whose rounding the "
+                    "residual repairs");
+      }
+      return std::make_unique<Residual>(std::move(binding), inner);
+    }};
+
+}  // namespace numemu::policies
