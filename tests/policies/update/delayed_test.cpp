@@ -1,8 +1,8 @@
 // Update rule delayed against loops that keep the versions of the weights themselves.
+#include <algorithm>
 #include <cmath>
 
 #include "emu/net/train/optimizer.hpp"
-#include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
@@ -39,8 +39,7 @@ net::Graph trained(const Recipe& recipe, std::int64_t steps) {
   return graph;
 }
 
-/// What SGD does to 1 on the loss w^2 / 2 after so many steps: the newest value by which the graph
-/// moves, of the first weight.
+/// SGD from w = 1 on the loss w^2 / 2 under a rule: the largest |w| of the last tenth of the steps.
 double after_steps(const std::string& rule, double rate, double momentum, int steps) {
   net::Graph graph = two_layers();
   RecipeNumerics numerics(with_rule(rule), graph);
@@ -53,7 +52,7 @@ double after_steps(const std::string& rule, double rate, double momentum, int st
   const std::vector<const net::Parameter*> parameters = {&parameter};
   const auto optimizer = net::make_optimizer(options, parameters);
   std::vector<float> delta;
-  double largest = 0;  // of the last tenth
+  double largest = 0;
   for (int t = 0; t < steps; ++t) {
     const net::Tensor gradient = parameter.value;
     optimizer->begin_step(rate);

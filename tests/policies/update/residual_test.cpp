@@ -1,8 +1,7 @@
 // Update rule residual against a scalar model of its own, and what it must not lose.
+#include <algorithm>
 #include <bit>
-#include <cmath>
 
-#include "formats/error.hpp"
 #include "formats/quantize.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
