@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A scale rule and a mask rule are one new file each that nothing else mentions: adds both to a configured scratch copy and sees
-# them listed. A file beside the mask rules that is none is not listed.
+# A scale rule, a mask rule and a penalty are one new file each that nothing else mentions: adds them to a configured scratch copy,
+# sees the rules listed, and `numemu config --print` accept the penalty. A file beside the mask rules that is none is not listed.
 # usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
 # --self-test: succeeds if a tree whose build does not look for new files is caught.
 set -euo pipefail
@@ -29,9 +29,10 @@ if grep -rq zz_ "$tables"; then echo "the table lists a rule that is not there" 
 sed 's/scale_absmax/scale_zz_probe/; s/"absmax"/"zz-probe"/' "$tree/policies/scale/absmax.cpp" >"$tree/policies/scale/zz_probe.cpp"
 sed 's/mask_transposable_two_approx/mask_zz_probe/; s/"transposable-2approx"/"zz-probe"/' "$tree/policies/mask/rules/transposable_two_approx.cpp" \
   >"$tree/policies/mask/rules/zz_probe.cpp"
+sed 's/penalty_kure/penalty_zz_probe/; s/"kure"/"zz-probe"/' "$tree/policies/penalty/kure.cpp" >"$tree/policies/penalty/zz_probe.cpp"
 echo '// A helper.' | tee "$tree/policies/mask/zz_helper.cpp" >"$tree/policies/mask/kernels/zz_helper.cpp"
 cmake --build "$scratch/build" --target build.ninja >>"$scratch/log" 2>&1 # what every build does first
-if [[ $(grep -rl zz_probe "$tables" | wc -l) != 2 ]]; then
+if [[ $(grep -rl zz_probe "$tables" | wc -l) != 3 ]]; then
   echo "the next build did not see the new file"
   [[ $self_test == yes ]]
   exit
@@ -49,10 +50,24 @@ int main() {
   return numemu::policies::find_scale_rule("zz-probe").name == nullptr;
 }
 TEXT
-"$compiler" "$@" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$scratch/list" \
+compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch copy
+  "$compiler" "${flags[@]}" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$@"
+}
+flags=("$@")
+compile "$scratch/list" \
   "$scratch/list.cpp" "$tree"/policies/{scale_rule,scale/zz_probe,mask/mask_rule,mask/rules/zz_probe}.cpp \
   -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto -lhwy
 "$scratch/list" | tee "$scratch/names"
 grep -qx 'zz-probe' "$scratch/names"
 grep -qx 'absmax' "$scratch/names"
 grep -q '^tiles with at most N of M' "$scratch/names"
+
+# The program as it is built, of the objects of its present sources: nothing of it is compiled again.
+mapfile -t program < <(cd "$tree/cli" && find . -name '*.cpp' -printf "$build/cli/CMakeFiles/numemu.dir/%P.o\n")
+compile "$scratch/numemu" "$tree"/policies/{policy,penalty/zz_probe}.cpp "${program[@]}" -Wl,--start-group \
+  "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group \
+  -lfmt -lcrypto -lhwy -lz -lzip -lsqlite3
+echo '{"numemu_recipe": 1, "penalty": "zz-probe(0.5)"}' >"$scratch/recipe.json"
+"$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
+grep -q '"rule": "zz-probe"' "$scratch/printed"
+grep -q '"weight": 0.5' "$scratch/printed"
