@@ -131,9 +131,12 @@ struct WorkerGradient {
   std::vector<Tensor> parameters;
 };
 
-/// How a batch normalisation computes its statistics (the moment of Range, Shift and Ghost BN).
+/// How a batch normalisation computes its statistics (the moment of Range and Ghost BN).
 struct NormRule {
   enum class Statistic : std::uint8_t { variance, range } statistic = Statistic::variance;
+  /// Of the range: what makes it a standard deviation (range_factor()).
+  enum class Constant : std::uint8_t { exact, published, repository } constant = Constant::exact;
+  std::int32_t chunks = 1;  ///< of the range: the mean of the ranges of so many parts of the values
   std::int64_t ghost_batch = 0;  ///< samples per statistic, 0 = the whole batch
 };
 

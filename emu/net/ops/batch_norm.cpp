@@ -42,11 +42,14 @@ std::vector<Group> groups_of(const OpCall& call, const NormRule& rule, const Sha
   std::vector<Group> groups;
   for (std::int64_t s = 0; s < samples; s += size)
     groups.push_back({s * pixels, std::min(size, samples - s) * pixels});
+  const std::int64_t chunks = rule.statistic == NormRule::Statistic::range ? rule.chunks : 1;
   for (const Group& group : groups) {
-    if (group.rows >= 2) continue;
-    throw Error("batch_norm " + std::string(call.layer) +
-                ": expected at least 2 values per channel and statistic in training, got " +
-                std::to_string(group.rows) + " in " + to_string(shape));
+    if (group.rows >= 2 * chunks) continue;
+    const std::string of =
+        chunks == 1 ? "" : ", 2 for each of " + std::to_string(chunks) + " chunks";
+    throw Error("batch_norm " + std::string(call.layer) + ": expected at least " +
+                std::to_string(2 * chunks) + " values per channel and statistic in training" + of +
+                ", got " + std::to_string(group.rows) + " in " + to_string(shape));
   }
   return groups;
 }
@@ -62,7 +65,7 @@ struct GroupBackward {
   // [2, channels]: sums of g and of g u.
   std::vector<double> sums() const;
   // dx [rows, channels].
-  void input(NormRule::Statistic, const std::vector<double>& sums, float* dx) const;
+  void input(const NormRule&, const std::vector<double>& sums, float* dx) const;
 };
 
 std::vector<double> GroupBackward::sums() const {
@@ -79,9 +82,8 @@ std::vector<double> GroupBackward::sums() const {
   });
 }
 
-void GroupBackward::input(NormRule::Statistic statistic, const std::vector<double>& sums,
-                          float* dx) const {
-  const bool range = statistic == NormRule::Statistic::range;
+void GroupBackward::input(const NormRule& rule, const std::vector<double>& sums, float* dx) const {
+  const bool range = rule.statistic == NormRule::Statistic::range;
   const double* const mean = statistics;
   const double* const inverse = mean + channels;
   // dx = weight inverse (g - mean(g) - u mean(g u)) for the variance.
@@ -104,16 +106,19 @@ void GroupBackward::input(NormRule::Statistic statistic, const std::vector<doubl
   });
   if (!range) return;
   // With the scale in the place of the deviation du / d scale = -u scale inverse^2, and
-  // d scale / dx = +-C(n) at the two ends.
-  const BatchStatistics batch = batch_statistics(x, rows, channels, statistic);
+  // d scale / dx = +-C(n) / chunks at the two ends of each chunk.
+  const BatchStatistics batch = batch_statistics(x, rows, channels, rule);
   for (std::int64_t c = 0; c < channels; ++c) {
     const double by_scale =
         -weight[c] * sums[channels + c] * std::sqrt(batch.variance[c]) * inverse[c] * inverse[c];
-    const double end = range_factor(rows) * by_scale;
-    float& top = dx[batch.largest[c] * channels + c];
-    float& bottom = dx[batch.smallest[c] * channels + c];
-    top = rounded(top + end);
-    bottom = rounded(bottom - end);
+    for (std::size_t i = 0; i < batch.share.size(); ++i) {
+      const std::int64_t place = static_cast<std::int64_t>(i) * channels + c;
+      const double end = batch.share[i] * by_scale;
+      float& top = dx[batch.largest[place] * channels + c];
+      float& bottom = dx[batch.smallest[place] * channels + c];
+      top = rounded(top + end);
+      bottom = rounded(bottom - end);
+    }
   }
 }
 
@@ -168,7 +173,7 @@ void BatchNorm::forward(const OpCall& call, std::span<const Tensor* const> input
   float* kept = context.data.data();
   for (const Group& group : groups) {
     const float* const from = x.data.data() + group.first * channels;
-    const BatchStatistics batch = batch_statistics(from, group.rows, channels, rule.statistic);
+    const BatchStatistics batch = batch_statistics(from, group.rows, channels, rule);
     const auto count = static_cast<double>(group.rows);
     const double unbiased =
         rule.statistic == NormRule::Statistic::variance ? count / (count - 1) : 1;
@@ -220,7 +225,7 @@ void BatchNorm::backward(const OpCall& call, std::span<const Tensor* const> inpu
       by_bias[c] += sums[c];
       by_weight[c] += sums[channels + c];
     }
-    if (want_inputs) group.input(rule.statistic, sums, grad_inputs[0].data.data() + offset);
+    if (want_inputs) group.input(rule, sums, grad_inputs[0].data.data() + offset);
   }
   for (std::int64_t c = 0; c < channels; ++c) {
     grad_parameters[0].data[c] = rounded(by_weight[c]);

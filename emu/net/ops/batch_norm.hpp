@@ -22,10 +22,10 @@ struct BatchNormOptions {
 /// variance (n / (n - 1), as PyTorch documents). The numerics may select (NormRule)
 /// - ghost batches: each `ghost_batch` consecutive samples have statistics of their own, which
 ///   enter the running ones in turn (Hoffer et al. 2017);
-/// - range: (C(n) (max - min))^2 takes the place of the variance everywhere, C(n) = 1 / sqrt(2 ln
-/// n)
-///   (Banner et al. 2018), n values per statistic; no unbiased form. Its gradient goes to the first
-///   largest and the first smallest value.
+/// - range: the square of the mean of C(n) (max - min) over `chunks` consecutive parts of n values
+///   takes the place of the variance everywhere (Banner et al. 2018; C(n): range_factor()); no
+///   unbiased form. Its gradient goes to the first largest and the first smallest value of each
+///   part.
 /// Training leaves means and inverse deviations, [groups, 2, channels], in the context.
 class BatchNorm final : public Op {
  public:

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include "formats/error.hpp"
@@ -25,24 +26,49 @@ struct Rule final : Numerics {
 constexpr std::int64_t kChannels = 3;
 constexpr double kEpsilon = 0.03125;
 
+constexpr auto kRange = NormRule::Statistic::range;
+constexpr auto kPublished = NormRule::Constant::published;
+
+// E[max - min] of 4, 8, 10, 16 and 40 standard normal values, by quadrature with 30 digits.
+const std::map<std::int64_t, double> kExpectedRange{{4, 2.05875074600792826},
+                                                    {8, 2.84720061209055551},
+                                                    {10, 3.07750546167034571},
+                                                    {16, 3.53198278610957593},
+                                                    {40, 4.32155435635003992}};
+
+// What turns the range of n values into the deviation, from the formulas again.
+double factor(NormRule::Constant constant, std::int64_t n) {
+  if (constant == NormRule::Constant::exact) return 1 / kExpectedRange.at(n);
+  const double published = 1 / std::sqrt(2 * std::log(static_cast<double>(n)));
+  const double bound = 1 + std::sqrt(std::acos(-1) * std::log(4));
+  return constant == kPublished ? published : 0.5 * 0.35 * bound * published;
+}
+
 // y of x [samples, pixels, channels] with statistics of each `group` samples.
 test::Doubles normalised(const std::vector<test::Doubles>& arguments, std::int64_t samples,
-                         std::int64_t pixels, std::int64_t group, bool range) {
+                         std::int64_t pixels, std::int64_t group, const NormRule& rule) {
   const test::Doubles& x = arguments[0];
   test::Doubles y(x.size());
   for (std::int64_t first = 0; first < samples; first += group) {
     const std::int64_t begin = first * pixels, end = std::min(samples, first + group) * pixels;
     for (std::int64_t c = 0; c < kChannels; ++c) {
       const double n = static_cast<double>(end - begin);
-      double mean = 0, variance = 0, low = 1e9, high = -1e9;
+      double mean = 0, variance = 0, scale = 0;
       for (std::int64_t r = begin; r < end; ++r) mean += x[r * kChannels + c] / n;
       for (std::int64_t r = begin; r < end; ++r) {
         const double v = x[r * kChannels + c];
         variance += (v - mean) * (v - mean) / n;
-        low = std::min(low, v);
-        high = std::max(high, v);
       }
-      if (range) variance = (high - low) * (high - low) / (2 * std::log(n));
+      const std::int64_t length = (end - begin) / rule.chunks;
+      for (std::int64_t first_row = begin; first_row < end; first_row += length) {
+        double low = 1e9, high = -1e9;
+        for (std::int64_t r = first_row; r < first_row + length; ++r) {
+          low = std::min(low, x[r * kChannels + c]);
+          high = std::max(high, x[r * kChannels + c]);
+        }
+        scale += factor(rule.constant, length) * (high - low) / rule.chunks;
+      }
+      if (rule.statistic == kRange) variance = scale * scale;
       for (std::int64_t r = begin; r < end; ++r) {
         y[r * kChannels + c] =
             (x[r * kChannels + c] - mean) / std::sqrt(variance + kEpsilon) * arguments[1][c] +
@@ -58,20 +84,27 @@ TEST_CASE("batch_norm and its gradients through every kind of statistics", "[fas
   Tensor x({5, 2, 4, kChannels});
   for (int i = 0; i < 120; ++i)
     x.data[i] = static_cast<float>(i / 3 * 17 % 40 - 20) * 0.046875f + static_cast<float>(i % 3);
-  for (const std::int64_t ghost : {0, 2, 8}) {
-    for (const bool range : {false, true}) {
-      const std::int64_t group = ghost == 0 ? 5 : ghost;
-      Rule rule({range ? NormRule::Statistic::range : NormRule::Statistic::variance, ghost});
-      BatchNorm op({.channels = kChannels, .epsilon = kEpsilon});
-      const auto reference = [&](const std::vector<test::Doubles>& arguments) {
-        return normalised(arguments, 5, 8, group, range);
-      };
-      CAPTURE(ghost, range);
-      // Sums of 40 terms below 4; a and b are rounded to float32 and so are the saved statistics.
-      constexpr double kTolerance = 40 * 4 * 0x1p-23;
-      constexpr double kThird = 40;
-      test::check_op(op, {x}, reference, kTolerance, {.third = kThird}, &rule);
-    }
+  using Constant = NormRule::Constant;
+  std::vector<NormRule> rules{{.ghost_batch = 0}, {.ghost_batch = 2}, {.ghost_batch = 8}};
+  for (const Constant constant : {Constant::exact, kPublished, Constant::repository}) {
+    for (const std::int64_t ghost : {0, 2, 8})
+      rules.push_back({.statistic = kRange, .constant = constant, .ghost_batch = ghost});
+  }
+  rules.push_back({.statistic = kRange, .chunks = 4});
+  rules.push_back({.statistic = kRange, .constant = Constant::repository, .chunks = 5});
+  rules.push_back({.statistic = kRange, .chunks = 2, .ghost_batch = 2});
+  for (const NormRule& given : rules) {
+    const std::int64_t group = given.ghost_batch == 0 ? 5 : given.ghost_batch;
+    Rule rule(given);
+    BatchNorm op({.channels = kChannels, .epsilon = kEpsilon});
+    const auto reference = [&](const std::vector<test::Doubles>& arguments) {
+      return normalised(arguments, 5, 8, group, given);
+    };
+    CAPTURE(given.statistic, given.constant, given.chunks, given.ghost_batch);
+    // Sums of 40 terms below 4; a and b are rounded to float32 and so are the saved statistics.
+    constexpr double kTolerance = 40 * 4 * 0x1p-23;
+    constexpr double kThird = 40;
+    test::check_op(op, {x}, reference, kTolerance, {.third = kThird}, &rule);
   }
 }
 
@@ -79,7 +112,7 @@ TEST_CASE("batch_norm by range is that of the published example", "[fast]") {
   BatchNorm op({.channels = 1, .epsilon = 1e-12});
   Tensor x({8, 1});
   x.data = {.5, -1, 2, 0, 1.5, -.5, 1, .5};
-  Rule rule({NormRule::Statistic::range, 0});
+  Rule rule({.statistic = kRange, .constant = kPublished});
   const Tensor y = test::run_op(op, {x}, rule).output;
   const std::vector<double> expected{0,        -1.019667, 1.019667, -0.339889,
                                      0.679778, -0.679778, 0.339889, 0};
@@ -89,7 +122,7 @@ TEST_CASE("batch_norm by range is that of the published example", "[fast]") {
 TEST_CASE("batch_norm moves the running statistics group by group", "[fast]") {
   const Tensor x = test::random_tensor({6, 4, kChannels}, 3);
   for (const std::int64_t ghost : {0, 3}) {
-    Rule rule({NormRule::Statistic::variance, ghost});
+    Rule rule({.ghost_batch = ghost});
     BatchNorm op({.channels = kChannels, .momentum = 0.25});
     op.parameters()[2].value = test::random_tensor({kChannels}, 4);
     const test::OpResult result = test::run_op(op, {x}, rule);
@@ -122,7 +155,7 @@ TEST_CASE("batch_norm in inference is one multiplication and one addition", "[fa
   op.parameters()[3].value.data = {0.25f, 9};
   const Tensor x = test::random_tensor({7, 3, 2}, 5);
   Tensor y(x.shape);
-  Rule rule({NormRule::Statistic::range, 1});  // concerns training alone
+  Rule rule({.statistic = kRange, .ghost_batch = 1});  // concerns training alone
   const std::vector<const Tensor*> inputs{&x};
   op.forward({"bn", rule}, inputs, y);
   for (int i = 0; i < 42; ++i) {
@@ -137,9 +170,11 @@ TEST_CASE("batch_norm in inference is one multiplication and one addition", "[fa
 
 TEST_CASE("batch_norm has the same bits on any number of threads", "[fast]") {
   const Tensor x = test::random_tensor({10, 20, 30, kChannels}, 6);
-  for (const auto statistic : {NormRule::Statistic::variance, NormRule::Statistic::range}) {
-    for (const std::int64_t ghost : {0, 4}) {
-      Rule rule({statistic, ghost});
+  for (const std::int64_t ghost : {0, 4}) {
+    for (const NormRule& given :
+         {NormRule{.ghost_batch = ghost}, NormRule{.statistic = kRange, .ghost_batch = ghost},
+          NormRule{.statistic = kRange, .chunks = 7, .ghost_batch = ghost}}) {
+      Rule rule(given);
       test::check_threads(BatchNorm({.channels = kChannels}), {x}, &rule);
     }
   }
@@ -165,8 +200,11 @@ TEST_CASE("batch_norm refuses single values and other shapes and options", "[fas
   const BatchNorm op({.channels = 2});
   CHECK_THROWS_WITH(test::run_op(op, {Tensor({1, 2})}, numerics),
                     Catch::Contains("layer") && Catch::Contains("at least 2 values"));
-  Rule rule({NormRule::Statistic::variance, 2});
+  Rule rule({.ghost_batch = 2});
   CHECK_THROWS_WITH(test::run_op(op, {Tensor({3, 2})}, rule), Catch::Contains("got 1"));
+  Rule chunks({.statistic = kRange, .chunks = 4});
+  CHECK_THROWS_WITH(test::run_op(op, {Tensor({7, 2})}, chunks),
+                    Catch::Contains("at least 8 values") && Catch::Contains("4 chunks"));
   const std::vector<Shape> wrong{{4, 3}};
   CHECK_THROWS_WITH(op.output_shape(wrong),
                     Catch::Contains("batch_norm") && Catch::Contains("[4, 3]"));
