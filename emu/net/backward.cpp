@@ -23,23 +23,26 @@ Tensor gather(std::vector<Tensor> parts) {
   return sum;
 }
 
-// Kept values, each given back by the numerics at its first reading.
+// Kept values, each given back by the numerics at its first reading for a use.
 class Restored {
  public:
   Restored(const Graph& graph, Tape& tape, Numerics& numerics)
       : graph_(graph), tape_(tape), numerics_(numerics), tensors_(tape.values.size()) {}
 
-  const Tensor* at(int value) {
-    if (tensors_[value].empty()) {
-      tensors_[value] =
-          numerics_.restore(tape_.step, {graph_.value_name(value)}, std::move(tape_.values[value]));
-      if (tensors_[value].shape != tape_.shapes[value]) {
+  // Null where there is no use.
+  const Tensor* at(int value, std::optional<Use> use) {
+    if (!use) return nullptr;
+    const auto u = static_cast<std::size_t>(*use);
+    SharedTensor& tensor = tensors_[value][u];
+    if (tensor == nullptr) {
+      tensor = numerics_.restore(tape_.step, {graph_.value_name(value), *use},
+                                 std::move(tape_.values[value][u]));
+      if (tensor->shape != tape_.shapes[value]) {
         throw Error("restored tensor of value " + std::to_string(value) + " has shape " +
-                    to_string(tensors_[value].shape) + ", saved was " +
-                    to_string(tape_.shapes[value]));
+                    to_string(tensor->shape) + ", saved was " + to_string(tape_.shapes[value]));
       }
     }
-    return &tensors_[value];
+    return tensor.get();
   }
   void release(int value) { tensors_[value] = {}; }
 
@@ -47,7 +50,7 @@ class Restored {
   const Graph& graph_;
   Tape& tape_;
   Numerics& numerics_;
-  std::vector<Tensor> tensors_;
+  std::vector<std::array<SharedTensor, kUses>> tensors_;
 };
 
 }  // namespace
@@ -82,18 +85,24 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
     std::vector<const Tensor*> inputs;
     std::vector<Tensor> grad_inputs(node.inputs.size());
     bool want_inputs = false;
-    for (const int v : node.inputs) {
-      inputs.push_back(op.needs_inputs() ? restored.at(v) : nullptr);
-      want_inputs = want_inputs || plan.gradient[v];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      inputs.push_back(restored.at(node.inputs[k], op.input_use(k)));
+      want_inputs = want_inputs || plan.gradient[node.inputs[k]];
     }
     for (std::size_t k = 0; want_inputs && k < node.inputs.size(); ++k) {
       grad_inputs[k] = Tensor(tape.shapes[node.inputs[k]]);
     }
-    Tensor context;
+    SharedTensor context;
     if (element_count(tape.context_shapes[i]) > 0 && !tape.context_shapes[i].empty())
-      context = numerics.restore(tape.step, {node.name}, std::move(tape.contexts[i]));
-    op.backward({node.name, numerics, Phase::training, tape.seed, tape.step, &context}, inputs,
-                op.needs_output() ? restored.at(own) : nullptr, gradient, grad_inputs,
+      context =
+          numerics.restore(tape.step, {node.name, Use::statistic}, std::move(tape.contexts[i]));
+    op.backward({.layer = node.name,
+                 .numerics = numerics,
+                 .phase = Phase::training,
+                 .seed = tape.seed,
+                 .step = tape.step,
+                 .kept = context.get()},
+                inputs, restored.at(own, op.output_use()), gradient, grad_inputs,
                 std::span(gradients).subspan(first_parameter, parameters), want_inputs);
 
     for (std::size_t k = node.inputs.size(); k-- > 0;) {

@@ -16,19 +16,21 @@ BackwardPlan plan_backward(const Graph& graph) {
   for (std::size_t i = nodes; i-- > 0;) {
     for (const int v : graph.nodes[i].inputs) reaches[v] = reaches[v] || reaches[graph.value_of(i)];
   }
-  BackwardPlan plan{std::vector<bool>(values), std::vector<bool>(values, false),
+  BackwardPlan plan{std::vector<bool>(values), std::vector<Uses>(values),
                     std::vector<int>(values, -1)};
   for (std::size_t v = 0; v < values; ++v) plan.gradient[v] = learns[v] && reaches[v];
-  const auto keep = [&](int value, std::size_t reader) {
-    plan.kept[value] = true;
+  const auto keep = [&](int value, std::optional<Use> use, std::size_t reader) {
+    if (!use) return;
+    plan.kept[value].set(static_cast<std::size_t>(*use));
     plan.last_reader[value] = static_cast<int>(reader);
   };
   for (std::size_t i = nodes; i-- > 0;) {
     const int own = graph.value_of(i);
     if (!plan.gradient[own]) continue;
-    if (graph.nodes[i].op->needs_output()) keep(own, i);
-    if (!graph.nodes[i].op->needs_inputs()) continue;
-    for (const int v : graph.nodes[i].inputs) keep(v, i);
+    const Node& node = graph.nodes[i];
+    keep(own, node.op->output_use(), i);
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      keep(node.inputs[k], node.op->input_use(k), i);
   }
   return plan;
 }

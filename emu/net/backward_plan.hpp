@@ -8,7 +8,7 @@ namespace numemu::net {
 
 struct BackwardPlan {
   std::vector<bool> gradient;  ///< per value: a parameter before it learns from its gradient
-  std::vector<bool> kept;      ///< per value: an operator's backward reads it
+  std::vector<Uses> kept;      ///< per value: what the backward of operators reads it for
   std::vector<int>
       last_reader;  ///< per kept value: the node whose backward reads it last (the lowest)
 };

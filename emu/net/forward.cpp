@@ -77,7 +77,10 @@ void Pass::run_node(std::size_t i, std::span<const Tensor* const> inputs, Tensor
   node.op->forward({node.name, numerics, Phase::training, tape->seed, step, &context, &buffers},
                    inputs, output);
   tape->context_shapes[i] = context.shape;
-  if (!context.empty()) tape->contexts[i] = numerics.save(step, {node.name}, std::move(context));
+  if (!context.empty()) {
+    tape->contexts[i] = numerics.save(step, {node.name, Use::statistic},
+                                      std::make_shared<const Tensor>(std::move(context)));
+  }
   for (BufferUpdate& update : buffers) tape->buffers.push_back({i, std::move(update)});
 }
 
@@ -167,13 +170,19 @@ Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numeri
   tape.context_shapes.resize(graph.nodes.size());
   tape.kept = plan_backward(graph).kept;
   const auto keep = [&](int value, Tensor tensor) {
-    if (!tape.kept[value]) return;
-    tape.values[value] = numerics.save(step, {graph.value_name(value)}, std::move(tensor));
+    const Uses uses = tape.kept[value];
+    if (uses.none()) return;
+    const auto shared = std::make_shared<const Tensor>(std::move(tensor));
+    for (std::size_t u = 0; u < kUses; ++u) {
+      if (!uses[u]) continue;
+      const Kept kept{graph.value_name(value), static_cast<Use>(u)};
+      tape.values[value][u] = numerics.save(step, kept, shared);
+    }
   };
   tape.output =
       Pass{.graph = graph, .numerics = numerics, .step = step, .tape = &tape, .done = keep}.run(
           inputs);
-  if (tape.kept.back()) keep(static_cast<int>(count) - 1, tape.output);
+  if (tape.kept.back().any()) keep(static_cast<int>(count) - 1, tape.output);
   return tape;
 }
 

@@ -21,10 +21,10 @@ class Forwarding : public Numerics {
   void edge(const Step& step, const Edge& edge, Tensor& tensor) override {
     inner_.edge(step, edge, tensor);
   }
-  Saved save(const Step& step, const Kept& kept, Tensor tensor) override {
-    return inner_.save(step, kept, std::move(tensor));
+  Saved save(const Step& step, const Kept& kept, const SharedTensor& tensor) override {
+    return inner_.save(step, kept, tensor);
   }
-  Tensor restore(const Step& step, const Kept& kept, Saved saved) override {
+  SharedTensor restore(const Step& step, const Kept& kept, Saved saved) override {
     return inner_.restore(step, kept, std::move(saved));
   }
   void vector_result(const Step& step, std::string_view layer, std::string_view op,

@@ -1,5 +1,6 @@
 // A network: operators in topological order, each reading values by number; the inputs come first.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -54,11 +55,11 @@ struct NodeBuffer {
   BufferUpdate update;
 };
 
-/// What forward keeps for backward: one entry per value, one context per node.
+/// What forward keeps for backward: one entry per value and use, one context per node.
 struct Tape {
   std::vector<Shape> shapes;
-  std::vector<Saved> values;
-  std::vector<bool> kept;
+  std::vector<std::array<Saved, kUses>> values;
+  std::vector<Uses> kept;
   std::vector<Saved> contexts;
   std::vector<Shape> context_shapes;  ///< {} with no elements: the node left none
   std::vector<NodeBuffer> buffers;    ///< for apply_buffers()

@@ -48,8 +48,8 @@ class Walk {
   }
 
   void forward() {
-    const std::vector<bool> kept =
-        keeps_ == Keeps::for_backward ? plan_backward(graph_).kept : std::vector<bool>();
+    const std::vector<Uses> kept =
+        keeps_ == Keeps::for_backward ? plan_backward(graph_).kept : std::vector<Uses>();
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const std::vector<Shape> inputs = inputs_of(i);
       const Shape shape = graph_.nodes[i].op->output_shape(inputs);
@@ -126,12 +126,12 @@ class Walk {
     if (!recycles) hold(i, shape, more.context);
   }
 
-  void release(int value, const std::vector<bool>& kept) {
+  void release(int value, const std::vector<Uses>& kept) {
     const auto v = static_cast<std::size_t>(value);
     if (v < graph_.inputs.size() || blocks_[v].capacity == 0) return;
     if (keeps_ != Keeps::for_backward) {
       dead_.push_back(std::exchange(blocks_[v], {}));
-    } else if (!kept[v]) {
+    } else if (kept[v].none()) {
       held_ -= std::exchange(blocks_[v], {}).capacity;
     }
   }

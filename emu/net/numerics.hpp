@@ -1,7 +1,9 @@
 // The interface of numerics: the moments at which a network calls it. Every default computes in
 // float32.
 #pragma once
+#include <bitset>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,10 +98,12 @@ struct Edge {
 /// What backward reads a kept tensor for.
 enum class Use : std::uint8_t {
   linear,     ///< a gradient that is linear in it: an unbiased copy gives an unbiased gradient
-  sign,       ///< which elements are positive (ReLU)
-  index,      ///< which elements were chosen (max-pooling, token numbers)
-  statistic,  ///< statistics and gates, in which gradients are not linear
+  sign,       ///< which elements are positive, negative, zero or NaN (ReLU)
+  index,      ///< which elements were chosen (max-pooling, bounds, token numbers)
+  statistic,  ///< all else: statistics, gates, derivatives that are not linear in it
 };
+inline constexpr std::size_t kUses = 4;
+using Uses = std::bitset<kUses>;  ///< bit u: static_cast<Use>(u)
 
 /// The identity of a kept tensor: what produced it ("input" for the network's input), and its use.
 struct Kept {
@@ -107,10 +111,16 @@ struct Kept {
   Use use = Use::linear;
 };
 
-/// A tensor an operator keeps for its backward pass. The default keeps it as it is.
+/// A kept tensor, shared by its uses and the numerics.
+using SharedTensor = std::shared_ptr<const Tensor>;
+
+/// What is stored of a tensor for one use. The default stores the tensor as it is, once for all
+/// uses.
 struct Saved {
-  Tensor tensor;
-  std::vector<std::uint8_t> packed;  ///< for numerics that store it in another form
+  SharedTensor tensor;
+  // For numerics that store it in another form:
+  Shape shape = {};
+  std::vector<std::uint8_t> packed = {};
 };
 
 /// A parameter at the moment of its update.
@@ -157,9 +167,10 @@ class Numerics {
   virtual void product(const Step&, const Product&);
   /// A tensor between operators; may be rewritten in place. Default: untouched.
   virtual void edge(const Step&, const Edge&, Tensor&) {}
-  /// Saving for backward, and giving back. Default: the tensor itself.
-  virtual Saved save(const Step&, const Kept&, Tensor tensor) { return {std::move(tensor), {}}; }
-  virtual Tensor restore(const Step&, const Kept&, Saved saved) { return std::move(saved.tensor); }
+  /// Saving for backward, and giving back: once for each use of a tensor, in the order of Use.
+  /// Default: the tensor itself.
+  virtual Saved save(const Step&, const Kept&, const SharedTensor& tensor) { return {tensor}; }
+  virtual SharedTensor restore(const Step&, const Kept&, Saved saved) { return saved.tensor; }
   /// The result of an operator that is not a GEMM; may be rewritten in place. Default: untouched.
   virtual void vector_result(const Step&, std::string_view /*layer*/, std::string_view /*op*/,
                              Tensor&) {}

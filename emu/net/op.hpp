@@ -1,5 +1,6 @@
 // An operator: forward and backward on tensors, with calls to the numerics that decides bits.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,10 +40,12 @@ struct OpCall {
   Phase phase = Phase::inference;  ///< training: forward keeps what backward needs
   std::uint64_t seed = 0;          ///< of the run, for dropout
   Step step = {};                  ///< of the run; its phase is that of the numerics
-  /// Training: forward may leave one tensor here that backward finds again. Null in inference.
+  /// Training, forward only: it may leave one tensor here, kept as a statistic.
   Tensor* context = nullptr;
   /// Training, forward only: where new values of untrained parameters go.
   std::vector<BufferUpdate>* buffers = nullptr;
+  /// Backward only: the context that forward left; null without one.
+  const Tensor* kept = nullptr;
 };
 
 /// What an operator's result is: of a product, of vector arithmetic (which the numerics may
@@ -67,12 +70,12 @@ class Op {
   /// output has output_shape(), and any contents.
   virtual void forward(const OpCall&, std::span<const Tensor* const> inputs,
                        Tensor& output) const = 0;
-  /// What backward needs to see again.
-  virtual bool needs_inputs() const { return true; }
-  virtual bool needs_output() const { return false; }
+  /// What backward reads input i and the output for; none: it does not read them.
+  virtual std::optional<Use> input_use(std::size_t) const { return Use::linear; }
+  virtual std::optional<Use> output_use() const { return std::nullopt; }
   /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the
   /// parameters (allocated; empty for untrained ones), all written. Each inputs[i] and output is
-  /// null where the op does not need it.
+  /// null where backward does not read it.
   virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                         const Tensor& grad_output, std::span<Tensor> grad_inputs,
                         std::span<Tensor> grad_parameters, bool want_inputs) const = 0;

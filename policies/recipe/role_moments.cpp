@@ -7,8 +7,8 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
-#include "policies/recipe/role_numerics.hpp"
 #include "policies/recipe/recipe_product.hpp"
+#include "policies/recipe/role_numerics.hpp"
 #include "policies/recipe/stored_tensor.hpp"
 
 namespace numemu::policies {
@@ -75,9 +75,9 @@ RecipeLayer* RoleNumerics::node_of(std::string_view name) const {
 }
 
 void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
-                           const net::Shape& shape, float* x, std::int64_t samples,
-                           std::string_view layer_name, std::string_view role,
-                           std::string_view use) const {
+                         const net::Shape& shape, float* x, std::int64_t samples,
+                         std::string_view layer_name, std::string_view role,
+                         std::string_view use) const {
   RandomPiece random;
   if (quantizer.stochastic()) {
     const bool inference = step.phase == net::Phase::inference;
@@ -90,7 +90,7 @@ void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
 }
 
 void RoleNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
-                                   net::Tensor& x) {
+                                 net::Tensor& x) {
   const RecipeLayer* const node = node_of(name);
   if (node == nullptr) return;
   round_vector(step, *node, name, x);
@@ -98,7 +98,7 @@ void RoleNumerics::vector_result(const net::Step& step, std::string_view name, s
 }
 
 void RoleNumerics::round_vector(const net::Step& step, const RecipeLayer& node,
-                                  std::string_view name, net::Tensor& x) const {
+                                std::string_view name, net::Tensor& x) const {
   if (!node.vector) return;
   const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
   // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
@@ -107,23 +107,27 @@ void RoleNumerics::round_vector(const net::Step& step, const RecipeLayer& node,
   for (const Special& special : specials) x.data[special.at] = special.value;
 }
 
-net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept, net::Tensor tensor) {
+net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept,
+                              const net::SharedTensor& tensor) {
   const RecipeLayer* const node = node_of(kept.layer);
-  if (node == nullptr || !node->saved) return {std::move(tensor), {}};
+  const bool linear = kept.use == net::Use::linear, sign = kept.use == net::Use::sign;
+  if (node == nullptr || !node->saved || !(linear || sign)) return {tensor};
+  if (sign) return {.tensor = nullptr, .shape = tensor->shape, .packed = pack_signs(*tensor)};
   RandomPiece random;
   if (node->saved->stochastic())
     random.source = stored_random(recipe_.seed(), kept.layer, "saved", step.index, "save");
-  net::Saved saved;
   FlagCounts flags;
-  saved.packed = pack(*node->saved, tensor, random, flags);
-  saved.tensor.shape = std::move(tensor.shape);
-  return saved;
+  return {.tensor = nullptr,
+          .shape = tensor->shape,
+          .packed = pack(*node->saved, *tensor, random, flags)};
 }
 
-net::Tensor RoleNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
-  const RecipeLayer* const node = node_of(kept.layer);
-  if (node == nullptr || !node->saved || !saved.tensor.empty()) return std::move(saved.tensor);
-  return restore_packed(*node->saved, saved.tensor.shape, saved.packed);
+net::SharedTensor RoleNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
+  if (saved.tensor != nullptr) return saved.tensor;
+  return std::make_shared<const net::Tensor>(
+      kept.use == net::Use::sign
+          ? restore_signs(saved.shape, saved.packed)
+          : restore_packed(*node_of(kept.layer)->saved, saved.shape, saved.packed));
 }
 
 void RoleNumerics::update(const net::Step& step, const net::Update& update) {
@@ -140,14 +144,14 @@ void RoleNumerics::update(const net::Step& step, const net::Update& update) {
 }
 
 void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
-                                     std::string_view name, net::Tensor& state) {
+                                   std::string_view name, net::Tensor& state) {
   const RecipeLayer* const node = node_of(parameter);
   if (node == nullptr || !node->state) return;
   store(step, *node->state, state.shape, state.data.data(), 1, parameter, "state", name);
 }
 
 std::vector<net::Tensor> RoleNumerics::exchange(const net::Step& step,
-                                                  std::vector<net::WorkerGradient> gradients) {
+                                                std::vector<net::WorkerGradient> gradients) {
   for (std::size_t i = 0; stores_ && i < gradients.size(); ++i) {
     net::WorkerGradient& given = gradients[i];
     if (given.parameters.size() != parameters_.size()) {

@@ -52,8 +52,8 @@ class RoleNumerics : public net::Numerics {
   void begin_step(const net::Step&) override;
   void end_step(const net::Step&) override;
   void product(const net::Step&, const net::Product&) override;
-  net::Saved save(const net::Step&, const net::Kept&, net::Tensor) override;
-  net::Tensor restore(const net::Step&, const net::Kept&, net::Saved) override;
+  net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
+  net::SharedTensor restore(const net::Step&, const net::Kept&, net::Saved) override;
   /// Infinite and NaN elements stay as they are.
   void vector_result(const net::Step& step, std::string_view layer, std::string_view op,
                      net::Tensor&) override;

@@ -1,7 +1,10 @@
 #include "policies/recipe/stored_tensor.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "formats/block_convert.hpp"
 #include "formats/error.hpp"
@@ -22,6 +25,8 @@ std::int64_t groups_of(const RolePolicy& policy, const net::Shape& shape, std::i
 BlockLayout lines_of(const RolePolicy& policy, std::int64_t n, std::int64_t length) {
   return block_layout(*policy.block, {length == 0 ? 0 : n / length, length}, 1);
 }
+
+constexpr int kSignBits = 2;
 
 std::int64_t last_axis(const net::Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
@@ -179,6 +184,25 @@ net::Tensor restore_packed(const RoleQuantizer& quantizer, const net::Shape& sha
   source.zero_points = buffers.shift_data();
   source.tensor_scale = buffers.tensor_scale;
   dequantize_blocks(format, layout, source, tensor.data.data());
+  return tensor;
+}
+
+std::vector<std::uint8_t> pack_signs(const net::Tensor& tensor) {
+  std::vector<std::uint8_t> codes, packed;
+  codes.reserve(tensor.data.size());
+  for (const float x : tensor.data)
+    codes.push_back(std::isnan(x) ? 3 : static_cast<std::uint8_t>((x > 0) + 2 * (x < 0)));
+  packed.resize(static_cast<std::size_t>(packed_row_bytes(tensor.size(), kSignBits)));
+  pack_codes(codes.data(), 1, tensor.size(), kSignBits, BitOrder::low_first, packed.data());
+  return packed;
+}
+
+net::Tensor restore_signs(const net::Shape& shape, const std::vector<std::uint8_t>& packed) {
+  constexpr std::array<float, 4> kSigns{0, 1, -1, std::numeric_limits<float>::quiet_NaN()};
+  net::Tensor tensor(shape);
+  std::vector<std::uint8_t> codes(tensor.data.size());
+  unpack_codes(packed.data(), 1, tensor.size(), kSignBits, BitOrder::low_first, codes.data());
+  for (std::size_t i = 0; i < codes.size(); ++i) tensor.data[i] = kSigns[codes[i]];
   return tensor;
 }
 

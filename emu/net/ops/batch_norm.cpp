@@ -205,12 +205,12 @@ void BatchNorm::backward(const OpCall& call, std::span<const Tensor* const> inpu
   const NormRule rule = call.numerics.norm(call.step, call.layer);
   const std::vector<Group> groups = groups_of(call, rule, x.shape);
   const Shape expected{static_cast<std::int64_t>(groups.size()), 2, channels};
-  if (call.context == nullptr || call.context->shape != expected) {
+  if (call.kept == nullptr || call.kept->shape != expected) {
     throw Error("batch_norm " + std::string(call.layer) +
                 ": backward needs the statistics that forward leaves in training, " +
                 to_string(expected));
   }
-  const std::vector<double> kept(call.context->data.begin(), call.context->data.end());
+  const std::vector<double> kept(call.kept->data.begin(), call.kept->data.end());
   std::vector<double> by_weight(static_cast<std::size_t>(channels)), by_bias(by_weight);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::int64_t offset = groups[i].first * channels;

@@ -27,6 +27,11 @@ struct BatchNormOptions {
 ///   unbiased form. Its gradient goes to the first largest and the first smallest value of each
 ///   part.
 /// Training leaves means and inverse deviations, [groups, 2, channels], in the context.
+///
+/// Backward reads x as `linear`: the weight's gradient sum g u, u = (x - mean) / deviation, is
+/// linear in x. dx has one term that is not, weight / deviation u mean(g u): a copy of x with
+/// independent unbiased errors of variance v adds -weight / deviation^3 g v / n, one n-th of a
+/// gradient. Under the range rule dx also depends on the copy's ends, and is biased.
 class BatchNorm final : public Op {
  public:
   /// Throws Error when an option is out of range.

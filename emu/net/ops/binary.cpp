@@ -16,10 +16,11 @@ namespace {
 [[gnu::always_inline]] inline float rounded(auto x) { return neutral(static_cast<float>(x)); }
 
 /// The rule with its loops: F is f of a and b; Da and Db are g times the derivatives, of g, a and b
-/// or of g alone.
+/// or of g alone, where the rule has no uses.
 template <class F, class Da, class Db>
 constexpr BinaryRule row(BinaryRule rule, F, Da, Db) {
-  rule.reads_inputs = !std::is_invocable_v<Da, float>;
+  if (std::is_invocable_v<Da, float> == (rule.uses[0] || rule.uses[1]))
+    throw Error("the uses of a rule and the arguments of its derivatives differ");
   rule.values = [](std::int64_t n, const float* a, const float* b, float* y) {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) y[i] = rounded(F{}(a[i], b[i]));
@@ -48,16 +49,32 @@ constexpr BinaryRule kRules[] = {
         {"subtract", "Sub", "a - b", -1, 1}, [](float a, float b) { return a - b; },
         [](float g) { return g; }, [](float g) { return -g; }),
     row(
-        {"multiply", "Mul", "a b", -1, 1}, [](float a, float b) { return a * b; },
-        [](float g, float, float b) { return g * b; },
+        {.kind = "multiply",
+         .onnx = "Mul",
+         .formula = "a b",
+         .low = -1,
+         .high = 1,
+         .uses = {Use::linear, Use::linear}},
+        [](float a, float b) { return a * b; }, [](float g, float, float b) { return g * b; },
         [](float g, float a, float) { return g * a; }),
     row(
-        {"divide", "Div", "a / b", 1, 3}, [](float a, float b) { return a / b; },
-        [](float g, float, float b) { return g / b; },
+        {.kind = "divide",
+         .onnx = "Div",
+         .formula = "a / b",
+         .low = 1,
+         .high = 3,
+         .uses = {Use::linear, Use::statistic}},
+        [](float a, float b) { return a / b; }, [](float g, float, float b) { return g / b; },
         [](float g, double a, double b) { return -g * (a / (b * b)); }),
     // The derivative of a^0 is 0 at a = 0 too; that of 0^b is 0 for b >= 0.
     row(
-        {"power", "Pow", "a^b", 1, 2}, [](float a, float b) { return pow(a, b); },
+        {.kind = "power",
+         .onnx = "Pow",
+         .formula = "a^b",
+         .low = 1,
+         .high = 2,
+         .uses = {Use::statistic, Use::statistic}},
+        [](float a, float b) { return pow(a, b); },
         [](float g, float a, float b) { return g * (b == 0 ? 0 : double{b} * pow(a, b - 1)); },
         [](float g, float a, float b) {
           return a == 0 && b >= 0 ? 0 : g * (pow(a, b) * core::log(a));
@@ -106,7 +123,7 @@ void Binary::backward(const OpCall&, std::span<const Tensor* const> inputs, cons
   std::array<Tensor, 2> repeated;  // gradients before their sums
   std::array<float*, 2> gradient;
   for (int k = 0; k < 2; ++k) {
-    if (rule_.reads_inputs) data[k] = inputs[k]->data.data();
+    if (rule_.uses[k]) data[k] = inputs[k]->data.data();
     const bool whole = grad_inputs[k].size() == grad_output.size();
     if (!whole) repeated[k] = Tensor(grad_output.shape);
     gradient[k] = whole ? grad_inputs[k].data.data() : repeated[k].data.data();

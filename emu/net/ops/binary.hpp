@@ -1,5 +1,7 @@
 // Elementwise operators of two inputs under broadcasting, one row of a table each.
 #pragma once
+#include <array>
+
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
@@ -12,10 +14,10 @@ struct BinaryRule {
   std::string_view formula;
   double low, high;  ///< where f is smooth in both: tests draw a and b from here
   void (*values)(std::int64_t n, const float* a, const float* b, float* y) = nullptr;
-  /// a and b are null where `reads_inputs` is false.
+  /// a and b are null where the derivatives do not read them.
   void (*gradients)(std::int64_t n, const float* a, const float* b, const float* g, float* da,
                     float* db) = nullptr;
-  bool reads_inputs = true;
+  std::array<std::optional<Use>, 2> uses{};  ///< what the derivatives read a and b for
 };
 
 std::span<const BinaryRule> binary_rules();
@@ -28,7 +30,7 @@ class Binary final : public Op {
   explicit Binary(std::string_view kind);
   explicit Binary(const BinaryRule& rule) : rule_(rule) {}
   std::string_view kind() const override { return rule_.kind; }
-  bool needs_inputs() const override { return rule_.reads_inputs; }
+  std::optional<Use> input_use(std::size_t i) const override { return rule_.uses.at(i); }
   bool in_place() const override { return true; }
   /// Throws Error unless there are two inputs whose shapes fit.
   Shape output_shape(std::span<const Shape> inputs) const override;

@@ -9,7 +9,7 @@ namespace numemu::net {
 class CausalMask final : public Op {
  public:
   std::string_view kind() const override { return "causal_mask"; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   /// Throws Error unless the last two axes are equal.
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

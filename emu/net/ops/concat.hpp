@@ -11,7 +11,7 @@ class Concat final : public Op {
   explicit Concat(std::int64_t axis) : axis_(axis) {}
   std::string_view kind() const override { return "concat"; }
   ResultKind result() const override { return ResultKind::view; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

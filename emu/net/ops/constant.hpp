@@ -14,7 +14,7 @@ class Constant final : public Op {
   ResultKind result() const override { return ResultKind::view; }
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   /// Throws Error when it is given inputs.
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

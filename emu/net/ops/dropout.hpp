@@ -12,7 +12,7 @@ class Dropout final : public Op {
   /// Throws Error unless 0 <= probability < 1.
   explicit Dropout(double probability);
   std::string_view kind() const override { return "dropout"; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   double probability() const { return probability_; }
   /// Throws Error unless there is one input.
   Shape output_shape(std::span<const Shape> inputs) const override;

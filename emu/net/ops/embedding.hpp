@@ -17,6 +17,7 @@ class Embedding final : public Op {
   std::string_view kind() const override { return "embedding"; }
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }
+  std::optional<Use> input_use(std::size_t) const override { return Use::index; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   /// Throws Error naming the layer and the element for a number that is not a row.
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

@@ -9,7 +9,7 @@ class Flatten final : public Op {
  public:
   std::string_view kind() const override { return "flatten"; }
   ResultKind result() const override { return ResultKind::view; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   bool in_place() const override { return true; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

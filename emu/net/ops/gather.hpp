@@ -18,7 +18,7 @@ class Gather final : public Op {
   Gather(std::int64_t axis, std::vector<std::int64_t> indices, Shape index_shape);
   std::string_view kind() const override { return "gather"; }
   ResultKind result() const override { return ResultKind::view; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

@@ -8,7 +8,7 @@ namespace numemu::net {
 class GlobalAveragePool final : public Op {
  public:
   std::string_view kind() const override { return "global_average_pool"; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

@@ -11,8 +11,8 @@ class LogSoftmax final : public Op {
   /// A negative axis counts from the end.
   explicit LogSoftmax(std::int64_t axis = -1) : axis_(axis) {}
   std::string_view kind() const override { return "log_softmax"; }
-  bool needs_inputs() const override { return false; }
-  bool needs_output() const override { return true; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
+  std::optional<Use> output_use() const override { return Use::statistic; }
   /// Throws Error when the input has no such axis, or no elements along it.
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

@@ -102,10 +102,10 @@ void Lstm::backward(const OpCall& call, std::span<const Tensor* const> inputs, c
                     std::span<Tensor> grad_parameters, bool want_inputs) const {
   const Tensor &x = *inputs[0], &g = grad_output;  // [batch, time, in], [batch, time, hidden]
   const std::int64_t batch = x.dim(0), time = x.dim(1), hidden = hidden_, gates = 4 * hidden_;
-  if (call.context == nullptr || call.context->shape != Shape{batch, time, kKept * hidden}) {
+  if (call.kept == nullptr || call.kept->shape != Shape{batch, time, kKept * hidden}) {
     throw Error(std::string(call.layer) + ": lstm: the gates of forward are needed for backward");
   }
-  const float* const context = call.context->data.data();
+  const float* const context = call.kept->data.data();
   const std::string recurrent = std::string(call.layer) + ".recurrent";
   Tensor states({batch, time, hidden});     // the outputs again, as the recurrence saw them
   Tensor grad_gates({batch, time, gates});  // of the sums before the gates

@@ -14,7 +14,7 @@ class Pad final : public Op {
   Pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, float value = 0);
   std::string_view kind() const override { return "pad"; }
   ResultKind result() const override { return ResultKind::view; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

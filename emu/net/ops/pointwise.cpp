@@ -66,13 +66,14 @@ constexpr double kCubic = 0.044715;
 
 constexpr PointwiseRule kRules[] = {
     row(
-        {"relu", "Relu", "x if x > 0, else +0", Reads::y, -1, 1},
+        {"relu", "Relu", "x if x > 0, else +0", Reads::y, Use::sign, -1, 1},
         [](float x) { return x <= 0 ? 0 : x; }, [](float g, float y) { return y <= 0 ? 0 : g; }),
     row(
         {.kind = "leaky_relu",
          .onnx = "LeakyRelu",
          .formula = "x if x > 0, else slope x",
          .reads = Reads::x,
+         .use = Use::sign,
          .low = -1,
          .high = 1,
          .parameters = {{{"slope", "alpha", 0.01f}}},
@@ -92,6 +93,7 @@ constexpr PointwiseRule kRules[] = {
          .onnx = "Clip",
          .formula = "min(max(x, low), high); ReLU6",
          .reads = Reads::y,
+         .use = Use::index,
          .low = -1,
          .high = 1,
          .parameters = {{{"low", "min", -kLargest}, {"high", "max", kLargest}}},
@@ -106,7 +108,7 @@ constexpr PointwiseRule kRules[] = {
           return y >= numbers[1] ? 0 : kept;
         }),
     row(
-        {"gelu", "", "x Phi(x)", Reads::x, -6, 6},
+        {"gelu", "", "x Phi(x)", Reads::x, Use::statistic, -6, 6},
         [](double x) {
           const double v = held(x, kFarGelu);
           return v * core::normal_cdf(v);
@@ -117,7 +119,8 @@ constexpr PointwiseRule kRules[] = {
         }),
     // Hendrycks and Gimpel 2016.
     row(
-        {"gelu_tanh", "", "x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))", Reads::x, -6, 6},
+        {"gelu_tanh", "", "x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))", Reads::x,
+         Use::statistic, -6, 6},
         [](double x) {
           const double v = held(x, kFarGelu);
           return v * core::sigmoid(twice_inner(v));
@@ -129,44 +132,45 @@ constexpr PointwiseRule kRules[] = {
           return g * (s + x * (s * (1 - s) * slope));
         }),
     row(
-        {"silu", "", "x / (1 + e^-x)", Reads::x, -8, 8},
+        {"silu", "", "x / (1 + e^-x)", Reads::x, Use::statistic, -8, 8},
         [](double x) { return held(x, kFarSilu) * core::sigmoid(x); },
         [](float g, double seen) {
           const double x = core::clamp(seen, -kFarSilu, kFarSilu), s = core::sigmoid(x);
           return g * (s + x * (s * (1 - s)));
         }),
     row(
-        {"sigmoid", "Sigmoid", "1 / (1 + e^-x)", Reads::y, -8, 8},
+        {"sigmoid", "Sigmoid", "1 / (1 + e^-x)", Reads::y, Use::statistic, -8, 8},
         [](double x) { return core::sigmoid(x); },
         [](float g, double y) { return g * (y * (1 - y)); }),
     row(
-        {"tanh", "Tanh", "tanh x", Reads::y, -4, 4}, [](double x) { return core::tanh(x); },
-        [](float g, double y) { return g * (1 - y * y); }),
+        {"tanh", "Tanh", "tanh x", Reads::y, Use::statistic, -4, 4},
+        [](double x) { return core::tanh(x); }, [](float g, double y) { return g * (1 - y * y); }),
     row(
-        {"erf", "Erf", "2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x", Reads::x, -4, 4},
+        {"erf", "Erf", "2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x", Reads::x,
+         Use::statistic, -4, 4},
         [](double x) { return core::erf(x); },
         [](float g, double x) { return g * (kTwoBySqrtPi * core::exp(-x * x)); }),
     row(
-        {"exp", "Exp", "e^x", Reads::y, -4, 2}, [](double x) { return core::exp(x); },
+        {"exp", "Exp", "e^x", Reads::y, Use::linear, -4, 2}, [](double x) { return core::exp(x); },
         [](float g, float y) { return g * y; }),
     row(
-        {"log", "Log", "ln x; -inf for 0, NaN below", Reads::x, 0.5, 4.5},
+        {"log", "Log", "ln x; -inf for 0, NaN below", Reads::x, Use::statistic, 0.5, 4.5},
         [](double x) { return core::log(x); }, [](float g, float x) { return g / x; }),
     row(
-        {"abs", "Abs", "the magnitude of x; derivative 0 at 0", Reads::x, -1, 1},
+        {"abs", "Abs", "the magnitude of x; derivative 0 at 0", Reads::x, Use::sign, -1, 1},
         [](float x) { return std::fabs(x); },
         [](float g, float x) {
           const float side = x > 0 ? g : -g;
           return x == 0 ? 0 : side;
         }),
     row(
-        {"sqrt", "Sqrt", "the square root of x; NaN below 0", Reads::y, 0.5, 4.5},
+        {"sqrt", "Sqrt", "the square root of x; NaN below 0", Reads::y, Use::statistic, 0.5, 4.5},
         [](float x) { return std::sqrt(x); }, [](float g, double y) { return g * (0.5 / y); }),
     row(
-        {"reciprocal", "Reciprocal", "1 / x", Reads::y, 0.5, 4.5}, [](float x) { return 1 / x; },
-        [](float g, double y) { return -g * (y * y); }),
+        {"reciprocal", "Reciprocal", "1 / x", Reads::y, Use::statistic, 0.5, 4.5},
+        [](float x) { return 1 / x; }, [](float g, double y) { return -g * (y * y); }),
     row(
-        {"negate", "Neg", "-x", Reads::nothing, -4, 4}, [](float x) { return -x; },
+        {"negate", "Neg", "-x", Reads::nothing, Use::linear, -4, 4}, [](float x) { return -x; },
         [](float g) { return -g; }),
 };
 
@@ -212,7 +216,7 @@ void Pointwise::backward(const OpCall&, std::span<const Tensor* const> inputs, c
                          const Tensor& grad_output, std::span<Tensor> grad_inputs,
                          std::span<Tensor>, bool want_inputs) const {
   if (!want_inputs) return;
-  const Tensor* const seen = needs_inputs() ? inputs[0] : output;
+  const Tensor* const seen = rule_.reads == Reads::x ? inputs[0] : output;
   rule_.gradients(grad_output.size(), rule_.reads == Reads::nothing ? nullptr : seen->data.data(),
                   grad_output.data.data(), grad_inputs[0].data.data(), numbers_);
 }

@@ -27,6 +27,7 @@ struct PointwiseRule {
   std::string_view onnx;  ///< the operator of ONNX that is the same function; empty: none
   std::string_view formula;
   Reads reads;
+  Use use;           ///< what it reads x or y for
   double low, high;  ///< where f has its derivatives, but for kinks: tests draw x from here
   void (*values)(std::int64_t n, const float* x, float* y, PointwiseNumbers) = nullptr;
   /// `seen` is x or y, null where the derivative reads nothing.
@@ -48,8 +49,12 @@ class Pointwise final : public Op {
   Pointwise(std::string_view kind, PointwiseNumbers numbers);
   Pointwise(const PointwiseRule& rule, PointwiseNumbers numbers);
   std::string_view kind() const override { return rule_.kind; }
-  bool needs_inputs() const override { return rule_.reads == PointwiseRule::Reads::x; }
-  bool needs_output() const override { return rule_.reads == PointwiseRule::Reads::y; }
+  std::optional<Use> input_use(std::size_t) const override {
+    return rule_.reads == PointwiseRule::Reads::x ? std::optional(rule_.use) : std::nullopt;
+  }
+  std::optional<Use> output_use() const override {
+    return rule_.reads == PointwiseRule::Reads::y ? std::optional(rule_.use) : std::nullopt;
+  }
   bool in_place() const override { return true; }
   /// Throws Error unless there is one input.
   Shape output_shape(std::span<const Shape> inputs) const override;

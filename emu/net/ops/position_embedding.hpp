@@ -16,7 +16,7 @@ class PositionEmbedding final : public Op {
   std::string_view kind() const override { return "position_embedding"; }
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,

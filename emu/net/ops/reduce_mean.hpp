@@ -13,7 +13,7 @@ class ReduceMean final : public Op {
   /// Negative axes count from the end; none at all means every axis.
   explicit ReduceMean(std::vector<std::int64_t> axes, bool keep = true);
   std::string_view kind() const override { return "reduce_mean"; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   /// Throws Error when the input lacks an axis, has one twice, or has no elements along one.
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

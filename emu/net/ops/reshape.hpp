@@ -12,7 +12,7 @@ class Reshape final : public Op {
   explicit Reshape(Shape target);
   std::string_view kind() const override { return "reshape"; }
   ResultKind result() const override { return ResultKind::view; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   bool in_place() const override { return true; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

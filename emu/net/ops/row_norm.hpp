@@ -14,6 +14,7 @@ class RowNorm : public Op {
   std::string_view kind() const final { return kind_; }
   using Op::parameters;
   std::span<Parameter> parameters() final { return parameters_; }
+  std::optional<Use> input_use(std::size_t) const final { return Use::statistic; }
   std::int64_t size() const { return size_; }
   double epsilon() const { return epsilon_; }
   /// Throws Error unless there is one input whose last axis has `size` elements.

@@ -9,6 +9,9 @@ namespace numemu::net {
 class Where final : public Op {
  public:
   std::string_view kind() const override { return "where"; }
+  std::optional<Use> input_use(std::size_t i) const override {
+    return i == 0 ? std::optional(Use::index) : std::nullopt;
+  }
   /// Throws Error unless there are three inputs whose shapes fit.
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

@@ -23,7 +23,7 @@ class WeightedSum final : public Op {
  public:
   explicit WeightedSum(std::vector<float> factors) : factors_(std::move(factors)) {}
   std::string_view kind() const override { return "weighted_sum"; }
-  bool needs_inputs() const override { return false; }
+  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override { return inputs[0]; }
   void forward(const OpCall&, std::span<const Tensor* const> inputs,
                Tensor& output) const override {
@@ -137,11 +137,11 @@ class Recording final : public Numerics {
   void edge(const Step&, const Edge& e, Tensor&) override {
     log.push_back((e.backward ? "edge' " : "edge ") + std::string(e.layer));
   }
-  Saved save(const Step& step, const Kept& kept, Tensor tensor) override {
+  Saved save(const Step& step, const Kept& kept, const SharedTensor& tensor) override {
     log.push_back("save " + std::string(kept.layer));
-    return Numerics::save(step, kept, std::move(tensor));
+    return Numerics::save(step, kept, tensor);
   }
-  Tensor restore(const Step& step, const Kept& kept, Saved saved) override {
+  SharedTensor restore(const Step& step, const Kept& kept, Saved saved) override {
     log.push_back("restore " + std::string(kept.layer));
     return Numerics::restore(step, kept, std::move(saved));
   }
@@ -165,6 +165,50 @@ TEST_CASE("every tensor meets every moment once", "[fast]") {
                                                  "product fc2 wgrad", "product fc2 dgrad",
                                                  "edge' sum", "edge' relu", "restore relu",
                                                  "edge' fc", "restore input", "product fc wgrad"});
+}
+
+// Gives back zeros in the place of what was saved for one use.
+class Forgetting final : public Numerics {
+ public:
+  explicit Forgetting(Use use) : use_(use) {}
+  SharedTensor restore(const Step&, const Kept& kept, Saved saved) override {
+    if (kept.use != use_) return saved.tensor;
+    return std::make_shared<const Tensor>(saved.tensor->shape);
+  }
+
+ private:
+  Use use_;
+};
+
+TEST_CASE("a value is saved once for each use that backward makes of it", "[fast]") {
+  Graph graph;
+  graph.inputs = {{"input", {3}}};
+  graph.add("fc", std::make_unique<Linear>(3, 4, false));
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
+  graph.add("fc2", std::make_unique<Linear>(4, 2, false));
+  initialize(graph, 0);
+  const Tensor x = test::random_tensor({5, 3}, 1), g = test::random_tensor({5, 2}, 2);
+  const auto gradients = [&](Numerics& numerics) {
+    return backward(graph, forward_training(graph, x, numerics), g, numerics);
+  };
+  Numerics exact;
+  const Tape tape = forward_training(graph, x, exact);
+  const auto kept = [&](int value, Use use) {
+    return tape.values[value][static_cast<std::size_t>(use)].tensor;
+  };
+  CHECK(tape.kept == std::vector<Uses>{0b0001, 0, 0b0011, 0});
+  CHECK(kept(2, Use::linear) != nullptr);
+  CHECK(kept(2, Use::linear) == kept(2, Use::sign));  // one tensor in memory
+  CHECK(kept(2, Use::statistic) == nullptr);
+
+  Forgetting no_sign(Use::sign), no_linear(Use::linear);
+  const std::vector<Tensor> expected = gradients(exact), unsigned_ = gradients(no_sign),
+                            blank = gradients(no_linear);
+  const std::vector<float> zeros(12);
+  CHECK(expected[0].data != zeros);
+  CHECK(unsigned_[0].data == zeros);
+  CHECK(unsigned_[1].data == expected[1].data);
+  CHECK(blank[1].data == std::vector<float>(8));
 }
 
 TEST_CASE("the caller's rounding mode changes nothing", "[fast]") {

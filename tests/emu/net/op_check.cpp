@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -32,6 +33,12 @@ void require_close(const Doubles& expected, const Tensor& actual, double toleran
   }
   INFO(what);
   CHECK(worst <= tolerance);
+}
+
+std::string reading_text(std::string_view name, std::optional<Use> use) {
+  constexpr std::array<std::string_view, kUses> kNames{"linear", "sign", "index", "statistic"};
+  if (!use) return "";
+  return std::string(name) + " (" + std::string(kNames.at(static_cast<std::size_t>(*use))) + ")";
 }
 
 Doubles central_differences(const Reference& reference, std::vector<Doubles> arguments,
@@ -72,11 +79,13 @@ OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, Numerics& numer
   for (const Parameter& parameter : op.parameters()) {
     result.grad_parameters.push_back(parameter.trained ? Tensor(parameter.value.shape) : Tensor());
   }
-  const std::vector<const Tensor*> hidden(inputs.size(), nullptr);
-  const OpCall back{"layer", numerics, Phase::training, 0, {}, &context};
-  op.backward(back, op.needs_inputs() ? pointers : hidden,
-              op.needs_output() ? &result.output : nullptr, result.grad_output, result.grad_inputs,
-              result.grad_parameters, true);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!op.input_use(i)) pointers[i] = nullptr;
+  }
+  const OpCall back{
+      .layer = "layer", .numerics = numerics, .phase = Phase::training, .kept = &context};
+  op.backward(back, pointers, op.output_use() ? &result.output : nullptr, result.grad_output,
+              result.grad_inputs, result.grad_parameters, true);
   return result;
 }
 

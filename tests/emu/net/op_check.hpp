@@ -2,7 +2,9 @@
 // central differences.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emu/net/op.hpp"
@@ -30,6 +32,9 @@ struct Smoothness {
   double step = 0x1p-12;
   double truncation() const { return third * step * step / 6; }
 };
+
+/// "x (sign)", as docs/networks.md writes what backward reads and what for; empty without a use.
+std::string reading_text(std::string_view name, std::optional<Use> use);
 
 /// Difference quotients of sum(weights * reference) along every element of argument `index`.
 Doubles central_differences(const Reference& reference, std::vector<Doubles> arguments,

@@ -181,8 +181,11 @@ TEST_CASE("masked operands: a recurrence refuses what its products do not share"
     const std::vector<const net::Tensor*> inputs = {&x};
     const std::vector<net::Shape> shapes = {x.shape};
     net::Tensor y(lstm.output_shape(shapes)), context;
-    const net::OpCall call{
-        .layer = "layer", .numerics = reader, .phase = net::Phase::training, .context = &context};
+    const net::OpCall call{.layer = "layer",
+                           .numerics = reader,
+                           .phase = net::Phase::training,
+                           .context = &context,
+                           .kept = &context};
     lstm.forward(call, inputs, y);
     const net::Tensor g = noise(y.shape, 3);
     std::vector<net::Tensor> grad_inputs{net::Tensor(x.shape)}, grad_parameters;

@@ -1,6 +1,9 @@
 // Tensors rewritten in place, and packed away.
 #include "policies/recipe/stored_tensor.hpp"
 
+#include <cmath>
+#include <limits>
+
 #include "policies/recipe/quantized_tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
@@ -57,4 +60,18 @@ TEST_CASE("shares of a tensor are rewritten each under its own scale", "[fast]")
   net::Tensor empty({0, 4});
   FlagCounts flags;
   CHECK(pack(RoleQuantizer(element_policy("int4")), empty, {}, flags).empty());
+}
+
+TEST_CASE("signs come back from 2 bits each", "[fast]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  net::Tensor x({2, 4});
+  x.data = {3, -0x1p-149f, 0, -0.0f, kInfinity, -kInfinity, nan, -nan};
+  const std::vector<std::uint8_t> packed = pack_signs(x);
+  CHECK(packed == std::vector<std::uint8_t>{0b00001001, 0b11111001});
+  const net::Tensor signs = restore_signs(x.shape, packed);
+  CHECK(signs.shape == x.shape);
+  CHECK(std::vector(signs.data.begin(), signs.data.begin() + 6) ==
+        std::vector<float>{1, -1, 0, 0, 1, -1});
+  CHECK((std::isnan(signs.data[6]) && std::isnan(signs.data[7])));
 }

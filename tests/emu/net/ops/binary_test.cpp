@@ -169,8 +169,10 @@ TEST_CASE("the gradients of power at base 0 are finite where the function is smo
 TEST_CASE("docs/networks.md has a line for every operator of two inputs", "[fast]") {
   const std::string docs = read_text(NUMEMU_SOURCE "/docs/networks.md");
   for (const BinaryRule& rule : binary_rules()) {
-    const std::string line = fmt::format("| `{}` | {} | {} | `{}` |", rule.kind, rule.formula,
-                                         rule.reads_inputs ? "a b" : "", rule.onnx);
+    std::string reads = test::reading_text("a", rule.uses[0]);
+    if (rule.uses[1]) reads += " " + test::reading_text("b", rule.uses[1]);
+    const std::string line =
+        fmt::format("| `{}` | {} | {} | `{}` |", rule.kind, rule.formula, reads, rule.onnx);
     INFO(line);
     CHECK(docs.find(line + "\n") != std::string::npos);
   }

@@ -108,7 +108,7 @@ TEST_CASE("lstm asks for one input product and one recurrent product a step", "[
   const Tensor x = test::random_tensor({2, 3, 3}, 1), g = test::random_tensor({2, 3, 4}, 2);
   const std::vector<const Tensor*> inputs{&x};
   Tensor y(g.shape), context;
-  const OpCall call{"rnn", numerics, Phase::training, 0, {}, &context, nullptr};
+  const OpCall call{"rnn", numerics, Phase::training, 0, {}, &context, nullptr, &context};
   op.forward(call, inputs, y);
   CHECK(numerics.seen == std::vector<std::string>{"rnn.input fprop 6x16x3",
                                                   "rnn.recurrent fprop 2x16x4",

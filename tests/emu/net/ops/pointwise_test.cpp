@@ -219,7 +219,10 @@ TEST_CASE("every elementwise operator takes one input", "[fast]") {
 TEST_CASE("docs/networks.md has a line for every elementwise operator", "[fast]") {
   const std::string docs = read_text(NUMEMU_SOURCE "/docs/networks.md");
   for (const PointwiseRule& rule : pointwise_rules()) {
-    const std::string_view reads = rule.reads == Reads::x ? "x" : rule.reads == Reads::y ? "y" : "";
+    const std::string reads =
+        rule.reads == Reads::nothing
+            ? ""
+            : test::reading_text(rule.reads == Reads::x ? "x" : "y", rule.use);
     const std::string line = fmt::format("| `{}` | {} | {} | {} |", rule.kind, rule.formula, reads,
                                          rule.onnx.empty() ? "" : fmt::format("`{}`", rule.onnx));
     INFO(line);

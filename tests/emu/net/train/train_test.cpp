@@ -113,12 +113,12 @@ class Recording final : public Numerics {
   void edge(const Step&, const Edge& e, Tensor&) override {
     note((e.backward ? "edge' " : "edge ") + std::string(e.layer));
   }
-  Saved save(const Step& step, const Kept& kept, Tensor tensor) override {
-    note("save " + std::string(kept.layer));
-    return Numerics::save(step, kept, std::move(tensor));
+  Saved save(const Step& step, const Kept& kept, const SharedTensor& tensor) override {
+    note("save " + std::string(kept.layer) + (kept.use == Use::sign ? " sign" : ""));
+    return Numerics::save(step, kept, tensor);
   }
-  Tensor restore(const Step& step, const Kept& kept, Saved saved) override {
-    note("restore " + std::string(kept.layer));
+  SharedTensor restore(const Step& step, const Kept& kept, Saved saved) override {
+    note("restore " + std::string(kept.layer) + (kept.use == Use::sign ? " sign" : ""));
     return Numerics::restore(step, kept, std::move(saved));
   }
   void vector_result(const Step&, std::string_view layer, std::string_view, Tensor&) override {
@@ -151,15 +151,19 @@ class Recording final : public Numerics {
 };
 
 const std::vector<std::string> kUntilGradients{
-    "begin 0 of 640",    "loss_scale",        "product fc1 fprop", "edge fc1",
+    "begin 0 of 640",    "loss_scale",         "product fc1 fprop",
+    "edge fc1",
     "save flatten",  // forward
-    "vector relu1",      "edge relu1",        "product fc2 fprop", "edge fc2",
-    "save relu1",        "vector relu2",      "edge relu2",        "product fc3 fprop",
-    "edge fc3",          "save relu2",        "edge' fc3",         "restore relu2",
-    "product fc3 wgrad", "product fc3 dgrad",  // backward
-    "edge' relu2",       "edge' fc2",         "restore relu1",     "product fc2 wgrad",
-    "product fc2 dgrad", "edge' relu1",       "edge' fc1",         "restore flatten",
-    "product fc1 wgrad", "accept_gradients"};
+    "vector relu1",      "edge relu1",         "product fc2 fprop",
+    "edge fc2",          "save relu1",         "save relu1 sign",
+    "vector relu2",      "edge relu2",         "product fc3 fprop",
+    "edge fc3",          "save relu2",         "save relu2 sign",
+    "edge' fc3",         "restore relu2",      "product fc3 wgrad",
+    "product fc3 dgrad",  // backward
+    "edge' relu2",       "restore relu2 sign", "edge' fc2",
+    "restore relu1",     "product fc2 wgrad",  "product fc2 dgrad",
+    "edge' relu1",       "restore relu1 sign", "edge' fc1",
+    "restore flatten",   "product fc1 wgrad",  "accept_gradients"};
 
 TEST_CASE("a step asks every moment in the documented order", "[fast]") {
   const Dataset data = test::synthetic_dataset();
