@@ -111,6 +111,16 @@ void add_loop(Command& command, TrainCommand& options) {
               "(default: all epochs, the last weights)")
       .whole(1, 100000);
   command.option("--batch", train.batch, "Samples per step").show_default().whole(1, 65536);
+  command
+      .option("--workers N", train.workers,
+              "Simulated workers that share the samples of a step and exchange gradients")
+      .show_default()
+      .whole(1, 65536);
+  command
+      .option("--micro-batches M", train.micro_batches,
+              "Parts that each worker cuts its samples into")
+      .show_default()
+      .whole(1, 65536);
   command.option("--augment LIST", options.augment,
                  "Augment training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
   command
@@ -168,6 +178,8 @@ std::string training_text(const net::TrainOptions& t) {
     text += fmt::format(" betas {} {} epsilon {}", t.beta1, t.beta2, t.epsilon);
   if (t.warmup > 0) text += fmt::format(" warmup {}", t.warmup);
   if (t.clip > 0) text += fmt::format(" clip {}", t.clip);
+  if (t.workers > 1) text += fmt::format(" workers {}", t.workers);
+  if (t.micro_batches > 1) text += fmt::format(" micro-batches {}", t.micro_batches);
   if (t.patience > 0) text += fmt::format(" patience {}", t.patience);
   if (t.augment.shift > 0) text += fmt::format(" shift {}", t.augment.shift);
   if (t.augment.crop > 0) text += fmt::format(" crop {}", t.augment.crop);

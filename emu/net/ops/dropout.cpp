@@ -28,9 +28,9 @@ void Dropout::apply(const OpCall& call, const Tensor& x, Tensor& y) const {
     y.data = x.data;
     return;
   }
-  const std::string identity =
-      std::string(call.layer) + "/mask/" + std::to_string(call.step.index) + "/dropout";
-  const std::uint32_t tensor = tensor_word(identity);
+  std::string step = std::to_string(call.step.index);
+  if (call.step.worker > 0) step += "." + std::to_string(call.step.worker);
+  const std::uint32_t tensor = tensor_word(std::string(call.layer) + "/mask/" + step + "/dropout");
   const auto scale = static_cast<float>(1 / (1 - probability_));
   const std::int64_t n = x.size();
   const float* const from = x.data.data();

@@ -6,7 +6,7 @@ namespace numemu::net {
 
 /// Training: each element is 0 with `probability`, else x / (1 - probability) in float32. Element i
 /// is kept where RandomSource{seed, Stream::dropout, tensor_word("LAYER/mask/STEP/dropout"),
-/// 0}.uniform(i) >= probability. Inference: y = x.
+/// 0}.uniform(i) >= probability; for worker R > 0 STEP is "STEP.R". Inference: y = x.
 class Dropout final : public Op {
  public:
   /// Throws Error unless 0 <= probability < 1.

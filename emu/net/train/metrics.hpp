@@ -11,7 +11,8 @@ struct EpochMetrics {
   std::int64_t epoch = 0;
   std::int64_t step = 0;     ///< steps of the run so far
   double learning_rate = 0;  ///< of the epoch's last step
-  double train_loss = 0, train_top1 = 0, validation_loss = 0, validation_top1 = 0;
+  double train_loss = 0;     ///< mean over the targets, with the penalties of their steps
+  double train_top1 = 0, validation_loss = 0, validation_top1 = 0;
   double gradient_norm = 0;  ///< mean global norm of the steps taken, before clipping
   std::int64_t skipped = 0;  ///< steps whose gradients the numerics did not accept
   double loss_scale = 1;     ///< of the epoch's last step
@@ -23,7 +24,7 @@ struct EpochSums {
   std::int64_t targets = 0, right = 0, steps = 0, skipped = 0;
   double learning_rate = 0, loss_scale = 1;
 
-  /// Returns the mean loss of the step.
+  /// Returns the mean loss of the step with its penalty.
   double add(const StepResult&, double rate);
   /// Means over the epoch; the validation is the caller's.
   EpochMetrics metrics(std::int64_t epoch, std::int64_t step) const;

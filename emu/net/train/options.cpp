@@ -12,7 +12,7 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000;
+constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000, kMostWorkers = 65536;
 
 void require(bool condition, const char* key, const char* expected) {
   if (!condition) throw Error(std::string("training option ") + key + ": expected " + expected);
@@ -36,27 +36,39 @@ void check(const TrainOptions& o) {
   require(o.epochs >= 0 && o.epochs <= kMostEpochs, "epochs", "a number in 0 to 1000000");
   require(o.patience >= 0, "patience", "a number >= 0");
   require(o.batch >= 1, "batch", "at least 1");
+  require(o.workers >= 1 && o.workers <= kMostWorkers, "workers", "a number in 1 to 65536");
+  require(o.micro_batches >= 1 && o.micro_batches <= kMostWorkers, "micro_batches",
+          "a number in 1 to 65536");
+  if (o.workers * o.micro_batches > o.batch) {
+    throw Error(fmt::format(
+        "training options workers, micro_batches: expected at most batch ({}) parts, not {} x {}",
+        o.batch, o.workers, o.micro_batches));
+  }
 }
 
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o) {
   // fmt prints the shortest text that reads back as the same double.
-  return {{"optimizer", o.optimizer},
-          {"schedule", o.schedule},
-          {"learning_rate", fmt::format("{}", o.learning_rate)},
-          {"warmup", fmt::format("{}", o.warmup)},
-          {"momentum", fmt::format("{}", o.momentum)},
-          {"nesterov", o.nesterov ? "true" : "false"},
-          {"beta1", fmt::format("{}", o.beta1)},
-          {"beta2", fmt::format("{}", o.beta2)},
-          {"epsilon", fmt::format("{}", o.epsilon)},
-          {"weight_decay", fmt::format("{}", o.weight_decay)},
-          {"clip", fmt::format("{}", o.clip)},
-          {"epochs", fmt::format("{}", o.epochs)},
-          {"patience", fmt::format("{}", o.patience)},
-          {"batch", fmt::format("{}", o.batch)},
-          {"augment", fmt::format("shift {} flip {} crop {}", o.augment.shift, o.augment.flip,
-                                  o.augment.crop)},
-          {"seed", fmt::format("{}", o.seed)}};
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"optimizer", o.optimizer},
+      {"schedule", o.schedule},
+      {"learning_rate", fmt::format("{}", o.learning_rate)},
+      {"warmup", fmt::format("{}", o.warmup)},
+      {"momentum", fmt::format("{}", o.momentum)},
+      {"nesterov", o.nesterov ? "true" : "false"},
+      {"beta1", fmt::format("{}", o.beta1)},
+      {"beta2", fmt::format("{}", o.beta2)},
+      {"epsilon", fmt::format("{}", o.epsilon)},
+      {"weight_decay", fmt::format("{}", o.weight_decay)},
+      {"clip", fmt::format("{}", o.clip)},
+      {"epochs", fmt::format("{}", o.epochs)},
+      {"patience", fmt::format("{}", o.patience)},
+      {"batch", fmt::format("{}", o.batch)},
+      {"augment",
+       fmt::format("shift {} flip {} crop {}", o.augment.shift, o.augment.flip, o.augment.crop)},
+      {"seed", fmt::format("{}", o.seed)}};
+  if (o.workers != 1) all.emplace_back("workers", fmt::format("{}", o.workers));
+  if (o.micro_batches != 1) all.emplace_back("micro_batches", fmt::format("{}", o.micro_batches));
+  return all;
 }
 
 }  // namespace numemu::net

@@ -26,7 +26,9 @@ struct TrainOptions {
   std::int64_t patience = 0;  ///< epochs without a lower validation loss before the end, which
                               ///< then gives the best weights; 0: all epochs, the last weights
   std::int64_t batch = 128;
-  Augmentation augment;  ///< of training images
+  std::int64_t workers = 1, micro_batches = 1;  ///< simulated workers of a step, and the parts each
+                                                ///< one's share of the batch is cut into
+  Augmentation augment;                         ///< of training images
   std::uint64_t seed = 0;
 
   bool augments() const { return augment.shift != 0 || augment.flip || augment.crop != 0; }
@@ -35,7 +37,8 @@ struct TrainOptions {
 /// Throws Error naming the option that is out of its range, or a name nobody has.
 void check(const TrainOptions&);
 
-/// Every option by name, as text that differs for any two values.
+/// Every option by name, as text that differs for any two values; `workers` and `micro_batches`
+/// only where they are not 1, so that runs without them keep their identity.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
 
 /// The optimizer that serves a reference network best; "adam" for any other.

@@ -1,7 +1,9 @@
 #include "emu/net/train/step.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/train/clip.hpp"
@@ -9,39 +11,95 @@
 namespace numemu::net {
 namespace {
 
-// One worker's gradients, unscaled; `result` gets what it saw.
-std::vector<Tensor> compute_gradients(Graph& graph, const StepInput& input, const Step& step,
-                                      std::uint64_t seed, Numerics& numerics, StepResult& result) {
-  const float scale = numerics.loss_scale(step);
+// A run of the batch's samples, which one worker handles at a time.
+struct Part {
+  std::int64_t worker = 0, micro_batch = 0;
+  std::int64_t first = 0, count = 0;
+  float weight = 1;  // of its mean loss
+};
+
+std::vector<Part> parts_of(std::int64_t samples, const TrainOptions& options) {
+  const std::int64_t each = options.micro_batches, all = options.workers * each;
+  const std::int64_t present = std::clamp<std::int64_t>(samples, 1, all);  // the others are empty
+  std::vector<Part> parts;
+  std::int64_t first = 0;
+  for (std::int64_t number = 0; number < present; ++number) {
+    Part part{.worker = number / each, .micro_batch = number % each, .first = first};
+    part.count = samples / all + (number < samples % all ? 1 : 0);
+    // The default exchange divides by the worker's parts and by the workers.
+    const std::int64_t workers = (present + each - 1) / each,
+                       of_worker = std::min(each, present - part.worker * each);
+    part.weight = static_cast<float>(static_cast<double>(part.count * workers * of_worker) /
+                                     static_cast<double>(samples));
+    first += part.count;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+// The samples of a part alone.
+StepInput cut(const StepInput& input, const Part& part) {
+  const std::int64_t samples = input.x.dim(0);
+  const auto piece = [&](const auto& all, auto& own) {
+    const std::int64_t each = static_cast<std::int64_t>(all.size()) / samples;
+    own.assign(all.begin() + part.first * each, all.begin() + (part.first + part.count) * each);
+  };
+  StepInput own;
+  own.index = input.index;
+  own.x.shape = input.x.shape;
+  own.x.shape[0] = part.count;
+  piece(input.x.data, own.x.data);
+  piece(input.labels, own.labels);
+  piece(input.samples, own.samples);
+  return own;
+}
+
+// One part's gradients without the loss scale, behind those of the parts before; `result` gets what
+// it saw.
+void compute_gradients(Graph& graph, const StepInput& input, const Step& step, float weight,
+                       std::uint64_t seed, Numerics& numerics, StepResult& result,
+                       std::vector<Tensor>& gradients) {
+  const float scale = result.loss_scale;
   Tape tape = forward_training(graph, input.x, numerics, step, seed);
   apply_buffers(graph, std::exchange(tape.buffers, {}));
   Tensor grad_output;
-  result.loss_scale = scale;
-  result.seen = cross_entropy(tape.output, input.labels, &grad_output, scale);
-  std::vector<Tensor> gradients =
-      backward(graph, std::move(tape), std::move(grad_output), numerics);
-  if (scale == 1) return gradients;
-  for (Tensor& gradient : gradients) {
-    float* const g = gradient.data.data();
-    for_each_element(gradient.size(), [=](std::int64_t i) { g[i] = neutral(g[i] / scale); });
+  const Classified seen = cross_entropy(tape.output, input.labels, &grad_output, scale * weight);
+  result.seen.loss.insert(result.seen.loss.end(), seen.loss.begin(), seen.loss.end());
+  result.seen.right.insert(result.seen.right.end(), seen.right.begin(), seen.right.end());
+  for (Tensor& gradient : backward(graph, std::move(tape), std::move(grad_output), numerics)) {
+    if (scale != 1) {
+      float* const g = gradient.data.data();
+      for_each_element(gradient.size(), [=](std::int64_t i) { g[i] = neutral(g[i] / scale); });
+    }
+    gradients.push_back(std::move(gradient));
+  }
+}
+
+// Each part's gradients, taken from those of all.
+std::vector<WorkerGradient> by_part(const std::vector<Part>& parts, std::vector<Tensor> all) {
+  std::vector<WorkerGradient> gradients;
+  const auto each = static_cast<std::ptrdiff_t>(all.size() / parts.size());
+  auto next = std::make_move_iterator(all.begin());
+  for (const Part& part : parts) {
+    gradients.push_back({part.worker, part.micro_batch, {next, next + each}});
+    next += each;
   }
   return gradients;
 }
 
-// Exchange among the workers (here one), penalties, clipping, update. Returns the norm.
-double apply(Graph& graph, const Step& step, std::vector<Tensor> gradients, double learning_rate,
-             double clip, Optimizer& optimizer, Numerics& numerics) {
-  std::vector<WorkerGradient> workers;
-  workers.push_back({.parameters = std::move(gradients)});
-  gradients = numerics.exchange(step, std::move(workers));
+// Exchange, penalties, clipping, update.
+void apply(Graph& graph, const Step& step, std::vector<WorkerGradient> sent, double learning_rate,
+           double clip, Optimizer& optimizer, Numerics& numerics, StepResult& result) {
+  std::vector<Tensor> gradients = numerics.exchange(step, std::move(sent));
   const Section section(SectionKind::update, "", "update");
   const std::vector<Parameter*> parameters = graph.parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (parameters[p]->trained)
-      numerics.penalty(step, parameters[p]->name, parameters[p]->value, gradients.at(p));
+    if (!parameters[p]->trained) continue;
+    result.penalty +=
+        numerics.penalty(step, parameters[p]->name, parameters[p]->value, gradients.at(p));
   }
-  const double norm = global_norm(gradients);
-  if (clip > 0) clip_to_norm(gradients, norm, clip);
+  result.gradient_norm = global_norm(gradients);
+  if (clip > 0) clip_to_norm(gradients, result.gradient_norm, clip);
   optimizer.begin_step(learning_rate);
   std::vector<float> delta;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -52,7 +110,6 @@ double apply(Graph& graph, const Step& step, std::vector<Tensor> gradients, doub
     for (const StateTensor& state : optimizer.state(p))
       numerics.optimizer_state(step, parameter.name, state.name, *state.value);
   }
-  return norm;
 }
 
 }  // namespace
@@ -62,12 +119,24 @@ StepResult training_step(Graph& graph, const StepInput& input, const TrainOption
   const Step step{Phase::training, input.index, &input.samples};
   numerics.begin_step(step);
   StepResult result;
-  std::vector<Tensor> gradients =
-      compute_gradients(graph, input, step, options.seed, numerics, result);
+  result.loss_scale = numerics.loss_scale(step);
+  const std::vector<Part> parts = parts_of(input.x.dim(0), options);
+  const MemoryClaim waiting(static_cast<std::int64_t>(parts.size() - 1) * graph.parameter_count(),
+                            "gradients of simulated workers");
+  std::vector<Tensor> gradients;
+  for (const Part& part : parts) {
+    const bool whole = parts.size() == 1;
+    const StepInput own = whole ? StepInput{} : cut(input, part);
+    Step of_part = step;
+    of_part.worker = part.worker * options.micro_batches + part.micro_batch;
+    if (!whole) of_part.samples = &own.samples;
+    compute_gradients(graph, whole ? input : own, of_part, part.weight, options.seed, numerics,
+                      result, gradients);
+  }
   result.accepted = numerics.accept_gradients(step, gradients);
   if (result.accepted) {
-    result.gradient_norm = apply(graph, step, std::move(gradients), input.learning_rate,
-                                 options.clip, optimizer, numerics);
+    apply(graph, step, by_part(parts, std::move(gradients)), input.learning_rate, options.clip,
+          optimizer, numerics, result);
   }
   numerics.end_step(step);
   return result;

@@ -20,17 +20,26 @@ struct StepInput {
 };
 
 struct StepResult {
-  Classified seen;
+  Classified seen;           ///< of all samples, in their order
+  double penalty = 0;        ///< sum of what Numerics::penalty() returned; 0 in a step not accepted
   double gradient_norm = 0;  ///< of the unscaled gradients and penalties, before clipping
   float loss_scale = 1;
   bool accepted = true;
 };
 
-/// Trains `graph` by one step. The order of the moments is begin_step, loss_scale,
-/// forward (product, vector_result, edge, save), backward (edge, restore, product),
-/// accept_gradients on the unscaled gradients, and if they are accepted exchange, penalty for each
-/// trained parameter, then for each of them update and optimizer_state; end_step. Running
-/// statistics are renewed after forward, also where the gradients are not accepted.
+/// Trains `graph` by one step. The order of the moments is begin_step, loss_scale, then for each
+/// part of the batch forward (product, vector_result, edge, save) and backward (edge, restore,
+/// product); accept_gradients once on the unscaled gradients of all parts, one part after the
+/// other; if they are accepted exchange, penalty for each trained parameter, then for each of them
+/// update and optimizer_state; end_step.
+///
+/// Parts: worker w's micro-batch m is number w * options.micro_batches + m of the runs of samples
+/// that the batch is cut into, and has that number as Step::worker. The first parts have a sample
+/// more where the batch does not divide; in a batch of fewer samples than parts the last ones take
+/// no part. Each part's loss is its mean, weighted so that the default exchange gives the gradient
+/// of the mean over all samples (the weight is 1 where parts are equal). Batch normalisation sees
+/// one part at a time, and running statistics are renewed after each part's forward, in order, also
+/// where the gradients are not accepted.
 StepResult training_step(Graph& graph, const StepInput&, const TrainOptions&, Optimizer&,
                          Numerics&);
 

@@ -87,7 +87,8 @@ TEST_CASE("a finished run is reported again and another one takes its place", "[
 TEST_CASE("the checkpoint says how it was trained", "[fast]") {
   const Scratch s;
   REQUIRE(s.run(text_of(s) + "--epochs 1 --out o --quiet --optimizer sgd --nesterov --clip 0.5 "
-                             "--schedule linear --warmup 2 --lr 0.25 --weight-decay 0")
+                             "--schedule linear --warmup 2 --lr 0.25 --weight-decay 0 "
+                             "--workers 2 --micro-batches 3")
               .code == 0);
   const numemu::net::Checkpoint file =
       numemu::net::read_safetensors(s.path + "/o/lstm-char-text.safetensors");
@@ -97,7 +98,7 @@ TEST_CASE("the checkpoint says how it was trained", "[fast]") {
     found = true;
     CHECK(value ==
           "sgd linear lr 0.25 nesterov momentum 0.9 weight decay 0 epochs 1 batch 8 seed 1 "
-          "warmup 2 clip 0.5");
+          "warmup 2 clip 0.5 workers 2 micro-batches 3");
   }
   CHECK(found);
 }
@@ -112,6 +113,7 @@ TEST_CASE("options that are wrong are refused in a line", "[fast]") {
   check_refused(s.run(command + "--augment shift=-1"), "not 'shift=-1'");
   check_refused(s.run(command + "--augment flip,"), "not ''");
   check_refused(s.run(command + "--momentum 1"), "momentum");
+  check_refused(s.run(command + "--workers 9"), "at most batch (8) parts, not 9 x 1");
   check_refused(s.run("train --net none.onnx --data text:small.txt"), "none.onnx");
   s.file("r.json", R"({"numemu_recipe": 1, "update": {"optimizer": "sgd"}})");
   check_refused(s.run(command + "--recipe r.json --optimizer adam"), "contradicts");

@@ -53,6 +53,10 @@ TEST_CASE("dropout depends on seed and step and layer while inference and rate 0
   CHECK(run({"a", numerics, Phase::training, 2, {.index = 2}}, op) != base);
   CHECK(run({"a", numerics, Phase::training, 1, {.index = 3}}, op) != base);
   CHECK(run({"a", numerics}, op) == x.data);
+  const std::vector<float> third =
+      run({"a", numerics, Phase::training, 1, {.index = 2, .worker = 3}}, op);
+  const RandomSource source{1, Stream::dropout, tensor_word("a/mask/2.3/dropout"), 0};
+  for (int i = 0; i < 500; ++i) REQUIRE(third[i] == (source.uniform(i) >= 0.5 ? x.data[i] * 2 : 0));
   CHECK(run({"a", numerics, Phase::training}, Dropout(0)) == x.data);
   test::check_threads(op, {test::random_tensor({20000}, 4)});
 }

@@ -31,6 +31,17 @@ TEST_CASE("an epoch's means weigh targets and count skipped steps apart", "[fast
   CHECK(metrics.loss_scale == 8);
 }
 
+TEST_CASE("penalties are part of the loss of their steps", "[fast]") {
+  EpochSums sums;
+  StepResult first, second;
+  first.seen = {{1, 2, 3}, {1, 0, 1}};
+  first.penalty = 0.5;
+  second.seen = {{8}, {0}};
+  CHECK(sums.add(first, 0.5) == 2.5);
+  CHECK(sums.add(second, 0.5) == 8);
+  CHECK(sums.metrics(0, 2).train_loss == (3 * 2.5 + 8) / 4);
+}
+
 TEST_CASE("perplexity and bits are exponential and logarithm of a loss", "[fast]") {
   CHECK(perplexity(0) == 1);
   // One ulp of float32 of the result, and e^1.5 times half an ulp of the argument.

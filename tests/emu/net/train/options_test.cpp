@@ -47,6 +47,20 @@ TEST_CASE("a change of any option changes its own text and no other", "[fast]") 
   }
 }
 
+TEST_CASE("workers and micro-batches identify a run only where they are not 1", "[fast]") {
+  const auto usual = described({});
+  TrainOptions options;
+  options.workers = 4;
+  options.micro_batches = 2;
+  auto text = described(options);
+  REQUIRE(text.size() == usual.size() + 2);
+  using Pair = std::pair<std::string, std::string>;
+  CHECK(text[usual.size()] == Pair{"workers", "4"});
+  CHECK(text[usual.size() + 1] == Pair{"micro_batches", "2"});
+  text.resize(usual.size());
+  CHECK(text == usual);
+}
+
 TEST_CASE("wrong options are refused by name", "[fast]") {
   const auto refuses = [](auto change, const char* text) {
     TrainOptions options;
@@ -68,6 +82,15 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
   refuses([](TrainOptions& o) { o.epochs = -1; }, "epochs");
   refuses([](TrainOptions& o) { o.patience = -1; }, "patience");
   refuses([](TrainOptions& o) { o.batch = 0; }, "batch");
+  refuses([](TrainOptions& o) { o.workers = 0; }, "workers");
+  refuses([](TrainOptions& o) { o.micro_batches = 65537; }, "micro_batches");
+  refuses(
+      [](TrainOptions& o) {
+        o.batch = 5;
+        o.workers = 3;
+        o.micro_batches = 2;
+      },
+      "at most batch (5) parts, not 3 x 2");
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // One step by hand: scaled gradients come back unscaled, running statistics move, untrained
-// parameters do not.
+// parameters do not; batches are cut among workers.
 #include "emu/net/train/step.hpp"
 
+#include <cmath>
+
+#include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/stateful.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
@@ -77,6 +80,124 @@ TEST_CASE("running statistics move in every step and no optimizer sees them", "[
     CHECK(numerics.updated.size() == (accept ? trained : 0));
     CHECK(trained < fresh.parameters().size());
   }
+}
+
+/// The parts that reach the exchange, and the Step of each forward pass.
+class Parts final : public Watching {
+ public:
+  std::vector<WorkerGradient> sent;
+  std::vector<std::int64_t> numbers;
+  std::vector<std::vector<std::int64_t>> samples;
+  double of_penalty = 0;
+  void product(const Step& step, const Product& product) override {
+    if (product.layer == "fc1" && product.kind == GemmKind::fprop) {
+      numbers.push_back(step.worker);
+      samples.push_back(*step.samples);
+    }
+    Numerics::product(step, product);
+  }
+  std::vector<Tensor> exchange(const Step& step, std::vector<WorkerGradient> given) override {
+    CHECK(step.samples->size() == 8);
+    sent = given;
+    gradients = Numerics::exchange(step, std::move(given));
+    return gradients;
+  }
+  double penalty(const Step&, std::string_view, const Tensor&, Tensor&) override {
+    return of_penalty;
+  }
+};
+
+/// A step of mlp, which has neither batch normalisation nor dropout.
+struct MlpStep : OneStep {
+  MlpStep(std::int64_t workers, std::int64_t micro_batches) {
+    graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    options.workers = workers;
+    options.micro_batches = micro_batches;
+  }
+  /// The same for some samples of the batch.
+  std::vector<Tensor> gradients_of(std::vector<std::int64_t> ids) {
+    MlpStep alone(1, 1);
+    alone.input.samples = std::move(ids);
+    alone.input.x = data.train_batch(alone.input.samples, alone.input.labels);
+    Watching numerics;
+    alone.run(numerics);
+    return numerics.gradients;
+  }
+};
+
+TEST_CASE("equal parts send the gradients of their own samples", "[fast]") {
+  MlpStep step(2, 2);
+  Parts numerics;
+  const StepResult result = step.run(numerics);
+  CHECK(numerics.numbers == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(numerics.samples == std::vector<std::vector<std::int64_t>>{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  REQUIRE(numerics.sent.size() == 4);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    CHECK(numerics.sent[i].worker == i / 2);
+    CHECK(numerics.sent[i].micro_batch == i % 2);
+    const std::vector<Tensor> alone = step.gradients_of({2 * i, 2 * i + 1});
+    REQUIRE(alone.size() == numerics.sent[i].parameters.size());
+    for (std::size_t p = 0; p < alone.size(); ++p)
+      CHECK(numerics.sent[i].parameters[p].data == alone[p].data);
+  }
+  Parts one;
+  const StepResult whole = MlpStep(1, 1).run(one);
+  CHECK(result.seen.loss == whole.seen.loss);
+  CHECK(result.seen.right == whole.seen.right);
+}
+
+TEST_CASE("the default exchange gives the mean over samples for any cut", "[fast]") {
+  Parts one;
+  MlpStep(1, 1).run(one);
+  for (const auto& [workers, micro_batches, parts] :
+       {std::tuple{2, 2, 4u}, {3, 1, 3u}, {1, 5, 5u}, {3, 2, 6u}, {3, 4, 8u}}) {
+    Parts numerics;
+    MlpStep(workers, micro_batches).run(numerics);
+    CHECK(numerics.sent.size() == parts);  // 12 parts have 8 samples: 4 take no part
+    for (std::size_t p = 0; p < one.gradients.size(); ++p) {
+      double difference = 0, size = 0;
+      for (std::size_t i = 0; i < one.gradients[p].data.size(); ++i) {
+        const double a = one.gradients[p].data[i], b = numerics.gradients[p].data[i];
+        difference += (a - b) * (a - b);
+        size += a * a;
+      }
+      // Sums of 8 samples in another order: a few roundings of 2^-24 each.
+      CHECK(std::sqrt(difference) <= 0x1p-20 * std::sqrt(size));
+    }
+  }
+}
+
+TEST_CASE("gradients of all parts are judged at once", "[fast]") {
+  OneStep step;
+  step.options.workers = 2;
+  Watching numerics;
+  numerics.accept = false;
+  CHECK_FALSE(step.run(numerics).accepted);
+  CHECK(numerics.gradients.size() == 2 * step.graph.parameters().size());
+}
+
+TEST_CASE("each part renews the running statistics in turn", "[fast]") {
+  OneStep cut, first, second;
+  cut.options.workers = 2;
+  Watching numerics;
+  cut.run(numerics);
+  first.input.samples = {0, 1, 2, 3};
+  second.input.samples = {4, 5, 6, 7};
+  for (OneStep* half : {&first, &second})
+    half->input.x = half->data.train_batch(half->input.samples, half->input.labels);
+  first.run(numerics);
+  second.graph = std::move(first.graph);
+  second.run(numerics);
+  for (std::size_t p = 0; p < cut.graph.parameters().size(); ++p)
+    CHECK(cut.graph.parameters()[p]->value.data == second.graph.parameters()[p]->value.data);
+}
+
+TEST_CASE("a step reports the sum of its penalties", "[fast]") {
+  Parts none, some;
+  some.of_penalty = 0.25;
+  CHECK(MlpStep(1, 1).run(none).penalty == 0);
+  CHECK(MlpStep(1, 1).run(some).penalty == 1.5);  // six parameters
 }
 
 }  // namespace

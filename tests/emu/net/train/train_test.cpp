@@ -80,6 +80,51 @@ TEST_CASE("20 steps of mlp with adam and the step schedule are pinned too", "[fa
   omp_set_num_threads(omp_get_num_procs());
 }
 
+TEST_CASE("mlp on two workers has the same weights for 1, 2 and 3 threads", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  TrainOptions options = twenty_steps();
+  options.workers = 2;
+  options.micro_batches = 3;  // 32 samples are parts of 6 and 5
+  Numerics numerics;
+  std::string weights;
+  for (const int threads : {1, 2, 3}) {
+    omp_set_num_threads(threads);
+    Graph graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    const std::vector<EpochMetrics> history = train(graph, data, options, numerics);
+    if (weights.empty()) weights = weights_hash(graph);
+    CHECK(weights_hash(graph) == weights);
+    CHECK(history[0].validation_top1 > 0.5);
+  }
+  CHECK(weights != kWeightsAfter20Steps);
+  omp_set_num_threads(omp_get_num_procs());
+}
+
+TEST_CASE("the reported loss is that of the data plus the penalty", "[fast]") {
+  class Penalised final : public Numerics {
+   public:
+    double penalty(const Step&, std::string_view, const Tensor&, Tensor&) override { return 0.25; }
+  };
+  const Dataset data = test::synthetic_dataset();
+  const auto losses = [&](Numerics& numerics, EpochMetrics& epoch) {
+    Graph graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    std::vector<double> all;
+    TrainHooks hooks;
+    hooks.on_step = [&](std::int64_t, std::int64_t, double loss) { all.push_back(loss); };
+    epoch = train(graph, data, twenty_steps(), numerics, hooks).at(0);
+    return all;
+  };
+  Numerics plain;
+  Penalised penalised;
+  EpochMetrics without, with;
+  const std::vector<double> before = losses(plain, without), after = losses(penalised, with);
+  REQUIRE(before.size() == 20);
+  for (std::size_t i = 0; i < 20; ++i) CHECK(after[i] == before[i] + 1.5);  // six parameters
+  CHECK(with.train_loss == Approx(without.train_loss + 1.5).epsilon(1e-12));
+  CHECK(with.validation_loss == without.validation_loss);
+}
+
 TEST_CASE("training never reads the test split", "[fast]") {
   const Dataset data = test::synthetic_dataset();
   Graph graph = build_net("mlp", data.input_shape(), data.classes());
