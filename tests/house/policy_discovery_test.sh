@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A scale rule, a mask rule and a penalty are one new file each that nothing else mentions: adds them to a configured scratch copy,
-# sees the rules listed, and `numemu config --print` accept the penalty. A file beside the mask rules that is none is not listed.
+# A scale rule, a mask rule, a penalty, an optimizer and an objective are one new file each that nothing else mentions: adds them to a configured scratch
+# copy, sees the rules listed, and `numemu config --print` accept the penalty. A file beside the mask rules that is none is not listed.
 # usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
 # --self-test: succeeds if a tree whose build does not look for new files is caught.
 set -euo pipefail
@@ -15,7 +15,7 @@ shift 3
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tree=$scratch/tree
-tables=$scratch/build/generated/policies
+tables=$scratch/build/generated
 
 mkdir "$tree"
 (cd "$root" && tar -cf - --exclude=node_modules CMakeLists.txt cmake formats emu policies experiments cli) | tar -xf - -C "$tree"
@@ -30,9 +30,12 @@ sed 's/scale_absmax/scale_zz_probe/; s/"absmax"/"zz-probe"/' "$tree/policies/sca
 sed 's/mask_transposable_two_approx/mask_zz_probe/; s/"transposable-2approx"/"zz-probe"/' "$tree/policies/mask/rules/transposable_two_approx.cpp" \
   >"$tree/policies/mask/rules/zz_probe.cpp"
 sed 's/penalty_kure/penalty_zz_probe/; s/"kure"/"zz-probe"/' "$tree/policies/penalty/kure.cpp" >"$tree/policies/penalty/zz_probe.cpp"
+sed 's/optimizer_sgd/optimizer_zz_probe/; s/"sgd"/"zz-probe"/' "$tree/emu/net/train/optimizers/sgd.cpp" >"$tree/emu/net/train/optimizers/zz_probe.cpp"
+sed 's/objective_complement/objective_zz_probe/; s/"complement"/"zz-probe"/' "$tree/emu/net/train/objectives/complement.cpp" \
+  >"$tree/emu/net/train/objectives/zz_probe.cpp"
 echo '// A helper.' | tee "$tree/policies/mask/zz_helper.cpp" >"$tree/policies/mask/kernels/zz_helper.cpp"
 cmake --build "$scratch/build" --target build.ninja >>"$scratch/log" 2>&1 # what every build does first
-if [[ $(grep -rl zz_probe "$tables" | wc -l) != 3 ]]; then
+if [[ $(grep -rl zz_probe "$tables" | wc -l) != 5 ]]; then
   echo "the next build did not see the new file"
   [[ $self_test == yes ]]
   exit
@@ -42,11 +45,15 @@ if grep -rq zz_helper "$tables"; then echo "a helper is listed as a rule" && exi
 
 cat >"$scratch/list.cpp" <<'TEXT'
 #include <cstdio>
+#include "emu/net/train/objective.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/scale_rule.hpp"
 int main() {
   for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name);
   std::printf("%s\n", numemu::policies::find_mask_rule("zz-probe").summary);
+  numemu::net::find_objective("zz-probe");
+  numemu::net::require_optimizer("zz-probe");
   return numemu::policies::find_scale_rule("zz-probe").name == nullptr;
 }
 TEXT
@@ -56,6 +63,7 @@ compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch
 flags=("$@")
 compile "$scratch/list" \
   "$scratch/list.cpp" "$tree"/policies/{scale_rule,scale/zz_probe,mask/mask_rule,mask/rules/zz_probe}.cpp \
+  "$tree"/emu/net/train/{objective,objectives/zz_probe,optimizer,optimizers/zz_probe}.cpp \
   -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto -lhwy
 "$scratch/list" | tee "$scratch/names"
 grep -qx 'zz-probe' "$scratch/names"

@@ -1,6 +1,10 @@
 // The table of optimizers, made from the files of emu/net/train/optimizers/.
 #include "emu/net/train/optimizer.hpp"
 
+#include <fmt/format.h>
+
+#include <set>
+
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
@@ -32,6 +36,50 @@ Found find(std::string_view name) {
   throw Error(unknown_name("optimizer", name, optimizer_names()));
 }
 
+/// One state per objective; steps that are not taken through of_objective() are the first one's.
+class PerObjective final : public Optimizer {
+ public:
+  PerObjective(const TrainOptions& options, std::span<const Parameter* const> parameters) {
+    const OptimizerKind& kind = find(options.optimizer).kind;
+    for (const std::string& objective : options.objectives)
+      parts_.push_back({objective, kind.make(options, parameters)});
+  }
+
+  void begin_step(double learning_rate) override { first().begin_step(learning_rate); }
+  void step(std::size_t index, const Parameter& parameter, const Tensor& gradient,
+            std::vector<float>& delta) override {
+    first().step(index, parameter, gradient, delta);
+  }
+  std::vector<StateTensor> state(std::size_t index) override {
+    std::vector<StateTensor> all = first().state(index);
+    for (std::size_t i = 1; i < parts_.size(); ++i) {
+      for (const StateTensor& part : parts_[i].optimizer->state(index))
+        all.push_back({*names_.insert(fmt::format("{}/{}", parts_[i].objective, part.name)).first,
+                       part.value});
+    }
+    return all;
+  }
+  std::vector<double*> scalars() override {
+    std::vector<double*> all;
+    for (const Part& part : parts_) {
+      const std::vector<double*> own = part.optimizer->scalars();
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }
+  Optimizer& of_objective(std::size_t place) override { return *parts_.at(place).optimizer; }
+
+ private:
+  struct Part {
+    std::string objective;
+    std::unique_ptr<Optimizer> optimizer;
+  };
+  Optimizer& first() { return *parts_[0].optimizer; }
+
+  std::vector<Part> parts_;
+  std::set<std::string> names_;  // that StateTensor refers to
+};
+
 }  // namespace
 
 std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters) {
@@ -43,6 +91,7 @@ std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters) {
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters) {
+  if (options.objectives.size() > 1) return std::make_unique<PerObjective>(options, parameters);
   return find(options.optimizer).kind.make(options, parameters);
 }
 

@@ -31,7 +31,10 @@ class Optimizer {
   /// The state of parameter `index`, zero before the first step; none for one that is not trained.
   virtual std::vector<StateTensor> state(std::size_t index) = 0;
   /// State that belongs to no parameter.
-  virtual std::span<double> scalars() { return {}; }
+  virtual std::vector<double*> scalars() { return {}; }
+  /// The one that takes the steps of objective number `place` of the options. Its state is part of
+  /// this one's.
+  virtual Optimizer& of_objective(std::size_t /*place*/) { return *this; }
 };
 
 /// Weight decay acts on weights, not on biases: on parameters of more than one axis.
@@ -54,7 +57,9 @@ struct OptimizerKind {
                                      std::span<const Parameter* const>);
 };
 
-/// The optimizer options.optimizer for those parameters. Throws Error with the nearest known name.
+/// The optimizer options.optimizer for those parameters, with a state of its own for each of
+/// options.objectives; those of the second and later ones are named after them
+/// ("complement/velocity"). Throws Error with the nearest known name.
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters);
 std::vector<std::string> optimizer_names();

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "formats/error.hpp"
@@ -25,6 +27,11 @@ bool at_least_zero(double x) { return std::isfinite(x) && x >= 0; }
 void check(const TrainOptions& o) {
   find_schedule(o.schedule);
   require_optimizer(o.optimizer);
+  require(!o.objectives.empty(), "objectives", "at least one");
+  for (auto name = o.objectives.begin(); name != o.objectives.end(); ++name) {
+    find_objective(*name);
+    require(std::find(o.objectives.begin(), name, *name) == name, "objectives", "each name once");
+  }
   require(at_least_zero(o.learning_rate), "learning_rate", "a finite number >= 0");
   require(o.warmup >= 0 && o.warmup <= kMostWarmup, "warmup", "a number in 0 to 1000000000");
   require(o.momentum >= 0 && o.momentum < 1, "momentum", "a number in [0, 1)");
@@ -68,6 +75,9 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
       {"seed", fmt::format("{}", o.seed)}};
   if (o.workers != 1) all.emplace_back("workers", fmt::format("{}", o.workers));
   if (o.micro_batches != 1) all.emplace_back("micro_batches", fmt::format("{}", o.micro_batches));
+  // Runs from before there was a choice keep their identity.
+  if (o.objectives != TrainOptions().objectives)
+    all.emplace_back("objectives", fmt::format("{}", fmt::join(o.objectives, " ")));
   return all;
 }
 

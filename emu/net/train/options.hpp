@@ -12,7 +12,9 @@
 namespace numemu::net {
 
 struct TrainOptions {
-  std::string optimizer = "adam";   ///< a name of optimizer_names()
+  std::string optimizer = "adam";  ///< a name of optimizer_names()
+  /// Names of objective_names(), in turn within a step: see training_step().
+  std::vector<std::string> objectives = {"cross_entropy"};
   std::string schedule = "cosine";  ///< a name of schedule_names()
   double learning_rate = 0.002;
   std::int64_t warmup = 0;  ///< steps over which the rate rises linearly before the schedule
@@ -37,8 +39,9 @@ struct TrainOptions {
 /// Throws Error naming the option that is out of its range, or a name nobody has.
 void check(const TrainOptions&);
 
-/// Every option by name, as text that differs for any two values; `workers` and `micro_batches`
-/// only where they are not 1, so that runs without them keep their identity.
+/// Every option by name, as text that differs for any two values; `workers`, `micro_batches` and
+/// the objectives only where they are not the defaults, so that runs without them keep their
+/// identity.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
 
 /// The optimizer that serves a reference network best; "adam" for any other.

@@ -156,12 +156,14 @@ void write_run_state(const std::string& path, const RunIdentity& identity, const
   Checkpoint file;
   for (const auto& [name, tensor] : tensors_of(run, run.state.best.epoch >= 0))
     file.tensors.push_back({name, *tensor});
+  std::vector<double> scalars;
+  for (const double* scalar : run.optimizer.scalars()) scalars.push_back(*scalar);
   std::vector<std::pair<std::string, std::string>> state;
   run.numerics.save_state(state);
   for (auto& [name, bytes] : state) file.bytes.push_back({kNumerics + name, std::move(bytes)});
   file.metadata = {{"digest", digest_of(file)},
                    {"identity", identity_json(identity).dump()},
-                   {"run", numbers_json(run.state, run.optimizer.scalars()).dump()}};
+                   {"run", numbers_json(run.state, scalars).dump()}};
   write_safetensors(path, file);
 }
 
@@ -188,7 +190,8 @@ bool read_run_state(const std::string& path, const RunIdentity& identity, const 
   // Only now: a file that does not fit leaves the run as it was.
   run.numerics.load_state(stored.numerics_state());
   for (const auto& [name, tensor] : tensors) *tensor = stored.tensor(name, tensor->shape);
-  std::copy(scalars.begin(), scalars.end(), run.optimizer.scalars().begin());
+  const std::vector<double*> places = run.optimizer.scalars();
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = scalars[i];
   run.state = std::move(state);
   return true;
 }

@@ -7,6 +7,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/train/clip.hpp"
+#include "emu/net/train/objective.hpp"
 
 namespace numemu::net {
 namespace {
@@ -57,13 +58,14 @@ StepInput cut(const StepInput& input, const Part& part) {
 // One part's gradients without the loss scale, behind those of the parts before; `result` gets what
 // it saw.
 void compute_gradients(Graph& graph, const StepInput& input, const Step& step, float weight,
-                       std::uint64_t seed, Numerics& numerics, StepResult& result,
-                       std::vector<Tensor>& gradients) {
+                       const Objective& objective, std::uint64_t seed, Numerics& numerics,
+                       StepResult& result, std::vector<Tensor>& gradients) {
   const float scale = result.loss_scale;
   Tape tape = forward_training(graph, input.x, numerics, step, seed);
   apply_buffers(graph, std::exchange(tape.buffers, {}));
   Tensor grad_output;
-  const Classified seen = cross_entropy(tape.output, input.labels, &grad_output, scale * weight);
+  const Classified seen =
+      objective.evaluate(tape.output, input.labels, &grad_output, scale * weight);
   result.seen.loss.insert(result.seen.loss.end(), seen.loss.begin(), seen.loss.end());
   result.seen.right.insert(result.seen.right.end(), seen.right.begin(), seen.right.end());
   for (Tensor& gradient : backward(graph, std::move(tape), std::move(grad_output), numerics)) {
@@ -112,11 +114,13 @@ void apply(Graph& graph, const Step& step, std::vector<WorkerGradient> sent, dou
   }
 }
 
-}  // namespace
-
-StepResult training_step(Graph& graph, const StepInput& input, const TrainOptions& options,
-                         Optimizer& optimizer, Numerics& numerics) {
-  const Step step{Phase::training, input.index, &input.samples};
+// The step of objective number `place`.
+StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptions& options,
+                          std::size_t place, Optimizer& optimizer, Numerics& numerics) {
+  const auto count = static_cast<std::int64_t>(options.objectives.size());
+  const Step step{Phase::training, input.index * count + static_cast<std::int64_t>(place),
+                  &input.samples};
+  const Objective& objective = find_objective(options.objectives.at(place));
   numerics.begin_step(step);
   StepResult result;
   result.loss_scale = numerics.loss_scale(step);
@@ -130,8 +134,8 @@ StepResult training_step(Graph& graph, const StepInput& input, const TrainOption
     Step of_part = step;
     of_part.worker = part.worker * options.micro_batches + part.micro_batch;
     if (!whole) of_part.samples = &own.samples;
-    compute_gradients(graph, whole ? input : own, of_part, part.weight, options.seed, numerics,
-                      result, gradients);
+    compute_gradients(graph, whole ? input : own, of_part, part.weight, objective, options.seed,
+                      numerics, result, gradients);
   }
   result.accepted = numerics.accept_gradients(step, gradients);
   if (result.accepted) {
@@ -140,6 +144,16 @@ StepResult training_step(Graph& graph, const StepInput& input, const TrainOption
   }
   numerics.end_step(step);
   return result;
+}
+
+}  // namespace
+
+StepResult training_step(Graph& graph, const StepInput& input, const TrainOptions& options,
+                         Optimizer& optimizer, Numerics& numerics) {
+  StepResult first = objective_step(graph, input, options, 0, optimizer.of_objective(0), numerics);
+  for (std::size_t i = 1; i < options.objectives.size(); ++i)
+    objective_step(graph, input, options, i, optimizer.of_objective(i), numerics);
+  return first;
 }
 
 }  // namespace numemu::net

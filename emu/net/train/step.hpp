@@ -40,6 +40,12 @@ struct StepResult {
 /// of the mean over all samples (the weight is 1 where parts are equal). Batch normalisation sees
 /// one part at a time, and running statistics are renewed after each part's forward, in order, also
 /// where the gradients are not accepted.
+///
+/// With several objectives, each after the first makes such a step of its own on the same samples:
+/// a second forward with the updated weights, an optimizer state of its own, the same learning
+/// rate. For the numerics and dropout these are steps of different numbers (index times the number
+/// of objectives, plus the place), so that nothing drawn or prepared for one serves another. The
+/// result is that of the first.
 StepResult training_step(Graph& graph, const StepInput&, const TrainOptions&, Optimizer&,
                          Numerics&);
 

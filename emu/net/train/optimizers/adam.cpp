@@ -58,7 +58,7 @@ class Adam final : public Optimizer {
     if (first_[index].empty()) return {};
     return {{"first", &first_[index]}, {"second", &second_[index]}};
   }
-  std::span<double> scalars() override { return powers_; }
+  std::vector<double*> scalars() override { return {&powers_[0], &powers_[1]}; }
 
  private:
   TrainOptions options_;

@@ -2,8 +2,6 @@
 // name.
 #include "emu/net/train/optimizer.hpp"
 
-#include <algorithm>
-
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/three_parameters.hpp"
@@ -31,7 +29,8 @@ TEST_CASE("an optimizer given another's state continues with its bits", "[fast]"
       CHECK(first->state(0)[k].value->data != second->state(0)[k].value->data);
       *second->state(0)[k].value = *first->state(0)[k].value;
     }
-    std::copy(first->scalars().begin(), first->scalars().end(), second->scalars().begin());
+    for (std::size_t k = 0; k < first->scalars().size(); ++k)
+      *second->scalars()[k] = *first->scalars()[k];
     for (int t = 3; t < 6; ++t) {
       step(*first, t, delta);
       step(*second, t, again);
@@ -40,6 +39,36 @@ TEST_CASE("an optimizer given another's state continues with its bits", "[fast]"
     }
     CHECK(first->state(1).size() == first->state(0).size());
     CHECK(first->state(2).empty());  // not trained
+  }
+}
+
+TEST_CASE("each objective has an optimizer state of its own, and all of it is stored", "[fast]") {
+  for (const std::string& name : optimizer_names()) {
+    INFO(name);
+    const Three p;
+    TrainOptions options = options_of(name, 0.01);
+    const auto alone = make_optimizer(options, p.all);
+    CHECK(&alone->of_objective(0) == alone.get());
+    options.objectives = {"cross_entropy", "complement"};
+    const auto both = make_optimizer(options, p.all);
+    std::vector<float> delta, expected;
+    const Tensor g({1, 1}, 0.5F);
+    for (const double rate : {0.1, 0.2}) {
+      for (Optimizer* optimizer : {alone.get(), &both->of_objective(1)})
+        optimizer->begin_step(rate);
+      alone->step(0, p.weight, g, expected);
+      both->of_objective(1).step(0, p.weight, g, delta);
+      CHECK(delta == expected);
+    }
+    const auto own = alone->state(0), all = both->state(0);
+    REQUIRE(all.size() == 2 * own.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      CHECK(all[i].name == own[i].name);
+      CHECK(all[i].value->data == std::vector<float>{0});  // no step of the first yet
+      CHECK(all[own.size() + i].name == "complement/" + std::string(own[i].name));
+      CHECK(all[own.size() + i].value->data == own[i].value->data);
+    }
+    CHECK(both->scalars().size() == 2 * alone->scalars().size());
   }
 }
 

@@ -61,6 +61,19 @@ TEST_CASE("workers and micro-batches identify a run only where they are not 1", 
   CHECK(text == usual);
 }
 
+TEST_CASE("objectives are described where they are not the default, and checked", "[fast]") {
+  TrainOptions options;
+  const auto usual = described(options);
+  options.objectives = {"cross_entropy", "complement"};
+  CHECK_NOTHROW(check(options));
+  auto text = described(options);
+  REQUIRE(text.size() == usual.size() + 1);
+  CHECK(text.back() ==
+        std::pair<std::string, std::string>("objectives", "cross_entropy complement"));
+  text.pop_back();
+  CHECK(text == usual);
+}
+
 TEST_CASE("wrong options are refused by name", "[fast]") {
   const auto refuses = [](auto change, const char* text) {
     TrainOptions options;
@@ -70,6 +83,9 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   CHECK_NOTHROW(check(TrainOptions{}));
   refuses([](TrainOptions& o) { o.optimizer = "sdg"; }, "'sgd'");
+  refuses([](TrainOptions& o) { o.objectives = {"complementary"}; }, "unknown objective");
+  refuses([](TrainOptions& o) { o.objectives.clear(); }, "objectives: expected at least one");
+  refuses([](TrainOptions& o) { o.objectives = {"complement", "complement"}; }, "each name once");
   refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
   refuses([](TrainOptions& o) { o.learning_rate = kInfinity; }, "learning_rate");
   refuses([](TrainOptions& o) { o.warmup = -1; }, "warmup");

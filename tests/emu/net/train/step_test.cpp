@@ -82,6 +82,7 @@ TEST_CASE("running statistics move in every step and no optimizer sees them", "[
   }
 }
 
+<<<<<<< HEAD
 /// The parts that reach the exchange, and the Step of each forward pass.
 class Parts final : public Watching {
  public:
@@ -200,5 +201,41 @@ TEST_CASE("a step reports the sum of its penalties", "[fast]") {
   CHECK(MlpStep(1, 1).run(some).penalty == 1.5);  // six parameters
 }
 
+=======
+TEST_CASE("objectives take turns: each a step on the updated weights with its own state",
+          "[fast]") {
+  constexpr int kSteps = 3;
+  OneStep together, apart;
+  for (OneStep* run : {&together, &apart}) {
+    run->options.momentum = 0.9;
+    run->input.learning_rate = 0.125;
+  }
+  const std::vector<Parameter*> parameters = together.graph.parameters();
+  const std::vector<const Parameter*> all(parameters.begin(), parameters.end());
+  const auto first = make_optimizer(apart.options, all),
+             second = make_optimizer(apart.options, all);
+  together.options.objectives = {"cross_entropy", "complement"};
+  const auto both = make_optimizer(together.options, all);
+  TrainOptions entropy = apart.options, complement = apart.options;
+  complement.objectives = {"complement"};
+  Numerics float32;
+  for (int i = 0; i < kSteps; ++i) {
+    together.input.index = i;
+    const StepResult seen =
+        training_step(together.graph, together.input, together.options, *both, float32);
+    apart.input.index = 2 * i;
+    const StepResult expected = training_step(apart.graph, apart.input, entropy, *first, float32);
+    apart.input.index = 2 * i + 1;
+    training_step(apart.graph, apart.input, complement, *second, float32);
+    CHECK(seen.seen.loss == expected.seen.loss);
+    CHECK(seen.gradient_norm == expected.gradient_norm);
+  }
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    INFO(parameters[p]->name);
+    CHECK(parameters[p]->value.data == apart.graph.parameters()[p]->value.data);
+  }
+}
+
+>>>>>>> b5dbdef (An objective is one file of emu/net/train/objectives/; several take turns within a step, each with an optimizer state of its own; objective complement)
 }  // namespace
 }  // namespace numemu::net

@@ -1,0 +1,66 @@
+#include "emu/net/ops/row_loss.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kNone = -1;
+
+// The first largest of z[0..classes), none if one is NaN or all are -inf.
+std::int64_t argmax(const float* z, std::int64_t classes) {
+  std::int64_t best = kNone;
+  float value = -std::numeric_limits<float>::infinity();
+  for (std::int64_t c = 0; c < classes; ++c) {
+    if (z[c] != z[c]) return kNone;
+    if (z[c] > value) {
+      value = z[c];
+      best = c;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Classified classify(std::string_view name, RowLoss row_loss, const Tensor& logits,
+                    const std::vector<std::uint8_t>& labels, Tensor* gradient, float scale) {
+  const auto rows = static_cast<std::int64_t>(labels.size());
+  const bool fits = logits.shape.size() >= 2 &&
+                    element_count({logits.shape.begin(), logits.shape.end() - 1}) == rows;
+  if (!fits) {
+    throw Error(fmt::format("{}: expected logits of {} targets, [batch, ..., classes], got {}",
+                            name, rows, to_string(logits.shape)));
+  }
+  const std::int64_t classes = logits.dim(-1);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    if (labels[i] < classes) continue;
+    throw Error(fmt::format("{}: label {} of sample {} is not below the number of classes, {}",
+                            name, labels[i], i, classes));
+  }
+  Classified result{std::vector<double>(labels.size()), std::vector<std::uint8_t>(labels.size())};
+  if (gradient != nullptr) *gradient = Tensor(logits.shape);
+  for_each_row(rows, classes, [&](std::int64_t i) {
+    const float* const z = logits.data.data() + i * classes;
+    const std::int64_t best = argmax(z, classes);
+    const LogitRow row{
+        .logits = {z, static_cast<std::size_t>(classes)},
+        .label = labels[i],
+        .largest = best == kNone ? std::numeric_limits<float>::quiet_NaN() : z[best]};
+    result.right[i] = best == labels[i];
+    std::vector<double> derivative(gradient == nullptr ? 0 : row.logits.size());
+    result.loss[i] = row_loss(row, derivative);
+    for (std::size_t c = 0; c < derivative.size(); ++c) {
+      gradient->data[i * classes + c] =
+          neutral(static_cast<float>(derivative[c] * scale / static_cast<double>(rows)));
+    }
+  });
+  return result;
+}
+
+}  // namespace numemu::net

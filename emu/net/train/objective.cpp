@@ -1,0 +1,36 @@
+// The table of objectives, made from the files of emu/net/train/objectives/.
+#include "emu/net/train/objective.hpp"
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::net {
+
+#define NUMEMU_OBJECTIVE(stem) extern const Objective objective_##stem;
+#include "emu/net/train/objectives/table.inc"
+#undef NUMEMU_OBJECTIVE
+
+namespace {
+
+#define NUMEMU_OBJECTIVE(stem) &objective_##stem,
+constexpr const Objective* kObjectives[] = {
+#include "emu/net/train/objectives/table.inc"
+};
+#undef NUMEMU_OBJECTIVE
+
+}  // namespace
+
+const Objective& find_objective(std::string_view name) {
+  for (const Objective* objective : kObjectives) {
+    if (objective->name == name) return *objective;
+  }
+  throw Error(unknown_name("objective", name, objective_names()));
+}
+
+std::vector<std::string> objective_names() {
+  std::vector<std::string> names;
+  for (const Objective* objective : kObjectives) names.emplace_back(objective->name);
+  return names;
+}
+
+}  // namespace numemu::net

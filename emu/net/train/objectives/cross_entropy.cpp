@@ -1,0 +1,12 @@
+// Objective cross_entropy: softmax cross-entropy, what networks are trained on unless told
+// otherwise.
+#include "emu/net/ops/cross_entropy.hpp"
+
+#include "emu/net/train/objective.hpp"
+
+namespace numemu::net {
+
+extern const Objective objective_cross_entropy;
+const Objective objective_cross_entropy{"cross_entropy", cross_entropy};
+
+}  // namespace numemu::net
