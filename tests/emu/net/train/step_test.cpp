@@ -82,7 +82,6 @@ TEST_CASE("running statistics move in every step and no optimizer sees them", "[
   }
 }
 
-<<<<<<< HEAD
 /// The parts that reach the exchange, and the Step of each forward pass.
 class Parts final : public Watching {
  public:
@@ -201,7 +200,6 @@ TEST_CASE("a step reports the sum of its penalties", "[fast]") {
   CHECK(MlpStep(1, 1).run(some).penalty == 1.5);  // six parameters
 }
 
-=======
 TEST_CASE("objectives take turns: each a step on the updated weights with its own state",
           "[fast]") {
   constexpr int kSteps = 3;
@@ -236,6 +234,5 @@ TEST_CASE("objectives take turns: each a step on the updated weights with its ow
   }
 }
 
->>>>>>> b5dbdef (An objective is one file of emu/net/train/objectives/; several take turns within a step, each with an optimizer state of its own; objective complement)
 }  // namespace
 }  // namespace numemu::net
