@@ -121,7 +121,10 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     const LayerRecipe r = recipe.layer(node.name);
     const net::Shape& shape = values[graph.inputs.size() + i];
     if (node.op->result() == net::ResultKind::vector) vector.add(r.vector, shape);
-    if (node.op->result() != net::ResultKind::view) saved.add(r.saved, shape);
+    if (node.op->result() != net::ResultKind::view) {
+      const bool blocks = r.saved && r.saved->block != nullptr;  // along the whole sample
+      saved.add(r.saved, blocks ? net::Shape{1, net::element_count(shape)} : shape);
+    }
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
       if (!parameter.trained) continue;
       const auto found = of_weight.find(&parameter.value);

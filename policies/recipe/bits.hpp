@@ -18,7 +18,7 @@ struct EffectiveBits {
   double gradient = 32;    ///< over the output gradients that products read, dgrad and wgrad each
   double vector = 32;      ///< over the results of operators that are not products
   double output = 32;      ///< over the results of products
-  double saved = 32;       ///< over the results of all operators: what backward may keep
+  double saved = 32;       ///< over the results of all operators, as kept for the use `linear`
   double state = 32;       ///< over all trained parameters, for one tensor of optimizer state
   double exchange = 32;    ///< over all trained parameters
 };

@@ -30,6 +30,10 @@ constexpr int kSignBits = 2;
 
 std::int64_t last_axis(const net::Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
+std::int64_t sample_size(const net::Shape& shape) {
+  return shape.empty() || shape[0] == 0 ? 1 : net::element_count(shape) / shape[0];
+}
+
 /// Bytes written one array after another, and read back in the same order.
 class Bytes {
  public:
@@ -136,7 +140,7 @@ std::vector<std::uint8_t> pack(const RoleQuantizer& quantizer, const net::Tensor
     return packed;
   }
   const BlockFormat& format = *policy.block;
-  const BlockLayout layout = lines_of(policy, tensor.size(), last_axis(tensor.shape));
+  const BlockLayout layout = lines_of(policy, tensor.size(), sample_size(tensor.shape));
   BlockBuffers buffers(format, layout);
   flags = quantizer
               .quantize(layout, x, random,
@@ -172,7 +176,7 @@ net::Tensor restore_packed(const RoleQuantizer& quantizer, const net::Shape& sha
     return tensor;
   }
   const BlockFormat& format = *policy.block;
-  const BlockLayout layout = lines_of(policy, tensor.size(), last_axis(shape));
+  const BlockLayout layout = lines_of(policy, tensor.size(), sample_size(shape));
   BlockBuffers buffers(format, layout);
   in.read(&buffers.tensor_scale, sizeof(float));
   in.read(buffers.scales.data(), buffers.scales.size());

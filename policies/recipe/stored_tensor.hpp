@@ -14,8 +14,9 @@ namespace numemu::policies {
 FlagCounts fake_quantize(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
                          const RandomPiece&);
 
-/// The tensor as scales and codes, those of at most 8 bits packed bit after bit. restore_packed()
-/// gives what fake_quantize() would have left, bit for bit.
+/// The tensor as scales and codes, those of at most 8 bits packed bit after bit. Blocks run along
+/// each sample, all its axes taken as one: a last axis of 6 channels would leave groups of 6.
+/// restore_packed() gives what fake_quantize() would have left, bit for bit.
 std::vector<std::uint8_t> pack(const RoleQuantizer&, const net::Tensor&, const RandomPiece&,
                                FlagCounts& flags);
 net::Tensor restore_packed(const RoleQuantizer&, const net::Shape&,

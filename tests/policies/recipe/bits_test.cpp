@@ -2,6 +2,7 @@
 #include "policies/recipe/bits.hpp"
 
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
@@ -77,4 +78,16 @@ TEST_CASE("effective bits along the reduction: a convolution's blocks end with i
   for (const auto& [name, x] : reference.inputs) elements += static_cast<double>(x.size()) / 2;
   CHECK(effective_bits(recipe, graph, reference).activation ==
         Approx((28 * 28 * (8 + 32.0 / 25) + 32 * (elements - 28 * 28)) / elements));
+}
+
+TEST_CASE("effective bits of the role saved: blocks run along the whole sample", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {8, 8, 6}}};
+  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
+  const Recipe recipe = Recipe::parse_text(
+      R"j({"numemu_recipe": 1, "roles": {"saved": {"format": "group(uint2,256,float32,min)"}}})j",
+      "r");
+  // 384 elements, two groups with a scale and a minimum; groups of 6 would take 2 + 64 / 6 bits.
+  const FloatReference reference = float_reference(graph, net::Tensor({1, 8, 8, 6}, 1));
+  CHECK(effective_bits(recipe, graph, reference).saved == Approx(2 + 2 * 64 / 384.0));
 }

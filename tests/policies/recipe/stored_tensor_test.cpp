@@ -23,18 +23,21 @@ TEST_CASE("what is packed comes back as what would have been rewritten", "[fast]
       {element_policy("int4"), 4 + 158},
       {element_policy("float6_e3m2fn", Granularity::row), 15 * 4 + 237},
       {element_policy("float16", Granularity::channel, "sr(8)"), 3 * 4 + 2 * n},
-      {block_policy("mxfp4"), 4 + 15 + 158},
-      {block_policy("mxfp8_e4m3", BlockAxis::channel, "sr(4)"), 4 + 15 + n},
-      {block_policy("nvfp4"), 4 + 30 + 158},
-      {block_policy("group(int4,8,float16,zp)"), 4 + 45 * 2 + 45 + 158},
-      {block_policy("group(int4,8,float16,min)"), 4 + 45 * 2 + 45 * 4 + 158},
+      // Blocks run along a sample of 105 elements.
+      {block_policy("mxfp4"), 4 + 12 + 158},
+      {block_policy("mxfp8_e4m3", BlockAxis::channel, "sr(4)"), 4 + 12 + n},
+      {block_policy("nvfp4"), 4 + 21 + 158},
+      {block_policy("group(int4,8,float16,zp)"), 4 + 42 * 2 + 42 + 158},
+      {block_policy("group(int4,8,float16,min)"), 4 + 42 * 2 + 42 * 4 + 158},
+      {block_policy("group(uint2,256,float32,min)"), 4 + 3 * 4 + 3 * 4 + 79},
   };
   for (const Case& c : cases) {
     const RoleQuantizer quantizer(c.policy);
     const RandomPiece random{{.seed = 5}, 0};
     net::Tensor y = x;
     FlagCounts flags;
-    const FlagCounts expected = fake_quantize(quantizer, y.shape, y.data.data(), 1, random);
+    const net::Shape shape = quantizer.blocks() ? net::Shape{3, 105} : x.shape;
+    const FlagCounts expected = fake_quantize(quantizer, shape, y.data.data(), 1, random);
     const std::vector<std::uint8_t> packed = pack(quantizer, x, random, flags);
     CHECK(packed.size() == c.bytes);
     CHECK(flags == expected);
