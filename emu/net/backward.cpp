@@ -57,20 +57,25 @@ class Restored {
 
 std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
                              Numerics& numerics) {
-  const FloatGuard guard;
   if (tape.shapes.size() != graph.value_count() || grad_output.shape != tape.shapes.back()) {
     throw Error("network " + graph.name + ": the gradient " + to_string(grad_output.shape) +
                 " does not fit the output on the tape");
   }
+  std::vector<std::vector<Tensor>> parts(tape.shapes.size());
+  parts.back().push_back(std::move(grad_output));
+  return backward(graph, std::move(tape), std::move(parts), numerics, plan_backward(graph));
+}
+
+std::vector<Tensor> backward(const Graph& graph, Tape tape, std::vector<std::vector<Tensor>> parts,
+                             Numerics& numerics, const BackwardPlan& plan,
+                             std::vector<Tensor>* values) {
+  const FloatGuard guard;
   std::vector<Tensor> gradients;
   for (const Parameter* parameter : graph.parameters())
     gradients.push_back(parameter->trained ? Tensor(parameter->value.shape) : Tensor());
   std::size_t first_parameter = gradients.size();
 
-  const BackwardPlan plan = plan_backward(graph);
   Restored restored(graph, tape, numerics);
-  std::vector<std::vector<Tensor>> parts(tape.shapes.size());
-  parts.back().push_back(std::move(grad_output));
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     const Op& op = *node.op;
@@ -80,6 +85,8 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
     if (!plan.gradient[own]) continue;
     const Section section(SectionKind::backward, node.name, op.kind());
     Tensor gradient = gather(std::exchange(parts[own], {}));
+    if (plan.wanted[own] && values != nullptr) values->at(own) = gradient;
+    if (!plan.node[i]) continue;
     if (op.result() != ResultKind::view) numerics.edge(tape.step, {node.name, true}, gradient);
 
     std::vector<const Tensor*> inputs;
@@ -111,6 +118,9 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, Tensor grad_output,
       if (plan.last_reader[v] == static_cast<int>(i)) restored.release(v);
     }
     if (plan.last_reader[own] == static_cast<int>(i)) restored.release(own);
+  }
+  for (std::size_t v = 0; values != nullptr && v < graph.inputs.size(); ++v) {
+    if (plan.wanted[v] && !parts[v].empty()) values->at(v) = gather(std::move(parts[v]));
   }
   return gradients;
 }

@@ -62,6 +62,7 @@ struct Pass {
   const Observer* observer = nullptr;
   Tape* tape = nullptr;
   std::function<void(int value, Tensor tensor)> done = nullptr;
+  std::function<void(int value, const Tensor&)> made = nullptr;
 
   Tensor run(std::span<const Tensor> inputs) const;
   void run_node(std::size_t i, std::span<const Tensor* const> inputs, Tensor& output) const;
@@ -97,6 +98,7 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     read[i] = &inputs[i];
     if (tape != nullptr) tape->shapes.push_back(inputs[i].shape);
+    if (made) made(static_cast<int>(i), inputs[i]);
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
@@ -131,8 +133,10 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
     if (observer != nullptr && *observer) (*observer)(node, output);
     if (node.op->result() != ResultKind::view) numerics.edge(step, {node.name, false}, output);
     if (tape != nullptr) tape->shapes.push_back(output.shape);
+    if (made) made(own, output);
     values[own] = std::move(output);
     read[own] = &values[own];
+    if (done && last[own] < 0 && i + 1 < graph.nodes.size()) done(own, std::move(values[own]));
     for (const int v : node.inputs) {
       if (last[v] != static_cast<int>(i) || read[v] == nullptr) continue;
       if (done) {
@@ -161,6 +165,12 @@ Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const St
 
 Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
                       const Step& step, std::uint64_t seed) {
+  return forward_training(graph, inputs, numerics, step, seed, plan_backward(graph), nullptr);
+}
+
+Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
+                      const Step& step, std::uint64_t seed, const BackwardPlan& plan,
+                      const std::function<void(int value, const Tensor&)>& made) {
   Tape tape;
   tape.seed = seed;
   tape.step = step;
@@ -168,7 +178,7 @@ Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numeri
   tape.values.resize(count);
   tape.contexts.resize(graph.nodes.size());
   tape.context_shapes.resize(graph.nodes.size());
-  tape.kept = plan_backward(graph).kept;
+  tape.kept = plan.kept;
   const auto keep = [&](int value, Tensor tensor) {
     const Uses uses = tape.kept[value];
     if (uses.none()) return;
@@ -179,9 +189,13 @@ Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numeri
       tape.values[value][u] = numerics.save(step, kept, shared);
     }
   };
-  tape.output =
-      Pass{.graph = graph, .numerics = numerics, .step = step, .tape = &tape, .done = keep}.run(
-          inputs);
+  tape.output = Pass{.graph = graph,
+                     .numerics = numerics,
+                     .step = step,
+                     .tape = &tape,
+                     .done = keep,
+                     .made = made}
+                    .run(inputs);
   if (tape.kept.back().any()) keep(static_cast<int>(count) - 1, tape.output);
   return tape;
 }

@@ -12,6 +12,7 @@
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/train/options.hpp"
 
 namespace numemu::net::test {
 

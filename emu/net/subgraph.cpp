@@ -1,0 +1,102 @@
+#include "emu/net/subgraph.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "emu/net/gradients.hpp"
+#include "emu/net/memory.hpp"
+#include "emu/net/memory_plan.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+/// Another graph's operator.
+class Shared final : public Op, public HoldsMemory {
+ public:
+  explicit Shared(Op& op) : op_(op) {}
+  std::string_view kind() const override { return op_.kind(); }
+  ResultKind result() const override { return op_.result(); }
+  std::span<Parameter> parameters() override { return op_.parameters(); }
+  std::vector<OpProduct> products() const override { return op_.products(); }
+  Shape output_shape(std::span<const Shape> inputs) const override {
+    return op_.output_shape(inputs);
+  }
+  bool in_place() const override { return op_.in_place(); }
+  void forward(const OpCall& call, std::span<const Tensor* const> inputs,
+               Tensor& output) const override {
+    op_.forward(call, inputs, output);
+  }
+  bool needs_inputs() const override { return op_.needs_inputs(); }
+  bool needs_output() const override { return op_.needs_output(); }
+  void backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override {
+    op_.backward(call, inputs, output, grad_output, grad_inputs, grad_parameters, want_inputs);
+  }
+  OperatorMemory memory(std::span<const Shape> inputs) const override {
+    const auto* const holder = dynamic_cast<const HoldsMemory*>(&op_);
+    return holder == nullptr ? OperatorMemory() : holder->memory(inputs);
+  }
+
+ private:
+  Op& op_;
+};
+
+}  // namespace
+
+Graph subgraph(Graph& graph, std::span<const std::string> from, const std::string& to) {
+  const auto inputs = static_cast<int>(graph.inputs.size());
+  const int last = find_value(graph, to);
+  Graph part;
+  part.name = fmt::format("{} to {}", graph.name, to);
+
+  std::vector<Shape> shapes;
+  for (const GraphInput& input : graph.inputs) {
+    shapes.push_back(input.shape);
+    shapes.back().insert(shapes.back().begin(), 1);
+  }
+  shapes = value_shapes(graph, shapes);
+  constexpr int kUnnumbered = -1;
+  std::vector<int> number(graph.value_count(), kUnnumbered);  // in the part
+  for (const std::string& name : from) {
+    const int v = find_value(graph, name);
+    if (number[v] != kUnnumbered)
+      throw Error(fmt::format("{}: {} is given twice", part.name, name));
+    number[v] = static_cast<int>(part.inputs.size());
+    part.inputs.push_back(
+        {name, {shapes[v].begin() + (shapes[v].empty() ? 0 : 1), shapes[v].end()}});
+  }
+
+  std::vector<bool> needed(graph.value_count(), false);
+  needed[last] = true;
+  for (int v = last; v >= 0; --v) {
+    if (!needed[v] || number[v] != kUnnumbered) continue;
+    if (v < inputs) {
+      throw Error(
+          fmt::format("{}: it also depends on the input {}, expected one of the values that "
+                      "the part starts from",
+                      part.name, graph.value_name(v)));
+    }
+    for (const int read : graph.nodes[v - inputs].inputs) needed[read] = true;
+  }
+  for (const GraphInput& input : part.inputs) {
+    const int v = find_value(graph, input.name);
+    if (v == last || !needed[v])
+      throw Error(fmt::format("{}: expected a value that depends on {}", part.name, input.name));
+  }
+  for (int v = inputs; v <= last; ++v) {
+    if (!needed[v] || number[v] != kUnnumbered) continue;
+    const Node& node = graph.nodes[v - inputs];
+    std::vector<int> reads;
+    for (const int read : node.inputs) reads.push_back(number[read]);
+    number[v] = static_cast<int>(part.value_count());
+    // Not add(): the parameters have their names.
+    part.nodes.push_back({node.name, std::make_unique<Shared>(*node.op), std::move(reads)});
+  }
+  return part;
+}
+
+}  // namespace numemu::net
