@@ -29,8 +29,8 @@ class Shared final : public Op, public HoldsMemory {
                Tensor& output) const override {
     op_.forward(call, inputs, output);
   }
-  bool needs_inputs() const override { return op_.needs_inputs(); }
-  bool needs_output() const override { return op_.needs_output(); }
+  std::optional<Use> input_use(std::size_t i) const override { return op_.input_use(i); }
+  std::optional<Use> output_use() const override { return op_.output_use(); }
   void backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor* output,
                 const Tensor& grad_output, std::span<Tensor> grad_inputs,
                 std::span<Tensor> grad_parameters, bool want_inputs) const override {
