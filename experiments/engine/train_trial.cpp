@@ -86,6 +86,16 @@ net::TrainOptions options_of(const TrainTrial& trial) {
   return options;
 }
 
+std::string digest_of(const std::vector<net::NamedTensor>& start) {
+  std::string text;
+  for (const net::NamedTensor& tensor : start) {
+    text += fmt::format("{} {} {}\n", tensor.name, net::to_string(tensor.value.shape),
+                        sha256_hex({reinterpret_cast<const char*>(tensor.value.data.data()),
+                                    tensor.value.data.size() * sizeof(float)}));
+  }
+  return sha256_hex(text).substr(0, kDigestDigits);
+}
+
 /// A recipe that passes its products in training to the trial's observers.
 class Observed final : public policies::RecipeNumerics {
  public:
@@ -158,9 +168,15 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   const net::Dataset data = restricted(whole, trial.train_samples, options.patience > 0);
   net::Graph graph = net::build_net(trial.net, data);
   net::initialize(graph, trial.seed);
+  if (!trial.start.empty())
+    net::load_parameters(graph, {.tensors = trial.start, .metadata = {}},
+                         "start of a training trial");
   Observed numerics(recipe, graph, trial);
   numerics.require_trainable("recipe of a training trial");
-  const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics);
+  net::TrainHooks hooks;
+  if (trial.on_step)
+    hooks.on_step = [&](std::int64_t step, std::int64_t, double) { trial.on_step(graph, step); };
+  const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics, hooks);
   const net::Evaluation tested = test(graph, data, recipe, trial.eval_samples);
   const bool text = data.kind() == net::DataKind::text;
   return {.metric = text ? net::bits_per_character(tested.loss)
@@ -174,14 +190,16 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
 Json point_of(const TrainTrial& trial, const net::Dataset& data) {
   Json options = Json::object();
   for (const auto& [name, value] : net::described(options_of(trial))) options[name] = value;
-  return {{"net", trial.net},
-          {"data", data.name()},
-          {"samples", data.digest()},
-          {"seed", trial.seed},
-          {"train_samples", trial.train_samples},
-          {"eval_samples", trial.eval_samples},
-          {"options", options},
-          {"recipe", recipe_of(trial).json()}};
+  Json point{{"net", trial.net},
+             {"data", data.name()},
+             {"samples", data.digest()},
+             {"seed", trial.seed},
+             {"train_samples", trial.train_samples},
+             {"eval_samples", trial.eval_samples},
+             {"options", options},
+             {"recipe", recipe_of(trial).json()}};
+  if (!trial.start.empty()) point["start"] = digest_of(trial.start);
+  return point;
 }
 
 Json to_json(const TrainOutcome& outcome) {

@@ -7,6 +7,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/model/safetensors.hpp"
 #include "emu/net/numerics.hpp"
 #include "emu/net/train/options.hpp"
 #include "formats/storage/json.hpp"
@@ -24,7 +25,13 @@ struct TrainTrial {
   net::TrainOptions options;       ///< epochs, batch, rates; its seed is replaced
   std::int64_t train_samples = 0;  ///< the first ones of the training split; 0: all
   std::int64_t eval_samples = 0;   ///< the first ones of the test split; 0: all
-  ProductObserver before, after;   ///< may be empty
+  /// The first value of every parameter by name, running statistics too, instead of those drawn
+  /// from the seed: a checkpoint's tensors; empty: none.
+  std::vector<net::NamedTensor> start;
+  ProductObserver before, after;  ///< may be empty
+  /// Called after every training step, with the number of the step and the network that it left;
+  /// may be empty.
+  std::function<void(const net::Graph&, std::int64_t step)> on_step;
 };
 
 /// Training that diverged has an accuracy too; what is not finite is NaN.
@@ -35,14 +42,15 @@ struct TrainOutcome {
   double train_loss = 0;            ///< mean of the last epoch
 };
 
-/// Trains from the initial weights of the seed and evaluates on the test split under the same
-/// recipe (weights masked and quantized by it; gradients play no part there). Validation
+/// Trains from the initial weights of the seed, or `start`, and evaluates on the test split under
+/// the same recipe (weights masked and quantized by it; gradients play no part there). Validation
 /// samples are read only if options.patience is set. Throws Error for an unknown network,
-/// a recipe that cannot train it or names another optimizer than the options, and for more samples
-/// than there are.
+/// a recipe that cannot train it or names another optimizer than the options, for a start that does
+/// not fit the network, and for more samples than there are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
 
-/// The trial as the point of a Trial: everything but the observers, and the identity of the data.
+/// The trial as the point of a Trial: everything but the observers and on_step, and the identity of
+/// the data. A start is there, as a digest, only where one is given.
 Json point_of(const TrainTrial&, const net::Dataset&);
 Json to_json(const TrainOutcome&);
 /// What to_json wrote.

@@ -140,6 +140,37 @@ TEST_CASE("observers see every product of training and no other", "[fast]") {
   CHECK(run_train_trial(trial, data()).train_loss == seen.train_loss);
 }
 
+TEST_CASE("a trial starts from given values and shows the network after every step", "[fast]") {
+  TrainTrial trial = small_trial();
+  std::vector<std::int64_t> steps;
+  std::vector<net::NamedTensor> last;
+  trial.on_step = [&](const net::Graph& graph, std::int64_t step) {
+    steps.push_back(step);
+    last = net::parameters_of(graph).tensors;
+  };
+  const TrainOutcome first = run_train_trial(trial, data());
+  REQUIRE(steps.size() == 2 * kTrain / kBatch);
+  for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i] == static_cast<std::int64_t>(i));
+  std::vector<net::EpochMetrics> epochs;
+  const net::Graph by_hand = trained_by_hand(epochs);
+  REQUIRE(last.size() == by_hand.parameters().size());
+  for (std::size_t p = 0; p < last.size(); ++p)
+    CHECK(last[p].value.data == by_hand.parameters()[p]->value.data);
+
+  // Without a step the outcome is that of the start.
+  TrainTrial again = small_trial();
+  again.options.epochs = 0;
+  again.start = last;
+  CHECK(run_train_trial(again, data()).correct == first.correct);
+  again.options.epochs = 1;
+  std::vector<float> start;
+  again.before = [&](const net::Product& p, std::int64_t) {
+    if (start.empty() && p.kind == net::GemmKind::fprop) start = p.b.source->data;
+  };
+  CHECK(run_train_trial(again, data()).train_loss < first.train_loss);
+  CHECK(start == last[0].value.data);
+}
+
 TEST_CASE("what a trial cannot do is refused", "[fast]") {
   const auto refusal = [](const auto& change) {
     TrainTrial trial = small_trial();
@@ -151,6 +182,10 @@ TEST_CASE("what a trial cannot do is refused", "[fast]") {
   CHECK_THAT(refusal([](TrainTrial& t) { t.eval_samples = 401; }),
              Contains("401 samples requested"));
   CHECK_THAT(refusal([](TrainTrial& t) { t.options.batch = 0; }), Contains("batch"));
+  CHECK_THAT(refusal([](TrainTrial& t) {
+               t.start = {{"fc1.weight", net::Tensor({2, 2})}};
+             }),
+             Contains("start of a training trial"));
   CHECK_THAT(refusal([](TrainTrial& t) { t.recipe = Json::array(); }),
              Contains("expected an object"));
   CHECK_THAT(refusal([](TrainTrial& t) { t.recipe = {{"role", 1}}; }), Contains("roles"));
@@ -181,6 +216,13 @@ TEST_CASE("a point tells trials apart, observers aside", "[fast]") {
   CHECK(changed([](TrainTrial& t) { t.recipe = {{"numemu_recipe", 1}, {"seed", 3}}; }) == point);
   CHECK(changed([](TrainTrial& t) { t.before = [](const net::Product&, std::int64_t) {}; }) ==
         point);
+  CHECK(changed([](TrainTrial& t) { t.on_step = [](const net::Graph&, std::int64_t) {}; }) ==
+        point);
+  CHECK_FALSE(point.contains("start"));
+  const Json zero = changed([](TrainTrial& t) { t.start = {{"fc1.bias", net::Tensor({1}, 0)}}; });
+  CHECK(zero != point);
+  CHECK(changed([](TrainTrial& t) { t.start = {{"fc1.bias", net::Tensor({1}, 1)}}; }) != zero);
+  CHECK(changed([](TrainTrial& t) { t.options.objectives.emplace_back("complement"); }) != point);
   CHECK(changed([](TrainTrial& t) { t.net = "lenet"; }) != point);
   CHECK(changed([](TrainTrial& t) { t.seed = 1; }) != point);
   CHECK(changed([](TrainTrial& t) { t.train_samples = 1; }) != point);
