@@ -88,6 +88,24 @@ TEST_CASE("a run stopped at random steps gives the bits of one that was not", "[
   omp_set_num_threads(omp_get_num_procs());
 }
 
+TEST_CASE("a run with two objectives resumes with both states of its optimizer", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  const TemporaryFolder folder;
+  const auto trial = [&](const std::string& name) {
+    Trial made(data, "adam", folder / name);
+    made.options.objectives = {"cross_entropy", "complement"};
+    made.options.epochs = 1;
+    made.file.every = 2;
+    return made;
+  };
+  Trial whole = trial("whole"), parts = trial("parts");
+  REQUIRE(whole.run());
+  REQUIRE_FALSE(parts.run(5));
+  REQUIRE(parts.run());
+  CHECK(parts.seen == whole.seen);
+  CHECK(read_file(parts.file.path) == read_file(whole.file.path));
+}
+
 TEST_CASE("the state holds everything, and a finished run is not run again", "[fast]") {
   const Dataset data = test::synthetic_dataset();
   const TemporaryFolder folder;
