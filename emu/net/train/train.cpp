@@ -134,6 +134,7 @@ class Loop {
     if (validation.n > 0)
       metrics.validation_top1 =
           static_cast<double>(validation.correct) / static_cast<double>(validation.n);
+    numerics_.end_epoch({metrics.epoch, metrics.train_loss, metrics.validation_loss});
     state_.history.push_back(metrics);
     state_.sums = {};
     ++state_.epoch;

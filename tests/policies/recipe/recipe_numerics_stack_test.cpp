@@ -97,9 +97,10 @@ class Run {
       other();
       Forwarding::vector_result(step, layer, op, x);
     }
-    net::Saved save(const net::Step& step, const net::Kept& kept, net::Tensor x) override {
+    net::Saved save(const net::Step& step, const net::Kept& kept,
+                    const net::SharedTensor& x) override {
       other();
-      return Forwarding::save(step, kept, std::move(x));
+      return Forwarding::save(step, kept, x);
     }
     std::function<void()> other = [] {};
   };
