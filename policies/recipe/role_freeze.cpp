@@ -40,7 +40,7 @@ net::Tensor masked_activation(const RecipeLayer& layer, std::string_view name, c
 }  // namespace
 
 void RoleNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t samples,
-                                        const CalibrationBatch& batch) {
+                                      const CalibrationBatch& batch) {
   std::set<std::string, std::less<>> repaired;
   for (auto& [name, layer] : layers_) {
     if (!layer->weight_mask) continue;
@@ -61,7 +61,7 @@ void RoleNumerics::solve_kept_weights(const net::Graph& graph, std::int64_t samp
 }
 
 void RoleNumerics::freeze(const net::Graph& graph, std::int64_t available,
-                            const CalibrationBatch& batch) {
+                          const CalibrationBatch& batch) {
   std::map<std::string, std::pair<StaticScale, StaticScale>, std::less<>> scales;
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;

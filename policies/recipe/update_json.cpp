@@ -90,7 +90,8 @@ bool serves_master(const Format& format) {
 }
 
 UpdatePolicy read_update(const JsonReader& update) {
-  if (!update.is_null()) update.require_keys({"optimizer", "master", "rounding", "loss_scale", "rule"});
+  if (!update.is_null())
+    update.require_keys({"optimizer", "master", "rounding", "loss_scale", "rule"});
   UpdatePolicy policy;
   policy.optimizer =
       update.member("optimizer").one_of(kDefaultOptimizer, net::optimizer_names(), "optimizer");

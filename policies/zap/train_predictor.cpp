@@ -54,7 +54,8 @@ double step(ZapPredictor& predictor, const net::Tensor& x, double rate, net::Opt
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (!parameters[p]->trained) continue;
     optimizer.step(p, *parameters[p], gradients[p], delta);
-    float32.update({.phase = net::Phase::training}, {parameters[p]->name, &parameters[p]->value, &gradients[p], &delta});
+    float32.update({.phase = net::Phase::training},
+                   {parameters[p]->name, &parameters[p]->value, &gradients[p], &delta});
   }
   return loss;
 }

@@ -196,19 +196,16 @@ class Recording final : public Numerics {
 };
 
 const std::vector<std::string> kUntilGradients{
-    "begin 0 of 640",    "loss_scale",         "product fc1 fprop",
-    "edge fc1",
+    "begin 0 of 640",    "loss_scale",         "product fc1 fprop", "edge fc1",
     "save flatten",  // forward
-    "vector relu1",      "edge relu1",         "product fc2 fprop",
-    "edge fc2",          "save relu1",         "save relu1 sign",
-    "vector relu2",      "edge relu2",         "product fc3 fprop",
-    "edge fc3",          "save relu2",         "save relu2 sign",
+    "vector relu1",      "edge relu1",         "product fc2 fprop", "edge fc2",
+    "save relu1",        "save relu1 sign",    "vector relu2",      "edge relu2",
+    "product fc3 fprop", "edge fc3",           "save relu2",        "save relu2 sign",
     "edge' fc3",         "restore relu2",      "product fc3 wgrad",
     "product fc3 dgrad",  // backward
-    "edge' relu2",       "restore relu2 sign", "edge' fc2",
-    "restore relu1",     "product fc2 wgrad",  "product fc2 dgrad",
-    "edge' relu1",       "restore relu1 sign", "edge' fc1",
-    "restore flatten",   "product fc1 wgrad",  "accept_gradients"};
+    "edge' relu2",       "restore relu2 sign", "edge' fc2",         "restore relu1",
+    "product fc2 wgrad", "product fc2 dgrad",  "edge' relu1",       "restore relu1 sign",
+    "edge' fc1",         "restore flatten",    "product fc1 wgrad", "accept_gradients"};
 
 TEST_CASE("a step asks every moment in the documented order", "[fast]") {
   const Dataset data = test::synthetic_dataset();
