@@ -32,6 +32,11 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
+/// Whether a text chooses no policy: "none", and "mean" for the default exchange.
+bool chooses_none(std::string_view key, std::string_view text) {
+  return text == kNone || (key == "exchange" && text == "mean");
+}
+
 std::vector<std::string> names_of(std::string_view key) {
   std::vector<std::string> names;
   for (const PolicyKind* kind : all_policies()) {
@@ -155,7 +160,7 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
   std::unique_ptr<PolicyOptions> options;
   if (given.value().is_string() && !only) {
     const std::string text = given.text("");
-    if (text == kNone) return std::nullopt;
+    if (chooses_none(key, text)) return std::nullopt;
     PolicyChoice choice = read_call(given, key, text, options);
     choice.options = std::move(options);
     return choice;
@@ -174,7 +179,7 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
     const JsonReader rule = given.member("rule");
     if (rule.is_null() && given.value().size() > 0) given.fail("a key 'rule'");
     const std::string text = rule.text(std::string(kNone));
-    if (text == kNone) {
+    if (chooses_none(key, text)) {
       given.require_keys({"rule"});
       return std::nullopt;
     }

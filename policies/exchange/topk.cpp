@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/worker_means.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
 
@@ -49,24 +50,19 @@ class TopK final : public Policy {
   std::vector<net::Tensor> exchange(const net::Step& step,
                                     std::vector<net::WorkerGradient> gradients) override {
     const std::vector<const net::Parameter*> parameters = binding().graph.parameters();
-    std::vector<net::WorkerGradient> sent;
-    for (std::size_t i = 0; i < gradients.size();) {
-      const std::int64_t worker = gradients[i].worker;
-      std::vector<net::WorkerGradient> own;
-      for (; i < gradients.size() && gradients[i].worker == worker; ++i)
-        own.push_back(std::move(gradients[i]));
-      // A worker adds up its micro-batches before it sends: their mean in float32.
-      std::vector<net::Tensor> mean = net::Numerics().exchange(step, std::move(own));
+    // A worker adds up its micro-batches before it sends.
+    std::vector<net::WorkerGradient> sent = net::worker_means(std::move(gradients));
+    for (net::WorkerGradient& own : sent) {
+      std::vector<net::Tensor>& mean = own.parameters;
       if (mean.size() != parameters.size()) {
-        throw Error(fmt::format("exchange: worker {} sent {} gradients, the graph has {}", worker,
-                                mean.size(), parameters.size()));
+        throw Error(fmt::format("exchange: worker {} sent {} gradients, the graph has {}",
+                                own.worker, mean.size(), parameters.size()));
       }
       for (std::size_t p = 0; p < mean.size(); ++p) {
         const Options* const options = binding().of<Options>(parameters[p]->name);
         if (options != nullptr && mean[p].shape.size() > 1 && !mean[p].empty())
-          compress(options->share, name_of(worker, parameters[p]->name), mean[p]);
+          compress(options->share, name_of(own.worker, parameters[p]->name), mean[p]);
       }
-      sent.push_back({worker, 0, std::move(mean)});
     }
     return Forwarding::exchange(step, std::move(sent));
   }

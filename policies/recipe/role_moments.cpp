@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/worker_means.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
@@ -14,11 +15,15 @@
 namespace numemu::policies {
 namespace {
 
+/// The step is "STEP", or "STEP.R" for part R > 0 of a training step's batch; 0 in inference.
 RandomSource stored_random(std::uint64_t seed, std::string_view layer, std::string_view role,
-                           std::int64_t step, std::string_view use) {
+                           const net::Step& step, std::string_view use) {
+  const bool inference = step.phase == net::Phase::inference;
+  const std::string part = inference || step.worker == 0 ? "" : fmt::format(".{}", step.worker);
   RandomSource source;
   source.seed = seed;
-  source.tensor = tensor_word(fmt::format("{}/{}/{}/{}", layer, role, step, use));
+  source.tensor =
+      tensor_word(fmt::format("{}/{}/{}{}/{}", layer, role, inference ? 0 : step.index, part, use));
   return source;
 }
 
@@ -81,8 +86,7 @@ void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
   RandomPiece random;
   if (quantizer.stochastic()) {
     const bool inference = step.phase == net::Phase::inference;
-    random.source =
-        stored_random(recipe_.seed(), layer_name, role, inference ? 0 : step.index, use);
+    random.source = stored_random(recipe_.seed(), layer_name, role, step, use);
     if (inference && !shape.empty() && shape[0] > 0)
       random.first = step.first_sample() * (net::element_count(shape) / shape[0]);
   }
@@ -115,7 +119,7 @@ net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept,
   if (sign) return {.tensor = nullptr, .shape = tensor->shape, .packed = pack_signs(*tensor)};
   RandomPiece random;
   if (node->saved->stochastic())
-    random.source = stored_random(recipe_.seed(), kept.layer, "saved", step.index, "save");
+    random.source = stored_random(recipe_.seed(), kept.layer, "saved", step, "save");
   FlagCounts flags;
   return {.tensor = nullptr,
           .shape = tensor->shape,
@@ -138,7 +142,7 @@ void RoleNumerics::update(const net::Step& step, const net::Update& update) {
   if (policy.master == nullptr || policy.master->name == "float32") return;
   RandomSource random;
   if (policy.rounding.stochastic()) {
-    random = stored_random(recipe_.seed(), update.parameter, "update", step.index, "master");
+    random = stored_random(recipe_.seed(), update.parameter, "update", step, "master");
   }
   round_to(*policy.master, policy.rounding, random, *update.value);
 }
@@ -152,6 +156,8 @@ void RoleNumerics::optimizer_state(const net::Step& step, std::string_view param
 
 std::vector<net::Tensor> RoleNumerics::exchange(const net::Step& step,
                                                 std::vector<net::WorkerGradient> gradients) {
+  // A worker adds up its micro-batches before it sends.
+  gradients = net::worker_means(std::move(gradients));
   for (std::size_t i = 0; stores_ && i < gradients.size(); ++i) {
     net::WorkerGradient& given = gradients[i];
     if (given.parameters.size() != parameters_.size()) {

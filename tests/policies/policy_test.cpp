@@ -250,6 +250,8 @@ TEST_CASE("policies: errors give the path in JSON, and the nearest name", "[fast
     CHECK(message_of(text) == "r.json: expected a rule such as \"kure\", an object or null");
   }
   CHECK_THROWS_WITH(find_policy("penalty", "all"), Catch::StartsWith("unknown penalty 'all'"));
+  for (const char* text : {R"j("mean")j", R"j({"rule": "mean"})j", R"j("none")j"})
+    CHECK_FALSE(read_policy(JsonReader(parse_json(text, "r.json"), "r.json"), "exchange"));
   // Keys without any policy have messages, too; a key with one policy without a name takes no text.
   for (const PolicySlot& slot : policy_slots()) {
     INFO(slot.key);

@@ -333,6 +333,42 @@ TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]"
   CHECK(differences(velocity.data, once.data) == 0);
 }
 
+TEST_CASE("the role exchange rounds the mean of a worker's micro-batches, once", "[fast]") {
+  const net::Graph graph = small_net();
+  const std::string role = R"j("exchange": {"format": "int8", "rounding": "sr(8)"})j";
+  const auto sent = [&](std::int64_t worker, std::uint32_t seed) {
+    net::WorkerGradient gradient{.worker = worker, .micro_batch = 0, .parameters = {}};
+    for (const net::Parameter* parameter : graph.parameters())
+      gradient.parameters.push_back(noise(parameter->value.shape, seed));
+    return gradient;
+  };
+  net::WorkerGradient first = sent(0, 1), second = sent(0, 2);
+  second.micro_batch = 1;
+  const net::Step step{.phase = net::Phase::training, .index = 3};
+  const std::vector<net::Tensor> both =
+      RecipeNumerics(recipe_of(role), graph).exchange(step, {first, second});
+  net::WorkerGradient mean = first;
+  mean.parameters = net::Numerics().exchange(step, {first, second});
+  const std::vector<net::Tensor> once =
+      RecipeNumerics(recipe_of(role), graph).exchange(step, {mean});
+  for (std::size_t p = 0; p < once.size(); ++p) CHECK(differences(both[p].data, once[p].data) == 0);
+}
+
+TEST_CASE("parts of a batch draw random bits of their own for stored tensors", "[fast]") {
+  const net::Graph graph = small_net();
+  RecipeNumerics numerics(recipe_of(R"j("vector": {"format": "int4", "rounding": "sr(8)"})j"),
+                          graph);
+  const auto rounded = [&](std::int64_t worker) {
+    net::Tensor x = noise({2, 32}, 1);
+    numerics.vector_result({.phase = net::Phase::training, .index = 7, .worker = worker}, "relu",
+                           "relu", x);
+    return x.data;
+  };
+  CHECK(differences(rounded(0), rounded(0)) == 0);
+  CHECK(differences(rounded(0), rounded(1)) > 0);
+  CHECK(differences(rounded(1), rounded(2)) > 0);
+}
+
 TEST_CASE("masks survive the role vector", "[fast]") {
   const net::Graph graph = small_net();
   for (const char* role : {R"j("vector": {"format": "float8_e4m3fn"})j",
