@@ -49,6 +49,8 @@ template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 14 deduces no aggregate
 
 std::string range_of(const Option& option) {
   return fmt::format("{} to {}", ecmascript_number(option.least), ecmascript_number(option.most));
