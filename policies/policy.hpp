@@ -76,6 +76,16 @@ struct PolicyKind {
   std::unique_ptr<Policy> (*bind)(Binding, net::Numerics& inner);
 };
 
+/// The usual `options` and `bind` of a row: defaults, and a policy that contradicts nothing.
+template <class Options>
+std::unique_ptr<PolicyOptions> make_options() {
+  return std::make_unique<Options>();
+}
+template <class Made>
+std::unique_ptr<Policy> make_policy(Binding binding, net::Numerics& inner) {
+  return std::make_unique<Made>(std::move(binding), inner);
+}
+
 /// Every policy, in the order of keys, then of file names.
 const std::vector<const PolicyKind*>& all_policies();
 /// The policy of that key and name; throws Error with the nearest name, or with all of them.

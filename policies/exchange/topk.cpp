@@ -113,9 +113,7 @@ const PolicyKind exchange_topk{
     .name = "topk",
     .summary = "each worker sends its largest elements and keeps the rest for later steps",
     .source = "Aji and Heafield, EMNLP 2017 (arXiv 1704.05021)",
-    .options = []() -> std::unique_ptr<PolicyOptions> { return std::make_unique<Options>(); },
-    .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
-      return std::make_unique<TopK>(std::move(binding), inner);
-    }};
+    .options = make_options<Options>,
+    .bind = make_policy<TopK>};
 
 }  // namespace numemu::policies

@@ -102,9 +102,7 @@ const PolicyKind norm_statistic{
     .source =
         "Banner et al., NeurIPS 2018 (arXiv 1805.11046); Hoffer et al., NeurIPS 2017 (arXiv "
         "1705.08741)",
-    .options = []() -> std::unique_ptr<PolicyOptions> { return std::make_unique<Options>(); },
-    .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
-      return std::make_unique<Norm>(std::move(binding), inner);
-    }};
+    .options = make_options<Options>,
+    .bind = make_policy<Norm>};
 
 }  // namespace numemu::policies

@@ -59,14 +59,11 @@ class Kure final : public Policy {
 }  // namespace
 
 extern const PolicyKind penalty_kure;
-const PolicyKind penalty_kure{
-    .key = "penalty",
-    .name = "kure",
-    .summary = "squared distance of each weight's kurtosis from a target",
-    .source = "Shkolnik et al., NeurIPS 2020 (arXiv 2002.07686)",
-    .options = []() -> std::unique_ptr<PolicyOptions> { return std::make_unique<Options>(); },
-    .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
-      return std::make_unique<Kure>(std::move(binding), inner);
-    }};
+const PolicyKind penalty_kure{.key = "penalty",
+                              .name = "kure",
+                              .summary = "squared distance of each weight's kurtosis from a target",
+                              .source = "Shkolnik et al., NeurIPS 2020 (arXiv 2002.07686)",
+                              .options = make_options<Options>,
+                              .bind = make_policy<Kure>};
 
 }  // namespace numemu::policies

@@ -67,9 +67,7 @@ const PolicyKind update_delayed{
     .name = "delayed",
     .summary = "gradients are those of the weights of earlier updates; the graph holds those",
     .source = "Narayanan et al., ICML 2021 (PipeDream-2BW)",
-    .options = []() -> std::unique_ptr<PolicyOptions> { return std::make_unique<Options>(); },
-    .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
-      return std::make_unique<Delayed>(std::move(binding), inner);
-    }};
+    .options = make_options<Options>,
+    .bind = make_policy<Delayed>};
 
 }  // namespace numemu::policies

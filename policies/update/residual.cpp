@@ -76,7 +76,7 @@ const PolicyKind update_residual{
     .name = "residual",
     .summary = "what rounding to update.master loses is added to the next update",
     .source = "Sun et al., NeurIPS 2019 (HFP8)",
-    .options = []() -> std::unique_ptr<PolicyOptions> { return std::make_unique<Options>(); },
+    .options = make_options<Options>,
     .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
       if (binding.recipe.update().master == nullptr) {
         throw Error(binding.where +
