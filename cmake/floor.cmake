@@ -58,7 +58,7 @@ function(numemu_floor name)
 endfunction()
 
 # numemu_cold(PATTERN...): sources, relative to the calling folder, that take no time when they run: they read descriptions, texts
-# and headers of files. -Og compiles them in 0.6 of the time of -O2 (-O1: in 0.75).
+# and headers of files. -Og compiles them in about two thirds of the time of -O2 (-O1: in three quarters).
 function(numemu_cold)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
