@@ -61,7 +61,7 @@ constexpr Elements kAllElements[] = {Elements::gaussian,   Elements::uniform,   
                                      Elements::cancelling, Elements::subnormal, Elements::large,
                                      Elements::special};
 
-inline double gaussian(Dice& dice) {
+inline double normal_draw(Dice& dice) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += dice.bits() * 0x1p-32;
   return sum;
@@ -79,7 +79,7 @@ inline std::uint64_t draw_element(const Format& f, Elements elements, Dice& dice
       return (code & ~f.sign_bit()) <= f.largest_code() ? code : 0;
     }
     case Elements::wide:
-      return below(5) != 0 ? 0 : code_of(std::ldexp(gaussian(dice), below(2 * f.bias) - f.bias));
+      return below(5) != 0 ? 0 : code_of(std::ldexp(normal_draw(dice), below(2 * f.bias) - f.bias));
     case Elements::cancelling:
       return code_of(sign * std::ldexp(1 + below(8) / 8.0, below(3) * 6 - 6));
     case Elements::subnormal:
@@ -94,7 +94,7 @@ inline std::uint64_t draw_element(const Format& f, Elements elements, Dice& dice
     case Elements::gaussian:
       break;
   }
-  return code_of(gaussian(dice));
+  return code_of(normal_draw(dice));
 }
 
 enum class Addend { none, usual, dominating, tiny, mixed, special };
@@ -102,7 +102,7 @@ constexpr Addend kAllAddends[] = {Addend::none, Addend::usual, Addend::dominatin
                                   Addend::tiny, Addend::mixed, Addend::special};
 
 inline float draw_addend(Addend addend, bool half, Dice& dice) {
-  const auto x = static_cast<float>(gaussian(dice));
+  const auto x = static_cast<float>(normal_draw(dice));
   const auto binade = static_cast<int>(dice.below(60));
   if (dice.below(16) == 0) return -0.0f;
   switch (addend) {
