@@ -24,6 +24,9 @@ namespace numemu::policies {
 #define NUMEMU_POLICY(stem) extern const PolicyKind penalty_##stem;
 #include "policies/penalty/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind roles_##stem;
+#include "policies/roles/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) extern const PolicyKind update_##stem;
 #include "policies/update/table.inc"
 #undef NUMEMU_POLICY
@@ -128,6 +131,13 @@ const PolicyOptions* Binding::find(std::string_view name) const {
   return found == layers.end() ? nullptr : found->second.get();
 }
 
+void Calibration::for_each(
+    const std::function<void(std::int64_t, std::vector<net::Tensor>)>& use) const {
+  constexpr std::int64_t kAtOnce = 32;
+  for (std::int64_t first = 0; first < samples; first += kAtOnce)
+    use(first, batch(first, std::min(kAtOnce, samples - first)));
+}
+
 const std::vector<const PolicyKind*>& all_policies() {
   static const std::vector<const PolicyKind*> kinds = {
 #define NUMEMU_POLICY(stem) &exchange_##stem,
@@ -138,6 +148,9 @@ const std::vector<const PolicyKind*>& all_policies() {
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &penalty_##stem,
 #include "policies/penalty/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &roles_##stem,
+#include "policies/roles/table.inc"
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &update_##stem,
 #include "policies/update/table.inc"

@@ -2,6 +2,7 @@
 // state. The build finds it; nothing else names it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 namespace numemu::policies {
 
 class Recipe;
+struct LayerRecipe;
 
 /// One option of a policy: where its value is kept, and which values are valid.
 struct Option {
@@ -40,6 +42,7 @@ struct Binding {
   const Recipe& recipe;
   const net::Graph& graph;
   std::string where;  ///< starts messages
+  /// By node, and by product of a node (net::GemmLayer). Kinds without options have null pointers.
   std::map<std::string, std::shared_ptr<const PolicyOptions>, std::less<>> layers;
 
   /// The options of the layer `name`, or of the one that the parameter `name` ("conv1.weight")
@@ -52,10 +55,39 @@ struct Binding {
   }
 };
 
+/// The float32 inputs of calibration samples [first, first + count), one tensor per graph input.
+using CalibrationBatch =
+    std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)>;
+
+/// What a frozen recipe is calibrated on.
+struct Calibration {
+  std::int64_t samples = 0;
+  CalibrationBatch batch;
+
+  /// Calls use(first, inputs) for all samples, a few at a time, so that memory does not grow with
+  /// their number.
+  void for_each(
+      const std::function<void(std::int64_t first, std::vector<net::Tensor> inputs)>& use) const;
+};
+
 /// Numerics that answer some hooks for the layers that chose the policy and pass all others on.
+///
+/// The operands of a product pass through the policies that override `product`, the outermost
+/// first: each calls inner().product() with a copy of the product whose sides read other tensors or
+/// carry a scale, then works on the result.
 class Policy : public net::Forwarding {
  public:
   Policy(Binding binding, net::Numerics& inner) : Forwarding(inner), binding_(std::move(binding)) {}
+
+  /// Freezes for inference: from here on weights do not change, and what a policy makes of one it
+  /// makes once. Called from the outermost policy to the innermost. Default: nothing.
+  virtual void freeze(const net::Graph&, const Calibration&) {}
+  /// Rewrites a float32 input of a layer (its left operand), samples from number `first_sample` on,
+  /// as `product` does in inference: policies below calibrate on that. Default: untouched.
+  virtual void read_input(std::string_view /*layer*/, std::int64_t /*first_sample*/,
+                          net::Tensor& /*x*/) const {}
+  /// Throws Error, with `where` at its start, if the policy does not serve training.
+  virtual void require_trainable(const std::string& /*where*/) const {}
 
  protected:
   const Binding& binding() const { return binding_; }
@@ -66,14 +98,17 @@ class Policy : public net::Forwarding {
 
 /// A row of the table of policies.
 struct PolicyKind {
-  std::string_view key;      ///< of the recipe: "penalty", "norm", "update.rule", "exchange.rule"
+  std::string_view key;      ///< of the recipe: "penalty", "update.rule"; see policy_slots()
   std::string_view name;     ///< the value of the rule; "" where the key has no other policy
   std::string_view summary;  ///< what it does, for help and docs
   std::string_view source;   ///< publication
-  std::unique_ptr<PolicyOptions> (*options)();
+  std::unique_ptr<PolicyOptions> (*options)() = nullptr;
   /// The policy on top of `inner`. Throws Error, naming both, where another part of the recipe
   /// contradicts it.
-  std::unique_ptr<Policy> (*bind)(Binding, net::Numerics& inner);
+  std::unique_ptr<Policy> (*bind)(Binding, net::Numerics& inner) = nullptr;
+  /// For keys that the schema of roles or updates reads (`options` is null): whether a layer's
+  /// recipe chooses the policy. Null: the value of the key names it.
+  bool (*chosen_by)(const Recipe&, const LayerRecipe&) = nullptr;
 };
 
 /// The usual `options` and `bind` of a row: defaults, and a policy that contradicts nothing.

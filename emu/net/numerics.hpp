@@ -4,6 +4,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,6 +66,9 @@ struct ProductSide {
   /// The product reduces along the rows (batch and space in wgrad, output channels of the weights
   /// in dgrad), not along the width: blocks of block formats run that way.
   bool along_rows = false;
+  /// The one scale of the tensor that a policy chose for the numerics below it; networks leave it
+  /// empty.
+  std::optional<float> scale = std::nullopt;
 };
 
 /// The identity of a GEMM and its operands: D (m x n, row-major) = A (m x k) x B^T (n x k), for

@@ -14,8 +14,8 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
 #include "experiments/mask_diversity/pieces.hpp"
+#include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
-#include "policies/recipe/weight_mask.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -36,15 +36,17 @@ std::string bits_of(const std::vector<std::uint8_t>& right) {
 }
 
 /// Share of the masked layers' elements that are kept, and of their sum of magnitudes.
-Json kept_of(const net::Graph& graph, const policies::RecipeNumerics& numerics,
+Json kept_of(const net::Graph& graph, const policies::Recipe& recipe,
              const std::vector<std::string>& layers) {
   double elements = 0, kept = 0, magnitude = 0, retained = 0;
   for (const std::string& layer : layers) {
     const net::Tensor& weight = net::weight_of(graph, layer);
-    const policies::WeightMask* mask = numerics.weight_mask(layer);
-    const std::vector<std::uint8_t> keep = mask == nullptr
-                                               ? std::vector<std::uint8_t>(weight.data.size(), 1)
-                                               : mask->mask_of(weight, 1);
+    const std::optional<policies::MaskPolicy> policy = recipe.layer(layer).weight_mask;
+    std::vector<std::uint8_t> keep(weight.data.size(), 1);
+    if (policy) {
+      const RandomSource random = policies::weight_mask_random(recipe.seed(), layer, *policy);
+      keep = policies::WeightMask(*policy, random).mask_of(weight, 1);
+    }
     const auto sum = [&](auto&& term) { return stats::pairwise_sum(weight.size(), term); };
     elements += static_cast<double>(weight.size());
     kept += sum([&](std::int64_t i) { return keep[i] != 0 ? 1.0 : 0.0; });
@@ -58,14 +60,15 @@ Json kept_of(const net::Graph& graph, const policies::RecipeNumerics& numerics,
 Json evaluate_masked(const net::Graph& graph, const net::Dataset& data,
                      const std::vector<std::string>& layers, const std::string& mask,
                      std::int64_t images) {
-  policies::RecipeNumerics numerics(
-      policies::Recipe::parse(recipe_of(layers, mask), "one-shot pruning"), graph);
+  const policies::Recipe recipe =
+      policies::Recipe::parse(recipe_of(layers, mask), "one-shot pruning");
+  policies::RecipeNumerics numerics(recipe, graph);
   numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
     std::vector<std::uint8_t> labels;
     return std::vector<net::Tensor>{data.calibration_batch(first, count, labels)};
   });
   const net::Evaluation tested = net::evaluate(graph, data, net::Split::test, images, numerics);
-  Json json = kept_of(graph, numerics, layers);
+  Json json = kept_of(graph, recipe, layers);
   json["loss"] = tested.loss;
   json["right"] = bits_of(tested.right);
   return json;

@@ -10,7 +10,7 @@
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "policies/quantize_blocks.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/random_identity.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -9,8 +9,8 @@
 #include "emu/stats/pairwise.hpp"
 #include "experiments/transposable/layers.hpp"
 #include "policies/calibrate/adaprune.hpp"
+#include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
-#include "policies/recipe/weight_mask.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "emu/net/memory_plan.hpp"
 #include "formats/block_layout.hpp"
-#include "policies/recipe/weight_mask.hpp"
+#include "policies/mask/weight_mask.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::policies {

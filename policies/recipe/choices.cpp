@@ -12,7 +12,14 @@ const std::vector<PolicySlot>& policy_slots() {
   static const std::vector<PolicySlot> slots = {{"penalty", true, "", "penalty"},
                                                 {"norm", true, "", "norm"},
                                                 {"exchange", false, "", "exchange"},
-                                                {"update.rule", true, "rule", "update"}};
+                                                {"update.rule", true, "rule", "update"},
+                                                {"update.loss_scale"},
+                                                {"update.master"},
+                                                {"roles.vector.mask"},
+                                                {"roles.mask"},
+                                                {"roles.scale"},
+                                                {"roles.ste"},
+                                                {"roles.gradient.mask"}};
   return slots;
 }
 
@@ -21,7 +28,7 @@ Choices read_choices(const JsonReader& object) {
   for (const PolicySlot& slot : policy_slots()) {
     std::optional<std::optional<PolicyChoice>>& choice = choices.emplace_back();
     const std::string name(slot.object);
-    if (!object.has(name)) continue;
+    if (name.empty() || !object.has(name)) continue;
     const JsonReader key = object.member(name);
     if (slot.member.empty()) {
       choice = read_policy(key, slot.key);

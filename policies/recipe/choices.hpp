@@ -12,10 +12,12 @@ namespace numemu::policies {
 
 /// A key of the recipe under which a policy is chosen.
 struct PolicySlot {
-  std::string_view key;     ///< "penalty", or "update.rule" for a member of an object
-  bool of_layers;           ///< entries of `layers` may choose another one
-  std::string_view member;  ///< "rule" in "update.rule": the choice is a text; "" for an object
-  std::string_view object;  ///< "update"
+  std::string_view key;    ///< "penalty", or "update.rule" for a member of an object
+  bool of_layers = false;  ///< entries of `layers` may choose another one
+  /// "rule" in "update.rule": the choice is a text; "" for an object.
+  std::string_view member = {};
+  /// "update"; "" where the schema of roles or updates reads the key (PolicyKind::chosen_by).
+  std::string_view object = {};
 };
 
 /// Every slot, from the outermost policy to the innermost: where two answer one hook, the first

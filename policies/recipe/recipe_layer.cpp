@@ -24,22 +24,12 @@ RecipeLayer::RecipeLayer(LayerRecipe layer)
       output(quantizer_of(recipe.output)),
       saved(quantizer_of(recipe.saved)),
       state(quantizer_of(recipe.state)),
-      exchange(quantizer_of(recipe.exchange)),
-      masked(recipe.weight_mask || recipe.activation_mask || recipe.gradient_dgrad_mask ||
-             recipe.gradient_wgrad_mask) {}
+      exchange(quantizer_of(recipe.exchange)) {}
 
 const RoleQuantizer* RecipeLayer::quantizer(net::Role role, net::GemmKind kind) const {
   if (role == net::Role::weight) return pointer(weight);
   if (role == net::Role::activation) return pointer(activation);
   return pointer(kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad);
-}
-
-StepThresholds& RecipeLayer::gradient_thresholds(net::GemmKind kind, bool given) {
-  if (given) return thresholds[2];
-  const std::optional<MaskPolicy>& dgrad = recipe.gradient_dgrad_mask;
-  const std::optional<MaskPolicy>& wgrad = recipe.gradient_wgrad_mask;
-  const bool one = dgrad && wgrad && to_string(*dgrad) == to_string(*wgrad);
-  return thresholds[kind == net::GemmKind::dgrad || one ? 0 : 1];
 }
 
 bool RecipeLayer::stochastic_unit(net::GemmKind kind) const {

@@ -2,21 +2,15 @@
 #pragma once
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "emu/net/numerics.hpp"
-#include "policies/recipe/amax_history.hpp"
-#include "policies/recipe/clipped.hpp"
 #include "policies/recipe/operand_counts.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/step_thresholds.hpp"
-#include "policies/recipe/weight_mask.hpp"
-#include "policies/zap/zap_network.hpp"
 
 namespace numemu::policies {
 
@@ -55,25 +49,11 @@ struct RecipeLayer {
   PlainOperand frozen_weight;
   std::shared_ptr<const unit::PreparedOperand> prepared_weight;  ///< of frozen_weight, for fprop
 
-  bool masked = false;                      ///< some operand has a mask
-  std::unique_ptr<WeightMask> weight_mask;  ///< null without one
-  /// Training: thresholds of the gradients that dgrad reads (and wgrad where its mask is the same),
-  /// that wgrad reads, and that dgrad gives.
-  std::array<StepThresholds, 3> thresholds;
-  StepThresholds& gradient_thresholds(net::GemmKind, bool given);
-
   using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
-  /// Predictors of a node's zeros; null without any.
-  std::shared_ptr<const ZapNetwork> zap;
-
   PerOperand counts;  ///< [kind][role]
   SharedCounts& count(net::GemmKind kind, net::Role role) {
     return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
   }
-
-  /// Training: delayed scaling by role and kind; masks of the step running.
-  std::map<std::pair<net::Role, net::GemmKind>, AmaxHistory> histories;
-  ClippedMasks clipped;
 };
 
 }  // namespace numemu::policies

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
+#include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/choices.hpp"
 
@@ -11,17 +15,29 @@ NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
                              const std::string& where)
     : recipe_(recipe), roles_(recipe_, graph, where) {
   const std::vector<PolicySlot>& slots = policy_slots();
-  std::vector<std::string> names;
-  for (const net::Node& node : graph.nodes) names.push_back(node.name);
+  std::set<std::string> names;
+  for (const net::Node& node : graph.nodes) names.insert(node.name);
+  for (std::string& name : net::gemm_layer_names(graph)) names.insert(std::move(name));
   // By slot, the layers of every policy that some layer chose.
   std::vector<std::map<const PolicyKind*, Binding>> chosen(slots.size());
   for (const std::string& name : names) {
+    const auto choose = [&](std::size_t slot, const PolicyChoice& choice) {
+      const bool typed = choice.kind->chosen_by != nullptr;
+      const Binding empty{.recipe = recipe_,
+                          .graph = graph,
+                          .where = typed ? where : fmt::format("{}: {}", where, slots[slot].key),
+                          .layers = {}};
+      Binding& binding = chosen[slot].try_emplace(choice.kind, empty).first->second;
+      binding.layers.emplace(name, choice.options);
+    };
     const std::vector<std::optional<PolicyChoice>> policies = recipe_.policies(name);
+    const LayerRecipe layer = recipe_.layer(name);
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      if (!policies[i]) continue;
-      const Binding empty{.recipe = recipe_, .graph = graph, .where = where, .layers = {}};
-      Binding& binding = chosen[i].try_emplace(policies[i]->kind, empty).first->second;
-      binding.layers.emplace(name, policies[i]->options);
+      if (policies[i]) choose(i, *policies[i]);
+      for (const PolicyKind* kind : all_policies()) {
+        if (kind->key == slots[i].key && kind->chosen_by && kind->chosen_by(recipe_, layer))
+          choose(i, {.kind = kind, .options = nullptr});
+      }
     }
   }
   for (std::size_t i = slots.size(); i-- > 0;) {
@@ -29,7 +45,6 @@ NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
     for (const PolicyKind* kind : all_policies()) {
       const auto found = chosen[i].find(kind);
       if (found == chosen[i].end()) continue;
-      found->second.where = fmt::format("{}: {}", where, slots[i].key);
       policies_.push_back(kind->bind(std::move(found->second), top()));
     }
   }
@@ -38,6 +53,32 @@ NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
 net::Numerics& NumericsStack::top() {
   if (policies_.empty()) return roles_;
   return *policies_.back();
+}
+
+void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
+                            const CalibrationBatch& batch) {
+  const Calibration calibration{std::min(available, recipe_.calibration().samples), batch};
+  const auto outermost_first = [&](const auto& use) {
+    for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) use(**policy);
+  };
+  outermost_first([&](Policy& policy) { policy.freeze(graph, calibration); });
+  roles_.freeze(
+      graph, calibration, [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
+        outermost_first([&](const Policy& policy) { policy.read_input(layer, first_sample, x); });
+      });
+}
+
+void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
+  freeze(graph, reference.samples(), [&](std::int64_t first, std::int64_t count) {
+    std::vector<net::Tensor> batch;
+    for (const net::Tensor& x : reference.batch) batch.push_back(samples_of(x, first, count));
+    return batch;
+  });
+}
+
+void RecipeNumerics::require_trainable(const std::string& where) const {
+  for (const auto& policy : policies_) policy->require_trainable(where);
+  roles_.require_trainable(where);
 }
 
 }  // namespace numemu::policies

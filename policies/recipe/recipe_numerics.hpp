@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/net/forwarding.hpp"
+#include "policies/calibrate/reference.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/role_numerics.hpp"
 
@@ -21,35 +22,33 @@ class NumericsStack {
 
   Recipe recipe_;
   RoleNumerics roles_;
-  std::vector<std::unique_ptr<Policy>> policies_;
+  std::vector<std::unique_ptr<Policy>> policies_;  ///< the innermost first
 };
 
 /// Numerics of a recipe: see RoleNumerics for products and tensors. Every hook goes through the
 /// policies, the outermost first.
 class RecipeNumerics : private NumericsStack, public net::Forwarding {
  public:
-  using CalibrationBatch = RoleNumerics::CalibrationBatch;
-
   /// Throws Error when a pattern matches no layer, a role cannot be applied, or a policy
   /// contradicts another part of the recipe. `where` starts such messages. The graph must outlive
   /// the numerics.
   RecipeNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where = "recipe")
       : NumericsStack(recipe, graph, where), Forwarding(top()) {}
 
+  /// Freezes every policy, then the roles, calibrated on the first min(available,
+  /// calibrate.samples) samples.
+  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&);
+  /// The same with everything recorded beforehand.
+  void freeze(const net::Graph&, const FloatReference&);
+  /// Throws Error naming the layer where a policy or role does not serve training.
+  void require_trainable(const std::string& where) const;
+
   /// See RoleNumerics.
-  void freeze(const net::Graph& graph, std::int64_t available, const CalibrationBatch& batch) {
-    roles_.freeze(graph, available, batch);
-  }
-  void freeze(const net::Graph& graph, const FloatReference& reference) {
-    roles_.freeze(graph, reference);
-  }
   std::map<std::string, float, std::less<>> static_scales() const { return roles_.static_scales(); }
-  void require_trainable(const std::string& where) const { roles_.require_trainable(where); }
   void hear_units(std::function<void(const net::Product&)> heard) {
     roles_.hear_units(std::move(heard));
   }
   const LayerRecipe& recipe(std::string_view layer) const { return roles_.recipe(layer); }
-  const WeightMask* weight_mask(std::string_view layer) const { return roles_.weight_mask(layer); }
   const PlainOperand* frozen_weight(std::string_view layer) const {
     return roles_.frozen_weight(layer);
   }
@@ -60,7 +59,6 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
     return roles_.counts(layer, kind);
   }
   void reset_counts() { roles_.reset_counts(); }
-  std::int64_t skipped_steps() const { return roles_.skipped_steps(); }
 };
 
 }  // namespace numemu::policies

@@ -10,9 +10,8 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/gathered_side.hpp"
-#include "policies/recipe/masked_operands.hpp"
 #include "policies/recipe/plain_operand.hpp"
-#include "policies/recipe/role_numerics.hpp"
+#include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/scaled_side.hpp"
 #include "policies/recipe/sparse_operand.hpp"
 #include "policies/recipe/stored_tensor.hpp"
@@ -71,13 +70,6 @@ class Run {
     result.finish(a, b);
   }
 
-  /// Masks of what saturates in forward; zeros in the gradients of what did.
-  void clip() {
-    if (run_.phase != net::Phase::training) return;
-    if (p_.kind != GemmKind::fprop) return layer_.clipped.apply(p_);
-    layer_.clipped.push(saturated(a_), as_gradient(saturated(b_)));
-  }
-
   void store_output() {
     if (p_.kind != GemmKind::fprop || !layer_.output) return;
     RandomPiece random;
@@ -97,15 +89,10 @@ class Run {
           operand_random(run_.seed, p_.layer, source.role, run_.step, p_.kind, run_.repetition);
       s.random.first = first_element(source);
     }
-    if (source.role == net::Role::weight) {
-      if (!inference) s.fixed = delayed_scale(s);
-      return s;
-    }
-    if (run_.frozen && inference) {
+    s.fixed = source.scale;
+    if (source.role != net::Role::weight && run_.frozen && inference) {
       s.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
       s.samples = separable_samples(p_, source);
-    } else {
-      s.fixed = delayed_scale(s);
     }
     return s;
   }
@@ -129,20 +116,6 @@ class Run {
     if (run_.phase == net::Phase::inference)
       random.first = run_.first_sample * (lines / samples) * p_.d_stack.inner * p_.n;
     return random;
-  }
-
-  std::optional<float> delayed_scale(const ReadSide& s) {
-    if (s.quantizer->policy().history == 0 || s.quantizer->blocks()) return std::nullopt;
-    const auto key = std::pair(s.source.role, p_.kind);
-    if (run_.phase == net::Phase::inference) {
-      const auto found = layer_.histories.find(key);
-      if (found == layer_.histories.end() || !found->second.largest()) return std::nullopt;
-      return s.quantizer->scale_of_magnitude(*found->second.largest());
-    }
-    AmaxHistory& history = layer_.histories[key];
-    const std::optional<double> largest = history.largest();
-    history.see(parallel_magnitude(s.source.source->data.data(), s.source.source->size()));
-    return largest ? s.quantizer->scale_of_magnitude(*largest) : 1.0f;
   }
 
   net::ProductRandom unit_random() const {
@@ -288,49 +261,6 @@ class Run {
     b = right->scales();
   }
 
-  Saturated saturated(const ReadSide& s) const {
-    if (s.quantizer == nullptr ||
-        s.quantizer->policy().straight_through != StraightThrough::clipped)
-      return {};
-    const net::Tensor& x = *s.source.source;
-    if (s.quantizer->blocks()) {
-      if (s.reduction()) {
-        throw Error(
-            fmt::format("layer {}: roles.{}.straight_through: clipped has no meaning for "
-                        "blocks of axis reduction, where an element has several codes",
-                        p_.layer, net::to_string(s.source.role)));
-      }
-      return saturated_blocks(*s.quantizer, s.source, s.random);
-    }
-    if (s.fixed) return saturated_elements(*s.quantizer, x, {*s.fixed});
-    const Granularity granularity = s.quantizer->policy().granularity;
-    const std::int64_t groups = granularity == Granularity::channel ? x.dim(0)
-                                : granularity == Granularity::row ? x.size() / s.source.stack.width
-                                                                  : 1;
-    return saturated_elements(*s.quantizer, x,
-                              choose_scales(*s.quantizer, x.data.data(), x.size(), groups));
-  }
-
-  /// The mask of the right operand in the order of its gradient: where it is read along its rows,
-  /// [outer, k, inner, n], wgrad gives [outer, inner, n, k].
-  Saturated as_gradient(Saturated mask) const {
-    if (mask.empty() || !p_.b.along_rows) return mask;
-    const net::Stack& stack = p_.b.stack;
-    const std::int64_t rows = stack.rows(p_.b.source->size());
-    Saturated turned(mask.size());
-    std::size_t to = 0;
-    for (std::int64_t matrix = 0; matrix < stack.count(); ++matrix) {
-      for (std::int64_t column = 0; column < stack.width; ++column) {
-        for (std::int64_t row = 0; row < rows; ++row) {
-          const std::int64_t line =
-              (matrix / stack.inner * rows + row) * stack.inner + matrix % stack.inner;
-          turned[to++] = mask[static_cast<std::size_t>(line * stack.width + column)];
-        }
-      }
-    }
-    return turned;
-  }
-
   RecipeLayer& layer_;
   const net::Product& p_;
   const ProductRun& run_;
@@ -343,11 +273,8 @@ class Run {
 void run_product(RecipeLayer& layer, const net::Product& product, const ProductRun& run) {
   const net::Section section(net::SectionKind::quantize, product.layer,
                              net::to_string(product.kind));
-  MaskedOperands masked(layer, product, run);
-  Run here(layer, masked.product(), run);
+  Run here(layer, product, run);
   here.go();
-  masked.prune_result();
-  here.clip();
   if (run.heard != nullptr && *run.heard) (*run.heard)(product);
   here.store_output();
 }

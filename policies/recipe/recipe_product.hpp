@@ -20,8 +20,7 @@ struct ProductRun {
   const std::function<void(const net::Product&)>* heard = nullptr;
 };
 
-/// D, with every scale applied; counts, histories and masks of the layer are kept. How operands
-/// enter the unit:
+/// D, with every scale applied; the layer counts flags. How operands enter the unit:
 ///   no role                    float32 as it is
 ///   one scale, per channel, row   codes; the scales are applied to the result as alpha
 ///   blocks, any operands       the float32 values of the blocks

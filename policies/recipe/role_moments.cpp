@@ -5,27 +5,14 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/worker_means.hpp"
-#include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "formats/quantize.hpp"
+#include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe_product.hpp"
 #include "policies/recipe/role_numerics.hpp"
 #include "policies/recipe/stored_tensor.hpp"
 
 namespace numemu::policies {
 namespace {
-
-/// The step is "STEP", or "STEP.R" for part R > 0 of a training step's batch; 0 in inference.
-RandomSource stored_random(std::uint64_t seed, std::string_view layer, std::string_view role,
-                           const net::Step& step, std::string_view use) {
-  const bool inference = step.phase == net::Phase::inference;
-  const std::string part = inference || step.worker == 0 ? "" : fmt::format(".{}", step.worker);
-  RandomSource source;
-  source.seed = seed;
-  source.tensor =
-      tensor_word(fmt::format("{}/{}/{}{}/{}", layer, role, inference ? 0 : step.index, part, use));
-  return source;
-}
 
 /// An infinite or NaN element and its place.
 struct Special {
@@ -42,16 +29,6 @@ std::vector<Special> take_specials(net::Tensor& x) {
     x.data[i] = 0;
   }
   return specials;
-}
-
-/// Rounds to the master format, which is used without a scale and saturates.
-void round_to(const Format& master, const Rounding& rounding, const RandomSource& random,
-              net::Tensor& x) {
-  RolePolicy policy;
-  policy.format = &master;
-  policy.rounding = rounding;
-  policy.scale = "none";
-  fake_quantize(RoleQuantizer(policy), x.shape, x.data.data(), 1, {random, 0});
 }
 
 }  // namespace
@@ -96,18 +73,11 @@ void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
 void RoleNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
                                  net::Tensor& x) {
   const RecipeLayer* const node = node_of(name);
-  if (node == nullptr) return;
-  round_vector(step, *node, name, x);
-  if (node->zap) node->zap->skip(name, x);
-}
-
-void RoleNumerics::round_vector(const net::Step& step, const RecipeLayer& node,
-                                std::string_view name, net::Tensor& x) const {
-  if (!node.vector) return;
+  if (node == nullptr || !node->vector) return;
   const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
   // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
   const std::vector<Special> specials = take_specials(x);
-  store(step, *node.vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
+  store(step, *node->vector, x.shape, x.data.data(), apart ? x.dim(0) : 1, name, "vector", "fprop");
   for (const Special& special : specials) x.data[special.at] = special.value;
 }
 
@@ -132,19 +102,6 @@ net::SharedTensor RoleNumerics::restore(const net::Step&, const net::Kept& kept,
       kept.use == net::Use::sign
           ? restore_signs(saved.shape, saved.packed)
           : restore_packed(*node_of(kept.layer)->saved, saved.shape, saved.packed));
-}
-
-void RoleNumerics::update(const net::Step& step, const net::Update& update) {
-  net::Numerics::update(step, update);
-  const UpdatePolicy& policy = recipe_.update();
-  const auto masked = masked_parameters_.find(update.parameter);
-  if (masked != masked_parameters_.end()) masked->second->weight_mask->settle(*update.value);
-  if (policy.master == nullptr || policy.master->name == "float32") return;
-  RandomSource random;
-  if (policy.rounding.stochastic()) {
-    random = stored_random(recipe_.seed(), update.parameter, "update", step, "master");
-  }
-  round_to(*policy.master, policy.rounding, random, *update.value);
 }
 
 void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,

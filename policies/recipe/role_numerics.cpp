@@ -1,23 +1,14 @@
-// A recipe bound to a graph: its layers, steps and counts.
+// Roles bound to the layers of a graph, and their counts.
 #include "policies/recipe/role_numerics.hpp"
 
 #include <fmt/format.h>
 
 #include "emu/net/gemm_layers.hpp"
-#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::policies {
 namespace {
-
-/// The parameter that is a layer's weight.
-std::string parameter_name(const net::GemmLayer& layer) {
-  for (const net::Parameter& parameter : std::as_const(*layer.node->op).parameters()) {
-    if (&parameter.value == layer.weight) return parameter.name;
-  }
-  return "";
-}
 
 /// Scales that clip need saturation; entropy calibration compares histograms of equal steps.
 void require_clipping(const CalibrationPolicy& calibration,
@@ -53,50 +44,17 @@ void require_no_history(const std::optional<RolePolicy>& policy, std::string_vie
 
 }  // namespace
 
-RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role role,
-                            std::int64_t step, net::GemmKind kind, std::int64_t repetition) {
-  RandomSource source;
-  source.seed = seed;
-  source.stream = Stream::quantize;
-  const std::string times = repetition == 0 ? "" : fmt::format(".{}", repetition);
-  source.tensor = tensor_word(
-      fmt::format("{}/{}/{}{}/{}", layer, net::to_string(role), step, times, net::to_string(kind)));
-  return source;
-}
-
 RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where)
-    : recipe_(recipe), loss_scaler_(recipe.update().loss_scale) {
+    : recipe_(recipe) {
   std::vector<std::string> names = net::gemm_layer_names(graph);
   for (const std::string& name : names) {
     layers_[name] = std::make_unique<RecipeLayer>(recipe.layer(name));
     require_clipping(recipe.calibration(), layers_[name]->recipe.activation, name, where);
   }
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    RecipeLayer& found = *layers_[gemm.name];
-    if (gemm.weight == nullptr && found.recipe.activation_mask) {
-      throw Error(fmt::format(
-          "{}: roles.activation.mask: layer {} multiplies two activations: expected null there (a "
-          "layers entry of its own)",
-          where, gemm.name));
-    }
-    if (gemm.weight == nullptr || !found.recipe.weight_mask) continue;
-    try {
-      const MaskPolicy& mask = *found.recipe.weight_mask;
-      require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
-    } catch (const Error& error) {
-      throw Error(
-          fmt::format("{}: roles.weight.mask: layer {}: {}", where, gemm.name, error.what()));
-    }
-    found.weight_mask = std::make_unique<WeightMask>(
-        *found.recipe.weight_mask,
-        weight_mask_random(recipe.seed(), gemm.name, *found.recipe.weight_mask));
-    masked_parameters_[parameter_name(gemm)] = &found;
-  }
   for (const net::Node& node : graph.nodes) {
     auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
     const LayerRecipe& r = stored->recipe;
-    if (r.zap) stored->zap = predictors(*r.zap, graph, where);
-    stores_ = stores_ || r.zap || r.vector || r.saved || r.state || r.exchange;
+    stores_ = stores_ || r.vector || r.saved || r.state || r.exchange;
     require_no_history(r.vector, node.name, "vector", where);
     require_no_history(r.output, node.name, "output", where);
     require_no_history(r.saved, node.name, "saved", where);
@@ -106,22 +64,6 @@ RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const 
   }
   recipe.require_matches(names, where);
   for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
-}
-
-std::shared_ptr<const ZapNetwork> RoleNumerics::predictors(const ZapMask& mask,
-                                                           const net::Graph& graph,
-                                                           const std::string& where) {
-  std::shared_ptr<const ZapNetwork>& slot = predictors_[to_string(mask)];
-  if (!slot) {
-    try {
-      ZapNetwork network = load_zap_network(with_digest(mask).file, graph);
-      if (mask.threshold) network.set_threshold(*mask.threshold);
-      slot = std::make_shared<const ZapNetwork>(std::move(network));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: roles.vector.mask: {}", where, error.what()));
-    }
-  }
-  return slot;
 }
 
 void RoleNumerics::require_trainable(const std::string& where) const {
@@ -139,28 +81,6 @@ void RoleNumerics::require_trainable(const std::string& where) const {
     refuse(r.weight, Granularity::row, "weight", "dgrad", name);
     refuse(r.activation, Granularity::row, "activation", "wgrad", name);
     refuse(r.gradient_wgrad, Granularity::row, "gradient", "wgrad", name);
-    if (r.weight_mask && r.weight_mask->repair == Repair::adaprune) {
-      throw Error(
-          fmt::format("{}: roles.weight.mask: layer {}: expected repair=none or "
-                      "repair=absorb in training: adaprune solves trained weights",
-                      where, name));
-    }
-  }
-}
-
-void RoleNumerics::begin_step(const net::Step& step) {
-  if (step.phase == net::Phase::inference) return;
-  for (auto& [name, layer] : layers_) {
-    layer->clipped.clear();
-    for (StepThresholds& thresholds : layer->thresholds) thresholds.begin_step();
-  }
-}
-
-void RoleNumerics::end_step(const net::Step& step) {
-  if (step.phase != net::Phase::training) return;
-  for (auto& [name, layer] : layers_) {
-    for (auto& [key, history] : layer->histories)
-      history.end_step(layer->quantizer(key.first, key.second)->policy().history);
   }
 }
 
@@ -168,10 +88,6 @@ RecipeLayer& RoleNumerics::layer(std::string_view name) const {
   const auto found = layers_.find(name);
   if (found == layers_.end()) throw Error(fmt::format("no layer '{}' multiplies", name));
   return *found->second;
-}
-
-const WeightMask* RoleNumerics::weight_mask(std::string_view name) const {
-  return layer(name).weight_mask.get();
 }
 
 const LayerRecipe& RoleNumerics::recipe(std::string_view name) const { return layer(name).recipe; }
@@ -200,12 +116,6 @@ void RoleNumerics::reset_counts() {
     if (layer->weight_ready)
       layer->count(net::GemmKind::fprop, net::Role::weight).add(layer->frozen_weight.flags);
   }
-}
-
-float RoleNumerics::loss_scale(const net::Step&) { return loss_scaler_.value(); }
-
-bool RoleNumerics::accept_gradients(const net::Step&, const std::vector<net::Tensor>& gradients) {
-  return loss_scaler_.accept(gradients);
 }
 
 }  // namespace numemu::policies

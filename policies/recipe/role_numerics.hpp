@@ -1,5 +1,5 @@
-// The roles of a recipe as numerics: operands quantized, multiplied on a unit,
-// scaled back; tensors stored; parameters updated.
+// The roles of a recipe as numerics: operands quantized, multiplied on a unit, scaled back; tensors
+// stored.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,16 +10,15 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
-#include "policies/calibrate/reference.hpp"
-#include "policies/recipe/loss_scaler.hpp"
+#include "policies/policy.hpp"
 #include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/recipe_layer.hpp"
 
 namespace numemu::policies {
 
-/// Numerics of the roles, units, update and calibration of a recipe. Dynamic until freeze(): every
-/// product computes its scales from the current operands, or from their history (training). After
+/// Numerics of the roles, units and calibration of a recipe. Dynamic until freeze(): every product
+/// computes its scales from the current operands, unless a policy above gave it one. After
 /// freeze(): weights are quantized once and activation scales come from calibration (inference, any
 /// threads). Scales that are not calibrated are then those of each sample for itself: the tensor
 /// scale of a block format, the calibration rule `dynamic`, and the roles vector and output; rows
@@ -31,15 +30,11 @@ class RoleNumerics : public net::Numerics {
   /// messages.
   RoleNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
 
-  /// The float32 inputs of calibration samples [first, first + count), one tensor per graph input.
-  using CalibrationBatch =
-      std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)>;
-
-  /// Calibrates on the first min(available, calibrate.samples) samples, a few at a time, so that
-  /// memory does not grow with their number.
-  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&);
-  /// The same with everything recorded beforehand.
-  void freeze(const net::Graph&, const FloatReference&);
+  /// What the policies above make of a float32 input of a layer before a product reads it.
+  using ReadInput =
+      std::function<void(std::string_view layer, std::int64_t first_sample, net::Tensor&)>;
+  /// Calibrates static activation scales on what products read.
+  void freeze(const net::Graph&, const Calibration&, const ReadInput&);
   /// Static activation scales of the left operands by layer, after freeze().
   std::map<std::string, float, std::less<>> static_scales() const;
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
@@ -49,19 +44,14 @@ class RoleNumerics : public net::Numerics {
   /// converts the result. To be set while nothing runs.
   void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
 
-  void begin_step(const net::Step&) override;
-  void end_step(const net::Step&) override;
   void product(const net::Step&, const net::Product&) override;
   net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
   net::SharedTensor restore(const net::Step&, const net::Kept&, net::Saved) override;
   /// Infinite and NaN elements stay as they are.
   void vector_result(const net::Step& step, std::string_view layer, std::string_view op,
                      net::Tensor&) override;
-  void update(const net::Step&, const net::Update&) override;
   void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
                        net::Tensor&) override;
-  float loss_scale(const net::Step&) override;
-  bool accept_gradients(const net::Step&, const std::vector<net::Tensor>&) override;
   std::vector<net::Tensor> exchange(const net::Step&, std::vector<net::WorkerGradient>) override;
   void save_state(net::NamedState&) const override;
   void load_state(const net::NamedState&) override;
@@ -69,52 +59,31 @@ class RoleNumerics : public net::Numerics {
   /// What one layer uses, and its counts since construction or reset_counts(): of every operand
   /// that was quantized, frozen weights once.
   const LayerRecipe& recipe(std::string_view layer) const;
-  /// Of a layer whose weight has a mask, else null.
-  const WeightMask* weight_mask(std::string_view layer) const;
   /// Of a layer after freeze() and a product; null before, and where the weight is not quantized
   /// whole.
   const PlainOperand* frozen_weight(std::string_view layer) const;
   OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
   OperandCounts counts(std::string_view layer, net::GemmKind) const;
   void reset_counts();
-  /// Steps that dynamic loss scaling skipped.
-  std::int64_t skipped_steps() const { return loss_scaler_.skipped(); }
 
  private:
   using Layers = std::map<std::string, std::unique_ptr<RecipeLayer>, std::less<>>;
 
   RecipeLayer& layer(std::string_view name) const;
-  /// Repair of masked weights by their products' calibration inputs.
-  void solve_kept_weights(const net::Graph&, std::int64_t samples, const CalibrationBatch&);
   /// Rewrites a stored tensor by the policy of its role.
   void store(const net::Step&, const RoleQuantizer&, const net::Shape&, float* x,
              std::int64_t samples, std::string_view layer, std::string_view role,
              std::string_view use) const;
-  /// The result of an operator that is not a product, as the role vector says.
-  void round_vector(const net::Step&, const RecipeLayer&, std::string_view name,
-                    net::Tensor&) const;
-  /// Loaded once for every file and threshold.
-  std::shared_ptr<const ZapNetwork> predictors(const ZapMask&, const net::Graph&,
-                                               const std::string& where);
   /// Of a parameter or a node; null where the recipe has none of that name.
   RecipeLayer* node_of(std::string_view name) const;
 
   Recipe recipe_;
   Layers layers_;  ///< that multiply
   Layers nodes_;   ///< every node and input, for the other roles
-  std::map<std::string, RecipeLayer*, std::less<>> masked_parameters_;   ///< weights with a mask
-  std::map<std::string, std::shared_ptr<const ZapNetwork>> predictors_;  ///< by mask text
   std::vector<std::string> parameters_;
   bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
   bool frozen_ = false;
   std::function<void(const net::Product&)> heard_;
-  LossScaler loss_scaler_;
 };
-
-/// Where the random bits of an operand come from: the tensor identity is layer/role/step/gemm. The
-/// second and later products of a kind in one training step (recurrence, simulated workers) have
-/// the step "7.1", "7.2".
-RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Role,
-                            std::int64_t step, net::GemmKind, std::int64_t repetition = 0);
 
 }  // namespace numemu::policies

@@ -11,7 +11,7 @@
 #include "experiments/transposable/layers.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/mask_tensor.hpp"
-#include "policies/recipe/weight_mask.hpp"
+#include "policies/mask/weight_mask.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

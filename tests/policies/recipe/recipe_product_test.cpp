@@ -6,7 +6,7 @@
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/random_identity.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 

@@ -5,8 +5,8 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/unit/sparse/compress.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/masked_operands.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/one_layer.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
 using namespace numemu;
@@ -20,29 +20,39 @@ namespace {
 
 constexpr const char* kUnit = "nvidia.h100.wgmma.e4m3.f32.sp24";
 
-/// Every product by run_product(), and matrix by matrix from codes found apart.
-class Checker : public net::Numerics {
+/// Every product of an operator, and matrix by matrix from codes found apart.
+class Checker {
  public:
-  Checker() : layer_(recipe()) {
-    layer_.weight_mask = std::make_unique<WeightMask>(
-        *layer_.recipe.weight_mask, weight_mask_random(7, "layer", *layer_.recipe.weight_mask));
+  template <class Op>
+  Checker(Op op, const net::Shape& shape)
+      : layer_(recipe(), std::make_unique<Op>(std::move(op)), {shape.begin() + 1, shape.end()}) {
+    layer_.hear([this](const net::Product& p) { check(p); });
+    run_op(layer_.op(), shape, layer_.in_training(0));
   }
 
-  void product(const net::Step&, const net::Product& p) override {
-    run_product(layer_, p, run_);
-    const MaskedOperands masked(layer_, p, run_);
-    const net::Product& read = masked.product();
-    const Side side = *sparse_side(layer_.recipe, p.kind);
-    CHECK(side == (p.kind == GemmKind::wgrad ? Side::a : Side::b));
-    std::vector<std::uint8_t> a = codes(*read.a.source), b = codes(*read.b.source);
+  int products = 0;
+
+ private:
+  static std::string recipe() {
+    const std::string fp8 = R"j({"format": "float8_e4m3fn", "scale": "none", "mask": )j";
+    const std::string unit = R"j({"unit": ")j" + std::string(kUnit) + "\"}";
+    return R"j("roles": {"weight": )j" + fp8 + R"j("transposable(2:4)"}, "activation": )j" + fp8 +
+           R"j(null}, "gradient": {"dgrad": )j" + fp8 + R"j(null}, "wgrad": )j" + fp8 +
+           R"j("mvue(2:4)"}}}, "gemms": {"fprop": )j" + unit + R"j(, "dgrad": )j" + unit +
+           R"j(, "wgrad": )j" + unit + "}";
+  }
+
+  void check(const net::Product& p) {
+    const Side side = p.kind == GemmKind::wgrad ? Side::a : Side::b;
+    std::vector<std::uint8_t> a = codes(*p.a.source), b = codes(*p.b.source);
     const auto rows = [&](const net::ProductSide& s, std::vector<std::uint8_t>& c, std::int64_t i,
                           std::int64_t count) {
       return gathered(s, i, count, p.k, std::uint8_t{0}, [&](std::int64_t e) { return c[e]; });
     };
     for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
       const bool left = side == Side::a;
-      const auto sparse = left ? rows(read.a, a, i, p.m) : rows(read.b, b, i, p.n);
-      const auto dense = left ? rows(read.b, b, i, p.n) : rows(read.a, a, i, p.m);
+      const auto sparse = left ? rows(p.a, a, i, p.m) : rows(p.b, b, i, p.n);
+      const auto dense = left ? rows(p.b, b, i, p.n) : rows(p.a, a, i, p.m);
       const std::int64_t m = left ? p.m : p.n, n = left ? p.n : p.m;
       const std::vector<float> d = multiplied(sparse, dense, m, n, p.k);
       std::vector<float> expected;
@@ -54,22 +64,10 @@ class Checker : public net::Numerics {
     ++products;
   }
 
-  int products = 0;
-
- private:
-  static LayerRecipe recipe() {
-    RolePolicy policy = element_policy("float8_e4m3fn");
-    policy.scale = "none";
-    LayerRecipe layer = layer_recipe(policy, kUnit);
-    layer.weight_mask = parse_mask("transposable(2:4)");
-    layer.gradient_wgrad_mask = parse_mask("mvue(2:4)");
-    return layer;
-  }
-
   static std::vector<std::uint8_t> codes(const net::Tensor& x) {
-    const RoleQuantizer quantizer(*recipe().weight);
+    const RolePolicy policy = element_policy("float8_e4m3fn");
     std::vector<std::uint8_t> c(x.data.size());
-    quantize_codes_reference(quantizer.conversion(), x.data.data(), x.size(), 1, c.data());
+    quantize_codes_reference(conversion_of(policy), x.data.data(), x.size(), 1, c.data());
     return c;
   }
 
@@ -93,33 +91,23 @@ class Checker : public net::Numerics {
     return d;
   }
 
-  RecipeLayer layer_;
-  ProductRun run_{.seed = 7, .phase = net::Phase::training};
+  OneLayer layer_;
 };
 
 }  // namespace
 
 TEST_CASE("sparse operand: all three products of a layer run on the sparse unit", "[fast]") {
-  int products = 0;
-  const auto check = [&](net::Op& op, const net::Shape& shape) {
-    Checker checker;  // a layer of its own: a step's weight is masked once
-    run_op(op, shape, checker);
-    products += checker.products;
-  };
-  net::Linear linear(16, 8, false);
-  check(linear, {8, 16});
+  int products = Checker(net::Linear(16, 8, false), {8, 16}).products;
   net::Conv2dOptions options{.in_channels = 8,
                              .out_channels = 12,
                              .kernel_height = 3,
                              .kernel_width = 3,
                              .pad = 1,
                              .bias = false};
-  net::Conv2d conv(options);
-  check(conv, {2, 4, 4, 8});
+  products += Checker(net::Conv2d(options), {2, 4, 4, 8}).products;
   options.groups = 2;
   options.out_channels = 8;
-  net::Conv2d grouped(options);
-  check(grouped, {2, 4, 4, 8});
+  products += Checker(net::Conv2d(options), {2, 4, 4, 8}).products;
   CHECK(products == 9);
 }
 

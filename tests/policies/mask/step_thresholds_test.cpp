@@ -1,5 +1,5 @@
 // Thresholds of a step: shared by its products, predicted from earlier steps.
-#include "policies/recipe/step_thresholds.hpp"
+#include "policies/mask/step_thresholds.hpp"
 
 #include "tests/catch.hpp"
 

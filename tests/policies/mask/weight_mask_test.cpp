@@ -1,5 +1,5 @@
 // The mask of a weight over training: when it is made, what it does, how it survives.
-#include "policies/recipe/weight_mask.hpp"
+#include "policies/mask/weight_mask.hpp"
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

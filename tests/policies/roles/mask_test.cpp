@@ -1,6 +1,4 @@
 // The elements that the products of a layer read under masks.
-#include "policies/recipe/masked_operands.hpp"
-
 #include <array>
 #include <map>
 
@@ -9,6 +7,7 @@
 #include "emu/net/ops/lstm.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/one_layer.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
 using namespace numemu;
@@ -20,22 +19,14 @@ using net::Role;
 
 namespace {
 
-std::unique_ptr<RecipeLayer> masked_layer(const char* weight, const char* activation,
-                                          const char* dgrad, const char* wgrad) {
-  const auto mask = [](const char* text) -> std::optional<MaskPolicy> {
-    if (*text == 0) return std::nullopt;
-    return parse_mask(text);
+/// Roles with masks, "" for none.
+std::string masks(const std::string& weight, const std::string& activation,
+                  const std::string& dgrad, const std::string& wgrad) {
+  const auto role = [](const std::string& mask) {
+    return mask.empty() ? "null" : R"j({"mask": ")j" + mask + "\"}";
   };
-  LayerRecipe recipe = layer_recipe(std::nullopt, "f32.sequential");
-  recipe.weight_mask = mask(weight);
-  recipe.activation_mask = mask(activation);
-  recipe.gradient_dgrad_mask = mask(dgrad);
-  recipe.gradient_wgrad_mask = mask(wgrad);
-  auto layer = std::make_unique<RecipeLayer>(recipe);
-  if (recipe.weight_mask)
-    layer->weight_mask = std::make_unique<WeightMask>(
-        *recipe.weight_mask, weight_mask_random(7, "layer", *recipe.weight_mask));
-  return layer;
+  return R"j("roles": {"weight": )j" + role(weight) + R"j(, "activation": )j" + role(activation) +
+         R"j(, "gradient": {"dgrad": )j" + role(dgrad) + R"j(, "wgrad": )j" + role(wgrad) + "}}";
 }
 
 /// The most non-zero elements in `group` neighbours along the depth of an operand.
@@ -55,54 +46,50 @@ std::int64_t most_kept(const net::ProductSide& side, const net::Product& p, std:
 }
 
 /// What every product of a step reads, and that its result is the product of it.
-class Reader : public net::Numerics {
+class Reader {
  public:
-  explicit Reader(std::unique_ptr<RecipeLayer> layer) : layer_(std::move(layer)) {}
-  void product(const net::Step& step, const net::Product& p) override {
-    const MaskedOperands masked(*layer_, p, run);
-    const net::Product& read = masked.product();
-    sources[{p.kind, p.a.role}] = read.a.source->data;
-    sources[{p.kind, p.b.role}] = read.b.source->data;
-    most[{p.kind, p.a.role}] = p.k % 4 == 0 ? most_kept(read.a, read, p.m, 4) : -1;
-    most[{p.kind, p.b.role}] = p.k % 4 == 0 ? most_kept(read.b, read, p.n, 4) : -1;
-    net::Numerics::product(step, read);
-    const std::vector<float> expected(p.d, p.d + p.d_stack.count() * p.m * p.n);
-    run_product(*layer_, p, run);
-    CHECK(differences({p.d, p.d + expected.size()}, expected) == 0);
+  template <class Op>
+  Reader(const std::string& roles, Op op, const net::Shape& shape)
+      : layer(roles, std::make_unique<Op>(std::move(op)), {shape.begin() + 1, shape.end()}) {
+    layer.hear([this](const net::Product& p) { read(p); });
+    run_op(layer.op(), shape, layer.in_training(3));
   }
 
   using Key = std::pair<GemmKind, Role>;
   std::map<Key, std::vector<float>> sources;
   std::map<Key, std::int64_t> most;
-  ProductRun run{.seed = 7, .phase = net::Phase::training, .step = 3};
+  OneLayer layer;
 
  private:
-  std::unique_ptr<RecipeLayer> layer_;
+  void read(const net::Product& p) {
+    sources[{p.kind, p.a.role}] = p.a.source->data;
+    sources[{p.kind, p.b.role}] = p.b.source->data;
+    most[{p.kind, p.a.role}] = p.k % 4 == 0 ? most_kept(p.a, p, p.m, 4) : -1;
+    most[{p.kind, p.b.role}] = p.k % 4 == 0 ? most_kept(p.b, p, p.n, 4) : -1;
+    std::vector<float> expected(static_cast<std::size_t>(p.d_stack.count() * p.m * p.n));
+    net::Product dense = p;
+    dense.d = expected.data();
+    net::Numerics().product({}, dense);
+    CHECK(differences({p.d, p.d + expected.size()}, expected) == 0);
+  }
 };
 
 /// Linear layers, convolutions and grouped ones: `check` sees what each read.
 template <class Check>
 void for_each_op(const char* weight, const char* activation, const char* dgrad, const char* wgrad,
                  const Check& check) {
-  const auto one = [&](net::Op& op, const net::Shape& shape) {
-    Reader reader(masked_layer(weight, activation, dgrad, wgrad));
-    run_op(op, shape, reader);
-    check(reader);
-  };
-  net::Linear linear(16, 8, false);
-  one(linear, {8, 16});
+  const std::string roles = masks(weight, activation, dgrad, wgrad);
+  check(Reader(roles, net::Linear(16, 8, false), {8, 16}));
   net::Conv2dOptions options{.in_channels = 8,
                              .out_channels = 12,
                              .kernel_height = 3,
                              .kernel_width = 3,
                              .pad = 1,
                              .bias = false};
-  net::Conv2d conv(options);
-  one(conv, {2, 4, 4, 8});
+  check(Reader(roles, net::Conv2d(options), {2, 4, 4, 8}));
   options.groups = 2;
   options.out_channels = 8;
-  net::Conv2d grouped(options);
-  one(grouped, {2, 4, 4, 8});
+  check(Reader(roles, net::Conv2d(options), {2, 4, 4, 8}));
 }
 
 constexpr std::pair kFprop(GemmKind::fprop, Role::weight), kDgrad(GemmKind::dgrad, Role::weight);
@@ -157,9 +144,7 @@ TEST_CASE("masked operands: each mask has its own threshold", "[fast]") {
     return std::count(x.begin(), x.end(), 0.0f);
   };
   const auto counted = [&](const char* activation, const char* dgrad, const char* wgrad) {
-    Reader reader(masked_layer("", activation, dgrad, wgrad));
-    net::Linear linear(16, 16, false);
-    run_op(linear, {16, 16}, reader);
+    const Reader reader(masks("", activation, dgrad, wgrad), net::Linear(16, 16, false), {16, 16});
     return std::array{zeros(reader.sources.at(kForward)), zeros(reader.sources.at(kBack)),
                       zeros(reader.sources.at(kLeft))};
   };
@@ -173,8 +158,8 @@ TEST_CASE("masked operands: each mask has its own threshold", "[fast]") {
 
 TEST_CASE("masked operands: a recurrence refuses what its products do not share", "[fast]") {
   const auto run = [](const char* activation, const char* dgrad, const char* wgrad) {
-    Reader reader(masked_layer("", activation, dgrad, wgrad));
-    net::Lstm lstm(8, 8);
+    OneLayer layer(masks("", activation, dgrad, wgrad), std::make_unique<net::Lstm>(8, 8), {5, 8});
+    net::Op& lstm = layer.op();
     for (net::Parameter& parameter : lstm.parameters())
       parameter.value = noise(parameter.value.shape, 1);
     const net::Tensor x = noise({4, 5, 8}, 2);
@@ -182,7 +167,7 @@ TEST_CASE("masked operands: a recurrence refuses what its products do not share"
     const std::vector<net::Shape> shapes = {x.shape};
     net::Tensor y(lstm.output_shape(shapes)), context;
     const net::OpCall call{.layer = "layer",
-                           .numerics = reader,
+                           .numerics = layer.in_training(3),
                            .phase = net::Phase::training,
                            .context = &context,
                            .kept = &context};
@@ -193,17 +178,38 @@ TEST_CASE("masked operands: a recurrence refuses what its products do not share"
       grad_parameters.emplace_back(parameter.value.shape);
     lstm.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
   };
+  CHECK_THROWS_WITH(run("random(2:4)", "", ""), Contains("time step by time step"));
+  CHECK_THROWS_WITH(run("", "stochastic(0.5,history=2)", ""), Contains("several times in a step"));
   CHECK_THROWS_WITH(run("", "", "greedy(2:4)"), Contains("leaves out rows"));
   CHECK_NOTHROW(run("", "greedy(2:4)", ""));
   CHECK_NOTHROW(run("greedy(2:4)", "", ""));
 }
 
+TEST_CASE("masked operands: workers that share a step are named where they cannot", "[fast]") {
+  const auto run = [](const std::string& roles, std::int64_t worker) {
+    OneLayer layer(roles, std::make_unique<net::Linear>(8, 4, false), {8});
+    struct OfWorker final : net::Forwarding {
+      using Forwarding::Forwarding;
+      void product(const net::Step&, const net::Product& p) override { inner().product(step, p); }
+      net::Step step{net::Phase::training};
+    } numerics(layer.numerics());
+    numerics.step.worker = worker;
+    run_op(layer.op(), {4, 8}, numerics);
+  };
+  for (const std::string& roles :
+       {masks("", "random(2:4)", "", ""), masks("", "", "stochastic(0.5,history=2)", "")}) {
+    INFO(roles);
+    CHECK_NOTHROW(run(roles, 0));
+    CHECK_THROWS_WITH(run(roles, 1), Contains("several workers or micro-batches share a step"));
+  }
+  CHECK_NOTHROW(run(masks("greedy(2:4)", "greedy(2:4)", "stochastic(0.5)", "mvue(1:2)"), 1));
+}
+
 TEST_CASE("masked operands: draws change with the step, the weights' do not", "[fast]") {
   const auto sources = [](std::int64_t step) {
-    Reader reader(masked_layer("random(2:4)", "random(2:4)", "", "mvue(1:2)"));
-    reader.run.step = step;
-    net::Linear linear(16, 8, false);
-    run_op(linear, {8, 16}, reader);
+    Reader reader(masks("random(2:4)", "random(2:4)", "", "mvue(1:2)"), net::Linear(16, 8, false),
+                  {8, 16});
+    run_op(reader.layer.op(), {8, 16}, reader.layer.in_training(step));
     return reader.sources;
   };
   auto first = sources(0), second = sources(1);
@@ -212,58 +218,27 @@ TEST_CASE("masked operands: draws change with the step, the weights' do not", "[
   CHECK(first.at(kLeft) != second.at(kLeft));
 }
 
-TEST_CASE("masked operands: what dgrad gives is pruned where it is asked", "[fast]") {
-  const auto layer = masked_layer("", "", "hard(0.7,at=input)", "");
-  const net::Tensor g = noise({6, 8}, 1), w = noise({8, 4}, 2);
-  net::Tensor d({6, 4});
-  const unit::Gather a = unit::Gather::matrix(6, 8), b = unit::Gather::matrix(4, 8, true);
-  const net::Product product{"layer",
-                             GemmKind::dgrad,
-                             6,
-                             4,
-                             8,
-                             {&g, &a, Role::gradient, {.width = 8}},
-                             {&w, &b, Role::weight, {.width = 4}, true},
-                             d.data.data(),
-                             {.width = 4}};
-  net::Numerics dense;
-  dense.product({}, product);
-  const std::vector<float> whole = d.data;
-  run_product(*layer, product, {.seed = 7, .phase = net::Phase::training});
-  std::int64_t pruned = 0;
-  float smallest = 1e30f, largest_pruned = 0;
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    CHECK((d.data[i] == whole[i] || d.data[i] == 0));
-    pruned += d.data[i] == 0;
-    if (d.data[i] == 0) largest_pruned = std::max(largest_pruned, std::abs(whole[i]));
-    if (d.data[i] != 0) smallest = std::min(smallest, std::abs(whole[i]));
-  }
-  CHECK(pruned > 8);
-  CHECK(pruned < 24);
-  CHECK(largest_pruned < smallest);
-}
-
 TEST_CASE("masked operands: in inference a sample does not see its neighbours", "[fast]") {
   const net::Tensor x = noise({6, 16}, 4), w = noise({8, 16}, 5);
   const unit::Gather b = unit::Gather::matrix(8, 16);
   const auto results = [&](const char* mask, std::int64_t at_once) {
-    const auto layer = masked_layer("", mask, "", "");
+    OneLayer layer(masks("", mask, "", ""), std::make_unique<net::Linear>(16, 8), {16});
     std::vector<float> all;
     for (std::int64_t first = 0; first < 6; first += at_once) {
       net::Tensor part({at_once, 16}), d({at_once, 8});
       std::copy_n(x.data.begin() + first * 16, part.size(), part.data.begin());
       const unit::Gather a = unit::Gather::matrix(at_once, 16);
-      run_product(*layer,
-                  {"layer",
-                   GemmKind::fprop,
-                   at_once,
-                   8,
-                   16,
-                   {&part, &a, Role::activation, {.width = 16}},
-                   {&w, &b, Role::weight, {.width = 16}},
-                   d.data.data(),
-                   {.width = 8}},
-                  {.seed = 7, .first_sample = first});
+      const std::vector<std::int64_t> samples = {first};
+      layer.numerics().product({net::Phase::inference, 0, &samples},
+                               {"layer",
+                                GemmKind::fprop,
+                                at_once,
+                                8,
+                                16,
+                                {&part, &a, Role::activation, {.width = 16}},
+                                {&w, &b, Role::weight, {.width = 16}},
+                                d.data.data(),
+                                {.width = 8}});
       all.insert(all.end(), d.data.begin(), d.data.end());
     }
     return all;
@@ -278,8 +253,7 @@ TEST_CASE("masked operands: in inference a sample does not see its neighbours", 
 }
 
 TEST_CASE("masked operands: a tail is refused with the mask and its length", "[fast]") {
-  Reader reader(masked_layer("greedy(2:4)", "", "", ""));
-  net::Linear linear(6, 8, false);
-  CHECK_THROWS_WITH(run_op(linear, {4, 6}, reader),
-                    Contains("mask greedy(2:4)") && Contains("found 6"));
+  CHECK_THROWS_WITH(
+      Reader(masks("greedy(2:4)", "", "", ""), net::Linear(6, 8, false), {4, 6}),
+      Contains("r: roles.weight.mask: layer layer: mask greedy(2:4)") && Contains("found 6"));
 }

@@ -1,4 +1,4 @@
-#include "policies/recipe/step_thresholds.hpp"
+#include "policies/mask/step_thresholds.hpp"
 
 namespace numemu::policies {
 

@@ -1,4 +1,4 @@
-#include "policies/recipe/weight_mask.hpp"
+#include "policies/mask/weight_mask.hpp"
 
 #include <fmt/format.h>
 

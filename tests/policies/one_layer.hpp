@@ -1,0 +1,61 @@
+// One operator named "layer" under a recipe, and what its products read below all policies.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "emu/net/graph.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::policies::test {
+
+/// The graph of one operator with the numerics of a recipe {"seed": 7, KEYS}.
+class OneLayer {
+ public:
+  OneLayer(const std::string& keys, std::unique_ptr<net::Op> op, const net::Shape& input,
+           std::size_t inputs = 1)
+      : graph_(of(std::move(op), input, inputs)),
+        numerics_(Recipe::parse_text(R"j({"numemu_recipe": 1, "seed": 7, )j" + keys + "}", "r"),
+                  graph_, "r"),
+        at_(numerics_) {}
+
+  net::Op& op() { return *graph_.nodes[0].op; }
+  const net::Graph& graph() const { return graph_; }
+  RecipeNumerics& numerics() { return numerics_; }
+  /// The same numerics, which take every call as one of a step of training.
+  net::Numerics& in_training(std::int64_t index) {
+    at_.step = {net::Phase::training, index};
+    return at_;
+  }
+  /// `heard` gets every product as its unit computed it, D included.
+  void hear(std::function<void(const net::Product&)> heard) {
+    numerics_.hear_units(std::move(heard));
+  }
+
+ private:
+  static net::Graph of(std::unique_ptr<net::Op> op, const net::Shape& input, std::size_t inputs) {
+    net::Graph graph;
+    graph.name = "one";
+    std::vector<int> values;
+    for (std::size_t i = 0; i < inputs; ++i) {
+      graph.inputs.push_back({"input" + std::to_string(i), input});
+      values.push_back(static_cast<int>(i));
+    }
+    graph.add("layer", std::move(op), values);
+    net::initialize(graph, 0);
+    return graph;
+  }
+
+  struct AtStep final : net::Forwarding {
+    using Forwarding::Forwarding;
+    void product(const net::Step&, const net::Product& p) override { Forwarding::product(step, p); }
+    net::Step step;
+  };
+
+  net::Graph graph_;
+  RecipeNumerics numerics_;
+  AtStep at_;
+};
+
+}  // namespace numemu::policies::test
