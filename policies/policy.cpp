@@ -27,6 +27,9 @@ namespace numemu::policies {
 #define NUMEMU_POLICY(stem) extern const PolicyKind roles_##stem;
 #include "policies/roles/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind transform_##stem;
+#include "policies/transform/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) extern const PolicyKind update_##stem;
 #include "policies/update/table.inc"
 #undef NUMEMU_POLICY
@@ -151,6 +154,9 @@ const std::vector<const PolicyKind*>& all_policies() {
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &roles_##stem,
 #include "policies/roles/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &transform_##stem,
+#include "policies/transform/table.inc"
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &update_##stem,
 #include "policies/update/table.inc"

@@ -13,6 +13,7 @@
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -105,7 +106,9 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
   };
   for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
-    // What a mask leaves has another law than the tensor: nothing is predicted of it.
+    // What a mask or a transform leaves has another law than the tensor: nothing is predicted of
+    // it.
+    if (policies::chooses(recipe, "transform", gemm.name)) continue;
     if (layer.weight && !layer.weight_mask && gemm.weight != nullptr)
       predict(gemm.name, net::Role::weight, *layer.weight, *gemm.weight);
     if (layer.activation && !layer.activation_mask && gemm.weight != nullptr)

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emu/unit/unit.hpp"
+#include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -83,6 +84,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       const policies::LayerRecipe layer = recipe.layer(name);
       if (const std::string& unit = layer.fprop->row().name; unit != "neutral.f32.sequential")
         units.insert(unit);
+      if (policies::chooses(recipe, "transform", name)) add("the noise of its transform", name);
       add(unknown_of(layer, product.weight >= 0), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       double& db = predicted.db[name];

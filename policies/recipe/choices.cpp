@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 
 namespace numemu::policies {
@@ -16,6 +17,7 @@ const std::vector<PolicySlot>& policy_slots() {
                                                 {"update.loss_scale"},
                                                 {"update.master"},
                                                 {"roles.vector.mask"},
+                                                {"transform", true, "", "transform"},
                                                 {"roles.mask"},
                                                 {"roles.scale"},
                                                 {"roles.ste"},
@@ -52,6 +54,13 @@ void write_choices(const Choices& choices, bool explicit_none, Json& out) {
       out[slots[i].object][slots[i].member] = std::move(value);
     }
   }
+}
+
+bool chooses(const Recipe& recipe, std::string_view key, std::string_view layer) {
+  const std::vector<PolicySlot>& slots = policy_slots();
+  const auto slot =
+      std::find_if(slots.begin(), slots.end(), [&](const PolicySlot& s) { return s.key == key; });
+  return recipe.policies(layer).at(static_cast<std::size_t>(slot - slots.begin())).has_value();
 }
 
 Json with_role_keys_moved(const JsonReader& recipe) {

@@ -32,6 +32,9 @@ Choices read_choices(const JsonReader&);
 /// that chooses no policy is written as null (entries of `layers`), else left out.
 void write_choices(const Choices&, bool explicit_none, Json& out);
 
+/// Whether the recipe chooses a policy of that key for the layer.
+bool chooses(const Recipe&, std::string_view key, std::string_view layer);
+
 /// The recipe with role keys of the top-level keys `saved` and `exchange` moved into `roles`, whose
 /// names in the schema they are. Throws Error where both are given.
 Json with_role_keys_moved(const JsonReader& recipe);

@@ -57,7 +57,7 @@ Recipe Recipe::parse_text(const std::string& text, const std::string& where) {
 Recipe Recipe::parse(const Json& json, const std::string& where) {
   const JsonReader given(json, where);
   given.require_keys({"numemu_recipe", "seed", "roles", "gemms", "update", "calibrate", "layers",
-                      "penalty", "norm", "saved", "exchange"});
+                      "penalty", "norm", "transform", "saved", "exchange"});
   const Json moved = with_role_keys_moved(given);
   const JsonReader root = given.replaced_by(moved);
   if (!root.has("numemu_recipe")) root.fail("a key 'numemu_recipe' with the schema version 1");

@@ -1,0 +1,196 @@
+// Transform hadamard: both operands of a forward product are rotated along its reduction axis by a
+// Hadamard matrix with random signs, block by block, so that each outlier is spread over its block
+// before the operands are quantized (QuIP#, Tseng et al., ICML 2024; QuaRot, Ashkboos et al.,
+// NeurIPS 2024). With H H^T = b I and signs S, (A S H)(B S H)^T = b A B^T: in exact arithmetic the
+// product stays.
+//
+// Only fprop is transformed. dgrad and wgrad reduce along other axes and read the operands as they
+// are: the gradients of the exact product.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/ops/elementwise.hpp"
+#include "emu/net/profile.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/policy.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr double kLargestBlock = 65536;
+
+struct Options final : PolicyOptions {
+  std::int64_t block = 32;
+  std::vector<Option> list() override {
+    return {{"block",
+             "channels that are rotated together, a power of two that divides the input channels "
+             "of the layer (of a group)",
+             &block, 2, kLargestBlock}};
+  }
+};
+
+/// The rotation of one layer's input channels.
+class Rotation {
+ public:
+  Rotation(std::int64_t block, std::int64_t width, const RandomSource& random)
+      : block_(block), signs_(static_cast<std::size_t>(width)) {
+    for (std::int64_t c = 0; c < width; ++c)
+      signs_[c] = random.bits(static_cast<std::uint64_t>(c), 1) == 0 ? 1.0f : -1.0f;
+  }
+
+  std::int64_t width() const { return static_cast<std::int64_t>(signs_.size()); }
+
+  /// Lines of width() elements. The scales of the two sides are powers of two, whose product is
+  /// 1 / block: they round nothing.
+  void apply(net::Tensor& x, bool left) const {
+    const int levels = std::countr_zero(static_cast<std::uint64_t>(block_));
+    const float scale = std::ldexp(1.0f, -(left ? levels / 2 : levels - levels / 2));
+    net::for_each_row(x.size() / block_, block_ * levels, [&](std::int64_t i) {
+      float* const y = x.data.data() + i * block_;
+      const float* const signs = signs_.data() + i * block_ % width();
+      for (std::int64_t c = 0; c < block_; ++c) y[c] *= signs[c] * scale;
+      for (std::int64_t half = 1; half < block_; half *= 2) {
+        for (std::int64_t first = 0; first < block_; first += 2 * half) {
+          for (std::int64_t c = first; c < first + half; ++c) {
+            const float sum = y[c] + y[c + half], difference = y[c] - y[c + half];
+            y[c] = net::neutral(sum);
+            y[c + half] = net::neutral(difference);
+          }
+        }
+      }
+    });
+  }
+
+ private:
+  std::int64_t block_;
+  std::vector<float> signs_;  ///< of every channel
+};
+
+class Hadamard final : public Policy {
+ public:
+  Hadamard(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
+    for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {
+      if (const Options* const options = binding().of<Options>(gemm.name)) add(gemm, *options);
+    }
+  }
+
+  void product(const net::Step& step, const net::Product& given) override {
+    const auto found = layers_.find(given.layer);
+    if (found == layers_.end() || given.kind != net::GemmKind::fprop)
+      return Forwarding::product(step, given);
+    net::Product product = given;
+    net::Tensor a;
+    std::shared_ptr<const net::Tensor> b;
+    {
+      const net::Section section(net::SectionKind::quantize, given.layer, "fprop");
+      Layer& layer = found->second;
+      a = *given.a.source;
+      layer.rotation.apply(a, true);
+      b = weight(step, layer, *given.b.source);
+    }
+    product.a.source = &a;
+    product.b.source = b.get();
+    Forwarding::product(step, product);
+  }
+
+  void freeze(const net::Graph&, const Calibration&) override {
+    frozen_ = true;
+    for (auto& [name, layer] : layers_) layer.weight.reset();
+  }
+
+  void read_input(std::string_view name, std::int64_t, net::Tensor& x) const override {
+    const auto found = layers_.find(name);
+    if (found != layers_.end()) found->second.rotation.apply(x, true);
+  }
+
+ private:
+  struct Layer {
+    Rotation rotation;
+    std::shared_ptr<const net::Tensor> weight;  ///< after freeze(): rotated once
+  };
+
+  void add(const net::GemmLayer& gemm, const Options& options) {
+    const auto refuse = [&](const std::string& why) {
+      throw Error(fmt::format("{}: layer {}: {}", binding().where, gemm.name, why));
+    };
+    const LayerRecipe layer = binding().recipe.layer(gemm.name);
+    if (gemm.weight == nullptr)
+      refuse("it multiplies two activations: expected null there (a layers entry of its own)");
+    if (!std::has_single_bit(static_cast<std::uint64_t>(options.block)))
+      refuse(fmt::format("block: expected a power of two, found {}", options.block));
+    const std::int64_t width = gemm.weight->shape.back();
+    if (width % options.block != 0) {
+      refuse(
+          fmt::format("expected a multiple of {} input channels (the block of hadamard), found {}",
+                      options.block, width));
+    }
+    const auto contradicts = [&](const char* role, const std::optional<RolePolicy>& policy,
+                                 const std::optional<MaskPolicy>& mask) {
+      if (mask) {
+        refuse(
+            fmt::format("hadamard and roles.{}.mask contradict each other: backward would read "
+                        "the mask of the rotated {} on one that is not rotated",
+                        role, role));
+      }
+      if (!policy) return;
+      if (policy->straight_through == StraightThrough::clipped) {
+        refuse(
+            fmt::format("hadamard and roles.{}.ste clipped contradict each other: elements of "
+                        "the rotated {} saturate, gradients are those of one that is not rotated",
+                        role, role));
+      }
+      const bool shifted = policy->block != nullptr && policy->block->affine != Affine::sym;
+      if (!policy->format->is_signed && !shifted) {
+        refuse(
+            fmt::format("hadamard and roles.{}.format {} contradict each other: rotated numbers "
+                        "have both signs",
+                        role, policy->format->name));
+      }
+    };
+    contradicts("weight", layer.weight, layer.weight_mask);
+    contradicts("activation", layer.activation, layer.activation_mask);
+    RandomSource random;
+    random.seed = binding().recipe.seed();
+    random.tensor = tensor_word(gemm.name + "/transform/0/hadamard");
+    layers_.emplace(gemm.name, Layer{Rotation(options.block, width, random), nullptr});
+  }
+
+  std::shared_ptr<const net::Tensor> weight(const net::Step& step, Layer& layer,
+                                            const net::Tensor& x) {
+    const auto rotated = [&] {
+      auto y = std::make_shared<net::Tensor>(x);
+      layer.rotation.apply(*y, false);
+      return y;
+    };
+    if (!frozen_ || step.phase == net::Phase::training) return rotated();
+    const std::lock_guard lock(mutex_);
+    if (!layer.weight) layer.weight = rotated();
+    return layer.weight;
+  }
+
+  std::map<std::string, Layer, std::less<>> layers_;
+  std::mutex mutex_;
+  bool frozen_ = false;
+};
+
+}  // namespace
+
+extern const PolicyKind transform_hadamard;
+const PolicyKind transform_hadamard{
+    .key = "transform",
+    .name = "hadamard",
+    .summary = "both operands of fprop are rotated along its reduction axis, with random signs",
+    .source =
+        "Tseng et al., ICML 2024 (QuIP#, arXiv 2402.04396); Ashkboos et al., NeurIPS 2024 "
+        "(QuaRot, arXiv 2404.00456)",
+    .options = make_options<Options>,
+    .bind = make_policy<Hadamard>};
+
+}  // namespace numemu::policies
