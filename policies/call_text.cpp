@@ -12,6 +12,16 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// The first comma that no parentheses enclose.
+std::size_t outer_comma(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += (text[i] == '(') - (text[i] == ')');
+    if (text[i] == ',' && depth == 0) return i;
+  }
+  return text.npos;
+}
+
 }  // namespace
 
 CallText parse_call(std::string_view text) {
@@ -21,7 +31,7 @@ CallText parse_call(std::string_view text) {
   CallText call{std::string(trimmed(text.substr(0, open))), {}};
   std::string_view inside = text.substr(open + 1, text.size() - open - 2);
   for (;;) {
-    const std::size_t comma = inside.find(',');
+    const std::size_t comma = outer_comma(inside);
     call.arguments.emplace_back(trimmed(inside.substr(0, comma)));
     if (comma == inside.npos) return call;
     inside.remove_prefix(comma + 1);

@@ -14,7 +14,7 @@ struct CallText {
   std::vector<std::string> arguments;  ///< without the spaces around them
 };
 
-/// Splits at the parentheses and commas. A text that is neither NAME nor NAME(...) is a name as a
+/// Splits at the outer parentheses and the commas between them; an argument may be a call. A text that is neither NAME nor NAME(...) is a name as a
 /// whole, which is then unknown. Never throws.
 CallText parse_call(std::string_view text);
 

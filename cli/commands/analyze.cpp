@@ -17,12 +17,13 @@
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
+#include "policies/scale_rule.hpp"
 
 namespace numemu::cli {
 namespace {
 
 struct Options {
-  std::string format, dist, rounding = "rne", overflow = "saturate", scale = "1";
+  std::string format, dist, rounding = "rne", overflow = "saturate", scale = "1", rule;
   std::optional<std::int64_t> n;
   std::int64_t seed = 0;
   bool best_scale = false, json = false, quiet = false;
@@ -88,6 +89,21 @@ struct Subject {
   bool sampled() const { return !law; }
 };
 
+/// The scale that a rule chooses for the numbers of the file, or for all draws of the law, each
+/// rounded to float32.
+double scale_by_rule(const std::string& name, const Subject& s) {
+  const policies::ScaleRule& rule = policies::find_scale_rule(name);
+  std::vector<float> x(static_cast<std::size_t>(s.n));
+  RandomSource source = s.conversion.random;
+  source.stream = Stream::data;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    x[i] = static_cast<float>(s.law ? s.law->draw(source, static_cast<std::uint64_t>(i))
+                                    : s.numbers[i]);
+  }
+  return rule.scale({x.data(), s.n, &s.conversion});
+}
+
 Subject subject_of(const Options& options) {
   Subject s;
   const Format& format = find_format(options.format);
@@ -101,6 +117,8 @@ Subject subject_of(const Options& options) {
                             format.name, format.bits));
   }
   s.scale = parse_scale(options.scale);
+  if (!options.rule.empty() && s.scale != 1)
+    throw Error("--scale-rule: expected a rule or --scale, not both");
   if (!is_file(options.dist)) {
     s.law = Distribution::parse(options.dist, !format.is_signed);
     s.n = options.n.value_or(kUsualDraws);
@@ -111,6 +129,7 @@ Subject subject_of(const Options& options) {
     s.numbers = read_numbers(options.dist);
     s.n = static_cast<std::int64_t>(s.numbers.size());
   }
+  if (!options.rule.empty()) s.scale = scale_by_rule(options.rule, s);
   return s;
 }
 
@@ -171,6 +190,7 @@ Json report_json(const Subject& s, const Options& options, const std::vector<Row
                {"dist", s.law ? s.law->name() : utf8_text(options.dist)},
                {"n", s.n},
                {"seed", options.seed}};
+  if (!options.rule.empty()) json["scale_rule"] = policies::scale_rule_name(options.rule);
   for (const Row& row : rows) {
     json["figures"][row.key] = {{"predicted", row.predicted.mean},
                                 {"measured", row.measured.mean},
@@ -259,6 +279,9 @@ void add_analyze(Program& program) {
               "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for unsigned formats")
       .required();
   command.option("--scale S", options->scale, "S: x / S is rounded (default 1)");
+  command.option("--scale-rule NAME", options->rule,
+                 "Rule that chooses S: absmax, mse, pow2(absmax), lognormal(3), ... "
+                 "(a law: from its draws)");
   command.flag("--best-scale", options->best_scale,
                "Also find the scales with the least MSE, real and power of two");
   command.option("--rounding R", options->rounding, "rne rna rtz rup rdn rodd sr(n[,a|b|c|odd])");

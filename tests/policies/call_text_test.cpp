@@ -12,6 +12,8 @@ TEST_CASE("call text: a name and its arguments", "[fast]") {
   CHECK(parse_call("dynamic").arguments.empty());
   CHECK(parse_call("dynamic()").arguments == std::vector<std::string>{""});
   CHECK(parse_call("f(a,)").arguments == std::vector<std::string>{"a", ""});
+  CHECK(parse_call("f(g(1,2),h(i(3),4),5)").arguments ==
+        std::vector<std::string>{"g(1,2)", "h(i(3),4)", "5"});
 }
 
 TEST_CASE("call text: what is no call is a name as a whole", "[fast]") {

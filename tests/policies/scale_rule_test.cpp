@@ -123,3 +123,30 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
             (f->tensor_scale ? rule->serves_affine : rule->exponents != nullptr));
   }
 }
+
+TEST_CASE("rules with arguments: one canonical text, nested, and errors that name the argument",
+          "[fast]") {
+  using Catch::Contains;
+  CHECK(scale_rule_name("detuned( mse , 0.50 )") == "detuned(mse(exact),0.5)");
+  CHECK(scale_rule_name("pow2(detuned(mse(17),2),up)") == "pow2(detuned(mse(17),2),up)");
+  CHECK(scale_rule_name("pow2(bogus)x") == "pow2(bogus)x");
+  const auto refuse = [](const char* rule, const char* text) {
+    CAPTURE(rule);
+    CHECK_THROWS_WITH(find_scale_rule(rule), Contains(text));
+  };
+  refuse("detund(absmax,2)",
+         "unknown scale rule 'detund(absmax,2)'; did you mean "
+         "'detuned(absmax,2)'?");
+  refuse("detuned", "scale rule detuned(RULE,FACTOR): expected 2 arguments, found 0");
+  refuse("detuned(absmax)", "expected 2 arguments, found 1");
+  refuse("detuned(absmx,2)", "did you mean 'absmax'");
+  refuse("detuned(absmax,0)", "expected a number from 1e-06 to 1000000 as FACTOR, found '0'");
+  refuse("detuned(absmax,two)", "as FACTOR, found 'two'");
+  refuse("pow2(absmax,upp)", "scale rule pow2(RULE,TO): unknown TO 'upp'; did you mean 'up'?");
+  refuse("pow2(absmax,up,1)", "expected 1 or 2 arguments, found 3");
+  refuse("lognormal()", "expected a number from -64 to 64 as MARGIN, found ''");
+  refuse("pow2(floor)", "scale rule 'pow2(floor)' has no real scale");
+  std::string deep = "absmax";
+  for (int i = 0; i < 100000; ++i) deep = "pow2(" + deep + ")";
+  refuse(deep.c_str(), "unknown scale rule");
+}

@@ -68,6 +68,22 @@ TEST_CASE("analyze --json: predictions, measurements, intervals, best scales", "
   CHECK(json["best_scale"]["power_of_two"]["log2_scale"] == -3);
 }
 
+TEST_CASE("analyze --scale-rule: the rule sees the numbers that are converted", "[fast]") {
+  const Scratch s;
+  s.save("x.npy", numemu::ArrayType::float32, std::vector<float>{0.5f, -3, 1, 7});
+  const std::string file = "--format int4 --dist x.npy ";
+  CHECK(s.json(file + "--scale-rule absmax")["scale"] == 1);
+  const Json half = s.json(file + "--scale-rule 'detuned( absmax , 0.50 )'");
+  CHECK(half["scale"] == 0.5);
+  CHECK(half["scale_rule"] == "detuned(absmax,0.5)");
+  CHECK_FALSE(s.json(file).contains("scale_rule"));
+  const Json law =
+      s.json("--format e4m3fn --dist lognormal:2:log2 --n 50000 --scale-rule 'lognormal(-1)'");
+  CHECK(std::abs(law["scale"].get<double>() - 0.5) < 0.02);  // e^mu = 1
+  check_refused(s.analyze(file + "--scale-rule absmx"), "did you mean 'absmax'");
+  check_refused(s.analyze(file + "--scale-rule absmax --scale 2"), "not both");
+}
+
 TEST_CASE("analyze: results depend on the seed and not on the threads", "[fast]") {
   const Scratch s;
   const std::string common = "--format float4_e2m1fn --dist laplace --rounding 'sr(4)' --n 40000";
