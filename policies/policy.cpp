@@ -27,6 +27,9 @@ namespace numemu::policies {
 #define NUMEMU_POLICY(stem) extern const PolicyKind roles_##stem;
 #include "policies/roles/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind saved_##stem;
+#include "policies/saved/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) extern const PolicyKind transform_##stem;
 #include "policies/transform/table.inc"
 #undef NUMEMU_POLICY
@@ -49,6 +52,14 @@ std::vector<std::string> names_of(std::string_view key) {
     if (kind->key == key) names.emplace_back(kind->name);
   }
   return names;
+}
+
+/// The policy of an object without a rule; null where the key has none.
+const PolicyKind* usual_of(std::string_view key) {
+  for (const PolicyKind* kind : all_policies()) {
+    if (kind->key == key && kind->usual) return kind;
+  }
+  return nullptr;
 }
 
 template <class... Cases>
@@ -155,6 +166,9 @@ const std::vector<const PolicyKind*>& all_policies() {
 #define NUMEMU_POLICY(stem) &roles_##stem,
 #include "policies/roles/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &saved_##stem,
+#include "policies/saved/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &transform_##stem,
 #include "policies/transform/table.inc"
 #undef NUMEMU_POLICY
@@ -198,8 +212,9 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
     options = choice.kind->options();
   } else {
     const JsonReader rule = given.member("rule");
-    if (rule.is_null() && given.value().size() > 0) given.fail("a key 'rule'");
-    const std::string text = rule.text(std::string(kNone));
+    const PolicyKind* const usual = given.value().empty() ? nullptr : usual_of(key);
+    if (rule.is_null() && usual == nullptr && !given.value().empty()) given.fail("a key 'rule'");
+    const std::string text = rule.text(std::string(usual == nullptr ? kNone : usual->name));
     if (chooses_none(key, text)) {
       given.require_keys({"rule"});
       return std::nullopt;

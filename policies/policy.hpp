@@ -109,6 +109,8 @@ struct PolicyKind {
   /// For keys that the schema of roles or updates reads (`options` is null): whether a layer's
   /// recipe chooses the policy. Null: the value of the key names it.
   bool (*chosen_by)(const Recipe&, const LayerRecipe&) = nullptr;
+  /// An object of the key without a `rule` chooses this policy; at most one of a key.
+  bool usual = false;
 };
 
 /// The usual `options` and `bind` of a row: defaults, and a policy that contradicts nothing.
@@ -133,7 +135,7 @@ struct PolicyChoice {
 };
 
 /// "NAME", "NAME(A,B)", {"rule": "NAME", "KEY": VALUE, ...}, or {"KEY": VALUE, ...} for a key with
-/// one policy. null, "none" and {} without a rule choose no policy. Throws Error naming the key.
+/// one policy or a usual one. null, "none" and {} without a rule choose no policy. Throws Error naming the key.
 std::optional<PolicyChoice> read_policy(const JsonReader&, std::string_view key);
 /// The canonical object: every option, defaults too.
 Json policy_json(const PolicyChoice&);

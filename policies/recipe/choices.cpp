@@ -4,15 +4,37 @@
 
 #include <algorithm>
 
+#include "policies/call_text.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 
 namespace numemu::policies {
+namespace {
+
+/// Whether `saved` chooses a policy, not a role: its name, a rule, or an option that no role has.
+bool saved_by_policy(const JsonReader& saved) {
+  for (const PolicyKind* kind : all_policies()) {
+    if (kind->key != "saved") continue;
+    if (saved.value().is_string() && parse_call(saved.text("")).name == kind->name) return true;
+    if (!saved.value().is_object()) continue;
+    if (saved.has("rule")) return true;
+    const std::vector<std::string>& role_keys = quantization_keys();
+    for (const Option& option : kind->options()->list()) {
+      const std::string key(option.key);
+      if (saved.has(key) && std::find(role_keys.begin(), role_keys.end(), key) == role_keys.end())
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 const std::vector<PolicySlot>& policy_slots() {
   static const std::vector<PolicySlot> slots = {{"penalty", true, "", "penalty"},
                                                 {"norm", true, "", "norm"},
                                                 {"exchange", false, "", "exchange"},
+                                                {"saved", true, "", "saved"},
                                                 {"update.rule", true, "rule", "update"},
                                                 {"update.loss_scale"},
                                                 {"update.master"},
@@ -63,11 +85,14 @@ bool chooses(const Recipe& recipe, std::string_view key, std::string_view layer)
   return recipe.policies(layer).at(static_cast<std::size_t>(slot - slots.begin())).has_value();
 }
 
-Json with_role_keys_moved(const JsonReader& recipe) {
+Json with_role_keys_moved(const JsonReader& recipe, const std::vector<std::string>& keys) {
   Json moved = recipe.value();
-  for (const char* name : {"saved", "exchange"}) {
+  for (const std::string& name : keys) {
     const JsonReader key = recipe.member(name);
-    if (std::string_view(name) == "saved" && !key.is_null()) require_role_object(key);
+    if (name == "saved" && !key.is_null()) {
+      if (saved_by_policy(key)) continue;
+      require_role_object(key);
+    }
     if (!key.value().is_object()) continue;
     Json role = Json::object(), rest = Json::object();
     const std::vector<std::string>& role_keys = quantization_keys();
@@ -76,7 +101,7 @@ Json with_role_keys_moved(const JsonReader& recipe) {
           std::find(role_keys.begin(), role_keys.end(), item.key()) != role_keys.end();
       (of_role ? role : rest)[item.key()] = item.value();
     }
-    if (std::string_view(name) == "saved") key.require_keys(role_keys);
+    if (name == "saved") key.require_keys(role_keys);
     if (role.empty()) continue;
     const JsonReader roles = recipe.member("roles");
     if (!roles.is_null() && !roles.value().is_object()) roles.fail("an object");

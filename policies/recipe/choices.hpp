@@ -36,7 +36,9 @@ void write_choices(const Choices&, bool explicit_none, Json& out);
 bool chooses(const Recipe&, std::string_view key, std::string_view layer);
 
 /// The recipe with role keys of the top-level keys `saved` and `exchange` moved into `roles`, whose
-/// names in the schema they are. Throws Error where both are given.
-Json with_role_keys_moved(const JsonReader& recipe);
+/// names in the schema they are; a `saved` that chooses a policy stays. Throws Error where both are
+/// given. An entry of `layers` has `saved` only.
+Json with_role_keys_moved(const JsonReader& recipe,
+                          const std::vector<std::string>& keys = {"saved", "exchange"});
 
 }  // namespace numemu::policies

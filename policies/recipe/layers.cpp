@@ -53,12 +53,14 @@ Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits& u
   if (layers.is_null()) return out;
   if (!layers.value().is_array()) layers.fail("an array");
   for (std::size_t i = 0; i < layers.value().size(); ++i) {
-    const JsonReader entry = layers.element(i);
+    const JsonReader given = layers.element(i);
     std::vector<std::string> keys = {"match", "roles", "gemms"};
     for (const PolicySlot& slot : policy_slots()) {
       if (slot.of_layers) keys.emplace_back(slot.object);
     }
-    entry.require_keys(keys);
+    given.require_keys(keys);
+    const Json moved = with_role_keys_moved(given, {"saved"});
+    const JsonReader entry = given.replaced_by(moved);
     if (entry.has("update") && !entry.member("update").is_null())
       entry.member("update").require_keys({"rule"});
     const JsonReader match = entry.member("match");

@@ -18,6 +18,7 @@ NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
   std::set<std::string> names;
   for (const net::Node& node : graph.nodes) names.insert(node.name);
   for (std::string& name : net::gemm_layer_names(graph)) names.insert(std::move(name));
+  for (const net::GraphInput& input : graph.inputs) names.insert(input.name);
   // By slot, the layers of every policy that some layer chose.
   std::vector<std::map<const PolicyKind*, Binding>> chosen(slots.size());
   for (const std::string& name : names) {

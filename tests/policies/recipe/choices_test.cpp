@@ -58,14 +58,17 @@ TEST_CASE("choices: a role in two places, or of another type, is refused", "[fas
     CHECK(refused(key + "3").find("r.json: " + name + ": expected ") == 0);
     CHECK(refused(key + R"j({"format": "int8"}, "roles": 3)j") ==
           "r.json: roles: expected an object");
-    // Of the whole network only.
-    CHECK(refused(R"j("layers": [{"match": "*", )j" + key + R"j({"format": "int8"}}])j")
-              .find("r.json: layers[0]: unknown key '" + name + "'") == 0);
   }
+  // Of the whole network only.
+  CHECK(refused(R"j("layers": [{"match": "*", "exchange": {"format": "int8"}}])j")
+            .find("r.json: layers[0]: unknown key 'exchange'") == 0);
+  const std::string role = R"j("saved": {"format": "int8"})j";
+  CHECK(parsed(R"j("layers": [{"match": "*", )j" + role + "}]") ==
+        parsed(R"j("layers": [{"match": "*", "roles": {)j" + role + "}}]"));
   CHECK(refused(R"j("saved": {"formt": "int8"})j") ==
         "r.json: saved: unknown key 'formt'; did you mean 'format'?");
   CHECK(refused(R"j("saved": {"format": "int8", "rule": "x"})j")
-            .find("r.json: saved: unknown key 'rule'") == 0);
+            .find("r.json: saved.rule: unknown saved 'x'") == 0);
   CHECK(refused(R"j("exchange": {"format": "int8", "rule": "nobody"})j")
             .find("r.json: exchange.rule: unknown exchange 'nobody'") == 0);
   CHECK(refused(R"j("exchange": {"formt": "int8"})j") == "r.json: exchange: expected a key 'rule'");
