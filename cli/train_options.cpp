@@ -124,8 +124,22 @@ void add_loop(Command& command, TrainCommand& options) {
   command.option("--augment LIST", options.augment,
                  "Augment training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
   command
+      .option("--copies M", train.copies,
+              "Augmented copies of each sample in a step, which has batch x M rows")
+      .show_default()
+      .whole(1, 1024);
+  command
+      .option("--image-size S", options.view.image_size,
+              "Resize images to S x S pixels (default: as stored)")
+      .whole(1, kMostPixels);
+  command
+      .option("--label-noise P", options.view.label_noise,
+              "Replace this share of the training labels by other classes")
+      .fraction();
+  command
       .option("--seed", options.seed,
-              "Seed of weights, order, dropout and augmentation (the recipe's is for rounding)")
+              "Seed of weights, order, dropout, augmentation and label noise (the recipe's is for "
+              "rounding)")
       .show_default()
       .whole(0, std::int64_t{1} << 53);
 }
@@ -163,6 +177,7 @@ void settle(TrainCommand& options) {
   if (options.clip) train.clip = *options.clip;
   if (options.augment) train.augment = parse_augmentation(*options.augment);
   train.seed = static_cast<std::uint64_t>(options.seed);
+  options.view.seed = train.seed;
   net::check(train);
 }
 
@@ -180,6 +195,7 @@ std::string training_text(const net::TrainOptions& t) {
   if (t.clip > 0) text += fmt::format(" clip {}", t.clip);
   if (t.workers > 1) text += fmt::format(" workers {}", t.workers);
   if (t.micro_batches > 1) text += fmt::format(" micro-batches {}", t.micro_batches);
+  if (t.copies > 1) text += fmt::format(" copies {}", t.copies);
   if (t.patience > 0) text += fmt::format(" patience {}", t.patience);
   if (t.augment.shift > 0) text += fmt::format(" shift {}", t.augment.shift);
   if (t.augment.crop > 0) text += fmt::format(" crop {}", t.augment.crop);

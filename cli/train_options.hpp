@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/options.hpp"
+#include "emu/net/data/view.hpp"
 #include "emu/net/train/options.hpp"
 #include "policies/recipe/recipe.hpp"
 
@@ -14,6 +15,7 @@ struct TrainCommand {
   std::string net = "lenet", data, out = "out/train", recipe, store = "f32";
   policies::Recipe numerics;  ///< float32 without --recipe
   net::TrainOptions train;    ///< complete after settle()
+  net::DataView view;         ///< complete after settle()
   std::int64_t save_every = 0;
   bool fresh = false, profile = false, quiet = false, json = false;
 

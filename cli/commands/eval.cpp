@@ -12,6 +12,7 @@
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
+#include "emu/net/data/view.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/record.hpp"
@@ -25,12 +26,12 @@ namespace {
 
 struct Options {
   std::string net, data, recipe;
-  std::int64_t images = 0;
+  std::int64_t images = 0, image_size = 0;
   bool fold = false, no_predictions = false, fresh = false, profile = false, json = false,
        quiet = false;
 };
 
-constexpr std::int64_t kMostImages = 100000000;
+constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
 
 std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 
@@ -125,7 +126,8 @@ int run(const Options& options) {
   point.data = utf8_text(options.data);
   point.where = options.recipe;
   const experiments::Folders folders{data_folder(), cache_folder()};
-  net::Dataset dataset = net::load_dataset(options.data, folders.cache);
+  net::Dataset dataset = net::view_of(net::load_dataset(options.data, folders.cache),
+                                      {.image_size = options.image_size});
   if (options.images > dataset.test_count()) {
     throw Error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
                             dataset.test_count(), options.data, options.images));
@@ -186,6 +188,10 @@ void add_eval(Program& program) {
   command.option("--recipe R.json", options->recipe, "Recipe file (default: float32)");
   command.option("--images N", options->images, "Use only the first N test images")
       .whole(1, kMostImages);
+  command
+      .option("--image-size S", options->image_size,
+              "Resize images to S x S pixels (default: as stored)")
+      .whole(1, kMostPixels);
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
   command.flag("--no-predictions", options->no_predictions, "Measure only");

@@ -58,6 +58,8 @@ net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
                          {"net", graph.name},
                          {"numerics", kNumericsVersion},
                          {"training", training_text(options.train)}};
+  if (const std::string view = to_string(options.view); !view.empty())
+    checkpoint.metadata.emplace_back("view", fmt::format("{} digest {}", view, dataset.digest()));
   if (!options.recipe.empty()) {
     checkpoint.metadata.insert(checkpoint.metadata.begin() + 3,
                                {"recipe", policies::canonical_json(options.numerics.json())});
@@ -127,7 +129,8 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
 
 int run(TrainCommand options) {
   require_writable_folder(options.out);
-  const net::Dataset dataset = net::load_dataset(options.data, cache_folder());
+  const net::Dataset dataset =
+      net::view_of(net::load_dataset(options.data, cache_folder()), options.view);
   // The recommended warm-up is for long runs; a short one would end before its full rate.
   if (!options.warmup)
     options.train.warmup = std::min(options.train.warmup, steps_of(dataset, options.train) / 10);

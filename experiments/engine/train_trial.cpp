@@ -28,38 +28,21 @@ constexpr std::size_t kDigestDigits = 16;  // of data sets
 /// The first samples of another set.
 class FirstSamples final : public net::Samples {
  public:
-  FirstSamples(const net::Dataset& whole, const net::SplitSizes& sizes) : whole_(whole) {
-    facts_ = {.kind = whole.kind(),
-              .noun = whole.kind() == net::DataKind::text     ? "windows"
-                      : whole.kind() == net::DataKind::clicks ? "records"
-                                                              : "images",
-              .classes = whole.classes(),
-              .targets_per_sample = whole.targets_per_sample(),
-              .input_shape = whole.input_shape(),
-              .sizes = sizes,
-              .digest = sha256_hex(fmt::format("{} first {} {}", whole.digest(), sizes.train,
-                                               sizes.validation))
-                            .substr(0, kDigestDigits)};
+  FirstSamples(const net::Dataset& whole, const net::SplitSizes& sizes) : whole_(whole.samples()) {
+    facts_ = whole_->facts();
+    facts_.sizes = sizes;
+    facts_.digest =
+        sha256_hex(fmt::format("{} first {} {}", whole.digest(), sizes.train, sizes.validation))
+            .substr(0, kDigestDigits);
   }
 
   void read(net::Part part, std::int64_t id, const net::AugmentDraw* draw, float* x,
             std::uint8_t* targets) const override {
-    std::vector<std::uint8_t> labels;
-    const net::Tensor sample = one(part, id, draw, labels);
-    std::copy(sample.data.begin(), sample.data.end(), x);
-    std::copy(labels.begin(), labels.end(), targets);
+    whole_->read(part, id, draw, x, targets);
   }
 
  private:
-  net::Tensor one(net::Part part, std::int64_t id, const net::AugmentDraw* draw,
-                  std::vector<std::uint8_t>& labels) const {
-    if (part == net::Part::test) return whole_.test_batch(id, 1, labels);
-    if (part == net::Part::validation) return whole_.validation_batch(id, 1, labels);
-    return draw == nullptr ? whole_.train_batch({id}, labels)
-                           : whole_.train_batch({id}, labels, &draw->what, draw->seed, draw->epoch);
-  }
-
-  net::Dataset whole_;
+  std::shared_ptr<const net::Samples> whole_;
 };
 
 Json whole_recipe(const TrainTrial& trial) {

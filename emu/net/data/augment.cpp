@@ -14,7 +14,8 @@ namespace {
 std::int64_t draw_below(const AugmentDraw& draw, const char* use, std::int64_t id,
                         std::int64_t count) {
   if (count == 1) return 0;
-  const std::string word = "data/augment/" + std::to_string(draw.epoch) + "/" + use;
+  std::string word = "data/augment/" + std::to_string(draw.epoch) + "/" + use;
+  if (draw.copy > 0) word += "/" + std::to_string(draw.copy);
   const RandomSource source{draw.seed, Stream::augment, tensor_word(word), 0};
   const std::uint64_t bits = source.bits(static_cast<std::uint64_t>(id), 32);
   return static_cast<std::int64_t>((bits * static_cast<std::uint64_t>(count)) >> 32);
@@ -48,6 +49,7 @@ void check(const Augmentation& what, std::int64_t height, std::int64_t width) {
 ImageView draw_view(const AugmentDraw& draw, std::int64_t id, std::int64_t height,
                     std::int64_t width) {
   const Augmentation& what = draw.what;
+  check(what, height, width);
   ImageView view{.height = height, .width = width};
   view.down = draw_below(draw, "down", id, 2 * what.shift + 1) - what.shift;
   view.right = draw_below(draw, "right", id, 2 * what.shift + 1) - what.shift;

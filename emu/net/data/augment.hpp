@@ -21,6 +21,7 @@ struct AugmentDraw {
   Augmentation what;
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
+  std::int64_t copy = 0;  ///< of a batch with several views of each image
 };
 
 /// How one image is seen.
@@ -36,7 +37,8 @@ struct ImageView {
 
 /// Throws Error unless 0 <= shift and crop < both extents.
 void check(const Augmentation&, std::int64_t height, std::int64_t width);
-/// The view of training image `id`: draws of Stream::augment under "data/augment/EPOCH/...".
+/// The view of training image `id` as stored; throws Error as check() does: draws of
+/// Stream::augment under "data/augment/EPOCH/USE", for copy C > 0 "data/augment/EPOCH/USE/C".
 ImageView draw_view(const AugmentDraw&, std::int64_t id, std::int64_t height, std::int64_t width);
 
 }  // namespace numemu::net

@@ -33,14 +33,18 @@ Dataset::Dataset(std::string name, std::int64_t classes, Images train, Images te
                                               mean, deviation)) {}
 
 Tensor Dataset::batch(Part part, const std::vector<std::int64_t>& ids, const AugmentDraw* draw,
-                      std::vector<std::uint8_t>& labels) const {
+                      std::vector<std::uint8_t>& labels, std::int64_t copies) const {
   Shape shape = input_shape();
   const std::int64_t size = element_count(shape), targets = targets_per_sample();
-  shape.insert(shape.begin(), static_cast<std::int64_t>(ids.size()));
+  shape.insert(shape.begin(), static_cast<std::int64_t>(ids.size()) * copies);
   Tensor out(shape);
-  labels.resize(ids.size() * static_cast<std::size_t>(targets));
-  for (std::int64_t i = 0; i < out.dim(0); ++i)
-    samples_->read(part, ids[i], draw, out.data.data() + i * size, labels.data() + i * targets);
+  labels.resize(static_cast<std::size_t>(out.dim(0) * targets));
+  AugmentDraw own = draw == nullptr ? AugmentDraw{} : *draw;
+  for (std::int64_t i = 0; i < out.dim(0); ++i) {
+    own.copy = i % copies;
+    samples_->read(part, ids[i / copies], draw == nullptr ? nullptr : &own,
+                   out.data.data() + i * size, labels.data() + i * targets);
+  }
   return out;
 }
 
@@ -57,21 +61,20 @@ std::vector<std::int64_t> Dataset::run_of(std::string_view split, std::int64_t s
 
 Tensor Dataset::train_batch(const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels,
                             const Augmentation* augmentation, std::uint64_t seed,
-                            std::int64_t epoch) const {
+                            std::int64_t epoch, std::int64_t copies) const {
   for (const std::int64_t id : ids) {
     if (id < 0 || id >= train_count()) {
       throw Error(fmt::format("{}: expected training {} 0..{}, found {}", name_, facts().noun,
                               train_count() - 1, id));
     }
   }
-  if (augmentation == nullptr) return batch(Part::train, ids, nullptr, labels);
+  if (augmentation == nullptr) return batch(Part::train, ids, nullptr, labels, copies);
   if (kind() != DataKind::images) {
     throw Error(
         fmt::format("{}: augmentation: expected images, found {}", name_, to_string(kind())));
   }
-  check(*augmentation, input_shape()[0], input_shape()[1]);
   const AugmentDraw draw{*augmentation, seed, epoch};
-  return batch(Part::train, ids, &draw, labels);
+  return batch(Part::train, ids, &draw, labels, copies);
 }
 
 Tensor Dataset::validation_batch(std::int64_t first, std::int64_t count,

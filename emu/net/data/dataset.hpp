@@ -46,23 +46,26 @@ class Dataset {
 
   /// [samples, input_shape...]; `labels` gets targets_per_sample() numbers for each sample, sample
   /// by sample. With an augmentation (of images; anything else is an Error) what a training image
-  /// looks like is a function of `seed`, `epoch` and its number.
+  /// looks like is a function of `seed`, `epoch`, its number, and of the copy: each image fills
+  /// `copies` neighbouring rows, copy 0 first (batch augmentation, Hoffer et al., CVPR 2020).
   Tensor train_batch(const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels,
-                     const Augmentation* = nullptr, std::uint64_t seed = 0,
-                     std::int64_t epoch = 0) const;
+                     const Augmentation* = nullptr, std::uint64_t seed = 0, std::int64_t epoch = 0,
+                     std::int64_t copies = 1) const;
   Tensor validation_batch(std::int64_t first, std::int64_t count,
                           std::vector<std::uint8_t>& labels) const;
   Tensor calibration_batch(std::int64_t first, std::int64_t count,
                            std::vector<std::uint8_t>& labels) const;
   Tensor test_batch(std::int64_t first, std::int64_t count,
                     std::vector<std::uint8_t>& labels) const;
+  /// What the batches are made of.
+  const std::shared_ptr<const Samples>& samples() const { return samples_; }
   /// How often test_batch was called.
   std::int64_t test_reads() const { return test_reads_; }
 
  private:
   const DataFacts& facts() const { return samples_->facts(); }
   Tensor batch(Part, const std::vector<std::int64_t>& ids, const AugmentDraw*,
-               std::vector<std::uint8_t>& labels) const;
+               std::vector<std::uint8_t>& labels, std::int64_t copies = 1) const;
   std::vector<std::int64_t> run_of(std::string_view split, std::int64_t size, std::int64_t first,
                                    std::int64_t count) const;
 

@@ -14,7 +14,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000, kMostWorkers = 65536;
+constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000, kMostWorkers = 65536,
+                       kMostCopies = 1024;
 
 void require(bool condition, const char* key, const char* expected) {
   if (!condition) throw Error(std::string("training option ") + key + ": expected " + expected);
@@ -46,6 +47,9 @@ void check(const TrainOptions& o) {
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers", "a number in 1 to 65536");
   require(o.micro_batches >= 1 && o.micro_batches <= kMostWorkers, "micro_batches",
           "a number in 1 to 65536");
+  require(o.copies >= 1 && o.copies <= kMostCopies, "copies", "a number in 1 to 1024");
+  require(o.copies == 1 || o.augments(), "copies",
+          "1 without augmentation, which makes copies differ");
   if (o.workers * o.micro_batches > o.batch) {
     throw Error(fmt::format(
         "training options workers, micro_batches: expected at most batch ({}) parts, not {} x {}",
@@ -75,6 +79,7 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
       {"seed", fmt::format("{}", o.seed)}};
   if (o.workers != 1) all.emplace_back("workers", fmt::format("{}", o.workers));
   if (o.micro_batches != 1) all.emplace_back("micro_batches", fmt::format("{}", o.micro_batches));
+  if (o.copies != 1) all.emplace_back("copies", fmt::format("{}", o.copies));
   // Runs from before there was a choice keep their identity.
   if (o.objectives != TrainOptions().objectives)
     all.emplace_back("objectives", fmt::format("{}", fmt::join(o.objectives, " ")));

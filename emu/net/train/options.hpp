@@ -31,6 +31,7 @@ struct TrainOptions {
   std::int64_t workers = 1, micro_batches = 1;  ///< simulated workers of a step, and the parts each
                                                 ///< one's share of the batch is cut into
   Augmentation augment;                         ///< of training images
+  std::int64_t copies = 1;  ///< augmented views of each sample in a step: batch x copies rows
   std::uint64_t seed = 0;
 
   bool augments() const { return augment.shift != 0 || augment.flip || augment.crop != 0; }
@@ -39,8 +40,8 @@ struct TrainOptions {
 /// Throws Error naming the option that is out of its range, or a name nobody has.
 void check(const TrainOptions&);
 
-/// Every option by name, as text that differs for any two values; `workers`, `micro_batches` and
-/// the objectives only where they are not the defaults, so that runs without them keep their
+/// Every option by name, as text that differs for any two values; `workers`, `micro_batches`,
+/// `copies` and the objectives only where they are not the defaults, so that runs without them keep their
 /// identity.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
 

@@ -60,6 +60,13 @@ RunIdentity identity_of(const Graph& graph, const Dataset& data, const TrainOpti
   return identity;
 }
 
+/// Each number `copies` times, as the rows of a batch are.
+void repeat(std::vector<std::int64_t>& samples, std::int64_t copies) {
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t id : samples) rows.insert(rows.end(), copies, id);
+  samples = std::move(rows);
+}
+
 /// One call of train().
 class Loop {
  public:
@@ -119,7 +126,8 @@ class Loop {
       const Section section(SectionKind::data, "", "batch");
       input.x = data_.train_batch(input.samples, input.labels,
                                   options_.augments() ? &options_.augment : nullptr, options_.seed,
-                                  state_.epoch);
+                                  state_.epoch, options_.copies);
+      repeat(input.samples, options_.copies);
     }
     const StepResult result = training_step(graph_, input, options_, *optimizer_, numerics_);
     const double loss = state_.sums.add(result, input.learning_rate);

@@ -74,6 +74,32 @@ TEST_CASE("an augmented image shows the pixels of its view and black beyond", "[
         std::vector<float>(all.data.begin() + 24, all.data.begin() + 36));
 }
 
+TEST_CASE("copies are neighbouring views of an image, the first that of one copy", "[fast]") {
+  const Dataset data("small", std::make_shared<ImageSamples>(small()));
+  const Augmentation what{.shift = 1, .flip = true};
+  std::vector<std::uint8_t> labels, single;
+  const Tensor one = data.train_batch({17, 300}, single, &what, 5, 2);
+  const Tensor three = data.train_batch({17, 300}, labels, &what, 5, 2, 3);
+  CHECK(three.shape == Shape{6, 2, 3, 2});
+  CHECK(labels == std::vector<std::uint8_t>{single[0], single[0], single[0], single[1], single[1],
+                                            single[1]});
+  const auto row = [](const Tensor& x, std::int64_t i) {
+    return std::vector<float>(x.data.begin() + 12 * i, x.data.begin() + 12 * (i + 1));
+  };
+  CHECK(row(three, 0) == row(one, 0));
+  CHECK(row(three, 3) == row(one, 1));
+  int equal = 0;
+  for (std::int64_t id = 0; id < 100; ++id) {
+    const Tensor copies = data.train_batch({id}, labels, &what, 5, 2, 3);
+    equal += row(copies, 0) == row(copies, 1);
+    const ImageView view = draw_view({what, 5, 2, 2}, id, 2, 3);
+    const Tensor plain = data.train_batch({id}, labels);
+    const std::int64_t from = view.source(1, 2);
+    CHECK(row(copies, 2)[10] == (from < 0 ? -1.0f : plain.data[2 * from]));
+  }
+  CHECK(equal < 30);  // 18 views are equally likely
+}
+
 TEST_CASE("an augmentation of nothing changes nothing", "[fast]") {
   const Dataset data("small", std::make_shared<ImageSamples>(small()));
   std::vector<std::uint8_t> labels;

@@ -61,6 +61,16 @@ TEST_CASE("workers and micro-batches identify a run only where they are not 1", 
   CHECK(text == usual);
 }
 
+TEST_CASE("copies identify a run only where there are several, which augmentation makes",
+          "[fast]") {
+  TrainOptions options;
+  options.copies = 4;
+  CHECK_THROWS_WITH(check(options), Catch::Contains("copies: expected 1 without augmentation"));
+  options.augment.flip = true;
+  CHECK_NOTHROW(check(options));
+  CHECK(described(options).back() == std::pair<std::string, std::string>("copies", "4"));
+}
+
 TEST_CASE("objectives are described where they are not the default, and checked", "[fast]") {
   TrainOptions options;
   const auto usual = described(options);

@@ -346,6 +346,26 @@ TEST_CASE("augmentation changes what is trained on and the seed decides it", "[f
   CHECK(trained(1, 1) != shifted);
 }
 
+TEST_CASE("copies of a sample are rows of its step", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  const auto trained = [&](std::int64_t copies, std::int64_t workers) {
+    Graph graph = build_net("mlp", data.input_shape(), data.classes());
+    initialize(graph, 0);
+    TrainOptions options = twenty_steps();
+    options.batch = test::kTrain / 2;
+    options.augment.shift = 1;
+    options.copies = copies;
+    options.workers = workers;
+    Numerics numerics;
+    CHECK(train(graph, data, options, numerics).back().step == 2);
+    return weights_hash(graph);
+  };
+  const std::string two = trained(2, 1);
+  CHECK(trained(2, 1) == two);
+  CHECK(trained(1, 1) != two);
+  CHECK_NOTHROW(trained(2, 3));
+}
+
 TEST_CASE("wrong options and data that do not fit are refused", "[fast]") {
   const Dataset data = test::synthetic_dataset();
   Graph graph = build_net("mlp", data.input_shape(), data.classes());

@@ -1,0 +1,126 @@
+#include "emu/net/data/view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kMostSize = 4096;
+constexpr std::size_t kDigestDigits = 16;
+
+/// How much of extent `from`, cut into `to` cells, cell `cell` has of pixel `pixel`, in shares of a
+/// pixel of 1 / to: whole numbers that add up to `from`.
+std::int64_t overlap(std::int64_t cell, std::int64_t pixel, std::int64_t from, std::int64_t to) {
+  return std::min((cell + 1) * from, (pixel + 1) * to) - std::max(cell * from, pixel * to);
+}
+
+/// [height, width, channels] to [size, size, channels]: sums in float64 by rows, rounded once.
+void resize(const float* image, const Shape& from, std::int64_t size, float* out) {
+  const std::int64_t height = from[0], width = from[1], channels = from[2];
+  const auto area = static_cast<double>(height * width);
+  for (std::int64_t y = 0; y < size; ++y) {
+    const std::int64_t top = y * height / size, bottom = ((y + 1) * height - 1) / size;
+    for (std::int64_t x = 0; x < size; ++x) {
+      const std::int64_t left = x * width / size, right = ((x + 1) * width - 1) / size;
+      for (std::int64_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (std::int64_t i = top; i <= bottom; ++i) {
+          double row = 0;
+          for (std::int64_t j = left; j <= right; ++j) {
+            row += static_cast<double>(overlap(x, j, width, size)) *
+                   static_cast<double>(image[(i * width + j) * channels + c]);
+          }
+          sum += static_cast<double>(overlap(y, i, height, size)) * row;
+        }
+        *out++ = static_cast<float>(sum / area);
+      }
+    }
+  }
+}
+
+class ViewedSamples final : public Samples {
+ public:
+  ViewedSamples(std::shared_ptr<const Samples> stored, const DataView& view)
+      : stored_(std::move(stored)), view_(view) {
+    facts_ = stored_->facts();
+    facts_.digest = sha256_hex(facts_.digest + " view " + to_string(view)).substr(0, kDigestDigits);
+    if (view.image_size > 0) facts_.input_shape[0] = facts_.input_shape[1] = view.image_size;
+    replaced_ = {view.seed, Stream::data, tensor_word("data/labels/replaced"), 0};
+    class_ = {view.seed, Stream::data, tensor_word("data/labels/class"), 0};
+    below_ = static_cast<std::uint64_t>(std::floor(view.label_noise * 0x1p32));
+  }
+
+  void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
+            std::uint8_t* targets) const override {
+    if (view_.image_size == 0) {
+      stored_->read(part, id, draw, x, targets);
+    } else {
+      const Shape& shape = stored_->facts().input_shape;
+      thread_local std::vector<float> image;
+      image.resize(static_cast<std::size_t>(element_count(shape)));
+      stored_->read(part, id, draw, image.data(), targets);
+      resize(image.data(), shape, view_.image_size, x);
+    }
+    const auto sample = static_cast<std::uint64_t>(id);
+    if (part == Part::train && replaced_.bits(sample, 32) < below_) {
+      // One of the others: 1 to classes - 1 further on.
+      const auto others = static_cast<std::uint64_t>(facts_.classes - 1);
+      const std::uint64_t further = 1 + ((class_.bits(sample, 32) * others) >> 32);
+      *targets = static_cast<std::uint8_t>((*targets + further) %
+                                           static_cast<std::uint64_t>(facts_.classes));
+    }
+  }
+
+ private:
+  std::shared_ptr<const Samples> stored_;
+  DataView view_;
+  RandomSource replaced_, class_;
+  std::uint64_t below_ = 0;  ///< a label is replaced where its 32 bits are
+};
+
+}  // namespace
+
+std::string to_string(const DataView& view) {
+  std::string text;
+  if (view.image_size > 0) text += fmt::format("image-size {}", view.image_size);
+  if (view.label_noise > 0) {
+    text += fmt::format("{}label-noise {} seed {}", text.empty() ? "" : " ", view.label_noise,
+                        view.seed);
+  }
+  return text;
+}
+
+Dataset view_of(const Dataset& data, const DataView& view) {
+  if (view.image_size < 0 || view.image_size > kMostSize) {
+    throw Error(
+        fmt::format("image-size: expected 1 to {} pixels, found {}", kMostSize, view.image_size));
+  }
+  if (!(view.label_noise >= 0 && view.label_noise <= 1))
+    throw Error(
+        fmt::format("label-noise: expected a share from 0 to 1, found {}", view.label_noise));
+  if (view.image_size > 0 && data.kind() != DataKind::images) {
+    throw Error(fmt::format("image-size: expected images, data set {} has {}", data.name(),
+                            to_string(data.kind())));
+  }
+  if (view.label_noise > 0 && (data.targets_per_sample() != 1 || data.classes() < 2)) {
+    throw Error(
+        fmt::format("label-noise: expected one label of several classes per sample, data "
+                    "set {} has {} of {}",
+                    data.name(), data.targets_per_sample(), data.classes()));
+  }
+  DataView own = view;
+  if (data.input_shape() == Shape{view.image_size, view.image_size, data.input_shape().back()})
+    own.image_size = 0;
+  if (to_string(own).empty()) return data;
+  return {data.name(), std::make_shared<ViewedSamples>(data.samples(), own)};
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,29 @@
+// A data set seen otherwise: images of another size, training labels with noise. A view is a data
+// set of its own, with its own digest.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "emu/net/data/dataset.hpp"
+
+namespace numemu::net {
+
+struct DataView {
+  /// Height and width of the images, each the mean of the stored pixels under it, by area; 0: as
+  /// stored. Augmentation comes first and counts stored pixels.
+  std::int64_t image_size = 0;
+  /// Share of the training labels that are replaced, each by one of the other classes, which are
+  /// equally likely. Validation and test labels stay.
+  double label_noise = 0;
+  std::uint64_t seed = 0;  ///< of the labels
+};
+
+/// "image-size 20 label-noise 0.1 seed 3", what is not used left out; "" where nothing is changed.
+std::string to_string(const DataView&);
+
+/// The set as seen; the set itself where nothing is changed. The seed decides which labels are
+/// replaced, by the number of the sample: the same for any epoch and order. Throws Error naming the
+/// option where the set has no images (image_size), or several targets or one class (label_noise).
+Dataset view_of(const Dataset&, const DataView&);
+
+}  // namespace numemu::net

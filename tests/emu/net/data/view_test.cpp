@@ -1,0 +1,160 @@
+// Views of a data set: sizes by hand, which labels are replaced, one digest for each view, and the
+// same weights at two sizes.
+#include "emu/net/data/view.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "emu/net/model/safetensors.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/numerics.hpp"
+#include "formats/digest.hpp"
+#include "formats/random.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/train/synthetic.hpp"
+#include "tests/files.hpp"
+
+namespace numemu::net {
+namespace {
+
+using numemu::test::message_of;
+
+/// Training images of height x width bytes 0, 10, 20, ... in one channel, as they are.
+Dataset ramp(std::int64_t height, std::int64_t width) {
+  const auto images = [&](std::int64_t count) {
+    Images made{count, height, width, 1, {}, {}};
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t p = 0; p < height * width; ++p)
+        made.pixels.push_back(static_cast<std::uint8_t>(10 * p));
+      made.labels.push_back(0);
+    }
+    return made;
+  };
+  return {"ramp", 2, images(5512), images(1), {0}, {1 / 255.0}};
+}
+
+std::vector<float> resized(const Dataset& data, std::int64_t size) {
+  std::vector<std::uint8_t> labels;
+  return view_of(data, {.image_size = size}).train_batch({0}, labels).data;
+}
+
+std::vector<std::uint8_t> labels_of(const Dataset& data) {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(data.train_count()));
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
+  std::vector<std::uint8_t> labels;
+  data.train_batch(ids, labels);
+  return labels;
+}
+
+TEST_CASE("an image of another size has the means of what its pixels cover", "[fast]") {
+  // 0 10 20 30 / 40 50 60 70 / 80 90 100 110 / 120 130 140 150
+  CHECK(resized(ramp(4, 4), 2) == std::vector<float>{25, 45, 105, 125});
+  CHECK(resized(ramp(4, 4), 1) == std::vector<float>{75});
+  // 0 10 / 20 30: each pixel fills four.
+  CHECK(resized(ramp(2, 2), 4) ==
+        std::vector<float>{0, 0, 10, 10, 0, 0, 10, 10, 20, 20, 30, 30, 20, 20, 30, 30});
+  // 0 10 20 / 30 40 50 / 60 70 80: the middle row and column belong half to each side.
+  CHECK(resized(ramp(3, 3), 2) ==
+        std::vector<float>{static_cast<float>(40 / 3.0), static_cast<float>(80 / 3.0),
+                           static_cast<float>(160 / 3.0), static_cast<float>(200 / 3.0)});
+  // 0 10 / 20 30 / 40 50 / 60 70: height and width differ.
+  CHECK(resized(ramp(4, 2), 2) == std::vector<float>{10, 20, 50, 60});
+  const Dataset data = ramp(4, 4);
+  CHECK(view_of(data, {.image_size = 4}).digest() == data.digest());
+  CHECK(view_of(data, {.image_size = 3}).input_shape() == Shape{3, 3, 1});
+}
+
+TEST_CASE("augmentation is that of the stored pixels", "[fast]") {
+  const Dataset data = test::synthetic_dataset(), small = view_of(data, {.image_size = 4});
+  const Augmentation augment{.shift = 3, .flip = true};
+  std::vector<std::uint8_t> labels;
+  const Tensor stored = data.train_batch({5}, labels, &augment, 1, 2);
+  const Tensor seen = small.train_batch({5}, labels, &augment, 1, 2);
+  const float* const s = stored.data.data();
+  CHECK(seen.data[0] == static_cast<float>((double{s[0]} + s[1] + (double{s[8]} + s[9])) / 4));
+  const Augmentation wide{.crop = 8};
+  CHECK(message_of([&] { view_of(data, {.image_size = 16}).train_batch({5}, labels, &wide); }) ==
+        "augmentation: crop: expected 0 to 7 pixels, found 8");
+}
+
+TEST_CASE("label noise replaces its share of the training labels, by other classes alike",
+          "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  const std::vector<std::uint8_t> clean = labels_of(data);
+  const Dataset noisy = view_of(data, {.label_noise = 0.25, .seed = 3});
+  const std::vector<std::uint8_t> labels = labels_of(noisy);
+  const RandomSource replaced{3, Stream::data, tensor_word("data/labels/replaced"), 0};
+  const RandomSource other{3, Stream::data, tensor_word("data/labels/class"), 0};
+  int changed = 0;
+  std::vector<int> by_distance(10);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const bool expected = replaced.bits(i, 32) < 0x40000000u;
+    CHECK((labels[i] != clean[i]) == expected);
+    changed += expected;
+    ++by_distance[(labels[i] + 10 - clean[i]) % 10];
+    if (expected)
+      CHECK(labels[i] == (clean[i] + 1 + ((std::uint64_t{other.bits(i, 32)} * 9) >> 32)) % 10);
+  }
+  // Four standard deviations of binomial counts.
+  CHECK(std::abs(changed - 160) < 4 * std::sqrt(640 * 0.25 * 0.75));
+  for (int d = 1; d < 10; ++d)
+    CHECK(std::abs(by_distance[d] - changed / 9.0) < 4 * std::sqrt(changed * 8 / 81.0));
+  CHECK(labels_of(view_of(data, {.label_noise = 1})) != clean);
+  CHECK(labels_of(view_of(data, {.label_noise = 0.25, .seed = 4})) != labels);
+  std::vector<std::uint8_t> one, two;
+  noisy.validation_batch(0, 200, one);
+  data.validation_batch(0, 200, two);
+  CHECK(one == two);
+  noisy.test_batch(0, 200, one);
+  data.test_batch(0, 200, two);
+  CHECK(one == two);
+}
+
+TEST_CASE("every view has a digest of its own, and a text that says what it is", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  CHECK(view_of(data, {}).digest() == data.digest());
+  CHECK(view_of(data, {.seed = 4}).digest() == data.digest());
+  std::vector<std::string> digests = {data.digest()};
+  for (const DataView& view :
+       {DataView{.image_size = 4}, DataView{.image_size = 5}, DataView{.label_noise = 0.1},
+        DataView{.label_noise = 0.2}, DataView{.label_noise = 0.1, .seed = 1},
+        DataView{.image_size = 4, .label_noise = 0.1}}) {
+    const std::string digest = view_of(data, view).digest();
+    CHECK(digest.size() == 16);
+    CHECK(std::find(digests.begin(), digests.end(), digest) == digests.end());
+    digests.push_back(digest);
+  }
+  CHECK(to_string(DataView{.image_size = 20, .label_noise = 0.1, .seed = 3}) ==
+        "image-size 20 label-noise 0.1 seed 3");
+  CHECK(to_string(DataView{.seed = 3}).empty());
+}
+
+TEST_CASE("views that a set cannot have are refused", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  CHECK(message_of([&] { view_of(data, {.image_size = 5000}); }) ==
+        "image-size: expected 1 to 4096 pixels, found 5000");
+  CHECK(message_of([&] { view_of(data, {.label_noise = NAN}); }) ==
+        "label-noise: expected a share from 0 to 1, found nan");
+}
+
+TEST_CASE("each size has its graph, and layers of one name share their weights", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Graph stored = build_net("resnet20", data);
+  initialize(stored, 1);
+  const Dataset wide = view_of(data, {.image_size = 12});
+  Graph larger = build_net("resnet20", wide);
+  initialize(larger, 2);
+  load_parameters(larger, parameters_of(stored), "the graph of 8 pixels");
+  const auto names = [](const Graph& graph) { return graph.parameters().size(); };
+  REQUIRE(names(stored) == names(larger));
+  for (std::size_t p = 0; p < stored.parameters().size(); ++p) {
+    CHECK(larger.parameters()[p]->name == stored.parameters()[p]->name);
+    CHECK(larger.parameters()[p]->value.data == stored.parameters()[p]->value.data);
+  }
+  std::vector<std::uint8_t> labels;
+  Numerics numerics;
+  CHECK(forward(larger, wide.train_batch({1, 2}, labels), numerics).shape == Shape{2, 10});
+}
+
+}  // namespace
+}  // namespace numemu::net
