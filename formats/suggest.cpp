@@ -45,15 +45,22 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return nearest == known.end() ? "" : *nearest;
 }
 
+std::optional<std::string> suggested_name(std::string_view name,
+                                          const std::vector<std::string>& known) {
+  if (known.empty()) return std::nullopt;
+  name = name.substr(0, kLongestName);
+  std::string nearest = nearest_name(name, known);
+  if (edit_distance(name, nearest) > std::max<std::size_t>(2, name.size() / 3)) return std::nullopt;
+  return nearest;
+}
+
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& known) {
   std::string text = "unknown ";
   text.append(kind).append(" '").append(name).append("'");
   if (known.empty()) return text;
-  const std::string nearest = nearest_name(name, known);
-  const std::string_view start = name.substr(0, kLongestName);
-  if (edit_distance(start, nearest) <= std::max<std::size_t>(2, start.size() / 3))
-    return text + "; did you mean '" + nearest + "'?";
+  if (const auto meant = suggested_name(name, known))
+    return text + "; did you mean '" + *meant + "'?";
   if (known.size() > kMostListed) return text;
   text += "; known: " + known[0];
   for (std::size_t i = 1; i < known.size(); ++i) text += ", " + known[i];

@@ -46,11 +46,9 @@ const Format& element_format(const std::string& text) {
     for (const Format* format : named_formats()) known.push_back(format->name);
     for (const BlockFormat* block : named_block_formats()) blocks.push_back(block->name);
     known.insert(known.end(), blocks.begin(), blocks.end());
-    const std::string nearest = nearest_name(text, known);
-    if (std::find(blocks.begin(), blocks.end(), nearest) != blocks.end() &&
-        unknown_name("format", text, {nearest}).find("did you mean") != std::string::npos) {
+    const std::optional<std::string> meant = suggested_name(text, known);
+    if (meant && std::find(blocks.begin(), blocks.end(), *meant) != blocks.end())
       find_block_format(text);
-    }
     throw;
   }
 }

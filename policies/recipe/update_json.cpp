@@ -29,9 +29,9 @@ const std::vector<std::string> kRules = {"absmax", "percentile", "mse", "kl", "d
   const std::string nearest = nearest_name(call.name, names);
   std::string what = fmt::format("'{}' has other arguments", call.name);
   if (nearest != call.name) {
-    what = unknown_name(kind, call.name, {nearest});
-    // The spellings that follow are what is known.
-    if (!what.ends_with('?')) what = unknown_name(kind, call.name, {});
+    // Without a name that may be meant, the spellings that follow are what is known.
+    const bool meant = suggested_name(call.name, {nearest}).has_value();
+    what = unknown_name(kind, call.name, meant ? std::vector{nearest} : std::vector<std::string>());
   }
   throw Error(fmt::format("{}: {}; expected {}", key.where(), what, spellings));
 }

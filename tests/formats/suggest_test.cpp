@@ -27,6 +27,13 @@ TEST_CASE("suggest: case does not count", "[fast]") {
   CHECK_FALSE(same_name("a[", "a{"));  // letters only: '[' + 32 is '{'
 }
 
+TEST_CASE("suggest: a name that may be meant is near", "[fast]") {
+  CHECK(suggested_name("in8", {"int4", "int8"}) == "int8");
+  CHECK(suggested_name("abcdefghi", {"abcdef"}) == "abcdef");  // a third of the name
+  CHECK_FALSE(suggested_name("abcdefghij", {"abcdef"}));
+  CHECK_FALSE(suggested_name("x", {}));
+}
+
 TEST_CASE("suggest: the text of an unknown name", "[fast]") {
   CHECK(unknown_name("format", "in8", {"int8"}) == "unknown format 'in8'; did you mean 'int8'?");
   CHECK(unknown_name("format", "x", {}) == "unknown format 'x'");

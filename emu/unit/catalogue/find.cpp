@@ -98,8 +98,9 @@ std::vector<std::string> known_names() {
 /// The message for an unknown name: the name it misspells, else units that share most of its parts.
 std::string unknown_unit(std::string_view name) {
   constexpr std::size_t kShown = 4, kLongest = 80;
-  std::string text = unknown_name("unit", name, known_names());
-  if (text.find("did you mean") != text.npos) return text;
+  const std::vector<std::string> known = known_names();
+  std::string text = unknown_name("unit", name, known);
+  if (suggested_name(name, known)) return text;
   std::size_t most = 0, found = 0;
   std::string near;
   for (const Unit* unit : all_units()) {
