@@ -62,6 +62,17 @@ std::string digest_of(const Checkpoint& file) {
   return sha256_hex(bytes);
 }
 
+/// Parts of no bytes that follow each other share their place in the file, where readers order them
+/// by name: so they are written.
+void sort_empty(std::vector<NamedBytes>& parts) {
+  const auto full = [](const NamedBytes& part) { return !part.data.empty(); };
+  for (auto first = parts.begin(); first != parts.end();) {
+    const auto last = std::find_if(first, parts.end(), full);
+    std::sort(first, last, [](const auto& a, const auto& b) { return a.name < b.name; });
+    first = std::find_if_not(last, parts.end(), full);
+  }
+}
+
 /// Null where the text is no JSON; throws Error for what parse_guarded() refuses beyond that.
 Json parse_metadata(const std::string& text, const std::string& where) {
   try {
@@ -161,6 +172,7 @@ void write_run_state(const std::string& path, const RunIdentity& identity, const
   std::vector<std::pair<std::string, std::string>> state;
   run.numerics.save_state(state);
   for (auto& [name, bytes] : state) file.bytes.push_back({kNumerics + name, std::move(bytes)});
+  sort_empty(file.bytes);
   file.metadata = {{"digest", digest_of(file)},
                    {"identity", identity_json(identity).dump()},
                    {"run", numbers_json(run.state, scalars).dump()}};
