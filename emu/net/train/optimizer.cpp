@@ -36,13 +36,20 @@ Found find(std::string_view name) {
   throw Error(unknown_name("optimizer", name, optimizer_names()));
 }
 
+std::unique_ptr<Optimizer> make_of(const std::string& objective, const TrainOptions& options,
+                                   std::span<const Parameter* const> parameters) {
+  TrainOptions own = options;
+  const auto found = options.objective_optimizers.find(objective);
+  if (found != options.objective_optimizers.end()) own.optimizer = found->second;
+  return find(own.optimizer).kind.make(own, parameters);
+}
+
 /// One state per objective; steps that are not taken through of_objective() are the first one's.
 class PerObjective final : public Optimizer {
  public:
   PerObjective(const TrainOptions& options, std::span<const Parameter* const> parameters) {
-    const OptimizerKind& kind = find(options.optimizer).kind;
     for (const std::string& objective : options.objectives)
-      parts_.push_back({objective, kind.make(options, parameters)});
+      parts_.push_back({objective, make_of(objective, options, parameters)});
   }
 
   void begin_step(double learning_rate) override { first().begin_step(learning_rate); }
@@ -92,7 +99,7 @@ std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters) {
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters) {
   if (options.objectives.size() > 1) return std::make_unique<PerObjective>(options, parameters);
-  return find(options.optimizer).kind.make(options, parameters);
+  return make_of(options.objectives.at(0), options, parameters);
 }
 
 std::vector<std::string> optimizer_names() {

@@ -33,6 +33,12 @@ void check(const TrainOptions& o) {
     find_objective(*name);
     require(std::find(o.objectives.begin(), name, *name) == name, "objectives", "each name once");
   }
+  for (const auto& [objective, optimizer] : o.objective_optimizers) {
+    require_optimizer(optimizer);
+    const bool known =
+        std::find(o.objectives.begin(), o.objectives.end(), objective) != o.objectives.end();
+    require(known, "objective_optimizers", "names among the objectives");
+  }
   require(at_least_zero(o.learning_rate), "learning_rate", "a finite number >= 0");
   require(o.warmup >= 0 && o.warmup <= kMostWarmup, "warmup", "a number in 0 to 1000000000");
   require(o.momentum >= 0 && o.momentum < 1, "momentum", "a number in [0, 1)");
@@ -83,6 +89,8 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   // Runs from before there was a choice keep their identity.
   if (o.objectives != TrainOptions().objectives)
     all.emplace_back("objectives", fmt::format("{}", fmt::join(o.objectives, " ")));
+  for (const auto& [objective, optimizer] : o.objective_optimizers)
+    all.emplace_back("optimizer of " + objective, optimizer);
   return all;
 }
 

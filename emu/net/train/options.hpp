@@ -2,6 +2,7 @@
 // numerics.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@ struct TrainOptions {
   std::string optimizer = "adam";  ///< a name of optimizer_names()
   /// Names of objective_names(), in turn within a step: see training_step().
   std::vector<std::string> objectives = {"cross_entropy"};
+  /// By objective: its own optimizer, in place of `optimizer`, at the same rates.
+  std::map<std::string, std::string> objective_optimizers;
   std::string schedule = "cosine";  ///< a name of schedule_names()
   double learning_rate = 0.002;
   std::int64_t warmup = 0;  ///< steps over which the rate rises linearly before the schedule
@@ -41,8 +44,8 @@ struct TrainOptions {
 void check(const TrainOptions&);
 
 /// Every option by name, as text that differs for any two values; `workers`, `micro_batches`,
-/// `copies` and the objectives only where they are not the defaults, so that runs without them keep their
-/// identity.
+/// `copies`, the objectives and their optimizers only where they are not the defaults, so that runs
+/// without them keep their identity.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
 
 /// The optimizer that serves a reference network best; "adam" for any other.

@@ -72,6 +72,28 @@ TEST_CASE("each objective has an optimizer state of its own, and all of it is st
   }
 }
 
+TEST_CASE("an objective may have an optimizer of its own", "[fast]") {
+  const Three p;
+  TrainOptions options = options_of("sgd", 0.01);
+  options.objectives = {"cross_entropy", "complement"};
+  options.objective_optimizers = {{"complement", "adam"}};
+  const auto both = make_optimizer(options, p.all),
+             adam = make_optimizer(options_of("adam", 0.01), p.all);
+  std::vector<float> delta, expected;
+  const Tensor g({1, 1}, 0.5F);
+  for (Optimizer* optimizer : {adam.get(), &both->of_objective(1)}) optimizer->begin_step(0.1);
+  adam->step(0, p.weight, g, expected);
+  both->of_objective(1).step(0, p.weight, g, delta);
+  CHECK(delta == expected);
+  const auto state = both->state(0);
+  REQUIRE(state.size() == 3);
+  CHECK(state[0].name == "velocity");
+  CHECK(state[1].name == "complement/first");
+  // Also the only objective.
+  options.objectives = {"complement"};
+  CHECK(make_optimizer(options, p.all)->state(0).size() == 2);
+}
+
 TEST_CASE("an unknown optimizer offers the nearest", "[fast]") {
   TrainOptions options;
   options.optimizer = "adma";

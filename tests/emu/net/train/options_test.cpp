@@ -80,6 +80,10 @@ TEST_CASE("objectives are described where they are not the default, and checked"
   REQUIRE(text.size() == usual.size() + 1);
   CHECK(text.back() ==
         std::pair<std::string, std::string>("objectives", "cross_entropy complement"));
+  options.objective_optimizers = {{"complement", "sgd"}};
+  CHECK_NOTHROW(check(options));
+  CHECK(described(options).back() ==
+        std::pair<std::string, std::string>("optimizer of complement", "sgd"));
   text.pop_back();
   CHECK(text == usual);
 }
@@ -96,6 +100,12 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
   refuses([](TrainOptions& o) { o.objectives = {"complementary"}; }, "unknown objective");
   refuses([](TrainOptions& o) { o.objectives.clear(); }, "objectives: expected at least one");
   refuses([](TrainOptions& o) { o.objectives = {"complement", "complement"}; }, "each name once");
+  refuses(
+      [](TrainOptions& o) {
+        o.objective_optimizers = {{"complement", "sgd"}};
+      },
+      "objective_optimizers: expected names among the objectives");
+  refuses([](TrainOptions& o) { o.objective_optimizers = {{"cross_entropy", "sdg"}}; }, "'sgd'");
   refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
   refuses([](TrainOptions& o) { o.learning_rate = kInfinity; }, "learning_rate");
   refuses([](TrainOptions& o) { o.warmup = -1; }, "warmup");
