@@ -41,11 +41,6 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
-/// Whether a text chooses no policy: "none", and "mean" for the default exchange.
-bool chooses_none(std::string_view key, std::string_view text) {
-  return text == kNone || (key == "exchange" && text == "mean");
-}
-
 std::vector<std::string> names_of(std::string_view key) {
   std::vector<std::string> names;
   for (const PolicyKind* kind : all_policies()) {
@@ -92,7 +87,10 @@ void read_option(const JsonReader& key, const Option& option) {
                           *value = key.value().get<bool>();
                         },
                         [&](std::string* value) {
-                          *value = key.one_of(*value, option.choices, option.key);
+                          *value =
+                              option.kind != nullptr
+                                  ? at(key, [&] { return option.kind->canonical(key.text("")); })
+                                  : key.one_of(*value, option.choices, option.key);
                         }},
              option.value);
 }
@@ -132,7 +130,9 @@ PolicyChoice read_call(const JsonReader& rule, std::string_view key, const std::
   }
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const Json value = argument_json(known[i], call.arguments[i]);
-    read_option(rule.replaced_by(value), known[i]);
+    const std::string where =
+        fmt::format("{}: {} of {}", rule.where(), known[i].key, choice.kind->name);
+    read_option(JsonReader(value, where), known[i]);
   }
   return choice;
 }
@@ -188,14 +188,15 @@ const PolicyKind& find_policy(std::string_view key, std::string_view name) {
   throw Error(unknown_name(key, name, known));
 }
 
-std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_view key) {
+std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_view key,
+                                        std::string_view plain) {
   if (given.is_null()) return std::nullopt;
   const std::vector<std::string> names = names_of(key);
   const bool only = names.size() == 1 && names[0].empty();
   std::unique_ptr<PolicyOptions> options;
   if (given.value().is_string() && !only) {
     const std::string text = given.text("");
-    if (chooses_none(key, text)) return std::nullopt;
+    if (text == kNone || text == plain) return std::nullopt;
     PolicyChoice choice = read_call(given, key, text, options);
     choice.options = std::move(options);
     return choice;
@@ -215,7 +216,7 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
     const PolicyKind* const usual = given.value().empty() ? nullptr : usual_of(key);
     if (rule.is_null() && usual == nullptr && !given.value().empty()) given.fail("a key 'rule'");
     const std::string text = rule.text(std::string(usual == nullptr ? kNone : usual->name));
-    if (chooses_none(key, text)) {
+    if (text == kNone || text == plain) {
       given.require_keys({"rule"});
       return std::nullopt;
     }

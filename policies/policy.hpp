@@ -20,12 +20,20 @@ namespace numemu::policies {
 class Recipe;
 struct LayerRecipe;
 
+/// Texts that are valid where a list of them would be long.
+struct TextKind {
+  std::string_view name;  ///< "format", for help and docs
+  /// The canonical text; throws Error saying what was expected.
+  std::string (*canonical)(const std::string& text);
+};
+
 /// One option of a policy: where its value is kept, and which values are valid.
 struct Option {
   std::string_view key, help;
   std::variant<double*, std::int64_t*, bool*, std::string*> value;
   double least = 0, most = 0;             ///< of a number
   std::vector<std::string> choices = {};  ///< of a text
+  const TextKind* kind = nullptr;         ///< of a text without choices
 };
 
 /// The options of a policy, with their defaults.
@@ -135,14 +143,21 @@ struct PolicyChoice {
 };
 
 /// "NAME", "NAME(A,B)", {"rule": "NAME", "KEY": VALUE, ...}, or {"KEY": VALUE, ...} for a key with
-/// one policy or a usual one. null, "none" and {} without a rule choose no policy. Throws Error naming the key.
-std::optional<PolicyChoice> read_policy(const JsonReader&, std::string_view key);
+/// one policy or a usual one. null, "none", `plain` and {} without a rule choose no policy. Throws
+/// Error naming the key.
+std::optional<PolicyChoice> read_policy(const JsonReader&, std::string_view key,
+                                        std::string_view plain = "none");
+/// The choices of an object (a whole recipe, or an entry of `layers`), one for each of
+/// policy_slots(): absent where the key is, an empty choice where the key chooses no policy.
+using Choices = std::vector<std::optional<std::optional<PolicyChoice>>>;
 /// The canonical object: every option, defaults too.
 Json policy_json(const PolicyChoice&);
 /// The canonical text "NAME(A,B)", without arguments that are defaults at the end.
 std::string policy_text(const PolicyChoice&);
 
-/// Tensors by name as a policy's state: "PREFIX/NAME" holds their bytes.
+/// Tensors by name as a policy's state: "PREFIX/NAME" holds their bytes. The prefix is
+/// recipe/KEY/RULE, as in "recipe/update/delayed": by it a stage of a recipe finds what it takes
+/// over (staged_numerics.hpp).
 using StateTensors = std::map<std::string, std::vector<float>, std::less<>>;
 void save_tensors(const std::string& prefix, const StateTensors&, net::NamedState&);
 /// Replaces `tensors` by those of the state. Throws Error naming one that is damaged.

@@ -33,13 +33,13 @@ bool saved_by_policy(const JsonReader& saved) {
 const std::vector<PolicySlot>& policy_slots() {
   static const std::vector<PolicySlot> slots = {{"penalty", true, "", "penalty"},
                                                 {"norm", true, "", "norm"},
-                                                {"exchange", false, "", "exchange"},
+                                                {"exchange", false, "", "exchange", "mean"},
                                                 {"saved", true, "", "saved"},
                                                 {"update.rule", true, "rule", "update"},
                                                 {"update.loss_scale"},
                                                 {"update.master"},
                                                 {"roles.vector.mask"},
-                                                {"transform", true, "", "transform"},
+                                                {"transform", true, "", "transform", "none", true},
                                                 {"roles.mask"},
                                                 {"roles.scale"},
                                                 {"roles.ste"},
@@ -55,9 +55,9 @@ Choices read_choices(const JsonReader& object) {
     if (name.empty() || !object.has(name)) continue;
     const JsonReader key = object.member(name);
     if (slot.member.empty()) {
-      choice = read_policy(key, slot.key);
+      choice = read_policy(key, slot.key, slot.plain);
     } else if (!key.is_null() && key.has(std::string(slot.member))) {
-      choice = read_policy(key.member(std::string(slot.member)), slot.key);
+      choice = read_policy(key.member(std::string(slot.member)), slot.key, slot.plain);
     }
   }
   return choices;

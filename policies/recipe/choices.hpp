@@ -18,15 +18,14 @@ struct PolicySlot {
   std::string_view member = {};
   /// "update"; "" where the schema of roles or updates reads the key (PolicyKind::chosen_by).
   std::string_view object = {};
+  std::string_view plain = "none";  ///< a name for no policy, beside "none"
+  bool in_inference = false;        ///< its policies act in inference, too
 };
 
 /// Every slot, from the outermost policy to the innermost: where two answer one hook, the first
 /// does so around the other.
 const std::vector<PolicySlot>& policy_slots();
 
-/// The choices of an object (a whole recipe, or an entry of `layers`), slot by slot: absent where
-/// the key is, an empty choice where the key chooses no policy.
-using Choices = std::vector<std::optional<std::optional<PolicyChoice>>>;
 Choices read_choices(const JsonReader&);
 /// Writes canonical choices into the object; keys that are absent stay so. `explicit_none`: a key
 /// that chooses no policy is written as null (entries of `layers`), else left out.

@@ -13,21 +13,26 @@ namespace {
 constexpr const char* kState = "recipe/update/residual";
 constexpr const char* kFloat32 = "float32";
 
-std::vector<std::string> residual_formats() {
-  std::vector<std::string> names = {kFloat32};
-  for (const Format* format : named_formats()) {
-    if (serves_master(*format)) names.emplace_back(format->name);
-  }
-  return names;
-}
+constexpr TextKind kFormat{
+    "format", [](const std::string& text) {
+      const Format& format = find_format(text);
+      if (format.name != kFloat32 && !serves_master(format)) {
+        throw Error("expected float32 or a format that update.master may be, not " + format.name);
+      }
+      return format.name;
+    }};
 
 struct Options final : PolicyOptions {
   std::string format = kFloat32;
   std::vector<Option> list() override {
     return {{"format",
-             "format of the residual, unscaled and saturating: float32, or one of those "
-             "that update.master may be",
-             &format, 0, 0, residual_formats()}};
+             "of the residual, unscaled and saturating: float32, or one that update.master may "
+             "be",
+             &format,
+             0,
+             0,
+             {},
+             &kFormat}};
   }
 };
 

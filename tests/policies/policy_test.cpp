@@ -35,8 +35,9 @@ std::string option_cell(const Option& option) {
     return key + std::to_string(**whole) + range + help;
   if (const auto* flag = std::get_if<bool*>(&option.value))
     return key + (**flag ? "true" : "false") + ", false or true: " + help;
-  return key + *std::get<std::string*>(option.value) + ", " + join(option.choices, " or ") + ": " +
-         help;
+  const std::string texts =
+      option.kind != nullptr ? "a " + std::string(option.kind->name) : join(option.choices, " or ");
+  return key + *std::get<std::string*>(option.value) + ", " + texts + ": " + help;
 }
 
 /// The row of a policy in docs/recipes.md.
@@ -82,17 +83,23 @@ std::string refused(const std::string& keys) {
   return "";
 }
 
+constexpr TextKind kWord{"word", [](const std::string& text) {
+                           if (text.empty()) throw Error("expected a word");
+                           return text.substr(0, 3);
+                         }};
+
 /// Options of every type.
 struct AllTypes final : PolicyOptions {
   double share = 0.5;
   std::int64_t steps = 3;
   bool warm = false;
-  std::string kind = "mean";
+  std::string kind = "mean", word = "wor";
   std::vector<Option> list() override {
     return {{"share", "a share", &share, 0, 1},
             {"steps", "a number of steps", &steps, 1, 100},
             {"warm", "a flag", &warm},
-            {"kind", "a name", &kind, 0, 0, {"mean", "median"}}};
+            {"kind", "a name", &kind, 0, 0, {"mean", "median"}},
+            {"word", "any", &word, 0, 0, {}, &kWord}};
   }
 };
 
@@ -122,7 +129,9 @@ TEST_CASE("policies: docs/recipes.md has the row of each, and no other", "[fast]
 TEST_CASE("policies: a row shows options of every type", "[fast]") {
   CHECK(row_of(kAll) ==
         "| `penalty` | `all` | `share`: 0.5, 0 to 1: a share<br>`steps`: 3, 1 to 100: a number of "
-        "steps<br>`warm`: false, false or true: a flag<br>`kind`: mean, mean or median: a name | "
+        "steps<br>`warm`: false, false or true: a flag<br>`kind`: mean, mean or median: a "
+        "name<br>`word`: wor, a "
+        "word: any | "
         "every type of option | a test |");
 }
 
@@ -180,9 +189,11 @@ TEST_CASE("policies: the canonical text leaves out defaults at its end", "[fast]
   options->kind = "median";
   options->steps = 4;
   CHECK(policy_text({&kAll, options}) == "all(0.5,4,true,median)");
-  CHECK(policy_json({&kAll, options}) ==
-        parse_json(R"j({"rule": "all", "share": 0.5, "steps": 4, "warm": true, "kind": "median"})j",
-                   "t"));
+  CHECK(
+      policy_json({&kAll, options}) ==
+      parse_json(
+          R"j({"rule": "all", "share": 0.5, "steps": 4, "warm": true, "kind": "median", "word": "wor"})j",
+          "t"));
   for (const char* text : {"kure(0.1)", "kure(1e-7,2.5)", "kure(0.30000000000000004)"}) {
     INFO(text);
     const std::string canonical_text = policy_text(*read(Json(text).dump()));
@@ -244,8 +255,10 @@ TEST_CASE("policies: errors give the path in JSON, and the nearest name", "[fast
   for (const char* text :
        {R"j("kure(x)")j", R"j("kure()")j", R"j("kure(-1)")j", R"j("kure(nan)")j"}) {
     INFO(text);
-    CHECK(message_of(text) == "r.json: expected a number from 0 to 1000000");
+    CHECK(message_of(text) == "r.json: weight of kure: expected a number from 0 to 1000000");
   }
+  CHECK(refused(R"j("layers": [{"match": "*", "penalty": {"rule": "kure(1,0)"}}])j") ==
+        "r.json: layers[0].penalty.rule: target of kure: expected a number from 1 to 1000000");
   CHECK(message_of(R"j({"rule": null})j") == "r.json: expected a key 'rule'");
   CHECK(message_of(R"j({"weight": 2})j") == "r.json: expected a key 'rule'");
   CHECK(message_of(R"j({"rule": "none", "weight": 2})j").find("unknown key 'weight'") !=
@@ -257,7 +270,8 @@ TEST_CASE("policies: errors give the path in JSON, and the nearest name", "[fast
   }
   CHECK_THROWS_WITH(find_policy("penalty", "all"), Catch::StartsWith("unknown penalty 'all'"));
   for (const char* text : {R"j("mean")j", R"j({"rule": "mean"})j", R"j("none")j"})
-    CHECK_FALSE(read_policy(JsonReader(parse_json(text, "r.json"), "r.json"), "exchange"));
+    CHECK_FALSE(read_policy(JsonReader(parse_json(text, "r.json"), "r.json"), "exchange", "mean"));
+  CHECK(parsed(R"j("exchange": "mean")j") == parsed(R"j("exchange": null)j"));
   // Keys without any policy have messages, too; a key with one policy without a name takes no text.
   for (const PolicySlot& slot : policy_slots()) {
     if (slot.object.empty()) continue;

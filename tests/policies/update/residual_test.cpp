@@ -164,9 +164,12 @@ TEST_CASE("residual: needs a low-precision master and a known format", "[fast]")
   CHECK(message_of([&] { RecipeNumerics(update_recipe(R"j("rule": "residual")j"), graph, "r"); }) ==
         "r: update.rule: residual: expected an update.master other than float32, whose rounding "
         "the residual repairs");
-  CHECK(message_of([&] {
-          with_rule("residual(bfloat61)");
-        }).starts_with("r: update.rule: unknown format 'bfloat61'; did you mean 'bfloat16'?"));
+  CHECK(message_of([&] { with_rule("residual(bfloat61)"); }) ==
+        "r: update.rule: format of residual: unknown format 'bfloat61'; did you mean 'bfloat16'?");
+  CHECK(message_of([] { with_rule("residual(int8)"); }) ==
+        "r: update.rule: format of residual: expected float32 or a format that update.master may "
+        "be, not int8");
   CHECK(with_rule("residual").json()["update"]["rule"] == "residual");
   CHECK(with_rule("residual(bfloat16)").json()["update"]["rule"] == "residual(bfloat16)");
+  CHECK(with_rule("residual(e5m2)").json()["update"]["rule"] == "residual(float8_e5m2)");
 }
