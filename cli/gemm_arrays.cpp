@@ -68,7 +68,7 @@ Codes read_operand(const Unit& unit, bool is_a, const std::string& name, StoredA
 
 int register_bits(const Unit& unit) {
   const UnitDescription* u = unit.description();
-  return u == nullptr ? 32 : u->accumulator.bits;
+  return u == nullptr ? 32 : unit::result_register(*u).bits;
 }
 
 /// The format of C's or D's codes where it is two's complement of at most 16 bits; nullptr: int32.
@@ -192,8 +192,8 @@ void write_gemm_result(const Unit& unit, const std::string& path, const Array& d
   Sidecar about;
   about.numemu = NUMEMU_VERSION;
   const UnitDescription* u = unit.description();
-  about.rounding = to_string(u->accumulator.rounding);
-  about.overflow = to_string(u->accumulator.overflow);
+  about.rounding = to_string(unit::result_register(*u).rounding);
+  about.overflow = to_string(unit::result_register(*u).overflow);
   if (u->accumulator.rounding.stochastic()) about.seed = seed;
   write_codes(path, *format, d.shape, d.data.data(), about);
 }

@@ -31,14 +31,13 @@ std::size_t alike(const std::vector<TraceTerm>& terms, const std::vector<Item>& 
 class TraceWords {
  public:
   TraceWords(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace)
-      : unit_(unit),
-        u_(*unit.description()),
+      : u_(*unit.description()),
         trace_(trace),
         whole_(unit::is_integer_core(u_) ||
                (u_.accumulator.format == nullptr && u_.accumulator.fraction == 0 &&
                 g.a.format->kind == Kind::integer && g.b.format->kind == Kind::integer)),
-        a_digits_(hex_digits(g.a.format)),
-        b_digits_(hex_digits(g.b.format)) {}
+        a_digits_(hex_digits(g.a.format->bits)),
+        b_digits_(hex_digits(g.b.format->bits)) {}
 
   std::string text() const {
     std::string text;
@@ -58,12 +57,19 @@ class TraceWords {
     return list;
   }
 
-  std::string result_code() const { return code_text(trace_.result, hex_digits(unit_.d_format())); }
-  std::string result_number() const { return code_number(unit::result_format(u_), trace_.result); }
+  std::string result_code() const {
+    const Format* d = unit::result_format(u_);
+    return code_text(trace_.result, hex_digits(d != nullptr ? d->bits : result_register().bits));
+  }
+  std::string result_number() const {
+    return code_number(result_register(), unit::result_format(u_), trace_.result);
+  }
 
  private:
-  int hex_digits(const Format* format) const {
-    return ((format == nullptr ? u_.accumulator.bits : format->bits) + 3) / 4;
+  const unit::Register& result_register() const { return unit::result_register(u_); }
+  static int hex_digits(int bits) { return (bits + 3) / 4; }
+  static int hex_digits(const unit::Register& r) {
+    return hex_digits(r.format == nullptr ? r.bits : r.format->bits);
   }
   static std::string code_text(std::uint64_t code, int digits) {
     return fmt::format("{:0{}x}", code, digits);
@@ -84,16 +90,16 @@ class TraceWords {
   std::string number(const std::optional<Value>& v) const { return v ? number(*v) : ""; }
 
   /// Of a code of C, D or the register.
-  std::string code_number(const Format* format, std::uint64_t code) const {
+  std::string code_number(const unit::Register& r, const Format* format, std::uint64_t code) const {
     if (format != nullptr) code <<= format->container_shift;
-    return number(unit::read_element(format, u_.accumulator, &code, 0));
+    return number(unit::read_element(format, r, &code, 0));
   }
 
   /// "0031b8c1 = -0x1.c6p+14".
   std::string register_text(const TraceStep& step) const {
     if (!step.result) return "nan";
-    const Format* format = u_.accumulator.format;
-    return code_text(*step.result, hex_digits(format)) + " = " + code_number(format, *step.result);
+    const unit::Register& r = step.outer ? u_.outer.accumulator : u_.accumulator;
+    return code_text(*step.result, hex_digits(r)) + " = " + code_number(r, r.format, *step.result);
   }
 
   /// What is lost between a product and what was added; a correction is not a loss.
@@ -177,7 +183,6 @@ class TraceWords {
     return one;
   }
 
-  const unit::Unit& unit_;
   const unit::UnitDescription& u_;
   const Trace& trace_;
   const bool whole_;  ///< numbers are integers

@@ -25,8 +25,8 @@ class DescribedUnit final : public Unit {
       : description_(std::move(description)), row_(std::move(row)) {
     row_.name = description_.name;
     row_.operand = operand_name(description_);
-    row_.result =
-        description_.d != nullptr ? description_.d->name : register_name(description_.accumulator);
+    row_.result = description_.d != nullptr ? description_.d->name
+                                            : register_name(result_register(description_));
     row_.accumulation = description_line(description_);
   }
   const UnitRow& row() const override { return row_; }

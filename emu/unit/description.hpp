@@ -135,12 +135,20 @@ struct InputRounding {
   Rounding rounding = {};
 };
 
+/// Two levels of accumulation: every sum of `every` products starts from +0 in the unit's register
+/// and is added to this one, which C starts and D is read from (DeepGEMM's promotion of FP8 sums to
+/// float32 every 128; a dot product of 16, rounded, then added to an accumulator).
+struct Outer {
+  int every = 0;  ///< products, whole instructions; the last sum may be shorter; 0: one level
+  Register accumulator;
+};
+
 /// A unit. The fields a core does not use must have their default values; check_description()
 /// checks it.
 struct UnitDescription {
   std::string name;
   const Format *a = nullptr, *b = nullptr;  ///< operands; nullptr: any format with a container
-  const Format* c = nullptr;                ///< floating input C; nullptr: as the register
+  const Format* c = nullptr;  ///< floating input C; nullptr: as the register that it starts
   Register accumulator;
   const Format* d = nullptr;  ///< floating result, the register widened; nullptr: as the register
   CoreKind core = CoreKind::exact;
@@ -161,9 +169,15 @@ struct UnitDescription {
   Scaling scaling;
   Sparsity sparsity;
   InputRounding input;
+  Outer outer;
   /// table: the product of codes a and b is products[a << b_bits | b].
   std::shared_ptr<const std::vector<std::int32_t>> products;
 };
+
+/// The register that C starts and D is read from.
+inline const Register& result_register(const UnitDescription& u) {
+  return u.outer.every != 0 ? u.outer.accumulator : u.accumulator;
+}
 
 /// Throws Error with the reason if the parameters contradict each other.
 void check_description(const UnitDescription&);

@@ -19,6 +19,7 @@
 #include "emu/unit/staged/staged.hpp"
 #include "emu/unit/tree/exact_groups.hpp"
 #include "emu/unit/tree/tree.hpp"
+#include "emu/unit/two_levels.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -67,6 +68,7 @@ bool understands(const FastPath& path, const UnitDescription& unit) {
 }
 
 bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
+  if (unit.outer.every != 0) return multiply_two_levels(unit, gemm);
   if (!unit.sparsity.dense()) return multiply_sparse(unit, gemm);
   // A path that declines leaves what it has read to the next ones.
   constexpr auto kProduct = PreparedOperand::Lifetime::product;

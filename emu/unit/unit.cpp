@@ -25,13 +25,13 @@ std::shared_ptr<const PreparedOperand> Unit::prepare(const Operand& operand, std
 const Format* Unit::c_format() const {
   const UnitDescription* u = description();
   if (u == nullptr) return &find_format("float32");
-  return u->c != nullptr ? u->c : u->accumulator.format;
+  return u->c != nullptr ? u->c : result_register(*u).format;
 }
 
 const Format* Unit::d_format() const {
   const UnitDescription* u = description();
   if (u == nullptr) return &find_format("float32");
-  return u->d != nullptr ? u->d : u->accumulator.format;
+  return u->d != nullptr ? u->d : result_register(*u).format;
 }
 
 namespace {
@@ -41,7 +41,7 @@ struct GradeName {
   std::string_view name;
   char letter;
 };
-constexpr std::array<GradeName, 9> kGrades = {{
+constexpr std::array<GradeName, 10> kGrades = {{
     {Grade::definition, "definition", 'D'},
     {Grade::silicon, "silicon", 'S'},
     {Grade::hardware, "hardware", 'H'},
@@ -51,6 +51,7 @@ constexpr std::array<GradeName, 9> kGrades = {{
     {Grade::anecdotal, "anecdotal", 'W'},
     {Grade::modelled, "modelled", '-'},
     {Grade::not_reproducible, "not reproducible", '-'},
+    {Grade::described_by_you, "described by you", 'Y'},
 }};
 
 }  // namespace

@@ -23,7 +23,8 @@ enum class Grade : std::uint8_t {
   vendor,
   anecdotal,
   modelled,
-  not_reproducible
+  not_reproducible,
+  described_by_you
 };
 
 /// The catalogue entry of a unit beside its description.
@@ -110,10 +111,13 @@ const Unit& find_unit(std::string_view name);
 std::unique_ptr<Unit> make_unit(UnitDescription);
 /// Every unit of the tables, in their order, without modifiers.
 const std::vector<const Unit*>& all_units();
+/// Those of the tables that a pattern fits: the parts of a name in their order ("h100.wgmma",
+/// "tcgen05.mx32"), or a whole name with * and ? ("nvidia.*.e4m3x*"). Empty where none does.
+std::vector<const Unit*> units_like(std::string_view pattern);
 /// The unit itself, then with each of its modifiers.
 std::vector<const Unit*> with_modifiers(const Unit&);
 std::string_view to_string(Grade);
-/// S, H, M, L, V, W; D for definitions, - where there is no evidence.
+/// S, H, M, L, V, W; D for definitions, Y for descriptions of yours, - where there is no evidence.
 char letter_of(Grade);
 
 }  // namespace numemu::unit

@@ -45,8 +45,8 @@ float rounded_product(double a, float b) {
 UnitResult::UnitResult(const unit::Unit& unit, const net::Product& product)
     : product_(product), format_(unit.d_format()) {
   if (format_ == nullptr) {
-    bits_ = unit.description()->accumulator.bits;
-    fraction_ = unit.description()->accumulator.fraction;
+    bits_ = unit::result_register(*unit.description()).bits;
+    fraction_ = unit::result_register(*unit.description()).fraction;
   }
   bytes_ = format_ == nullptr ? integer_bytes(bits_) : container_bytes(*format_);
   if (format_ != nullptr && format_->name == float32().name) return;

@@ -1,4 +1,6 @@
 // Finds units by name: of the table, by a short form, with modifiers, described, or one's own.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -38,6 +40,26 @@ bool parts_in_order(std::string_view name, std::string_view text) {
     text.remove_prefix(std::min(part.size() + 1, text.size()));
   }
   return true;
+}
+
+/// Whether a pattern with * (any characters) and ? (one) fits the whole text.
+bool wildcards_fit(std::string_view text, std::string_view pattern) {
+  std::size_t t = 0, p = 0, star = pattern.npos, resumed = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resumed = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != pattern.npos) {
+      p = star + 1;
+      t = ++resumed;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == pattern.npos;
 }
 
 /// The one unit among `units`, nullptr for none. Throws Error for several.
@@ -95,9 +117,24 @@ std::vector<std::string> known_names() {
   return known;
 }
 
-/// The message for an unknown name: the name it misspells, else units that share most of its parts.
+/// The unit whose register a format is: who gives a format for a unit wants its arithmetic. Empty
+/// where the name is of no format that a register can have.
+std::string accumulator_of_format(std::string_view name) {
+  try {
+    const Format& f = find_format(name);
+    if (f.kind != Kind::floating || !f.is_signed || !f.has_zero()) return "";
+    return f.name == "float32" ? "f32.sequential" : "neutral.mac." + f.name;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+/// The message for an unknown name: a format, the name it misspells, else units that share most of
+/// its parts.
 std::string unknown_unit(std::string_view name) {
   constexpr std::size_t kShown = 4, kLongest = 80;
+  if (const std::string own = accumulator_of_format(name); !own.empty())
+    return fmt::format("unknown unit '{}', a format; did you mean '{}' or 'exact'?", name, own);
   const std::vector<std::string> known = known_names();
   std::string text = unknown_name("unit", name, known);
   if (suggested_name(name, known)) return text;
@@ -200,6 +237,17 @@ std::unique_ptr<Unit> from_name(std::string_view name) {
 
 }  // namespace
 
+std::vector<const Unit*> units_like(std::string_view pattern) {
+  const bool wild = pattern.find_first_of("*?") != pattern.npos;
+  std::vector<const Unit*> units;
+  if (pattern.empty() || pattern.starts_with('.')) return units;
+  for (const Unit* unit : all_units()) {
+    const std::string& name = unit->row().name;
+    if (wild ? wildcards_fit(name, pattern) : parts_in_order(name, pattern)) units.push_back(unit);
+  }
+  return units;
+}
+
 const Unit& find_unit(std::string_view name) {
   if (const Unit* unit = in_tables(name)) return *unit;
   if (auto unit = with_modifiers_of(name)) return keep(std::move(unit));
@@ -222,7 +270,8 @@ std::unique_ptr<Unit> make_unit(UnitDescription description) {
                   ": name: expected one that no unit of the catalogue has");
   }
   UnitRow about;
-  about.source = "described by the user";
+  about.grade = Grade::described_by_you;
+  about.source = "a description, nothing to compare with";
   return described_unit(std::move(description), std::move(about));
 }
 

@@ -38,6 +38,7 @@ void DescriptionCheck::run() const {
   name();
   sizes();
   accumulator();
+  outer();
   unused_fields();
   operands();
   results();
@@ -84,29 +85,54 @@ void DescriptionCheck::sizes() const {
     require(u_.group <= 1, "group", "0 or 1: a step of core chain is one product");
 }
 
+void DescriptionCheck::one_register(const Register& r, const std::string& object) const {
+  const auto key = [&](const char* member) { return object + "." + member; };
+  if (r.format != nullptr) {
+    require(r.format->kind == Kind::floating && r.format->is_signed && r.format->has_zero(),
+            key("format"), "a signed floating format with a zero, or null");
+  } else {
+    in_range(r.bits, key("bits"), 2, 32);
+    in_range(r.fraction, key("fraction"), 0, kMostFraction);
+  }
+  if (r.overflow_to_infinity) {
+    require(r.overflow == Overflow::ieee, key("overflow"),
+            fmt::format("ieee with {}.overflow_to_infinity", object));
+    require(r.format != nullptr && r.format->specials == Specials::ieee,
+            key("overflow_to_infinity"),
+            fmt::format("together with an IEEE-like {}.format", object));
+  }
+}
+
 void DescriptionCheck::accumulator() const {
   const Register& r = u_.accumulator;
   if (is_integer_core(u_)) {
     require(r.format == nullptr, "accumulator.format",
             fmt::format("null (two's complement) with core {}", text_of(u_.core)));
   }
-  if (r.format != nullptr) {
-    require(r.format->kind == Kind::floating && r.format->is_signed && r.format->has_zero(),
-            "accumulator.format", "a signed floating format with a zero, or null");
-  } else {
-    in_range(r.bits, "accumulator.bits", 2, 32);
-    in_range(r.fraction, "accumulator.fraction", 0, kMostFraction);
-  }
-  if (r.overflow_to_infinity) {
-    require(r.overflow == Overflow::ieee, "accumulator.overflow",
-            "ieee with accumulator.overflow_to_infinity");
-    require(r.format != nullptr && r.format->specials == Specials::ieee,
-            "accumulator.overflow_to_infinity", "together with an IEEE-like accumulator.format");
-  }
+  one_register(r, "accumulator");
   const bool once = u_.core == CoreKind::fused || u_.core == CoreKind::exact;
   require(!once || r.integer != IntegerOverflow::saturate_each, "accumulator.integer_overflow",
           fmt::format("wrap or saturate_once: core {} writes its register once per step",
                       text_of(u_.core)));
+}
+
+void DescriptionCheck::outer() const {
+  const int every = u_.outer.every;
+  in_range(every, "outer.every", 0, kLargestSize);
+  if (every <= 0) return;
+  const Register& r = u_.outer.accumulator;
+  const int instruction = u_.k != 0 ? u_.k : u_.group;
+  if (instruction > 0)
+    require(every % instruction == 0, "outer.every",
+            fmt::format("a multiple of an instruction, {} products", instruction));
+  require((r.format == nullptr) == (u_.accumulator.format == nullptr), "outer.format",
+          u_.accumulator.format == nullptr ? "null (two's complement) as accumulator.format"
+                                           : "a floating format as accumulator.format");
+  one_register(r, "outer");
+  require(r.integer != IntegerOverflow::saturate_each, "outer.integer_overflow",
+          "wrap or saturate_once: the outer register is written once per sum");
+  require(u_.chain.chunk == 0, "chain.chunk", "0 with outer.every: a sum is a chunk");
+  require(u_.nan == NanRule::canonical, "nan", "canonical with outer.every");
 }
 
 void DescriptionCheck::operands() const {
@@ -135,7 +161,7 @@ void DescriptionCheck::operands() const {
 
 void DescriptionCheck::results() const {
   if (twos_complement(u_)) return;
-  const Format& r = *u_.accumulator.format;
+  const Format& r = *result_register(u_).format;
   const Format &c = *c_format(u_), &d = *result_format(u_);
   for (const auto& [key, format] : {std::pair("c", &c), std::pair("d", &d)}) {
     require(container_of(*format).has_value(), key,

@@ -1,5 +1,6 @@
 // The parts of check_description(), one per aspect of a description.
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "emu/unit/description.hpp"
@@ -7,7 +8,7 @@
 
 namespace numemu::unit {
 
-/// Shared by several checks.
+/// Shared by several checks. Both levels of a unit are floating, or both two's complement.
 inline bool floating_register(const UnitDescription& u) { return u.accumulator.format != nullptr; }
 inline bool twos_complement(const UnitDescription& u) { return !floating_register(u); }
 inline bool rounds(const UnitDescription& u) { return !is_integer_core(u); }
@@ -34,7 +35,10 @@ class DescriptionCheck {
 
   void name() const;
   void sizes() const;
+  /// A register whose keys are members of `object`.
+  void one_register(const Register&, const std::string& object) const;
   void accumulator() const;
+  void outer() const;
   void unused_fields() const;
   void operands() const;
   void results() const;

@@ -30,6 +30,7 @@ void DescriptionCheck::subnormals() const {
       "rounded to nearest even";
   require(u_.accumulator.rounding.mode == RoundingMode::rne, "accumulator.rounding", kExpected);
   require(u_.c_rounding.mode == RoundingMode::rne, "c_rounding", kExpected);
+  require(u_.outer.accumulator.rounding.mode == RoundingMode::rne, "outer.rounding", kExpected);
 }
 
 void DescriptionCheck::nan() const {

@@ -18,7 +18,8 @@ void DescriptionCheck::roundings() const {
   const Register& r = u_.accumulator;
   for (const auto& [key, rounding] :
        {std::pair("accumulator.rounding", r.rounding), std::pair("c_rounding", u_.c_rounding),
-        std::pair("input.rounding", u_.input.rounding)}) {
+        std::pair("input.rounding", u_.input.rounding),
+        std::pair("outer.rounding", u_.outer.accumulator.rounding)}) {
     if (rounding.stochastic()) {
       in_range(rounding.random_bits, key, 1, 32);
       require(std::string_view(key) == "accumulator.rounding", key,

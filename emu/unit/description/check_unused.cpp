@@ -22,6 +22,7 @@ bool has_core(const Unit& u) {
 constexpr std::string_view kFloatingRegister = "together with a floating accumulator.format";
 constexpr std::string_view kTwosComplement = "together with accumulator.format null";
 constexpr std::string_view kRounds = "together with core fused, chain, tree or exact";
+constexpr std::string_view kTwoLevels = "together with outer.every";
 constexpr std::string_view kBlockScaled = "together with scaling.point exponents or groups";
 
 const Rule kRules[] = {
@@ -64,6 +65,13 @@ const Rule kRules[] = {
     {"input", rounds, kRounds},
     {"input.rounding", [](const Unit& u) { return u.input.format != nullptr; },
      "together with input.format"},
+    {"outer", [](const Unit& u) { return u.outer.every != 0; }, kTwoLevels},
+    {"outer.rounding", rounds, kRounds},
+    {"outer.overflow", floating_register, kFloatingRegister},
+    {"outer.bits", twos_complement, kTwosComplement},
+    {"outer.fraction", twos_complement, kTwosComplement},
+    {"outer.fraction", rounds, kRounds},
+    {"outer.integer_overflow", twos_complement, kTwosComplement},
 };
 
 bool under(std::string_view key, std::string_view rule) {

@@ -65,6 +65,14 @@ void for_each_field(Description& u, const Visit& visit) {
   visit("sparsity", u.sparsity);
   visit("input.format", u.input.format);
   visit("input.rounding", u.input.rounding);
+  visit("outer.every", u.outer.every);
+  visit("outer.format", u.outer.accumulator.format);
+  visit("outer.rounding", u.outer.accumulator.rounding);
+  visit("outer.overflow", u.outer.accumulator.overflow);
+  visit("outer.overflow_to_infinity", u.outer.accumulator.overflow_to_infinity);
+  visit("outer.bits", u.outer.accumulator.bits);
+  visit("outer.fraction", u.outer.accumulator.fraction);
+  visit("outer.integer_overflow", u.outer.accumulator.integer);
 }
 
 /// The names of an enumeration, in the order of its enumerators. The argument selects the type.
@@ -113,10 +121,10 @@ inline bool is_integer_core(const UnitDescription& u) {
 }
 /// The format of D and of the input C; nullptr: two's complement.
 inline const Format* result_format(const UnitDescription& u) {
-  return u.d != nullptr ? u.d : u.accumulator.format;
+  return u.d != nullptr ? u.d : result_register(u).format;
 }
 inline const Format* c_format(const UnitDescription& u) {
-  return u.c != nullptr ? u.c : u.accumulator.format;
+  return u.c != nullptr ? u.c : result_register(u).format;
 }
 
 }  // namespace numemu::unit

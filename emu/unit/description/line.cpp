@@ -10,8 +10,7 @@ namespace numemu::unit {
 namespace {
 
 /// "e8m13 rtz", "fixed24q12 rne saturating"
-std::string rounded_register(const UnitDescription& u) {
-  const Register& r = u.accumulator;
+std::string rounded_register(const Register& r) {
   const std::string text = register_name(r) + " " + to_string(r.rounding);
   if (r.format == nullptr)
     return text + (r.integer == IntegerOverflow::wrap ? " wrapping" : " saturating");
@@ -53,7 +52,7 @@ std::string fused_line(const UnitDescription& u) {
   } else {
     line += "sum";
   }
-  line += " to " + rounded_register(u) + c_chained(u);
+  line += " to " + rounded_register(u.accumulator) + c_chained(u);
   const Alignment usual;
   if (!al.zero_exponent) line += "; zero operands not aligned";
   if (al.floor != usual.floor)
@@ -66,7 +65,7 @@ std::string chain_line(const UnitDescription& u) {
   const std::string kind = chain.kahan   ? "compensated (Kahan) chain"
                            : chain.fused ? "fused multiply-add chain"
                                          : "chain of rounded products and sums";
-  const std::string in = " in " + rounded_register(u);
+  const std::string in = " in " + rounded_register(u.accumulator);
   if (chain.chunk != 0) {
     return fmt::format("{}s of {} products{} from +0, their sums chained from C", kind, chain.chunk,
                        in);
@@ -82,7 +81,7 @@ std::string tree_line(const UnitDescription& u) {
   const Tree& tree = u.tree;
   std::string line = products_of_one_step(u);
   if (tree.leaf > 1 && tree.leaf == products_of_step(u)) {
-    return "exact sum of " + line + ", then C, both rounded to " + rounded_register(u) +
+    return "exact sum of " + line + ", then C, both rounded to " + rounded_register(u.accumulator) +
            c_chained(u);
   }
   if (tree.leaf > 1) {
@@ -92,14 +91,15 @@ std::string tree_line(const UnitDescription& u) {
   } else {
     line += " added";
   }
-  return line + " pairwise, then C, every sum rounded to " + rounded_register(u) + c_chained(u);
+  return line + " pairwise, then C, every sum rounded to " + rounded_register(u.accumulator) +
+         c_chained(u);
 }
 
 std::string exact_line(const UnitDescription& u) {
   const bool shifted = u.scaling.point == Scaling::Point::after_sum && u.scaling.shift != 0;
   return fmt::format("exact sum of {}{} and C, rounded once to {}{}", products_of_one_step(u),
                      shifted ? fmt::format(" times 2^-{}", u.scaling.shift) : "",
-                     rounded_register(u), c_chained(u));
+                     rounded_register(u.accumulator), c_chained(u));
 }
 
 std::string integer_line(const UnitDescription& u) {
@@ -143,6 +143,10 @@ std::string register_name(const Register& r) {
 
 std::string description_line(const UnitDescription& u) {
   std::string line = core_line(u) + order_words(u);
+  if (u.outer.every != 0) {
+    line += fmt::format("; each {} products from +0, then added to {}", u.outer.every,
+                        rounded_register(u.outer.accumulator));
+  }
   if (u.scaling.block != 0)
     line += fmt::format("; {} scales per {}", u.scaling.format->name, u.scaling.block);
   if (!u.sparsity.dense()) line += fmt::format("; A sparse {}", text_of(u.sparsity));

@@ -91,13 +91,14 @@ std::string tree_sum(const UnitDescription& u) {
   return text + " Neighbours are added pairwise, every sum rounded, until one is left.";
 }
 
-std::string overflow(const UnitDescription& u) {
-  const Register& r = u.accumulator;
+std::string overflow(const UnitDescription& u, const Register& r) {
   if (r.format == nullptr) {
     const std::string ends = fmt::format("the ends of {} bits", r.bits);
     if (r.integer == IntegerOverflow::wrap) return fmt::format("It wraps modulo 2^{}.", r.bits);
-    const bool each = r.integer == IntegerOverflow::saturate_each || u.core == CoreKind::chain ||
-                      u.core == CoreKind::tree;
+    const bool steps = u.core == CoreKind::chain || u.core == CoreKind::tree;
+    const bool each =
+        r.integer == IntegerOverflow::saturate_each || (steps && &r == &u.accumulator);
+    if (&r == &u.outer.accumulator) return fmt::format("It saturates to {}.", ends);
     return fmt::format("It saturates to {} {}.", ends,
                        each ? "after every addition" : "once per step");
   }
@@ -160,53 +161,82 @@ std::string c_words(const UnitDescription& u) {
   const Format* c = c_format(u);
   const std::string name = c != nullptr ? c->name : register_name(u.accumulator);
   std::string text = fmt::format("C is {}, +0 where none is given. ", name);
+  // What C is of one level, the register is of each sum of two.
+  const bool two_levels = u.outer.every != 0;
+  if (two_levels) {
+    text += fmt::format(
+        "The outer register starts from it. The register starts from +0 in each sum of {} "
+        "products. ",
+        u.outer.every);
+  }
+  const char* const joins = two_levels ? "The register" : "C";
+  const char* const it = two_levels ? "The register" : "It";
   if (u.c_entry == CEntry::after_rounding) {
     return text +
-           fmt::format("An instruction starts from +0; C is added to its result, rounded {}.",
-                       rounding_words(u.c_rounding));
+           fmt::format("An instruction starts from +0; {} is added to its result, rounded {}.",
+                       two_levels ? "the register" : "C", rounding_words(u.c_rounding));
   }
   if (u.c_entry == CEntry::after_alignment) {
     const SecondAlignment& s = u.second;
     text += fmt::format(
-        "It is added to the unrounded sum of the products: the sum is cut {} bits and C {} bits "
-        "below "
-        "the larger of their two exponents, both {}, and they are added exactly.",
-        s.fraction_bits, s.c_fraction_bits, rounding_words({.mode = RoundingMode::rdn}));
-    if (s.c_dropped)
-      text +=
-          fmt::format(" C counts as zero where its exponent is more than {} below.", *s.c_dropped);
-  } else if (u.core == CoreKind::fused) {
-    text += "It is one more term of the step.";
+        "{} is added to the unrounded sum of the products: the sum is cut {} bits and {} {} bits "
+        "below the larger of their two exponents, both {}, and they are added exactly.",
+        it, s.fraction_bits, two_levels ? "the register" : "C", s.c_fraction_bits,
+        rounding_words({.mode = RoundingMode::rdn}));
+    if (s.c_dropped) {
+      text += fmt::format(" {} counts as zero where its exponent is more than {} below.", joins,
+                          *s.c_dropped);
+    }
   } else if (u.core == CoreKind::chain) {
-    text +=
-        u.chain.chunk != 0 ? "The sums of chunks are added to it." : "The chain starts from it.";
+    text += u.chain.chunk != 0 ? "The sums of chunks are added to it."
+            : two_levels       ? "The chain starts from the register."
+                               : "The chain starts from it.";
   } else if (u.core == CoreKind::tree) {
-    text += "It is added to the sum of the step, rounded.";
+    text += fmt::format("{} is added to the sum of the step, rounded.", it);
   } else {
-    text += "It is one more term of the step.";
+    text += fmt::format("{} is one more term of the step.", it);
   }
   const bool goes_on = u.core == CoreKind::chain ? u.k != 0 : products_of_step(u) != 0;
-  return goes_on ? text + " The register is C of the next step." : text;
+  return goes_on && !two_levels ? text + " The register is C of the next step." : text;
 }
 
-std::string register_words(const UnitDescription& u) {
-  const Register& r = u.accumulator;
-  std::string text = "The register is " + register_name(r);
+namespace {
+
+/// "The register is e8m13 (8 exponent bits, 13 fraction bits); the sum of a step is rounded toward
+/// zero (rtz). ..."
+std::string one_register(const UnitDescription& u, const Register& r, const char* which,
+                         const char* what) {
+  std::string text = fmt::format("{} is {}", which, register_name(r));
   if (r.format == nullptr) {
     text += fmt::format(" (two's complement, {} bits, {} right of the point)", r.bits, r.fraction);
   } else {
     text += fmt::format(" ({} exponent bits, {} fraction bits)", r.format->exponent_bits,
                         r.format->mantissa_bits);
   }
-  if (!is_integer_core(u)) {
-    const bool once = u.core == CoreKind::fused || u.core == CoreKind::exact;
-    text += fmt::format("; {} is rounded {}", once ? "the sum of a step" : "each result",
-                        rounding_words(r.rounding));
+  if (!is_integer_core(u))
+    text += fmt::format("; {} is rounded {}", what, rounding_words(r.rounding));
+  return text + ". " + overflow(u, r);
+}
+
+}  // namespace
+
+std::string register_words(const UnitDescription& u) {
+  const bool once = u.core == CoreKind::fused || u.core == CoreKind::exact;
+  std::string text =
+      one_register(u, u.accumulator, "The register", once ? "the sum of a step" : "each result");
+  if (u.outer.every != 0) {
+    text += fmt::format(
+                " After each {} products, and after the last, it is added to the outer "
+                "register. ",
+                u.outer.every) +
+            one_register(u, u.outer.accumulator, "That", "the sum of the two");
   }
-  text += ". " + overflow(u);
+  const Register& last = result_register(u);
   const Format* d = result_format(u);
-  if (d != r.format)
-    text += fmt::format(" D is {}, which holds every value of the register.", d->name);
+  if (d != last.format) {
+    text += fmt::format(" D is {}, which holds every value of {}.", d->name,
+                        u.outer.every != 0 ? "that" : "the register");
+  }
   return text;
 }
 

@@ -33,7 +33,10 @@ std::string order(const UnitDescription& u) {
   const int step = products_of_step(u);
   const bool chain = u.core == CoreKind::chain;
   if (u.k == 0 && chain) return "The " + products + " are taken one after the other, k ascending.";
-  if (step == 0) return "All " + products + " of an output form one step.";
+  if (step == 0) {
+    return fmt::format("All {} of {} form one step.", products,
+                       u.outer.every != 0 ? "a sum" : "an output");
+  }
   if (u.k == 0) return fmt::format("The {} are taken in steps of {}, k ascending.", products, step);
   const char* ranks =
       u.order == StepOrder::pairs_mod4

@@ -17,6 +17,11 @@ std::vector<std::string> description_words(const UnitDescription&);
 /// rtz; C chained".
 std::string description_line(const UnitDescription&);
 
+/// The arithmetic as a short code: "16+C F25 rtz->f32" (16 products and C aligned, 25 bits kept,
+/// the sum written toward zero to float32), "K+C exact rne->f32", "fma rne->f16". docs/units.md
+/// explains its words.
+std::string description_code(const UnitDescription&);
+
 /// JSON keys and values of `core`, `k`, `group` and the fields that are not at their defaults.
 std::vector<std::pair<std::string, std::string>> description_parameters(const UnitDescription&);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/reference/step.hpp"
@@ -32,10 +33,9 @@ Source<Value> read_operand(const UnitDescription& unit, const Operand& operand, 
 Exponents range_of(const UnitDescription& unit, const Format& a, const Format& b, const Format* c) {
   Exponents range = product_range(exponents_of(a), exponents_of(b));
   if (c != nullptr) range = join(range, exponents_of(*c));
-  if (unit.accumulator.format != nullptr) {
-    range = join(range, exponents_of(*unit.accumulator.format));
-  } else {
-    range = join(range, {-unit.accumulator.fraction, unit.accumulator.bits});
+  for (const Register* r : {&unit.accumulator, &result_register(unit)}) {
+    range = join(
+        range, r->format != nullptr ? exponents_of(*r->format) : Exponents{-r->fraction, r->bits});
   }
   range.low -= unit.scaling.shift;
   if (unit.scaling.format != nullptr) {
@@ -96,7 +96,7 @@ Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int6
 ReferenceDot::ReferenceDot(const UnitDescription& unit, const Gemm& gemm) {
   const bool dense = unit.sparsity.dense();
   const std::int64_t products = dense ? gemm.k : gemm.k / unit.sparsity.group * unit.sparsity.kept;
-  const Format* c_format = unit.c != nullptr ? unit.c : unit.accumulator.format;
+  const Format* c_format = numemu::unit::c_format(unit);
   Problem p{unit,
             gemm,
             products,
@@ -124,13 +124,13 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
       pads ? (p.products + instruction - 1) / instruction * instruction : p.products;
 
   Kulisch sum(p.range, p.products + 2);
-  const Register& r = unit.accumulator;
+  const Register& r = result_register(unit);
   const std::int64_t element = i * g.n + j;
   const Format* const input = unit.input.format;
   Machine machine{unit,
                   input != nullptr ? input : g.a.format,
                   input != nullptr ? input : g.b.format,
-                  r.format,
+                  unit.accumulator.format,
                   g.k,
                   {g.seed, g.tensor, element},
                   sum,
@@ -143,34 +143,44 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
       c = flushed(*p.c_format, c, unit.subnormals.inputs_to_plus_zero);
   }
   std::vector<Factors> products;
-  const auto run = [&](std::int64_t begin, std::int64_t end) {
+  const auto run = [&](std::int64_t begin, std::int64_t end, const Value& start) {
     products.clear();
     for (std::int64_t k = begin; k < end; ++k) products.push_back(p.factors(i, j, k));
     switch (unit.core) {
       case CoreKind::fused:
-        return run_fused(machine, products, c);
+        return run_fused(machine, products, start);
       case CoreKind::chain:
-        return run_chain(machine, products, c);
+        return run_chain(machine, products, start);
       case CoreKind::tree:
-        return run_tree(machine, products, c);
+        return run_tree(machine, products, start);
       case CoreKind::exact:
-        return run_exact(machine, products, c);
+        return run_exact(machine, products, start);
       case CoreKind::integer:
       case CoreKind::xnor:
       case CoreKind::table:
         break;
     }
-    return run_integer(machine, products, c);
+    return run_integer(machine, products, start);
   };
-  const std::int64_t size = unit.k != 0 ? unit.k : std::max<std::int64_t>(padded, 1);
+  // One level: all instructions are one sum, from C. Two: each sum starts from +0.
+  const bool two_levels = unit.outer.every != 0;
+  const std::int64_t every = two_levels ? unit.outer.every : std::max<std::int64_t>(padded, 1);
+  const std::int64_t size = unit.k != 0 ? unit.k : every;
   // With K = 0 no instruction runs: D is C.
   if (trace != nullptr) trace->instructions = (padded + size - 1) / size;
-  for (std::int64_t first = 0; first < padded; first += size) {
-    c = run(first, std::min(first + size, padded));
-    machine.c_name = "register";
-    if (trace != nullptr) ++trace->instruction;
+  for (std::int64_t begin = 0; begin < padded; begin += every) {
+    const std::int64_t end = std::min(begin + every, padded);
+    Value level = two_levels ? Value{} : c;
+    const char* const outer_name = begin == 0 ? machine.c_name : "outer register";
+    if (two_levels) machine.c_name = "start";
+    for (std::int64_t first = begin; first < end; first += size) {
+      if (trace != nullptr) trace->instruction = first / size;
+      level = run(first, std::min(first + size, end), level);
+      machine.c_name = "register";
+    }
+    c = two_levels ? add_outer(machine, outer_name, c, level) : level;
   }
-  const Format* d = unit.d != nullptr ? unit.d : r.format;
+  const Format* d = result_format(unit);
   std::uint64_t code = code_of(d, r, c, unit.nan_code);
   if (unit.nan == NanRule::x86 && c.kind == Class::nan) code = x86_nan(*d, c, unit.nan_code);
   if (trace != nullptr) trace->result = code;
@@ -179,9 +189,8 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
 
 void ReferenceDot::write(std::int64_t i, std::int64_t j) const {
   const Problem& p = *problem_;
-  const Register& r = p.unit.accumulator;
-  const Format* d = p.unit.d != nullptr ? p.unit.d : r.format;
-  store_code(d, r, code(i, j), p.gemm.d, i * p.gemm.n + j);
+  store_code(result_format(p.unit), result_register(p.unit), code(i, j), p.gemm.d,
+             i * p.gemm.n + j);
 }
 
 }  // namespace numemu::unit

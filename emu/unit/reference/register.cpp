@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 
@@ -157,12 +158,14 @@ std::uint64_t x86_nan(const Format& format, const Value& nan, std::uint64_t defa
   return (nan.negative ? format.sign_bit() : 0) | format.infinity_code() | quiet | fraction;
 }
 
-std::optional<std::uint64_t> register_code(const UnitDescription& u, const Value& v) {
-  const Format* format = u.accumulator.format;
-  if (v.kind != Class::nan || format == nullptr) return code_of(format, u.accumulator, v, 0);
+std::optional<std::uint64_t> register_code(const UnitDescription& u, const Register& r,
+                                           const Value& v) {
+  const Format* format = r.format;
+  if (v.kind != Class::nan || format == nullptr) return code_of(format, r, v, 0);
   if (!format->has_nan()) return std::nullopt;
   // nan_code is a code of D, which may be wider than the register.
-  const bool same = u.d == nullptr || u.d->name == format->name;
+  const Format* const d = result_format(u);
+  const bool same = d != nullptr && d->name == format->name;
   const std::uint64_t usual = same ? u.nan_code : format->nan_code();
   return u.nan == NanRule::x86 ? x86_nan(*format, v, usual) : usual;
 }

@@ -27,9 +27,9 @@ std::uint64_t code_of(const Format* format, const Register&, const Value&, std::
 /// The x86 code of a NaN: quieted with its sign and payload, or `default_code` where an invalid
 /// operation made it.
 std::uint64_t x86_nan(const Format&, const Value& nan, std::uint64_t default_code);
-/// The code of what the register of a unit holds between two steps, NaN as the unit's rule writes
+/// The code of what a register of the unit holds between two steps, NaN as the unit's rule writes
 /// it; nothing for a NaN that the register's format does not have.
-std::optional<std::uint64_t> register_code(const UnitDescription&, const Value&);
+std::optional<std::uint64_t> register_code(const UnitDescription&, const Register&, const Value&);
 /// Stores a code as element `index` of D.
 void store_code(const Format* format, const Register&, std::uint64_t code, void* array,
                 std::int64_t index);

@@ -98,7 +98,7 @@ TraceTerm sum_term(std::string what, const Value& exact, const Value& kept) {
 
 Value held_in_register(const Machine& m, const Value& v) {
   if (v.kind != Class::nan) return v;
-  const auto code = register_code(m.unit, v);
+  const auto code = register_code(m.unit, m.unit.accumulator, v);
   return code && m.unit.accumulator.format != nullptr ? decode(*m.unit.accumulator.format, *code)
                                                       : v;
 }
@@ -114,7 +114,7 @@ const char* start_name(const Machine& m, bool first_step) {
 }
 
 void end_step(const Machine& m, const Value& held) {
-  m.trace->steps.back().result = register_code(m.unit, held);
+  m.trace->steps.back().result = register_code(m.unit, m.unit.accumulator, held);
 }
 
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
@@ -151,6 +151,26 @@ Value add_c(const Machine& m, const Value& c, const Value& sum) {
     step.terms.push_back(start_term(m, "sum of the steps", sum));
     step.sum = m.sum.sum();
     end_step(m, result);
+  }
+  return result;
+}
+
+Value add_outer(const Machine& m, const char* name, const Value& outer, const Value& sum) {
+  const Register& r = m.unit.outer.accumulator;
+  m.sum.clear();
+  m.sum.add(outer);
+  m.sum.add(sum);
+  Value result = round_to(r, m.unit.subnormals, m.sum.sum());
+  for (const Value* v : {&sum, &outer}) {
+    if (v->kind == Class::nan && r.format != nullptr) result = *v;
+  }
+  if (m.trace != nullptr) {
+    TraceStep& step = add_step(m, "addition to the outer register");
+    step.terms.push_back(sum_term(name, outer, outer));
+    step.terms.push_back(start_term(m, "register", sum));
+    step.sum = m.sum.sum();
+    step.outer = true;
+    step.result = register_code(m.unit, r, result);
   }
   return result;
 }

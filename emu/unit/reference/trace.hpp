@@ -31,6 +31,7 @@ struct TraceStep {
   std::optional<Value> sum = {};             ///< before rounding, where one is formed
   std::optional<std::uint64_t> result = {};  ///< code of the register; none for a NaN that its
                                              ///< format does not have
+  bool outer = false;                        ///< the outer register is written
 };
 
 struct Trace {

@@ -121,7 +121,7 @@ TEST_CASE("gemm: a unit of one's own from a file", "[fast]") {
   s.file("u.json", parameters.dump());
   const Result result = s.gemm("u.json");
   REQUIRE(result.code == 0);
-  CHECK_THAT(result.out, Contains("= mine of") && Contains("evidence: modelled"));
+  CHECK_THAT(result.out, Contains("= mine of") && Contains("evidence: described by you"));
   CHECK(s.result<std::uint16_t>(ArrayType::uint16) == std::vector<std::uint16_t>(6, 0x4400));
   check_refused(s.gemm("missing.json"), "missing.json: cannot be opened");
   s.file("bad.json", R"({"numemu_unit": 1, "core": "fussed"})");

@@ -57,7 +57,7 @@ class AnyProduct {
       fill_meta(u, m, kept);
       gemm_.kept = meta_.data();
     }
-    d_bytes_ = bytes_of(unit.d_format(), u.accumulator);
+    d_bytes_ = bytes_of(unit.d_format(), result_register(u));
     d_.resize(static_cast<std::size_t>(m * n * d_bytes_));
     gemm_.d = d_.data();
     if (with_c) {
@@ -180,16 +180,16 @@ class AnyProduct {
   }
   void fill_c(const UnitDescription& u, std::int64_t n, Data data) {
     const Format* f = unit_.c_format();
-    const int bytes = bytes_of(f, u.accumulator);
+    const int bytes = bytes_of(f, result_register(u));
     c_.assign(static_cast<std::size_t>(n * bytes + 8), 0);
     for (std::int64_t i = 0; i < n; ++i) {
       std::uint64_t code = 0;
       if (f == nullptr) {
         const auto wide = static_cast<std::int64_t>(static_cast<std::int32_t>(bits()));
-        const int shift = 32 - u.accumulator.bits;
+        const int shift = 32 - result_register(u).bits;
         code = static_cast<std::uint64_t>(data == Data::moderate ? wide >> 20 >> shift
                                                                  : wide >> shift);
-        if (bytes < 4) code &= (std::uint64_t{1} << u.accumulator.bits) - 1;
+        if (bytes < 4) code &= (std::uint64_t{1} << result_register(u).bits) - 1;
       } else {
         code = below(8) == 0 ? f->sign_bit() * below(2) : draw(*f, data, 0, 0);
         if (data == Data::finite && below(2) == 0) code = moderate_code(*f, 3);

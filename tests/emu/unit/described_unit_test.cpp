@@ -48,7 +48,7 @@ TEST_CASE("described unit: its row is derived from the description", "[fast]") {
   CHECK(unit->row().name == "own");
   CHECK(unit->row().operand == "any");
   CHECK(unit->row().result == "float16");
-  CHECK(unit->row().grade == Grade::modelled);
+  CHECK(unit->row().grade == Grade::described_by_you);
   CHECK(unit->c_format()->name == "float16");
   CHECK_THAT(unit->row().accumulation, Contains("float16"));
   UnitDescription typed = own();

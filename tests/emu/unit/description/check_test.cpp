@@ -65,8 +65,10 @@ TEST_CASE("description: a field is used by the core or must keep its default", "
         "input.format"}},
       {CoreKind::exact, {"a", "b", "k", "group", "input.format"}},
       {CoreKind::integer, {"k", "group", "accumulator.integer_overflow", "accumulator.bits"}},
-      {CoreKind::xnor, {"k", "group", "accumulator.integer_overflow", "accumulator.bits"}},
-      {CoreKind::table, {"k", "group", "accumulator.integer_overflow", "accumulator.bits"}}};
+      {CoreKind::xnor,
+       {"k", "group", "accumulator.integer_overflow", "accumulator.bits", "outer.every"}},
+      {CoreKind::table,
+       {"k", "group", "accumulator.integer_overflow", "accumulator.bits", "outer.every"}}};
   for (const auto& [core, keys] : own) {
     UnitDescription u = sample(core);
     for_each_field(u, [&, &core = core, &keys = keys](const std::string& key, auto& field) {
@@ -103,6 +105,55 @@ TEST_CASE("description: names and sizes", "[fast]") {
   refuses(CoreKind::fused, "group: expected a divisor of k, 32", [](auto& v) { v.group = 12; });
   refuses(CoreKind::chain, "group: expected 0 or 1: a step of core chain is one product",
           [](auto& v) { v.group = 4; });
+}
+
+TEST_CASE("description: two levels of accumulation", "[fast]") {
+  const auto outer = [](auto& u, int every) {
+    u.outer = {every, {.format = u.accumulator.format}};
+  };
+  for (const CoreKind core : kAllCores) accepts(core, [&](auto& u) { outer(u, 64); });
+  accepts(CoreKind::fused, [&](auto& u) {
+    outer(u, 128);
+    u.accumulator.format = format("e8m13");  // which needs no container
+  });
+  refuses(CoreKind::fused, "outer.every: expected a multiple of an instruction, 32 products",
+          [&](auto& u) { outer(u, 48); });
+  refuses(CoreKind::chain, "outer.every: expected 0 to 1048576", [&](auto& u) { outer(u, -1); });
+  refuses(CoreKind::chain, "outer.format: expected together with outer.every",
+          [&](auto& u) { outer(u, 0); });
+  refuses(CoreKind::chain, "outer.format: expected a floating format as accumulator.format",
+          [](auto& u) { u.outer.every = 16; });
+  refuses(CoreKind::integer, "outer.format: expected null (two's complement) as accumulator.format",
+          [](auto& u) {
+            u.outer = {64, {.format = format("float32")}};
+          });
+  refuses(CoreKind::chain, "outer.format: expected a signed floating format with a zero, or null",
+          [](auto& u) {
+            u.outer = {64, {.format = format("float8_e8m0fnu")}};
+          });
+  refuses(CoreKind::chain, "d: expected a format that holds every value of the register's float64",
+          [](auto& u) {
+            u.outer = {64, {.format = format("float64")}};
+          });
+  refuses(CoreKind::integer,
+          "outer.integer_overflow: expected wrap or saturate_once: the outer register is written "
+          "once per sum",
+          [](auto& u) {
+            u.outer = {64, {.integer = IntegerOverflow::saturate_each}};
+          });
+  refuses(CoreKind::chain, "chain.chunk: expected 0 with outer.every: a sum is a chunk",
+          [&](auto& u) {
+            outer(u, 64);
+            u.chain.chunk = 16;
+          });
+  refuses(CoreKind::chain, "nan: expected canonical with outer.every", [&](auto& u) {
+    outer(u, 64);
+    u.nan = NanRule::x86;
+  });
+  refuses(CoreKind::chain, "outer.rounding: expected a rounding without random bits", [&](auto& u) {
+    outer(u, 64);
+    u.outer.accumulator.rounding = random_bits(8);
+  });
 }
 
 TEST_CASE("description: operands", "[fast]") {

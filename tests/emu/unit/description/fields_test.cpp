@@ -168,7 +168,7 @@ TEST_CASE("fields: the visitor names every member of a description", "[fast]") {
   const UnitDescription u;
   const auto& [name, a, b, c, accumulator, d, core, k, group, order, c_entry, c_rounding, alignment,
                second, chain, tree, subnormals, products_overflow, nan, nan_code, scaling, sparsity,
-               input, products] = u;
+               input, outer, products] = u;
   const auto& [format, rounding, overflow, to_infinity, bits, fraction, integer] = accumulator;
   const auto& [fraction_bits, cut, zero_exponent, floor, parts] = alignment;
   const auto& [sum_bits, c_bits, c_dropped] = second;
@@ -177,6 +177,7 @@ TEST_CASE("fields: the visitor names every member of a description", "[fast]") {
   const auto& [inputs, inputs_to_zero, flush_c, results, tiny] = subnormals;
   const auto& [point, scale, block, shift] = scaling;
   const auto& [read, read_rounding] = input;
+  const auto& [every, second_register] = outer;
   const auto count = [](const auto&... members) { return sizeof...(members); };
   // Sparsity is one field; `products` has a place of its own.
   const std::size_t members =
@@ -186,9 +187,11 @@ TEST_CASE("fields: the visitor names every member of a description", "[fast]") {
       count(fraction_bits, cut, zero_exponent, floor, parts) + count(sum_bits, c_bits, c_dropped) +
       count(chains, chunk, fused, kahan) + count(leaf, round_products, plus_zero) +
       count(inputs, inputs_to_zero, flush_c, results, tiny) + count(point, scale, block, shift) +
-      count(read, read_rounding);
+      count(read, read_rounding) + count(every) +
+      count(format, rounding, overflow, to_infinity, bits, fraction, integer);
   std::size_t visited = 0;
   for_each_field(u, [&](const char*, const auto&) { ++visited; });
   CHECK(visited == members);
   CHECK(products == nullptr);
+  CHECK(second_register.format == nullptr);
 }

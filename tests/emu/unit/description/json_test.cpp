@@ -238,7 +238,7 @@ TEST_CASE("description json: the examples and keys of docs/describe-a-unit.md", 
     CHECK_NOTHROW(parse_description(page.substr(begin, end - begin), "example"));
     ++examples;
   }
-  CHECK(examples == 2);
+  CHECK(examples == 4);
   const UnitDescription any;
   for_each_field(any, [&](const std::string& key, const auto& field) {
     INFO(key);

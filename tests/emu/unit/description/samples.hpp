@@ -88,6 +88,7 @@ inline UnitDescription random_description(Dice& dice) {
     if (!integer) u.accumulator.fraction = static_cast<int>(dice.below(20));
     u.accumulator.integer = pick(dice, {IntegerOverflow::wrap, IntegerOverflow::saturate_once,
                                         IntegerOverflow::saturate_each});
+    if (flag()) u.outer = {pick(dice, {1, 32, 64}), {.bits = static_cast<int>(2 + dice.below(31))}};
     if (integer) return u;
   } else {
     const char* result = pick(dice, {"float32", "float16", "bfloat16", "float64"});
@@ -101,6 +102,10 @@ inline UnitDescription random_description(Dice& dice) {
     u.subnormals.flush_c = flag();
     u.subnormals.flush_results = flag();
     u.subnormals.tiny_before_rounding = u.subnormals.flush_results && flag();
+    if (flag()) {
+      u.outer = {pick(dice, {32, 64, 128}), {.format = u.d, .overflow_to_infinity = flag()}};
+      if (flag()) u.outer.accumulator.rounding = {.mode = RoundingMode::rtz};
+    }
   }
   if (u.core == CoreKind::fused || flag()) {
     u.a = format(pick(dice, {"float8_e4m3fn", "float16", "float4_e2m1fn", "tfloat32"}));

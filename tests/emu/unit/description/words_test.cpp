@@ -126,6 +126,44 @@ TEST_CASE("description words: what they must mention", "[fast]") {
   says(u, "The first NaN of a, b and the accumulator results");
 }
 
+TEST_CASE("description words: two levels of accumulation", "[fast]") {
+  UnitDescription u = fp8_unit();
+  u.outer = {128, {.format = format("float32")}};
+  check_description(u);
+  const std::string words = joined(description_words(u));
+  CHECK_THAT(words, Contains("C is float32, +0 where none is given. The outer register starts from "
+                             "it. The register starts from +0 in each sum of 128 products. The "
+                             "register is one more term of the step.\n"));
+  CHECK_THAT(words,
+             Contains("After each 128 products, and after the last, it is added to the outer "
+                      "register. That is float32 (8 exponent bits, 23 fraction bits); the "
+                      "sum of the two is rounded to nearest, ties to even (rne)."));
+  CHECK(
+      description_line(u) ==
+      "16 products and C aligned to the largest exponent, 13 bits kept (rtz), sum to e8m13 rtz; C "
+      "chained; each 128 products from +0, then added to float32 rne");
+  CHECK(description_code(u) == "16+C F13 rtz->e8m13 /128 rne->f32");
+}
+
+TEST_CASE("description code: a few words for each core", "[fast]") {
+  CHECK(description_code(fp8_unit()) == "16+C F13 rtz->e8m13");
+  CHECK(description_code(sample(CoreKind::chain)) == "fma rne->f32");
+  CHECK(description_code(sample(CoreKind::tree)) == "8 pairwise,+C rne->f32");
+  CHECK(description_code(sample(CoreKind::exact)) == "K+C exact rne->f32");
+  CHECK(description_code(sample(CoreKind::integer)) == "32+C int wrap->s32");
+  CHECK(description_code(sample(CoreKind::xnor)) == "K+C xnor wrap->s32");
+  CHECK(description_code(sample(CoreKind::table)) == "K+C table wrap->s32");
+  UnitDescription u = sample(CoreKind::chain);
+  u.c = u.d = u.accumulator.format = nullptr;
+  u.accumulator = {.bits = 24, .fraction = 12, .integer = IntegerOverflow::saturate_each};
+  CHECK(description_code(u) == "fma rne,sat each->fixed24q12");
+  u = fp8_unit();
+  u.scaling = {.point = Scaling::Point::exponents, .format = format("float8_e8m0fnu"), .block = 32};
+  u.alignment.rounding = RoundingMode::rdn;
+  u.subnormals.flush_c = true;
+  CHECK(description_code(u) == "16+C F13rdn rtz->e8m13 e8m0/32 ftz");
+}
+
 TEST_CASE("description words: different units are described differently", "[fast]") {
   std::map<std::string, std::string> seen;  // words to JSON
   for (UnitDescription& u : random_valid(5, 2000)) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/codec.hpp"
@@ -57,9 +58,9 @@ struct DotCase {
     columns.row.assign(static_cast<std::size_t>(column + 1), 0);
     const auto bytes_a = stored(a, container_bytes(fa), fa.container_shift);
     const auto bytes_b = stored(b, container_bytes(fb), fb.container_shift);
-    const Format* fc = unit.c != nullptr ? unit.c : unit.accumulator.format;
+    const Format* fc = c_format(unit);
     const std::vector<std::uint64_t> cs(static_cast<std::size_t>(column + 1), c.value_or(0));
-    const auto bytes_c = stored(cs, bytes_of(fc, unit.accumulator));
+    const auto bytes_c = stored(cs, bytes_of(fc, result_register(unit)));
     std::vector<std::uint8_t> scales_b;
     for (std::int64_t j = 0; j <= column; ++j)
       scales_b.insert(scales_b.end(), scale_b.begin(), scale_b.end());
@@ -79,12 +80,11 @@ struct DotCase {
   }
   /// The same as a number.
   double number() const {
-    const Format* d = unit.d != nullptr ? unit.d : unit.accumulator.format;
-    return to_double(decode(*d, code()));
+    return to_double(decode(*result_format(unit), code()));
   }
   /// The same of a two's complement register, in units of its last bit.
   std::int64_t whole() const {
-    const int shift = 64 - unit.accumulator.bits;
+    const int shift = 64 - result_register(unit).bits;
     return static_cast<std::int64_t>(code() << shift) >> shift;
   }
 };
@@ -103,7 +103,7 @@ inline DotCase products_of(UnitDescription unit, const std::vector<double>& prod
                            std::optional<double> c = {}) {
   const std::vector<double> ones(products.size(), 1.0);
   DotCase dot{unit, codes_of(*unit.a, products), codes_of(*unit.b, ones)};
-  const Format* fc = unit.c != nullptr ? unit.c : unit.accumulator.format;
+  const Format* fc = c_format(unit);
   if (c) dot.c = code_of_number(*fc, *c);
   return dot;
 }

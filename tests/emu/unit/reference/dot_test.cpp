@@ -171,3 +171,78 @@ TEST_CASE("reference dot: an operand whose gather has other sizes is refused", "
   g.b = {u.b, x, &one};
   CHECK_THROWS_WITH(ReferenceDot(u, g), Contains("gathers 1 x 1"));
 }
+
+TEST_CASE("reference: two levels of accumulation, by hand", "[fast]") {
+  // Chains of 4 in float16 (11 bits), added to float32.
+  UnitDescription u = unit_of(CoreKind::chain, "float16");
+  u.outer = {4, {.format = &find_format("float32")}};
+  u.nan_code = 0x7fc00000;
+  // 2048 + 1 is a tie in float16, which rounds to 2048; the second sum is 1 + 1 + 1 + 1.
+  CHECK(products_of(u, {2048, 1, 0, 0, 1, 1, 1, 1}).number() == 2052);
+  CHECK(products_of(u, {2048, 1, 1, 1, 1, 1, 1, 1}).number() == 2052);
+  // C starts the outer register, so that nothing of it is rounded to float16.
+  CHECK(products_of(u, {1}, 2049).number() == 2050);
+  CHECK(products_of(u, {}, 2049).number() == 2049);
+  // The last sum may be short: 5 products are a sum of 4 and one of 1.
+  CHECK(products_of(u, {2048, 0, 0, 0, 1}).number() == 2049);
+  CHECK(products_of(u, {2048, 0, 0, 1}).number() == 2048);
+  // The inner register overflows, the outer one need not.
+  CHECK(products_of(u, {40000, 0, 0, 0, 40000}).number() == 80000);
+  CHECK(std::isinf(products_of(u, {40000, 40000}).number()));
+  CHECK(products_of(u, {40000, 40000, 0, 0, -40000, -40000}).code() == 0x7fc00000);
+  // The outer register rounds as it says.
+  u.outer.accumulator.rounding = {.mode = RoundingMode::rup};
+  CHECK(products_of(u, {0x1p-20, 0, 0, 0}, 1).number() == 1 + 0x1p-20);
+  CHECK(products_of(u, {0x1p-24, 0, 0, 0}, 1).number() == 1 + 0x1p-23);
+  // The sums of a product each are rounded to bfloat16 and added in float16.
+  u = unit_of(CoreKind::exact, "float32");
+  u.group = 2;
+  u.accumulator.format = &find_format("bfloat16");
+  u.outer = {2, {.format = &find_format("float16")}};
+  u.nan_code = 0x7e00;
+  CHECK(products_of(u, {256, 1, 1, 1}).number() == 258);   // 257 is a tie in bfloat16: 256
+  CHECK(products_of(u, {258, 1, 1, 1}).number() == 262);   // 259: 260
+  CHECK(products_of(u, {258, 1}, 0.125).number() == 260);  // float16 holds no 260.125
+}
+
+TEST_CASE("reference: two levels in two's complement", "[fast]") {
+  // VPMADDUBSW and VPADDD: pairs saturated to 16 bits, added in 32.
+  UnitDescription u;
+  u.core = CoreKind::integer;
+  u.a = &find_format("uint8");
+  u.b = &find_format("int8");
+  u.group = 2;
+  u.nan_code = 0;
+  u.accumulator = {.bits = 16, .integer = IntegerOverflow::saturate_once};
+  u.outer = {2, {.bits = 32}};
+  const DotCase dot{u, {255, 255, 255, 255, 1}, {127, 127, 127, 127, 1}, 5};
+  CHECK(dot.whole() == 32767 + 32767 + 1 + 5);
+  u.outer.accumulator = {.bits = 16, .integer = IntegerOverflow::saturate_once};
+  CHECK(DotCase{u, dot.a, dot.b, 5}.whole() == 32767);
+}
+
+TEST_CASE("reference: the trace of two levels", "[fast]") {
+  UnitDescription u = unit_of(CoreKind::fused, "float16");
+  u.k = u.group = 2;
+  u.alignment.fraction_bits = 20;
+  u.outer = {4, {.format = &find_format("float32")}};
+  u.nan_code = 0x7fc00000;
+  Trace trace;
+  (void)products_of(u, {1, 2, 3, 4, 5, 6}, 100).code(&trace);
+  REQUIRE(trace.steps.size() == 5);
+  CHECK(trace.instructions == 3);
+  const auto names = [&](std::size_t i) {
+    std::string text = trace.steps[i].what + ":";
+    for (const TraceTerm& t : trace.steps[i].terms) text += " " + t.what;
+    return text;
+  };
+  CHECK(names(0) == "step 0, k 0..1: product product start");
+  CHECK(names(1) == "step 1, k 2..3: product product register");
+  CHECK(names(2) == "addition to the outer register: C register");
+  CHECK(names(3) == "step 2, k 4..5: product product start");
+  CHECK(names(4) == "addition to the outer register: outer register register");
+  CHECK(trace.steps[2].outer);
+  CHECK(trace.steps[2].result == 0x42dc0000);  // 110
+  CHECK(trace.result == 0x42f20000);           // 121
+  CHECK(trace.steps[1].result == 0x4900);      // 10 in float16
+}
