@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
-#include "cli/table.hpp"
+#include "cli/unit_list.hpp"
 #include "emu/unit/catalogue/modifiers.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/description/words.hpp"
@@ -35,8 +35,10 @@ Json unit_json(const unit::Unit& one) {
                {"letter", std::string(1, unit::letter_of(row.grade))},
                {"source", row.source},
                {"modifiers", row.modifiers}};
-  if (const unit::UnitDescription* u = one.description())
+  if (const unit::UnitDescription* u = one.description()) {
+    json["code"] = unit::description_code(*u);
     json["parameters"] = Json::parse(unit::description_json(*u));
+  }
   return json;
 }
 
@@ -73,40 +75,36 @@ void print_markdown() {
   }
 }
 
-void print_table() {
-  std::vector<std::vector<std::string>> rows;
-  for (const unit::Unit* one : unit::all_units()) {
-    const unit::UnitRow& row = one->row();
-    rows.push_back({row.name, row.alias, row.operand, row.result,
-                    std::string(unit::to_string(row.grade)), joined(row.modifiers),
-                    row.accumulation});
+/// The unit of that name; where the name is short for several, or a pattern, all that it fits.
+std::vector<const unit::Unit*> chosen(const std::string& name) {
+  const std::vector<const unit::Unit*> units = unit::units_like(name);
+  if (name.find_first_of("*?") == name.npos) {
+    try {
+      return {&unit::find_unit(name)};
+    } catch (const Error&) {
+      if (units.size() < 2) throw;
+    }
   }
-  fmt::print("{}", text_table({"unit", "alias", "operands", "result", "evidence", "modifiers",
-                               "one output"},
-                              rows));
-  fmt::print(
-      "\nAlso: neutral.mac.FORMAT[.ROUNDING], neutral.chunkN.FORMAT[.ROUNDING], "
-      "neutral.kahan.FORMAT[.ROUNDING]\nwith FORMAT a floating format, intN[.wrap|.saturate] or "
-      "fixedWqF; and your own: gemm --unit FILE.json.\n");
+  if (units.empty()) throw Error("no unit fits '" + name + "'; the command units lists them");
+  return units;
 }
 
 int run(const Options& options) {
   if (!options.name.empty() && options.markdown) throw Error("--markdown: expected no unit name");
   if (options.markdown) {
     print_markdown();
-  } else if (!options.name.empty()) {
-    const unit::Unit& one = unit::find_unit(options.name);
-    if (options.json) {
-      fmt::print("{}\n", unit_json(one).dump(2));
-    } else {
-      print_one(one);
-    }
-  } else if (options.json) {
+    return kFine;
+  }
+  const bool all = options.name.empty();
+  const std::vector<const unit::Unit*> units = all ? unit::all_units() : chosen(options.name);
+  if (options.json) {
     Json list = Json::array();
-    for (const unit::Unit* one : unit::all_units()) list.push_back(unit_json(*one));
-    fmt::print("{}\n", list.dump(2));
+    for (const unit::Unit* one : units) list.push_back(unit_json(*one));
+    fmt::print("{}\n", (units.size() == 1 ? list.at(0) : list).dump(2));
+  } else if (units.size() == 1) {
+    print_one(*units.front());
   } else {
-    print_table();
+    fmt::print("{}", all ? instruction_list() : unit_list(units));
   }
   return kFine;
 }
@@ -115,9 +113,11 @@ int run(const Options& options) {
 
 void add_units(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("units", "List the matrix units, or describe one",
-                                     [options] { return run(*options); });
-  command.option("name NAME", options->name, "Name, alias or short form of a unit");
+  Command& command =
+      program.command("units", "List the matrix units or those of a pattern, or describe one",
+                      [options] { return run(*options); });
+  command.option("name NAME|PATTERN", options->name,
+                 "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?");
   command.flag("--json", options->json, "Print JSON");
   command.flag("--markdown", options->markdown, "Print the table of docs/units.md");
 }

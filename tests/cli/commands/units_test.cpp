@@ -1,5 +1,8 @@
-// numemu units: the table, one unit with all it is, JSON and the table of the documentation.
+// numemu units: lists and patterns, one unit with all it is, JSON and the table of the
+// documentation.
 #include <algorithm>
+#include <cstdint>
+#include <sstream>
 
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
@@ -15,23 +18,73 @@ auto lines(const std::string& text) { return std::count(text.begin(), text.end()
 
 }  // namespace
 
-TEST_CASE("units: the table, its JSON and its Markdown list the same units", "[fast]") {
+TEST_CASE("units: the lists, their JSON and the Markdown hold the same units", "[fast]") {
   const Scratch s;
-  const Result table = s.run("units"), markdown = s.run("units --markdown");
+  const Result list = s.run("units '*'"), markdown = s.run("units --markdown");
   const Json all = Json::parse(s.run("units --json").out);
-  CHECK(table.code == 0);
-  CHECK(table.err.empty());
+  CHECK(list.code == 0);
+  CHECK(list.err.empty());
   CHECK(markdown.code == 0);
   CHECK(all.size() > 200);
   CHECK(lines(markdown.out) == static_cast<std::int64_t>(all.size()) + 2);
   for (const Json& one : all) {
     const std::string name = one["name"];
     INFO(name);
-    CHECK(table.out.find(name + " ") != std::string::npos);
+    CHECK(list.out.find("\n" + name + " ") != std::string::npos);
     CHECK(markdown.out.find("| `" + name + "`") != std::string::npos);
     CHECK((one.contains("parameters") || name == "host.eigen.f32"));
+    CHECK(one.contains("code") == one.contains("parameters"));
   }
-  CHECK_THAT(table.out, Contains("neutral.mac.FORMAT[.ROUNDING]"));
+}
+
+TEST_CASE("units: chips and instructions on 80 columns, neutral ones first, counted", "[fast]") {
+  const Scratch s;
+  const std::string list = s.run("units").out, all = s.run("units '*'").out;
+  for (const std::string& text : {list, all}) {
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) {
+      INFO(line);
+      CHECK(line.size() <= 80);
+    }
+  }
+  const auto row = [&](const std::string& name) {
+    const std::size_t at = list.find("\n" + name + " ");
+    REQUIRE(at != std::string::npos);
+    return list.substr(at + 1, list.find('\n', at + 1) - at - 1);
+  };
+  CHECK_THAT(row("neutral.exact"), Contains(" 1  D ") && Contains("K+C exact rne->f32"));
+  CHECK_THAT(row("nvidia.h100.wgmma"), Contains(" 16  ") && Contains("16+C F25 rtz->f32, 5 more"));
+  CHECK_THAT(row("intel.emr.vpdpbusds"), Contains("4+C int sat->s32"));
+  CHECK(list.find("neutral.kahan.FORMAT") < list.find("host.eigen.f32"));
+  CHECK(list.find("host.eigen.f32") < list.find("nvidia.v100.mma"));
+  CHECK_THAT(list, Contains("\nev            D definition, S silicon") &&
+                       Contains("25 bits kept below it"));
+  // The counts add up to the units there are.
+  std::int64_t sum = 0;
+  std::istringstream stream(list);
+  std::string line, name;
+  for (std::getline(stream, line); std::getline(stream, line) && !line.empty();) {
+    std::int64_t count = 0;
+    if (std::istringstream(line) >> name >> count) sum += count;
+  }
+  CHECK(sum == static_cast<std::int64_t>(Json::parse(s.run("units --json").out).size()));
+}
+
+TEST_CASE("units: patterns", "[fast]") {
+  const Scratch s;
+  const Result wgmma = s.run("units h100.wgmma");
+  CHECK(wgmma.code == 0);
+  CHECK(lines(wgmma.out) == 1 + 16 + 2);
+  CHECK_THAT(wgmma.out, Contains("\nnvidia.h100.wgmma.e4m3.f32       H   32+C F13 rtz->e8m13\n") &&
+                            Contains("modifiers: .leeds .sp24 .satfinite; see units NAME"));
+  const Json mixed = Json::parse(s.run("units 'nvidia.h?00.wgmma.e4m3x*' --json").out);
+  REQUIRE(mixed.size() == 4);
+  CHECK(mixed.at(0)["name"] == "nvidia.h100.wgmma.e4m3xe5m2.f32");
+  // A pattern that fits one unit describes it; a short form is one unit's where others only hold
+  // it.
+  CHECK(s.run("units '*.tdpbssd.*'").out.starts_with("intel.emr.tdpbssd.s8.s32\n\n"));
+  CHECK(s.run("units h100.mma.f16.f32").out.starts_with("nvidia.h100.mma.f16.f32\n\n"));
+  check_refused(s.run("units '*.e9m9.*'"), "no unit fits '*.e9m9.*'");
 }
 
 TEST_CASE("units: one unit in words", "[fast]") {
@@ -74,7 +127,10 @@ TEST_CASE("units: the parameters of each unit are a unit file", "[fast]") {
 TEST_CASE("units: unknown names and contradicting options", "[fast]") {
   const Scratch s;
   check_refused(s.run("units nvidia.h100.wgmma.e4m3.f23"), "did you mean");
-  check_refused(s.run("units mma.s8.s32"), "short for several");
+  check_refused(s.run("units fp32"), "a format; did you mean 'f32.sequential' or 'exact'?");
+  check_refused(s.run("units fp16"), "a format; did you mean 'neutral.mac.float16' or 'exact'?");
+  check_refused(s.run("gemm --unit mma.s8.s32 --a a.npy --b b.npy --out d.npy"),
+                "short for several");
   check_refused(s.run("units exact --markdown"), "--markdown: expected no unit name");
   check_refused(s.run("units a b"), "unexpected argument 'b'");
 }
