@@ -47,6 +47,11 @@ WideInteger cut(const Value& v, int unit, RoundingMode rounding) {
   return v.negative ? -kept : kept;
 }
 
+bool is_multiple(const Value& v, int unit) {
+  return v.kind != Class::finite ||
+         (!v.sticky && v.exponent + std::countr_zero(v.significand) >= unit);
+}
+
 Value value_of_sum(WideInteger sum, int unit) {
   if (sum == 0) return {};
   const bool negative = sum < 0;

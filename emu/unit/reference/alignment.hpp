@@ -34,6 +34,8 @@ Scale scale_of(const Format&, const Value&);
 
 /// v in units of 2^unit; magnitudes below one unit are cut as the rounding says.
 WideInteger cut(const Value& v, int unit, RoundingMode);
+/// Whether v is a whole number of units of 2^unit, so that no cut changes it.
+bool is_multiple(const Value& v, int unit);
 /// The number of units of 2^unit.
 Value value_of_sum(WideInteger sum, int unit);
 

@@ -9,6 +9,7 @@
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/reference/step.hpp"
 #include "formats/codec.hpp"
+#include "formats/signalling_nan.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -113,6 +114,12 @@ ReferenceDot::~ReferenceDot() = default;
 ReferenceDot::ReferenceDot(ReferenceDot&&) noexcept = default;
 
 std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) const {
+  const std::int64_t element = i * problem_->gemm.n + j;
+  return outcome(i, j, element, element, trace).code;
+}
+
+Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_element,
+                              std::int64_t number, Trace* trace) const {
   const Problem& p = *problem_;
   const UnitDescription& unit = p.unit;
   const Gemm& g = p.gemm;
@@ -125,27 +132,32 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
 
   Kulisch sum(p.range, p.products + 2);
   const Register& r = result_register(unit);
-  const std::int64_t element = i * g.n + j;
+  std::uint8_t flags = 0;
   const Format* const input = unit.input.format;
   Machine machine{unit,
                   input != nullptr ? input : g.a.format,
                   input != nullptr ? input : g.b.format,
                   unit.accumulator.format,
                   g.k,
-                  {g.seed, g.tensor, element},
+                  {g.seed, g.tensor, number},
                   sum,
+                  flags,
                   trace,
                   g.c == nullptr ? "no C" : "C"};
   Value c;
   if (g.c != nullptr) {
-    c = read_element(p.c_format, r, g.c, element);
+    c = read_element(p.c_format, r, g.c, c_element);
+    if (is_signalling(c)) flags |= kInvalid;
     if (unit.subnormals.flush_c && p.c_format != nullptr && padded != 0)
       c = flushed(*p.c_format, c, unit.subnormals.inputs_to_plus_zero);
   }
   std::vector<Factors> products;
   const auto run = [&](std::int64_t begin, std::int64_t end, const Value& start) {
     products.clear();
-    for (std::int64_t k = begin; k < end; ++k) products.push_back(p.factors(i, j, k));
+    for (std::int64_t k = begin; k < end; ++k) {
+      const Factors& f = products.emplace_back(p.factors(i, j, k));
+      if (is_signalling(f.a) || is_signalling(f.b)) flags |= kInvalid;
+    }
     switch (unit.core) {
       case CoreKind::fused:
         return run_fused(machine, products, start);
@@ -184,7 +196,7 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) c
   std::uint64_t code = code_of(d, r, c, unit.nan_code);
   if (unit.nan == NanRule::x86 && c.kind == Class::nan) code = x86_nan(*d, c, unit.nan_code);
   if (trace != nullptr) trace->result = code;
-  return code;
+  return {code, r.format != nullptr ? flags : std::uint8_t{0}};
 }
 
 void ReferenceDot::write(std::int64_t i, std::int64_t j) const {

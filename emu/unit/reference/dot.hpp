@@ -9,6 +9,13 @@
 
 namespace numemu::unit {
 
+/// An output: its code in the format of D, and the exception flags (formats/codec.hpp) of a unit
+/// with a floating register, 0 otherwise; docs/units.md defines them.
+struct Outcome {
+  std::uint64_t code = 0;
+  std::uint8_t flags = 0;
+};
+
 /// Outputs of one product by the rules of a description: this is the specification of every fast
 /// path. The description and the product must outlive it. Thread-safe.
 class ReferenceDot {
@@ -20,6 +27,10 @@ class ReferenceDot {
 
   /// The code of D(i, j), with everything that led to it if `trace` is given.
   std::uint64_t code(std::int64_t i, std::int64_t j, Trace* trace = nullptr) const;
+  /// The same for a row of A and a column of B that meet element `c` of the product's C, and where
+  /// stochastic registers draw for output `number`.
+  Outcome outcome(std::int64_t i, std::int64_t j, std::int64_t c, std::int64_t number,
+                  Trace* trace = nullptr) const;
   /// Writes D(i, j) into the product's `d`.
   void write(std::int64_t i, std::int64_t j) const;
 

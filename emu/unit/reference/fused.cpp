@@ -5,6 +5,7 @@
 #include "emu/unit/reference/alignment.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/reference/step.hpp"
+#include "formats/codec.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -27,10 +28,11 @@ std::optional<Value> special_sum(std::span<const Term> terms) {
 }
 
 /// A product beyond float32 counts as infinite where the unit defines it so.
-Value infinite_if_beyond(const UnitDescription& unit, const Value& v) {
+Value infinite_if_beyond(const Machine& m, const Value& v) {
   constexpr int kFloat32Top = 128;
-  if (!unit.products_overflow || v.kind != Class::finite) return v;
+  if (!m.unit.products_overflow || v.kind != Class::finite) return v;
   if (leading_exponent(v) < kFloat32Top) return v;
+  m.flags |= kOverflow | kInexact;
   return {.kind = Class::infinite, .negative = v.negative};
 }
 
@@ -40,6 +42,7 @@ class FusedStep {
   FusedStep(const Machine& machine, std::span<const Factors> products, const char* c_name)
       : m_(machine), unit_(machine.unit), c_name_(c_name) {
     if (m_.trace != nullptr) trace_ = &add_step(m_, step_name(*m_.trace, products));
+    nan_operand_ = any_nan(products);
     if (unit_.scaling.point == Scaling::Point::groups) {
       add_groups(products);
     } else {
@@ -54,6 +57,7 @@ class FusedStep {
     std::vector<Term> all = terms_;
     all.push_back(c_term);
     if (const auto special = special_sum(all)) {
+      check_invalid(m_, *special, nan_operand_ || c.kind == Class::nan);
       // Nothing is aligned then: the trace shows the addends as they are.
       if (trace_ != nullptr) {
         for (const std::size_t at : traced_) trace_->terms[at].kept = trace_->terms[at].product;
@@ -71,7 +75,7 @@ class FusedStep {
   void add_product(const Factors& f) {
     const auto& of_zero = unit_.alignment.zero_exponent;
     const auto ea = exponent_of(m_.a, f.a, of_zero), eb = exponent_of(m_.b, f.b, of_zero);
-    Term term{infinite_if_beyond(unit_, exact_product(f.a, f.b)), std::nullopt};
+    Term term{infinite_if_beyond(m_, exact_product(f.a, f.b)), std::nullopt};
     if (ea && eb) term.exponent = *ea + *eb;
     if (unit_.scaling.point == Scaling::Point::exponents) scale(f, term);
     terms_.push_back(term);
@@ -156,7 +160,7 @@ class FusedStep {
     const int unit = exponent_ - unit_.alignment.fraction_bits;
     WideInteger sum = 0;
     for (std::size_t i = first; i < terms_.size(); i += stride) {
-      const WideInteger kept = cut(terms_[i].value, unit, unit_.alignment.rounding);
+      const WideInteger kept = cut_term(terms_[i].value, unit, unit_.alignment.rounding);
       sum += kept;
       if (trace_ == nullptr) continue;
       if (i < traced_.size()) {
@@ -169,11 +173,17 @@ class FusedStep {
     return value_of_sum(sum, unit);
   }
 
+  /// A cut that loses nonzero bits is inexact.
+  WideInteger cut_term(const Value& v, int unit, RoundingMode rounding) const {
+    if (!is_multiple(v, unit)) m_.flags |= kInexact;
+    return cut(v, unit, rounding);
+  }
+
   /// CDNA3: the products' sum, one or two parts, then C; every cut downwards.
   Value meet(const Term& c);
 
   Value finish(const Value& sum) {
-    const Value result = round_to(unit_.accumulator, unit_.subnormals, sum);
+    const Value result = round_exact(m_, sum, true);
     if (trace_ != nullptr) {
       trace_->sum = sum;
       end_step(m_, result);
@@ -188,6 +198,7 @@ class FusedStep {
   std::vector<std::size_t> traced_;  ///< positions of the terms in the trace
   Value c_kept_;
   TraceStep* trace_ = nullptr;
+  bool nan_operand_ = false;
   int exponent_ = 0;  ///< of the sum of the last add()
 };
 
@@ -204,8 +215,8 @@ Value FusedStep::meet(const Term& c) {
     const Value odd = add(1, 2);
     exponent = std::max(even_exponent, exponent_);
     const int unit = exponent - fraction;
-    const WideInteger even_part = cut(even, unit, RoundingMode::rdn);
-    const WideInteger odd_part = cut(odd, unit, RoundingMode::rdn);
+    const WideInteger even_part = cut_term(even, unit, RoundingMode::rdn);
+    const WideInteger odd_part = cut_term(odd, unit, RoundingMode::rdn);
     sum = value_of_sum(even_part + odd_part, unit);
     if (trace_ != nullptr) {
       note_aligned("sum of even k", {even, even_exponent}, value_of_sum(even_part, unit));
@@ -217,12 +228,11 @@ Value FusedStep::meet(const Term& c) {
   const bool dropped = second.c_dropped && c_exponent < exponent - *second.c_dropped;
   const int most = dropped ? exponent : std::max(exponent, c_exponent);
   const int fine = most - std::max(second.fraction_bits, second.c_fraction_bits);
-  const Value product_part = value_of_sum(cut(sum, most - second.fraction_bits, RoundingMode::rdn),
-                                          most - second.fraction_bits);
+  const int sum_unit = most - second.fraction_bits, c_unit = most - second.c_fraction_bits;
+  const Value product_part = value_of_sum(cut_term(sum, sum_unit, RoundingMode::rdn), sum_unit);
+  if (dropped && c.value.kind == Class::finite) m_.flags |= kInexact;
   const Value c_part =
-      dropped ? Value{}
-              : value_of_sum(cut(c.value, most - second.c_fraction_bits, RoundingMode::rdn),
-                             most - second.c_fraction_bits);
+      dropped ? Value{} : value_of_sum(cut_term(c.value, c_unit, RoundingMode::rdn), c_unit);
   if (trace_ != nullptr) {
     trace_->largest_exponent = most;
     note_aligned("sum of products", {sum, exponent}, product_part);

@@ -100,11 +100,12 @@ int bytes_of(const Format& format) {
 
 }  // namespace
 
-Value round_to(const Register& r, const Value& exact, std::uint32_t random) {
+Value round_to(const Register& r, const Value& exact, std::uint32_t random, std::uint8_t* flags) {
   if (r.format == nullptr) return round_integer(r, exact, random);
   if (exact.kind == Class::nan) return exact;
-  const Value rounded =
-      decode(*r.format, encode(*r.format, exact, r.rounding, r.overflow, random).code);
+  const Encoded encoded = encode(*r.format, exact, r.rounding, r.overflow, random);
+  if (flags != nullptr) *flags |= encoded.flags;
+  const Value rounded = decode(*r.format, encoded.code);
   if (!r.overflow_to_infinity || exact.kind != Class::finite) return rounded;
   // Rounding toward zero never leaves the largest finite value by itself.
   const Value largest = decode(*r.format, r.format->largest_code(exact.negative));
@@ -114,11 +115,13 @@ Value round_to(const Register& r, const Value& exact, std::uint32_t random) {
 }
 
 Value round_to(const Register& r, const Subnormals& subnormals, const Value& exact,
-               std::uint32_t random) {
+               std::uint32_t random, std::uint8_t* flags) {
   if (subnormals.flush_results && r.format != nullptr &&
-      tiny(*r.format, exact, subnormals.tiny_before_rounding))
+      tiny(*r.format, exact, subnormals.tiny_before_rounding)) {
+    if (flags != nullptr) *flags |= kUnderflow | kInexact;
     return {.kind = Class::zero, .negative = exact.negative};
-  return round_to(r, exact, random);
+  }
+  return round_to(r, exact, random, flags);
 }
 
 Value flushed(const Format& format, const Value& v, bool to_plus_zero) {

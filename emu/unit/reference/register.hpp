@@ -9,10 +9,13 @@
 namespace numemu::unit {
 
 /// The value the register holds after `exact` is written to it. NaN and infinity pass where the
-/// register has them. `random` as encode() takes it.
-Value round_to(const Register&, const Value& exact, std::uint32_t random = 0);
-/// The same with the unit's treatment of tiny results.
-Value round_to(const Register&, const Subnormals&, const Value& exact, std::uint32_t random = 0);
+/// register has them. `random` as encode() takes it. A floating register adds its exception flags
+/// to `flags`, where given.
+Value round_to(const Register&, const Value& exact, std::uint32_t random = 0,
+               std::uint8_t* flags = nullptr);
+/// The same with the unit's treatment of tiny results; a flushed one is inexact, hence underflow.
+Value round_to(const Register&, const Subnormals&, const Value& exact, std::uint32_t random = 0,
+               std::uint8_t* flags = nullptr);
 
 /// A subnormal number of the format as the unit reads it when it flushes.
 Value flushed(const Format&, const Value&, bool to_plus_zero);

@@ -117,13 +117,30 @@ void end_step(const Machine& m, const Value& held) {
   m.trace->steps.back().result = register_code(m.unit, m.unit.accumulator, held);
 }
 
+void check_invalid(const Machine& m, const Value& result, bool nan_operand) {
+  if (result.kind == Class::nan && !nan_operand) m.flags |= kInvalid;
+}
+
+Value round_exact(const Machine& m, const Register& r, const Value& exact, bool nan_operand,
+                  std::uint32_t random) {
+  check_invalid(m, exact, nan_operand);
+  return round_to(r, m.unit.subnormals, exact, random, &m.flags);
+}
+
+bool any_nan(std::span<const Factors> products) {
+  return std::any_of(products.begin(), products.end(), [](const Factors& f) {
+    return f.a.kind == Class::nan || f.b.kind == Class::nan || f.scale_a.kind == Class::nan ||
+           f.scale_b.kind == Class::nan;
+  });
+}
+
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
                 std::uint32_t random) {
   // A two's complement register has no NaN: it then holds 0 and continues.
   for (const Value* v : nan_priority) {
     if (v->kind == Class::nan && m.unit.accumulator.format != nullptr) return *v;
   }
-  return round_to(m.unit.accumulator, m.unit.subnormals, m.sum.sum(), random);
+  return round_exact(m, m.unit.accumulator, m.sum.sum(), false, random);
 }
 
 Value add_rounded(const Machine& m, const Value& a, const Value& b, std::uint32_t random) {
@@ -140,7 +157,8 @@ Value add_c(const Machine& m, const Value& c, const Value& sum) {
   Register r = m.unit.accumulator;
   if (r.rounding != m.unit.c_rounding) r.overflow_to_infinity = false;
   r.rounding = m.unit.c_rounding;
-  Value result = round_to(r, m.unit.subnormals, m.sum.sum());
+  const bool nan_operand = sum.kind == Class::nan || c.kind == Class::nan;
+  Value result = round_exact(m, r, m.sum.sum(), nan_operand);
   for (const Value* v : {&sum, &c}) {
     if (v->kind == Class::nan && r.format != nullptr) result = *v;
   }

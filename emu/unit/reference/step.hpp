@@ -39,7 +39,8 @@ struct Machine {
   std::int64_t depth;   ///< K: chunk sums draw with K + their index
   Draw draw;
   Kulisch& sum;
-  Trace* trace;  ///< or null
+  std::uint8_t& flags;  ///< of the output: every operation adds its own
+  Trace* trace;         ///< or null
   /// What the trace calls the sum an instruction starts from: C, or the register of the last one.
   const char* c_name = "C";
 };
@@ -74,6 +75,16 @@ const char* start_name(const Machine& m, bool first_step);
 /// Notes the register that a step leaves.
 void end_step(const Machine& m, const Value& held);
 
+/// Raises NV for a NaN that comes from no NaN operand.
+void check_invalid(const Machine& m, const Value& result, bool nan_operand);
+/// Checks, and rounds to the unit's register, or another.
+Value round_exact(const Machine& m, const Register&, const Value& exact, bool nan_operand,
+                  std::uint32_t random = 0);
+inline Value round_exact(const Machine& m, const Value& exact, bool nan_operand) {
+  return round_exact(m, m.unit.accumulator, exact, nan_operand);
+}
+/// Whether a factor of the products, or one of their scales, is NaN.
+bool any_nan(std::span<const Factors> products);
 /// The first of these that is NaN, or the sum that is in `m.sum` rounded to the register.
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
                 std::uint32_t random = 0);

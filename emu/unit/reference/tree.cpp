@@ -52,7 +52,8 @@ std::vector<Value> leaves(const Machine& m, std::span<const Factors> step) {
     if (m.unit.tree.plus_zero_products) m.sum.add(Value{});
     const Value exact = m.sum.sum();
     const bool round = leaf > 1 || m.unit.tree.round_products;
-    level.push_back(round ? round_to(m.unit.accumulator, m.unit.subnormals, exact) : exact);
+    check_invalid(m, exact, any_nan(own));
+    level.push_back(round ? round_exact(m, exact, true) : exact);
     if (leaf > 1) {
       for (const Factors& f : own) note(m, f, exact_product(f.a, f.b), exact_product(f.a, f.b));
       note_sum(m, "sum of " + products_name(own), exact, level.back());
@@ -106,7 +107,7 @@ Value exact_step(const Machine& m, std::span<const Factors> step, const Value& c
   }
   m.sum.add(c);
   note_end(m, c_name, c);
-  return round_to(m.unit.accumulator, m.unit.subnormals, m.sum.sum());
+  return round_exact(m, m.sum.sum(), any_nan(step) || c.kind == Class::nan);
 }
 
 }  // namespace

@@ -32,13 +32,14 @@ struct Bench {
   UnitDescription unit;
   const Format& format = find_format("float32");
   Kulisch sum{Exponents{-400, 400}, 1000};
+  std::uint8_t flags = 0;
   Trace trace;
   Bench() {
     unit.core = CoreKind::fused;
     unit.a = unit.b = unit.accumulator.format = &format;
   }
   Machine machine(bool traced = false) {
-    return {unit, &format, &format, &format, 0, {}, sum, traced ? &trace : nullptr};
+    return {unit, &format, &format, &format, 0, {}, sum, flags, traced ? &trace : nullptr};
   }
   double added(double c, double s) { return to_double(add_c(machine(), value_of(c), value_of(s))); }
 };
