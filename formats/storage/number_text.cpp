@@ -9,6 +9,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
@@ -169,6 +170,12 @@ std::string hex_text(const Value& value) {
   digits.erase(digits.find_last_not_of('0') + 1);
   return fmt::format("{}0x1{}{}p{:+}", sign, digits.empty() ? "" : ".", digits,
                      std::int64_t{value.exponent} + 63 - zeros);
+}
+
+std::string decimal_text(const Value& value) {
+  const Format& wide = find_format("float64");
+  const std::uint64_t code = encode(wide, value, Rounding{}, Overflow::ieee).code;
+  return fmt::format("{:.9g}", std::bit_cast<double>(code));
 }
 
 }  // namespace numemu

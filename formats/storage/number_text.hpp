@@ -24,4 +24,8 @@ std::uint64_t parse_code(std::string_view text, bool prefixed);
 /// value without a sticky bit.
 std::string hex_text(const Value&);
 
+/// About the same number with nine decimal digits, to be read beside hex_text(): "0.1", "-256",
+/// "1.17549435e-38". Beyond float64: "inf", "0".
+std::string decimal_text(const Value&);
+
 }  // namespace numemu

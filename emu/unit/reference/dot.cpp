@@ -2,6 +2,7 @@
 #include "emu/unit/reference/dot.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "emu/unit/description/fields.hpp"
@@ -59,6 +60,8 @@ struct ReferenceDot::Problem {
 
   Factors factors(std::int64_t i, std::int64_t j, std::int64_t p) const;
   Value scale(const std::uint8_t* scales, std::int64_t row, std::int64_t block) const;
+  /// Adds the product as it counts in an exact sum.
+  void add_exact(const Factors&, Kulisch& sum) const;
 };
 
 Value ReferenceDot::Problem::scale(const std::uint8_t* scales, std::int64_t row,
@@ -92,6 +95,18 @@ Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int6
   if (gemm.a.gather->padding.identity()) f.code_a = code_at(gemm.a, at_a);
   if (gemm.b.gather->padding.identity()) f.code_b = code_at(gemm.b, at_b);
   return f;
+}
+
+void ReferenceDot::Problem::add_exact(const Factors& f, Kulisch& sum) const {
+  if (unit.core == CoreKind::xnor || unit.core == CoreKind::table)
+    return sum.add(integer_product(unit, *gemm.b.format, f));
+  Value x = f.a, y = f.b;
+  if (unit.scaling.point == Scaling::Point::after_sum) x.exponent -= unit.scaling.shift;
+  if (unit.scaling.block != 0) {
+    x = exact_product(x, f.scale_a);
+    y = exact_product(y, f.scale_b);
+  }
+  sum.add_product(x, y);
 }
 
 ReferenceDot::ReferenceDot(const UnitDescription& unit, const Gemm& gemm) {
@@ -197,6 +212,45 @@ Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_ele
   if (unit.nan == NanRule::x86 && c.kind == Class::nan) code = x86_nan(*d, c, unit.nan_code);
   if (trace != nullptr) trace->result = code;
   return {code, r.format != nullptr ? flags : std::uint8_t{0}};
+}
+
+Value ReferenceDot::exact(std::int64_t i, std::int64_t j, std::initializer_list<Value> more) const {
+  const Problem& p = *problem_;
+  Exponents range = p.range;
+  for (const Value& v : more) range.include(v);
+  Kulisch sum(range, p.products + 1 + static_cast<std::int64_t>(more.size()));
+  for (std::int64_t product = 0; product < p.products; ++product)
+    p.add_exact(p.factors(i, j, product), sum);
+  if (p.gemm.c != nullptr)
+    sum.add(read_element(p.c_format, p.unit.accumulator, p.gemm.c, i * p.gemm.n + j));
+  for (const Value& v : more) sum.add(v);
+  return sum.sum();
+}
+
+std::vector<Value> ReferenceDot::exact_sums(std::int64_t i, std::int64_t j,
+                                            std::span<const std::int64_t> order,
+                                            bool with_c) const {
+  const Problem& p = *problem_;
+  std::map<std::int64_t, Factors> by_k;
+  for (std::int64_t product = 0; product < p.products; ++product) {
+    const Factors f = p.factors(i, j, product);
+    by_k[f.k] = f;
+  }
+  Kulisch sum(p.range, p.products + 1);
+  if (with_c && p.gemm.c != nullptr)
+    sum.add(read_element(p.c_format, p.unit.accumulator, p.gemm.c, i * p.gemm.n + j));
+  std::vector<Value> sums{sum.sum()};
+  for (const std::int64_t k : order) {
+    p.add_exact(by_k.at(k), sum);
+    sums.push_back(sum.sum());
+  }
+  return sums;
+}
+
+UnitDescription as_stored(UnitDescription unit) {
+  unit.input = {};
+  unit.subnormals = {};
+  return unit;
 }
 
 void ReferenceDot::write(std::int64_t i, std::int64_t j) const {

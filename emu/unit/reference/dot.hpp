@@ -1,7 +1,10 @@
 // The reference: one output of a described unit, in integer arithmetic, one product at a time.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "emu/unit/description.hpp"
 #include "emu/unit/reference/trace.hpp"
@@ -31,6 +34,12 @@ class ReferenceDot {
   /// stochastic registers draw for output `number`.
   Outcome outcome(std::int64_t i, std::int64_t j, std::int64_t c, std::int64_t number,
                   Trace* trace = nullptr) const;
+  /// The exact sum of the products of D(i, j), their scales included, of C and of `more`: the
+  /// leading 64 bits, sticky. Operands are as the unit reads them (as_stored() for those of A, B).
+  Value exact(std::int64_t i, std::int64_t j, std::initializer_list<Value> more = {}) const;
+  /// Element p: the exact sum of the first p products of D(i, j) in the order of these k, and of C.
+  std::vector<Value> exact_sums(std::int64_t i, std::int64_t j, std::span<const std::int64_t> order,
+                                bool with_c) const;
   /// Writes D(i, j) into the product's `d`.
   void write(std::int64_t i, std::int64_t j) const;
 
@@ -38,5 +47,8 @@ class ReferenceDot {
   struct Problem;
   std::unique_ptr<const Problem> problem_;
 };
+
+/// The description without the rounding and flushing of operands.
+UnitDescription as_stored(UnitDescription);
 
 }  // namespace numemu::unit

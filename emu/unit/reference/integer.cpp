@@ -13,12 +13,12 @@ std::int64_t whole_number(const Value& v) {
   return v.negative ? -magnitude : magnitude;
 }
 
-std::int64_t product_of(const Machine& m, const Factors& f) {
-  switch (m.unit.core) {
+std::int64_t product_of(const UnitDescription& unit, const Format& b, const Factors& f) {
+  switch (unit.core) {
     case CoreKind::xnor:
       return f.code_a == f.code_b ? 1 : -1;
     case CoreKind::table:
-      return (*m.unit.products)[f.code_a << m.b->bits | f.code_b];
+      return (*unit.products)[f.code_a << b.bits | f.code_b];
     default:
       return whole_number(f.a) * whole_number(f.b);
   }
@@ -37,6 +37,10 @@ std::int64_t held(const Machine& m, std::int64_t sum) {
 
 }  // namespace
 
+Value integer_product(const UnitDescription& unit, const Format& b, const Factors& f) {
+  return value_of_whole(product_of(unit, b, f));
+}
+
 Value run_integer(const Machine& m, std::span<const Factors> products, const Value& c) {
   const std::vector<Factors> ordered = in_step_order(m.unit, products);
   const bool each = m.unit.accumulator.integer == IntegerOverflow::saturate_each;
@@ -49,7 +53,7 @@ Value run_integer(const Machine& m, std::span<const Factors> products, const Val
     if (trace != nullptr)
       trace->terms.push_back(start_term(m, start_name(m, first == 0), value_of_whole(sum)));
     for (const Factors& f : step) {
-      const std::int64_t product = product_of(m, f);
+      const std::int64_t product = product_of(m.unit, *m.b, f);
       sum = each ? held(m, sum + product) : sum + product;
       if (trace == nullptr) continue;
       trace->terms.push_back(product_term(m, f, value_of_whole(product), value_of_whole(product)));

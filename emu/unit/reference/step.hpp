@@ -52,6 +52,9 @@ Value run_chain(const Machine&, std::span<const Factors> products, const Value& 
 Value run_tree(const Machine&, std::span<const Factors> products, const Value& c);
 Value run_integer(const Machine&, std::span<const Factors> products, const Value& c);
 
+/// The product of an integer, xnor or table unit; B has format `b`.
+Value integer_product(const UnitDescription&, const Format& b, const Factors&);
+
 /// The products in the order of the unit's steps, and products per step.
 std::vector<Factors> in_step_order(const UnitDescription&, std::span<const Factors> products);
 std::int64_t step_size(const UnitDescription&, std::int64_t products);

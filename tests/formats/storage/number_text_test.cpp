@@ -111,5 +111,15 @@ TEST_CASE("codes are all with 0x or all without", "[fast]") {
         "expected a code in hexadecimal without 0x, found '0x3c'");
 }
 
+TEST_CASE("decimals beside hexadecimal floats have nine digits", "[fast]") {
+  CHECK(decimal_text(value_of(0.1f)) == "0.100000001");
+  CHECK(decimal_text(value_of(-256.0)) == "-256");
+  CHECK(decimal_text(value_of(0x1p-149)) == "1.40129846e-45");
+  CHECK(decimal_text({}) == "0");
+  CHECK(decimal_text({.kind = Class::zero, .negative = true}) == "-0");
+  CHECK(decimal_text({.kind = Class::infinite}) == "inf");
+  CHECK(decimal_text({Class::finite, false, false, 3000, 1}) == "inf");
+}
+
 }  // namespace
 }  // namespace numemu
