@@ -1,30 +1,55 @@
-// The files of one matrix product: read, checked against the unit and each other, ready to
-// multiply.
+// The files of a matrix product, of a batch of them or of dots: read, checked against the unit and
+// each other, ready to multiply.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "emu/unit/batch.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/codes.hpp"
+#include "formats/storage/output_files.hpp"
 
 namespace numemu::cli {
 
-/// The options of `gemm` about its operands.
-struct GemmFiles {
-  std::string a, b, c, scale_a, scale_b, meta;
-  std::string format_a, format_b, format_d;
-  std::string meta_layout = "index";
+/// What the axes of the arrays are.
+enum class GemmShape : std::uint8_t {
+  matrices,  ///< A is M x K, B is K x N, C and D are M x N; a vector is one row of A, column of B
+  batches,   ///< the same, or each with a leading axis, the product; without it the array is shared
+  dots,      ///< A and B are N x K, or one row for all; C and D have N elements
 };
 
-/// The arrays of a product; `gemm` points into them.
+/// The options of `gemm` about its operands.
+struct GemmFiles {
+  GemmShape shape = GemmShape::matrices;
+  std::string a, b, c, scale_a, scale_b, meta;
+  std::string format_a, format_b, format_d;
+  std::string b_layout = "kn";  ///< or "nk": B is N x K and its scales N x blocks
+  std::string meta_layout = "index";
+
+  bool b_by_columns() const { return shape == GemmShape::dots || b_layout == "nk"; }
+};
+
+/// What the leading axes of an operand are: products, and rows of A or columns of B.
+struct GemmSide {
+  bool batched = false;
+  std::int64_t products = 1, lines = 0, depth = 0;
+
+  /// The shape of an array with `width` elements for each line: scales, metadata. The lines of a
+  /// dot have no axis.
+  ArrayShape lines_of(GemmShape, std::int64_t width) const;
+};
+
+/// The arrays of products; `batch` points into them.
 struct GemmArrays {
   Codes a, b;
   Array c, d;  ///< c.shape is empty where there is none
   Array scale_a, scale_b, kept;
   std::int64_t nan_scales = 0;
   unit::Gather gather_a, gather_b;
-  unit::Gemm gemm;
+  GemmSide side_a, side_b;
+  unit::Batch batch;
+  unit::Gemm& gemm = batch.first;  ///< the only product of GemmShape::matrices
 
   GemmArrays() = default;
   GemmArrays(const GemmArrays&) = delete;
@@ -35,9 +60,9 @@ struct GemmArrays {
 /// is not a legal pattern.
 void read_gemm(const unit::Unit&, const GemmFiles&, GemmArrays&);
 
-/// Writes D: float32 and float64 as numbers, int32 registers as int32, others as codes with their
-/// sidecar, which names `seed` where the register is stochastic.
-void write_gemm_result(const unit::Unit&, const std::string& path, const Array& d,
-                       std::uint64_t seed);
+/// Adds D to the files: float32, float64 and integer registers of 32 and 16 bits as numbers, others
+/// as codes with their sidecar, which names `seed` where the register is stochastic.
+void add_gemm_result(const unit::Unit&, const std::string& path, const Array& d, std::uint64_t seed,
+                     OutputFiles&);
 
 }  // namespace numemu::cli

@@ -18,13 +18,17 @@ using unit::UnitDescription;
 
 namespace {
 
-/// columns x rows of bytes from rows x columns.
-Array transposed(const Array& array) {
-  const std::int64_t rows = array.shape[0], columns = array.shape[1];
-  Array out(ArrayType::uint8, {columns, rows});
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c)
-      out.as<std::uint8_t>()[c * rows + r] = array.as<std::uint8_t>()[r * columns + c];
+/// products x columns x rows of bytes from products x rows x columns.
+Array transposed(const Array& array, std::int64_t products, std::int64_t rows,
+                 std::int64_t columns) {
+  Array out(ArrayType::uint8, {products, columns, rows});
+  const auto* from = array.as<std::uint8_t>();
+  auto* to = out.as<std::uint8_t>();
+  for (std::int64_t p = 0; p < products; ++p) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c)
+        to[(p * columns + c) * rows + r] = from[(p * rows + r) * columns + c];
+    }
   }
   return out;
 }
@@ -80,10 +84,16 @@ void read_all_scales(const Unit& unit, const GemmFiles& files, StoredArray& scal
   const int block = u->scaling.block;
   const std::int64_t blocks = (g.k + block - 1) / block;
   const std::string why = fmt::format("one scale per {} of K = {}", block, g.k);
-  arrays.scale_a =
-      read_scales(unit, scale_a, {g.m, blocks}, "M x blocks, " + why, arrays.nan_scales);
-  arrays.scale_b = transposed(
-      read_scales(unit, scale_b, {blocks, g.n}, "blocks x N, " + why, arrays.nan_scales));
+  const bool dots = files.shape == GemmShape::dots, by_columns = files.b_by_columns();
+  const GemmSide& side = arrays.side_b;
+  arrays.scale_a = read_scales(unit, scale_a, arrays.side_a.lines_of(files.shape, blocks),
+                               (dots ? "N x blocks, " : "M x blocks, ") + why, arrays.nan_scales);
+  const GemmSide rows{side.batched, side.products, blocks, 0};
+  arrays.scale_b =
+      read_scales(unit, scale_b,
+                  by_columns ? side.lines_of(files.shape, blocks) : rows.lines_of(files.shape, g.n),
+                  (by_columns ? "N x blocks, " : "blocks x N, ") + why, arrays.nan_scales);
+  if (!by_columns) arrays.scale_b = transposed(arrays.scale_b, side.products, blocks, g.n);
   g.scale_a = arrays.scale_a.as<std::uint8_t>();
   g.scale_b = arrays.scale_b.as<std::uint8_t>();
 }
@@ -100,6 +110,7 @@ void read_meta(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   const std::int64_t kept = unit::kept_depth(pattern, g.k);
   Array meta = read_npy(files.meta);
   const auto layout = unit::parse_meta_layout(files.meta_layout);
+  const std::int64_t rows = arrays.side_a.products * g.m;
   const bool words = layout == unit::MetaLayout::ptx && meta.type == ArrayType::uint32;
   if (meta.type != ArrayType::uint8 && !words)
     throw Error(fmt::format("{}: dtype: expected uint8{}, found {}", files.meta,
@@ -107,19 +118,21 @@ void read_meta(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
                             to_string(meta.type)));
   try {
     if (layout == unit::MetaLayout::index) {
-      require_shape(files.meta, meta.shape, {g.m, kept}, "an index per kept element");
-      unit::check_index(pattern, meta.as<std::uint8_t>(), g.m, g.k);
+      require_shape(files.meta, meta.shape, arrays.side_a.lines_of(files.shape, kept),
+                    "an index per kept element");
+      unit::check_index(pattern, meta.as<std::uint8_t>(), rows, g.k);
       arrays.kept = std::move(meta);
     } else {
       const std::int64_t per_row = words ? unit::ptx_words_per_row<std::uint32_t>(pattern, g.k)
                                          : unit::ptx_words_per_row<std::uint8_t>(pattern, g.k);
-      require_shape(files.meta, meta.shape, {g.m, per_row}, "4 bits per group, rows start a word");
-      arrays.kept = Array(ArrayType::uint8, {g.m, kept});
+      require_shape(files.meta, meta.shape, arrays.side_a.lines_of(files.shape, per_row),
+                    "4 bits per group, rows start a word");
+      arrays.kept = Array(ArrayType::uint8, {rows, kept});
       auto* index = arrays.kept.as<std::uint8_t>();
       if (words) {
-        unit::decode_ptx(pattern, meta.as<std::uint32_t>(), g.m, g.k, index);
+        unit::decode_ptx(pattern, meta.as<std::uint32_t>(), rows, g.k, index);
       } else {
-        unit::decode_ptx(pattern, meta.as<std::uint8_t>(), g.m, g.k, index);
+        unit::decode_ptx(pattern, meta.as<std::uint8_t>(), rows, g.k, index);
       }
     }
   } catch (const Error& error) {

@@ -191,28 +191,22 @@ class TraceWords {
 
 }  // namespace
 
-std::string trace_text(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std::int64_t j,
+std::string trace_text(const unit::Unit& unit, const unit::Gemm& g, const std::string& place,
                        const Trace& trace) {
   const TraceWords words(unit, g, trace);
   const Format* input = unit.description()->input.format;
-  return fmt::format("D[{},{}] of {}: {} x {}, K = {}{}\n", i, j, unit.row().name, g.a.format->name,
+  return fmt::format("D[{}] of {}: {} x {}, K = {}{}\n", place, unit.row().name, g.a.format->name,
                      g.b.format->name, g.k,
                      input == nullptr ? "" : ", operands rounded to " + input->name) +
          words.text() +
-         fmt::format("D[{},{}] = {} = {}\n", i, j, words.result_code(), words.result_number());
+         fmt::format("D[{}] = {} = {}\n", place, words.result_code(), words.result_number());
 }
 
-Json trace_json(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std::int64_t j,
-                const Trace& trace) {
+Json trace_json(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace) {
   const TraceWords words(unit, g, trace);
-  return {{"unit", unit.row().name},
-          {"format_a", g.a.format->name},
-          {"format_b", g.b.format->name},
-          {"m", i},
-          {"n", j},
-          {"k", g.k},
-          {"steps", words.steps()},
-          {"d", words.result_code()},
+  return {{"unit", unit.row().name},       {"format_a", g.a.format->name},
+          {"format_b", g.b.format->name},  {"k", g.k},
+          {"steps", words.steps()},        {"d", words.result_code()},
           {"value", words.result_number()}};
 }
 

@@ -8,11 +8,11 @@
 
 namespace numemu::cli {
 
-/// Lines for people; numbers are exact hexadecimal floats, codes hexadecimal.
-std::string trace_text(const unit::Unit&, const unit::Gemm&, std::int64_t i, std::int64_t j,
+/// Lines for people; numbers are exact hexadecimal floats, codes hexadecimal. `place` is the
+/// output's position in D: "0,3".
+std::string trace_text(const unit::Unit&, const unit::Gemm&, const std::string& place,
                        const unit::Trace&);
 /// The same for programs.
-Json trace_json(const unit::Unit&, const unit::Gemm&, std::int64_t i, std::int64_t j,
-                const unit::Trace&);
+Json trace_json(const unit::Unit&, const unit::Gemm&, const unit::Trace&);
 
 }  // namespace numemu::cli

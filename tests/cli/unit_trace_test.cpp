@@ -186,9 +186,9 @@ TEST_CASE("unit trace: places outside the product, and units without steps", "[f
   }
   check_refused(s.gemm(unit, "--trace 2,0"), "--trace 2,0: expected m,n with m < 2 and n < 3");
   for (const char* place : {"0", "0,"})
-    check_refused(s.gemm(unit, "--trace " + std::string(place)),
-                  "--trace " + std::string(place) +
-                      ": expected m,n with m < 2 and n < 3, the column n is missing");
+    check_refused(
+        s.gemm(unit, "--trace " + std::string(place)),
+        "--trace " + std::string(place) + ": expected m,n with m < 2 and n < 3, n is missing");
   check_refused(s.gemm(unit, "--trace 0,0 --out d.npy"), "--trace: not allowed with --out");
   check_refused(s.gemm("host.eigen.f32", "--trace 0,0 --format-a e4m3fn --format-b e4m3fn"),
                 "host.eigen.f32");

@@ -1,0 +1,77 @@
+// The options that gemm and dot share, and what is refused before anything is read.
+#include <cmath>
+#include <memory>
+
+#include "cli/product.hpp"
+#include "cli/text_numbers.hpp"
+#include "emu/unit/description/json.hpp"
+#include "emu/unit/sparse/pattern.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
+
+namespace numemu::cli {
+
+const unit::Unit& unit_named(const std::string& name) {
+  if (!name.ends_with(".json")) return unit::find_unit(name);
+  static std::unique_ptr<unit::Unit> own;
+  own = unit::make_unit(unit::read_description(name));
+  return *own;
+}
+
+void check_product_options(const ProductOptions& options) {
+  const GemmFiles& files = options.files;
+  unit::parse_meta_layout(files.meta_layout);
+  if (options.alpha && !options.trace.empty())
+    throw Error("--alpha: not allowed with --trace: alpha is applied outside the unit");
+  if (options.alpha && !std::isfinite(*options.alpha))
+    throw Error("--alpha: expected a finite float32 number");
+  if (options.out.empty() == options.trace.empty())
+    throw Error(options.out.empty() ? "--out: expected a file (or --trace PLACE)"
+                                    : "--trace: not allowed with --out");
+  if (options.alpha && !options.flags.empty())
+    throw Error("--flags: not allowed with --alpha, which is applied outside the unit");
+  if (!options.flags.empty() && !options.trace.empty())
+    throw Error("--flags: not allowed with --trace");
+  for (const auto& [option, path] : {std::pair("--a", &files.a),
+                                     {"--b", &files.b},
+                                     {"--c", &files.c},
+                                     {"--scale-a", &files.scale_a},
+                                     {"--scale-b", &files.scale_b},
+                                     {"--meta", &files.meta}})
+    require_file(option, *path);
+  for (const auto& [option, path] :
+       {std::pair("--out", &options.out), {"--flags", &options.flags}}) {
+    if (path->empty()) continue;
+    require_file(option, *path);
+    require_replaceable(*path);
+  }
+  require_distinct_paths({{"--out", options.out}, {"--flags", options.flags}},
+                         {{"--a", files.a},
+                          {"--b", files.b},
+                          {"--c", files.c},
+                          {"--scale-a", files.scale_a},
+                          {"--scale-b", files.scale_b},
+                          {"--meta", files.meta, false},
+                          {"--unit", options.unit.ends_with(".json") ? options.unit : "", false}});
+}
+
+void add_product_options(Command& command, ProductOptions& options) {
+  GemmFiles& files = options.files;
+  command.option("--unit U", options.unit, "A unit's name (numemu units) or a file unit.json")
+      .required();
+  command.option("--format-a F", files.format_a, "Format of A if the unit takes any format");
+  command.option("--format-b F", files.format_b, "Format of B if the unit takes any format");
+  command.option("--format-d F", files.format_d, "Format of D; must be the unit's");
+  command.option("--meta E.npy", files.meta, "Metadata of a sparse A");
+  command.option("--meta-layout LAYOUT", files.meta_layout, "index or ptx");
+  command.option("--flags F.npy", options.flags,
+                 "Exception flags of each output, uint8 (by the reference)");
+  command.option("--seed S", options.seed, "Seed of stochastic registers (default: 0)");
+  command.flag("--reference", options.reference, "Use the reference implementation (slow)");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No progress, no summary");
+  add_threads(command);
+}
+
+}  // namespace numemu::cli
