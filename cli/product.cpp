@@ -122,12 +122,13 @@ int print_trace(const ProductOptions& options, const unit::Unit& unit, const Gem
   unit::Trace trace;
   unit::ReferenceDot(*u, g).outcome(place.i, place.j, place.i * g.n + place.j,
                                     output_of(place, arrays.batch), &trace);
+  const UnitTrace words(unit, g, place.i, place.j, std::move(trace));
   if (options.json) {
-    Json json = trace_json(unit, g, trace);
+    Json json = words.json();
     add_place(place, arrays, json);
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", trace_text(unit, g, place_text(place, arrays), trace));
+    fmt::print("{}", words.text(place_text(place, arrays)));
   }
   return kFine;
 }

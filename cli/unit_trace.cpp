@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "cli/table.hpp"
 #include "emu/unit/description/fields.hpp"
@@ -14,6 +14,7 @@
 namespace numemu::cli {
 namespace {
 
+using unit::StepLosses;
 using unit::Trace;
 using unit::TraceStep;
 using unit::TraceTerm;
@@ -28,32 +29,48 @@ std::size_t alike(const std::vector<TraceTerm>& terms, const std::vector<Item>& 
   return end - first;
 }
 
+/// A sum may carry a sticky bit: something lies below its 64 bits.
+std::string exact_text(const Value& v) {
+  Value exact = v;
+  exact.sticky = false;
+  return hex_text(exact) + (v.sticky ? "+" : "");
+}
+
+std::string whole_text(const Value& v) {
+  if (v.kind == Class::nan || v.kind == Class::infinite) return exact_text(v);
+  const std::uint64_t magnitude = v.kind == Class::zero ? 0
+                                  : v.exponent >= 0     ? v.significand << v.exponent
+                                                        : v.significand >> -v.exponent;
+  return (v.negative && magnitude != 0 ? "-" : "") + std::to_string(magnitude);
+}
+
 class TraceWords {
  public:
-  TraceWords(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace)
+  TraceWords(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace,
+             const std::vector<StepLosses>& losses)
       : u_(*unit.description()),
         trace_(trace),
-        whole_(unit::is_integer_core(u_) ||
-               (u_.accumulator.format == nullptr && u_.accumulator.fraction == 0 &&
-                g.a.format->kind == Kind::integer && g.b.format->kind == Kind::integer)),
+        losses_(losses),
+        whole_(whole_numbers(unit, g)),
         a_digits_(hex_digits(g.a.format->bits)),
         b_digits_(hex_digits(g.b.format->bits)) {}
 
-  std::string text() const {
+  std::string text(std::size_t begin, std::size_t end) const {
     std::string text;
-    for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       const TraceStep& step = trace_.steps[i];
-      const bool begins = i == 0 || step.instruction != trace_.steps[i - 1].instruction;
+      const bool begins = i == begin || step.instruction != trace_.steps[i - 1].instruction;
       if (begins && trace_.instructions > 1)
         text += fmt::format("instruction {}\n", step.instruction);
-      text += step_text(step);
+      text += step_text(step, losses_[i]);
     }
     return text;
   }
 
-  Json steps() const {
+  Json steps(std::size_t begin, std::size_t end) const {
     Json list = Json::array();
-    for (const TraceStep& step : trace_.steps) list.push_back(step_json(step));
+    for (std::size_t i = begin; i < end; ++i)
+      list.push_back(step_json(trace_.steps[i], losses_[i]));
     return list;
   }
 
@@ -61,9 +78,8 @@ class TraceWords {
     const Format* d = unit::result_format(u_);
     return code_text(trace_.result, hex_digits(d != nullptr ? d->bits : result_register().bits));
   }
-  std::string result_number() const {
-    return code_number(result_register(), unit::result_format(u_), trace_.result);
-  }
+  std::string result_number() const { return number(result()); }
+  std::string result_text() const { return value_text(result(), whole_); }
 
  private:
   const unit::Register& result_register() const { return unit::result_register(u_); }
@@ -75,60 +91,50 @@ class TraceWords {
     return fmt::format("{:0{}x}", code, digits);
   }
 
-  /// A sum may carry a sticky bit: something lies below its 64 bits.
-  std::string number(const Value& v) const {
-    if (whole_ && v.kind != Class::nan && v.kind != Class::infinite) {
-      const std::uint64_t magnitude = v.kind == Class::zero ? 0
-                                      : v.exponent >= 0     ? v.significand << v.exponent
-                                                            : v.significand >> -v.exponent;
-      return (v.negative && magnitude != 0 ? "-" : "") + std::to_string(magnitude);
-    }
-    Value exact = v;
-    exact.sticky = false;
-    return hex_text(exact) + (v.sticky ? "+" : "");
-  }
+  std::string number(const Value& v) const { return whole_ ? whole_text(v) : exact_text(v); }
   std::string number(const std::optional<Value>& v) const { return v ? number(*v) : ""; }
+  std::string both(const std::optional<Value>& v) const { return v ? value_text(*v, whole_) : ""; }
 
-  /// Of a code of C, D or the register.
-  std::string code_number(const unit::Register& r, const Format* format, std::uint64_t code) const {
+  /// Of a code of D or the register.
+  Value value(const unit::Register& r, const Format* format, std::uint64_t code) const {
     if (format != nullptr) code <<= format->container_shift;
-    return number(unit::read_element(format, r, &code, 0));
+    return unit::read_element(format, r, &code, 0);
+  }
+  Value result() const {
+    return value(result_register(), unit::result_format(u_), trace_.result);
   }
 
-  /// "0031b8c1 = -0x1.c6p+14".
-  std::string register_text(const TraceStep& step) const {
+  /// "0031b8c1 = -0x1.c6p+14 (-29056)".
+  std::string register_text(const TraceStep& step, bool decimal) const {
     if (!step.result) return "nan";
     const unit::Register& r = step.outer ? u_.outer.accumulator : u_.accumulator;
-    return code_text(*step.result, hex_digits(r)) + " = " + code_number(r, r.format, *step.result);
+    const Value held = value(r, r.format, *step.result);
+    return code_text(*step.result, hex_digits(r)) + " = " +
+           (decimal ? value_text(held, whole_) : number(held));
   }
 
-  /// What is lost between a product and what was added; a correction is not a loss.
-  std::string lost(const TraceStep& step, const TraceTerm& t) const {
-    if (t.error || t.product.kind == Class::zero || number(t.product) == number(t.kept)) return "";
-    if (t.kept.kind == Class::zero) return "all";
-    return step.largest_exponent ? "cut" : "rounded";
-  }
-
-  std::vector<std::string> row(const TraceStep& step, const TraceTerm& t) const {
+  std::vector<std::string> row(const TraceStep& step, const TraceTerm& t,
+                               const std::optional<Value>& lost) const {
     const bool product = t.k >= 0;
     return {product ? std::to_string(t.k) : t.what,
             product ? code_text(t.a, a_digits_) : "",
             product ? code_text(t.b, b_digits_) : "",
             number(t.scale_a),
             number(t.scale_b),
-            number(t.product),
+            value_text(t.product, whole_),
             step.largest_exponent && t.exponent ? std::to_string(*t.exponent) : "",
             number(t.kept),
-            number(t.after),
+            both(t.after),
             number(t.error),
-            lost(step, t)};
+            both(lost)};
   }
 
-  std::string step_text(const TraceStep& step) const {
+  std::string step_text(const TraceStep& step, const StepLosses& losses) const {
     std::vector<std::string> header{"k",        "a",     "b",        "scale a", "scale b", "exact",
                                     "exponent", "added", "register", "error",   "lost"};
     std::vector<std::vector<std::string>> all, rows;
-    for (const TraceTerm& t : step.terms) all.push_back(row(step, t));
+    for (std::size_t i = 0; i < step.terms.size(); ++i)
+      all.push_back(row(step, step.terms[i], losses.terms[i]));
     for (std::size_t i = 0, count = 0; i < all.size(); i += count) {
       count = alike(step.terms, all, i);
       rows.push_back(all[i]);
@@ -143,11 +149,18 @@ class TraceWords {
     std::string text = step.what;
     if (step.largest_exponent) text += fmt::format(", largest exponent {}", *step.largest_exponent);
     text += "\n" + text_table(header, rows);
-    if (step.sum) text += fmt::format("sum {}\n", number(*step.sum));
-    return text + fmt::format("register {}\n", register_text(step));
+    if (step.sum) text += fmt::format("sum {}\n", both(step.sum));
+    text += fmt::format("register {}", register_text(step, true));
+    if (losses.rounding) text += fmt::format(", lost by rounding {}", both(losses.rounding));
+    if (losses.exact) {
+      text += fmt::format("\nexact {}", both(losses.exact));
+      if (losses.off) text += fmt::format(", register off by {}", both(losses.off));
+    }
+    return text + "\n";
   }
 
-  Json term_json(const TraceStep& step, const TraceTerm& t) const {
+  Json term_json(const TraceStep& step, const TraceTerm& t,
+                 const std::optional<Value>& lost) const {
     Json json;
     json["what"] = t.what;
     if (t.k >= 0) {
@@ -162,14 +175,16 @@ class TraceWords {
     json["kept"] = number(t.kept);
     if (t.after) json["register"] = number(t.after);
     if (t.error) json["error"] = number(t.error);
-    json["cut"] = !lost(step, t).empty();
+    json["cut"] = lost.has_value();
+    if (lost) json["lost"] = number(lost);
     return json;
   }
 
-  Json step_json(const TraceStep& step) const {
+  Json step_json(const TraceStep& step, const StepLosses& losses) const {
     std::vector<Json> all;
     Json terms = Json::array();
-    for (const TraceTerm& t : step.terms) all.push_back(term_json(step, t));
+    for (std::size_t i = 0; i < step.terms.size(); ++i)
+      all.push_back(term_json(step, step.terms[i], losses.terms[i]));
     for (std::size_t i = 0, count = 0; i < all.size(); i += count) {
       count = alike(step.terms, all, i);
       terms.push_back(all[i]);
@@ -179,35 +194,71 @@ class TraceWords {
     if (step.largest_exponent) one["largest_exponent"] = *step.largest_exponent;
     one["terms"] = terms;
     if (step.sum) one["sum"] = number(*step.sum);
-    one["register"] = register_text(step);
+    one["register"] = register_text(step, false);
+    if (losses.rounding) one["lost_by_rounding"] = number(losses.rounding);
+    if (losses.exact) one["exact"] = number(losses.exact);
+    if (losses.off) one["off_by"] = number(losses.off);
     return one;
   }
 
   const unit::UnitDescription& u_;
   const Trace& trace_;
+  const std::vector<StepLosses>& losses_;
   const bool whole_;  ///< numbers are integers
   const int a_digits_, b_digits_;
 };
 
 }  // namespace
 
-std::string trace_text(const unit::Unit& unit, const unit::Gemm& g, const std::string& place,
-                       const Trace& trace) {
-  const TraceWords words(unit, g, trace);
-  const Format* input = unit.description()->input.format;
-  return fmt::format("D[{}] of {}: {} x {}, K = {}{}\n", place, unit.row().name, g.a.format->name,
-                     g.b.format->name, g.k,
-                     input == nullptr ? "" : ", operands rounded to " + input->name) +
-         words.text() +
-         fmt::format("D[{}] = {} = {}\n", place, words.result_code(), words.result_number());
+std::string value_text(const Value& v) { return value_text(v, false); }
+
+std::string value_text(const Value& v, bool whole) {
+  if (whole) return whole_text(v);
+  const std::string exact = exact_text(v);
+  return v.kind == Class::finite ? fmt::format("{} ({})", exact, decimal_text(v)) : exact;
 }
 
-Json trace_json(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace) {
-  const TraceWords words(unit, g, trace);
-  return {{"unit", unit.row().name},       {"format_a", g.a.format->name},
-          {"format_b", g.b.format->name},  {"k", g.k},
-          {"steps", words.steps()},        {"d", words.result_code()},
+bool whole_numbers(const unit::Unit& unit, const unit::Gemm& g) {
+  const unit::UnitDescription& u = *unit.description();
+  return unit::is_integer_core(u) ||
+         (u.accumulator.format == nullptr && u.accumulator.fraction == 0 &&
+          g.a.format->kind == Kind::integer && g.b.format->kind == Kind::integer);
+}
+
+UnitTrace::UnitTrace(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std::int64_t j,
+                     Trace trace)
+    : unit_(unit),
+      gemm_(g),
+      trace_(std::move(trace)),
+      losses_(unit::find_losses(*unit.description(), g, i, j, trace_)) {}
+
+std::string UnitTrace::text(const std::string& place) const {
+  const TraceWords words(unit_, gemm_, trace_, losses_);
+  const Format* input = unit_.description()->input.format;
+  return fmt::format("D[{}] of {}: {} x {}, K = {}{}\n", place, unit_.row().name,
+                     gemm_.a.format->name, gemm_.b.format->name, gemm_.k,
+                     input == nullptr ? "" : ", operands rounded to " + input->name) +
+         words.text(0, trace_.steps.size()) +
+         fmt::format("D[{}] = {} = {}\n", place, words.result_code(), words.result_text());
+}
+
+std::string UnitTrace::steps_text(std::size_t begin, std::size_t end) const {
+  return TraceWords(unit_, gemm_, trace_, losses_).text(begin, end);
+}
+
+Json UnitTrace::json() const {
+  const TraceWords words(unit_, gemm_, trace_, losses_);
+  return {{"unit", unit_.row().name},
+          {"format_a", gemm_.a.format->name},
+          {"format_b", gemm_.b.format->name},
+          {"k", gemm_.k},
+          {"steps", words.steps(0, trace_.steps.size())},
+          {"d", words.result_code()},
           {"value", words.result_number()}};
+}
+
+Json UnitTrace::steps_json(std::size_t begin, std::size_t end) const {
+  return TraceWords(unit_, gemm_, trace_, losses_).steps(begin, end);
 }
 
 }  // namespace numemu::cli

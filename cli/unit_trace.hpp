@@ -1,18 +1,41 @@
-// A trace of one output as text and as JSON: every product, what alignment cut, every partial sum.
+// A trace of one output as text and as JSON: every product, what was lost, every partial sum.
 #pragma once
 #include <string>
+#include <vector>
 
-#include "emu/unit/reference/trace.hpp"
+#include "emu/unit/reference/losses.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 
-/// Lines for people; numbers are exact hexadecimal floats, codes hexadecimal. `place` is the
-/// output's position in D: "0,3".
-std::string trace_text(const unit::Unit&, const unit::Gemm&, const std::string& place,
-                       const unit::Trace&);
-/// The same for programs.
-Json trace_json(const unit::Unit&, const unit::Gemm&, const unit::Trace&);
+/// How a unit computed output (i, j) of a product. Numbers are exact hexadecimal floats with about
+/// the same decimal beside them, of integer units decimal integers; codes are hexadecimal.
+class UnitTrace {
+ public:
+  /// The unit has a description. Unit and product must outlive the trace.
+  UnitTrace(const unit::Unit&, const unit::Gemm&, std::int64_t i, std::int64_t j, unit::Trace);
+
+  /// All of it. `place` is the output's position in D: "0,3".
+  std::string text(const std::string& place) const;
+  /// Steps [begin, end).
+  std::string steps_text(std::size_t begin, std::size_t end) const;
+  /// The same for programs.
+  Json json() const;
+  Json steps_json(std::size_t begin, std::size_t end) const;
+
+ private:
+  const unit::Unit& unit_;
+  const unit::Gemm& gemm_;
+  unit::Trace trace_;
+  std::vector<unit::StepLosses> losses_;
+};
+
+/// "0x1.8p+3 (12)".
+std::string value_text(const Value&);
+/// The same; "12" where the numbers of the unit are integers.
+std::string value_text(const Value&, bool whole);
+/// Whether all sums of such a product are whole numbers.
+bool whole_numbers(const unit::Unit&, const unit::Gemm&);
 
 }  // namespace numemu::cli

@@ -26,8 +26,10 @@ TEST_CASE("unit trace: text shows products, what was cut and the register", "[fa
   CHECK(result.out.starts_with(
       "D[0,0] of nvidia.h100.wgmma.e4m3.f32: float8_e4m3fn x float8_e4m3fn, K = 2\n"
       "step 0, k 0..1 and 30 of padding, largest exponent 8\n"));
-  CHECK_THAT(result.out, Contains("0x1p+8") && Contains("0x1p-9") && Contains("all"));
-  CHECK(result.out.ends_with("D[0,0] = 43800000 = 0x1p+8\n"));
+  CHECK_THAT(result.out, Contains("0x1p+8 (256)") && Contains("0x0p+0  0x1p-9 (0.001953125)"));
+  CHECK(result.out.ends_with(
+      " = 0x1p+8 (256)\nexact 0x1.00008p+8 (256.001953), register off by -0x1p-9 (-0.001953125)\n"
+      "D[0,0] = 43800000 = 0x1p+8 (256)\n"));
   CHECK(result.err.empty());
 }
 
@@ -50,6 +52,9 @@ TEST_CASE("unit trace: JSON names k, codes, exponents and what was kept", "[fast
   CHECK(second["exact"] == "0x1p-9");
   CHECK(second["kept"] == "0x0p+0");
   CHECK(second["cut"] == true);
+  CHECK(second["lost"] == "0x1p-9");
+  CHECK(step["exact"] == "0x1.00008p+8");
+  CHECK(step["off_by"] == "-0x1p-9");
   CHECK(step["terms"][0]["cut"] == false);
 }
 
