@@ -90,7 +90,9 @@ const Format* narrow_integer(const Unit& unit) {
 /// Whether D is whole numbers of 16 bits.
 bool whole_halves(const Unit& unit) {
   const UnitDescription* u = unit.description();
-  return unit.d_format() == nullptr && u->accumulator.bits == 16 && u->accumulator.fraction == 0;
+  if (unit.d_format() != nullptr) return false;
+  const unit::Register& r = unit::result_register(*u);
+  return r.bits == 16 && r.fraction == 0;
 }
 
 Array read_int32(const std::string& path, int bits) {

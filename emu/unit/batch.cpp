@@ -17,7 +17,7 @@ namespace {
 
 int element_bytes(const Unit& unit, const Format* format) {
   const UnitDescription* u = unit.description();
-  return bytes_of(format, u == nullptr ? Register{} : u->accumulator);
+  return bytes_of(format, u == nullptr ? Register{} : result_register(*u));
 }
 
 const void* moved(const void* array, std::int64_t bytes) {
@@ -195,7 +195,7 @@ void multiply_batch_reference(const Unit& unit, const Batch& batch, std::uint8_t
           const std::int64_t number = begin * m * n + own;
           const Outcome outcome =
               dot.outcome(stack.row(p, i), stack.column(p, j), c, number, nullptr);
-          store_code(unit.d_format(), u.accumulator, outcome.code, batch.first.d, number);
+          store_code(unit.d_format(), result_register(u), outcome.code, batch.first.d, number);
           if (flags != nullptr) flags[number] = outcome.flags;
         }
       }
@@ -205,7 +205,7 @@ void multiply_batch_reference(const Unit& unit, const Batch& batch, std::uint8_t
 
 void require_flags(const Unit& unit) {
   const UnitDescription* u = unit.description();
-  if (u != nullptr && u->accumulator.format != nullptr) return;
+  if (u != nullptr && result_register(*u).format != nullptr) return;
   throw Error("unit " + unit.row().name +
               " has no exception flags: expected a unit with a floating register");
 }

@@ -21,7 +21,7 @@ DivergentSide run(const UnitDescription& u, const Gemm& g, std::int64_t i, std::
   side.end = side.trace.steps.size();
   const Format* d = result_format(u);
   if (d != nullptr) code <<= d->container_shift;
-  side.result = side.held = read_element(d, u.accumulator, &code, 0);
+  side.result = side.held = read_element(d, result_register(u), &code, 0);
   return side;
 }
 

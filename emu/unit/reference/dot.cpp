@@ -222,7 +222,7 @@ Value ReferenceDot::exact(std::int64_t i, std::int64_t j, std::initializer_list<
   for (std::int64_t product = 0; product < p.products; ++product)
     p.add_exact(p.factors(i, j, product), sum);
   if (p.gemm.c != nullptr)
-    sum.add(read_element(p.c_format, p.unit.accumulator, p.gemm.c, i * p.gemm.n + j));
+    sum.add(read_element(p.c_format, result_register(p.unit), p.gemm.c, i * p.gemm.n + j));
   for (const Value& v : more) sum.add(v);
   return sum.sum();
 }
@@ -238,7 +238,7 @@ std::vector<Value> ReferenceDot::exact_sums(std::int64_t i, std::int64_t j,
   }
   Kulisch sum(p.range, p.products + 1);
   if (with_c && p.gemm.c != nullptr)
-    sum.add(read_element(p.c_format, p.unit.accumulator, p.gemm.c, i * p.gemm.n + j));
+    sum.add(read_element(p.c_format, result_register(p.unit), p.gemm.c, i * p.gemm.n + j));
   std::vector<Value> sums{sum.sum()};
   for (const std::int64_t k : order) {
     p.add_exact(by_k.at(k), sum);

@@ -57,10 +57,7 @@ std::vector<StepLosses> find_losses(const UnitDescription& unit, const Gemm& gem
     StepLosses& losses = all.emplace_back();
     losses.terms = term_losses(step);
     if (!step.sum || !step.result) continue;
-    const Format* format = unit.accumulator.format;
-    std::uint64_t code = *step.result;
-    if (format != nullptr) code <<= format->container_shift;
-    losses.rounding = loss({*step.sum}, read_element(format, unit.accumulator, &code, 0));
+    losses.rounding = loss({*step.sum}, held_after(unit, step));
   }
   const UnitDescription stored = as_stored(unit);
   const ReferenceDot dot(stored, gemm);

@@ -20,7 +20,7 @@ class Reader {
   RunningSums run() {
     for (std::size_t i = 0; i < trace_.steps.size(); ++i) {
       const TraceStep& step = trace_.steps[i];
-      if (step.what.starts_with("addition of ")) {
+      if (step.outer || step.what.starts_with("addition of ")) {
         join(i);
       } else {
         const bool from_zero = has_term(step, "start");
@@ -46,7 +46,7 @@ class Reader {
       each = true;
       if (counts) note(!apart_, index, t, *term.after);
     }
-    if (counts && !each) note(!apart_, index, {}, held(step));
+    if (counts && !each) note(!apart_, index, {}, held_after(unit_, step));
   }
 
   bool pending() const { return !waiting_.empty(); }
@@ -60,15 +60,7 @@ class Reader {
     joined_ = true;
     out_.order.insert(out_.order.end(), waiting_.begin(), waiting_.end());
     waiting_.clear();
-    note(with_c, index, {}, held(step));
-  }
-
-  Value held(const TraceStep& step) const {
-    if (!step.result) return {.kind = Class::nan};
-    const Format* format = unit_.accumulator.format;
-    std::uint64_t code = *step.result;
-    if (format != nullptr) code <<= format->container_shift;
-    return read_element(format, unit_.accumulator, &code, 0);
+    note(with_c, index, {}, held_after(unit_, step));
   }
 
   void note(bool with_c, std::size_t step, std::optional<std::size_t> term, const Value& value) {
@@ -91,6 +83,14 @@ class Reader {
 };
 
 }  // namespace
+
+Value held_after(const UnitDescription& unit, const TraceStep& step) {
+  if (!step.result) return {.kind = Class::nan};
+  const Register& r = step.outer ? unit.outer.accumulator : unit.accumulator;
+  std::uint64_t code = *step.result;
+  if (r.format != nullptr) code <<= r.format->container_shift;
+  return read_element(r.format, r, &code, 0);
+}
 
 RunningSums running_sums(const UnitDescription& unit, const Trace& trace) {
   return Reader(unit, trace).run();

@@ -27,5 +27,7 @@ struct RunningSums {
 };
 
 RunningSums running_sums(const UnitDescription&, const Trace&);
+/// What the register, or the outer one, holds after a step; NaN where its format has none.
+Value held_after(const UnitDescription&, const TraceStep&);
 
 }  // namespace numemu::unit

@@ -178,7 +178,7 @@ Value add_outer(const Machine& m, const char* name, const Value& outer, const Va
   m.sum.clear();
   m.sum.add(outer);
   m.sum.add(sum);
-  Value result = round_to(r, m.unit.subnormals, m.sum.sum());
+  Value result = round_to(r, m.unit.subnormals, m.sum.sum(), 0, &m.flags);
   for (const Value* v : {&sum, &outer}) {
     if (v->kind == Class::nan && r.format != nullptr) result = *v;
   }
