@@ -8,6 +8,7 @@ floors='
 formats/analysis   formats
 formats
 emu/unit           formats
+emu/oracle         formats emu/unit
 emu/stats          formats
 emu/net            formats emu/unit emu/stats
 policies           formats emu

@@ -128,13 +128,15 @@ ReferenceDot::ReferenceDot(const UnitDescription& unit, const Gemm& gemm) {
 ReferenceDot::~ReferenceDot() = default;
 ReferenceDot::ReferenceDot(ReferenceDot&&) noexcept = default;
 
-std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace) const {
+std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace,
+                                 std::span<const std::uint32_t> words) const {
   const std::int64_t element = i * problem_->gemm.n + j;
-  return outcome(i, j, element, element, trace).code;
+  return outcome(i, j, element, element, trace, words).code;
 }
 
 Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_element,
-                              std::int64_t number, Trace* trace) const {
+                              std::int64_t number, Trace* trace,
+                              std::span<const std::uint32_t> words) const {
   const Problem& p = *problem_;
   const UnitDescription& unit = p.unit;
   const Gemm& g = p.gemm;
@@ -154,7 +156,7 @@ Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_ele
                   input != nullptr ? input : g.b.format,
                   unit.accumulator.format,
                   g.k,
-                  {g.seed, g.tensor, number},
+                  {g.seed, g.tensor, number, words},
                   sum,
                   flags,
                   trace,

@@ -28,12 +28,14 @@ class ReferenceDot {
   ~ReferenceDot();
   ReferenceDot(ReferenceDot&&) noexcept;
 
-  /// The code of D(i, j), with everything that led to it if `trace` is given.
-  std::uint64_t code(std::int64_t i, std::int64_t j, Trace* trace = nullptr) const;
+  /// The code of D(i, j), with everything that led to it if `trace` is given. `words` replaces the
+  /// seed's random numbers: one for each k, padding included, then one for each chunk.
+  std::uint64_t code(std::int64_t i, std::int64_t j, Trace* trace = nullptr,
+                     std::span<const std::uint32_t> words = {}) const;
   /// The same for a row of A and a column of B that meet element `c` of the product's C, and where
   /// stochastic registers draw for output `number`.
   Outcome outcome(std::int64_t i, std::int64_t j, std::int64_t c, std::int64_t number,
-                  Trace* trace = nullptr) const;
+                  Trace* trace = nullptr, std::span<const std::uint32_t> words = {}) const;
   /// The exact sum of the products of D(i, j), their scales included, of C and of `more`: the
   /// leading 64 bits, sticky. Operands are as the unit reads them (as_stored() for those of A, B).
   Value exact(std::int64_t i, std::int64_t j, std::initializer_list<Value> more = {}) const;

@@ -29,6 +29,7 @@ std::int64_t rank(StepOrder order, std::int64_t position) {
 }  // namespace
 
 std::uint32_t Draw::at(std::int64_t k, int bits) const {
+  if (!words.empty()) return words[static_cast<std::size_t>(k)];
   const int piece = bits <= 8 ? 8 : bits <= 16 ? 16 : 32, pieces = 128 / piece;
   const PhiloxBlock block =
       philox(seed, {static_cast<std::uint32_t>(element / pieces), static_cast<std::uint32_t>(k),

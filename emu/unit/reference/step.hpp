@@ -25,7 +25,8 @@ struct Factors {
 struct Draw {
   std::uint64_t seed = 0;
   std::uint32_t tensor = 0;
-  std::int64_t element = 0;  ///< i N + j
+  std::int64_t element = 0;                   ///< i N + j
+  std::span<const std::uint32_t> words = {};  ///< where given, the random number of each k instead
   /// The random number of multiply-add `k`, `bits` wide (docs/random.md).
   std::uint32_t at(std::int64_t k, int bits) const;
 };

@@ -1,0 +1,65 @@
+// What a file of vectors is about: an operation on formats, or a unit; one line of text says it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "emu/unit/unit.hpp"
+#include "formats/format.hpp"
+#include "formats/rounding.hpp"
+
+namespace numemu::oracle {
+
+enum class Operation : std::uint8_t {
+  convert,  ///< one rounding of a number
+  mul,      ///< a * b
+  add,      ///< a + b
+  fma,      ///< a * b + c
+  dot,      ///< the sum of K products and c
+  unit,     ///< what a matrix unit computes of K products and c
+};
+
+/// All but `unit` are exact and rounded once. c has the format of the result.
+struct Subject {
+  Operation operation = Operation::convert;
+  const unit::Unit* unit = nullptr;         ///< of `unit` alone
+  const Format *a = nullptr, *b = nullptr;  ///< of the operands; the same but for units
+  const Format* to = nullptr;               ///< of the result; nullptr: a unit's two's complement
+  /// Of a unit: its register's.
+  Rounding rounding = {};
+  Overflow overflow = Overflow::saturate;
+  std::int64_t k = 1;  ///< products of a dot or a unit
+
+  /// How the file was made; of no meaning for its results.
+  std::uint64_t seed = 0;
+  int level = 1;
+  std::string style = "mixed";
+};
+
+/// The largest K of a record.
+inline constexpr std::int64_t kMostProducts = 1 << 16;
+
+std::string_view to_string(Operation);
+/// "convert", "mul", "add", "fma", "dot". Throws Error with the nearest known name.
+Operation parse_operation(std::string_view);
+
+/// One rounding of numbers of format `from` to format `to`. Throws Error where the formats cannot
+/// be computed with: codebooks, mantissas whose products or random bits exceed 64 bits.
+Subject operation_subject(Operation, const Format& from, const Format& to, const Rounding&,
+                          Overflow, std::int64_t k = 1);
+/// The unit with its own formats, or with the given ones where it takes any; k = 0: the products of
+/// one of its instructions, or 32 where that is any number. Throws Error naming the unit where the
+/// formats contradict it, or K is no multiple of its sparsity group.
+Subject unit_subject(const unit::Unit&, std::int64_t k = 0, const Format* a = nullptr,
+                     const Format* b = nullptr);
+
+/// The first line of a file, without its end: "# numemu-vectors 1 op=mul from=float16 to=float16
+/// rounding=rne overflow=ieee seed=0 level=1 style=mixed". Dots and units say k=, too.
+std::string header_line(const Subject&);
+/// Whether the line begins as such a line does.
+bool is_header(std::string_view line);
+/// The inverse. `told` is used instead of the unit of that name, such as one described in a file.
+/// Throws Error for unknown or missing keys, unknown names, and what contradicts the unit.
+Subject parse_header(std::string_view line, const unit::Unit* told = nullptr);
+
+}  // namespace numemu::oracle

@@ -1,0 +1,62 @@
+// Records of text: hexadecimal words, the class after #; every error names the line.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
+
+namespace numemu::oracle {
+
+/// Gives at most `most` bytes of a file and returns their number, 0 at the end.
+using ByteReader = std::function<std::size_t(char* to, std::size_t most)>;
+
+/// Reads lines of words separated by blanks. Words are hexadecimal digits of either case, with at
+/// most the digits that the field has; `x`, `X`, `z`, `Z` and `?` are digits that nobody knows, _
+/// between digits is ignored. Blank lines and lines that begin with # or // are comments; so is
+/// what follows // or # in a record's line, but the first word after # is the record's class.
+/// Memory does not depend on the file: a line is at most as long as its layout needs, twice, and
+/// 4096 bytes more.
+class TextReader {
+ public:
+  /// `name` is what errors call the file. Reads the first line.
+  TextReader(std::string name, ByteReader);
+
+  /// The first line where it says what the file is about (is_header()), else empty.
+  const std::string& header() const { return header_; }
+
+  /// Fills `records` with the next `most` records or fewer; false where none is left. The first
+  /// call decides whether optional fields are there. Throws Error "NAME: line N: expected ..." with
+  /// the number of words, digits or bits that a field has.
+  bool read(const Layout&, std::int64_t most, Records& records);
+
+  /// Whether the optional fields of the layout are in the file; after the first read().
+  bool has_optional() const { return has_optional_; }
+
+ private:
+  [[noreturn]] void fail(const std::string& text) const;
+  /// Reads more of the file behind what is not used yet.
+  void fill();
+  /// The next line without blanks around it, at most `longest` bytes; nothing at the end of the
+  /// file. Valid until the next call.
+  std::optional<std::string_view> next_line(std::size_t longest);
+  void check_words(const Layout&, std::string_view line);
+  /// Writes the codes of a word, and which of their bits nobody knows from element `at` of the
+  /// column on.
+  void parse_word(const Field&, std::string_view word, std::uint64_t* codes, Records&,
+                  std::size_t column, std::size_t at);
+  void parse(const Layout&, std::string_view line, std::int64_t i, Records&);
+
+  std::string name_;
+  ByteReader bytes_;
+  std::string buffer_;
+  std::size_t begin_ = 0, end_ = 0;  ///< of what is read and not yet used
+  bool ended_ = false, decided_ = false, has_optional_ = true;
+  std::string header_;
+  std::int64_t line_ = 0;
+};
+
+}  // namespace numemu::oracle
