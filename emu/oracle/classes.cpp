@@ -1,0 +1,119 @@
+#include "emu/oracle/classes.hpp"
+
+#include <bit>
+
+#include "emu/unit/operand.hpp"
+#include "emu/unit/reference/alignment.hpp"
+#include "formats/codec.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+/// The unit's description with other kept bits, if there can be such a unit.
+std::optional<unit::UnitDescription> with_kept_bits(const unit::UnitDescription& u, int bits) {
+  unit::UnitDescription other = u;
+  other.alignment.fraction_bits = bits;
+  try {
+    check_description(other);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return other;
+}
+
+}  // namespace
+
+bool is_tie(const Format& to, const Value& number) {
+  constexpr std::uint64_t kRoom = std::uint64_t{1} << 63;
+  if (number.kind != Class::finite || number.sticky) return false;
+  Value v = number;
+  const int zeros = std::countr_zero(v.significand);
+  v.significand >>= zeros;
+  v.exponent += zeros;
+  if (v.significand >= kRoom) return false;
+  // Just below and just above, nearest gives different neighbours, and the number is neither.
+  const Rounding rne{};
+  const Value below{Class::finite, v.negative, true, v.exponent - 1, 2 * v.significand - 1};
+  const Value above{Class::finite, v.negative, true, v.exponent, v.significand};
+  const Encoded exact = encode(to, v, rne, Overflow::saturate);
+  if ((exact.flags & kInexact) == 0 || (exact.flags & kOverflow) != 0) return false;
+  return encode(to, below, rne, Overflow::saturate).code !=
+         encode(to, above, rne, Overflow::saturate).code;
+}
+
+bool is_beyond(const Format& to, const Value& v) {
+  if (v.kind != Class::finite) return false;
+  const Encoded cut = encode(to, v, {.mode = RoundingMode::rtz}, Overflow::saturate);
+  return (cut.flags & kOverflow) != 0;
+}
+
+bool is_subnormal(const Format& f, const Value& v) {
+  if (f.kind != Kind::floating || v.kind != Class::finite) return false;
+  if (f.field_zero != FieldZero::subnormal && f.field_zero != FieldZero::flush) return false;
+  return unit::leading_exponent(v) < unit::smallest_normal_exponent(f);
+}
+
+Judge::Judge(const Subject& s, const Layout& layout)
+    : subject_(s), layout_(layout), exact_(s, layout) {
+  if (s.unit == nullptr) return;
+  const unit::UnitDescription& u = *s.unit->description();
+  if (u.core != unit::CoreKind::fused) return;
+  fewer_ = with_kept_bits(u, u.alignment.fraction_bits - 1);
+  more_ = with_kept_bits(u, u.alignment.fraction_bits + 1);
+  own_ = std::make_unique<UnitDot>(s, layout);
+  if (fewer_) by_fewer_ = std::make_unique<UnitDot>(s, layout, &*fewer_);
+  if (more_) by_more_ = std::make_unique<UnitDot>(s, layout, &*more_);
+}
+
+bool Judge::beyond_register(const Value& v) const {
+  if (subject_.to != nullptr) return is_beyond(*subject_.to, v);
+  const unit::Register& r = subject_.unit->description()->accumulator;
+  if (v.kind != Class::finite) return false;
+  // Two's complement reaches one further on the negative side.
+  const int leading = unit::leading_exponent(v) + r.fraction;
+  const bool power = (v.significand & (v.significand - 1)) == 0 && !v.sticky;
+  return leading >= r.bits || (leading == r.bits - 1 && !(v.negative && power));
+}
+
+bool Judge::any_subnormal_input(const Records& records, std::int64_t i) const {
+  for (std::size_t f = 0; f < layout_.size(); ++f) {
+    const Field& field = layout_[f];
+    if (field.result || field.format == nullptr || field.name[0] == 's') continue;  // scales
+    for (std::int64_t e = 0; e < field.count; ++e) {
+      const std::uint64_t code = records.code(static_cast<int>(f), i * field.count + e);
+      if (is_subnormal(*field.format, decode(*field.format, code))) return true;
+    }
+  }
+  return false;
+}
+
+bool Judge::is(Style style, const Records& records, std::int64_t i) {
+  if (style == Style::subnormal && any_subnormal_input(records, i)) return true;
+  const ExactSum::Result exact = exact_.of(records, i);
+  const Value& v = exact.value;
+  switch (style) {
+    case Style::cancel:
+      if (subject_.operation == Operation::convert || subject_.operation == Operation::mul)
+        return false;
+      if (v.kind == Class::zero) return exact.largest_term != INT_MIN;
+      return v.kind == Class::finite && unit::leading_exponent(v) <= exact.largest_term - 2;
+    case Style::subnormal:
+      return subject_.to != nullptr && is_subnormal(*subject_.to, v);
+    case Style::overflow:
+      return beyond_register(v);
+    case Style::ties:
+      return subject_.to != nullptr && is_tie(*subject_.to, v);
+    default:
+      return true;
+  }
+}
+
+const char* Judge::alignment(const Records& records, std::int64_t i) {
+  const std::uint64_t d = own_->of(records, i);
+  if (by_more_ != nullptr && by_more_->of(records, i) != d) return "alignment_F+1";
+  if (by_fewer_ != nullptr && by_fewer_->of(records, i) != d) return "alignment_F";
+  return nullptr;
+}
+
+}  // namespace numemu::oracle

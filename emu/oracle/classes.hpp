@@ -1,0 +1,45 @@
+// Whether a record is what its class claims.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "emu/oracle/exact_sum.hpp"
+#include "emu/oracle/style.hpp"
+#include "emu/oracle/unit_dot.hpp"
+
+namespace numemu::oracle {
+
+/// The real number lies exactly halfway between two neighbours of the format.
+bool is_tie(const Format&, const Value&);
+/// At least one unit in the last place beyond the largest number of its sign.
+bool is_beyond(const Format&, const Value&);
+/// Not zero, and below the smallest normal number of a format that has subnormal codes.
+bool is_subnormal(const Format&, const Value&);
+
+/// Judges records of one subject.
+class Judge {
+ public:
+  Judge(const Subject&, const Layout&);
+  /// Whether the inputs of record i are of that class: cancel, subnormal, overflow or ties.
+  bool is(Style, const Records&, std::int64_t i);
+  /// The class of a record whose result depends on the last bit that a fused unit keeps
+  /// ("alignment_F") or on the first that it cuts ("alignment_F+1"); nullptr where on neither.
+  const char* alignment(const Records&, std::int64_t i);
+  /// Whether the unit aligns addends.
+  bool aligns() const { return own_ != nullptr; }
+  ExactSum& exact() { return exact_; }
+
+ private:
+  bool beyond_register(const Value&) const;
+  bool any_subnormal_input(const Records&, std::int64_t i) const;
+
+  Subject subject_;
+  Layout layout_;
+  ExactSum exact_;
+  /// The descriptions with one bit fewer and one more; not there where no unit can be so.
+  std::optional<unit::UnitDescription> fewer_, more_;
+  std::unique_ptr<UnitDot> own_, by_fewer_, by_more_;
+};
+
+}  // namespace numemu::oracle

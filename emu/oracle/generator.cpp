@@ -1,0 +1,108 @@
+#include "emu/oracle/generator.hpp"
+
+#include <fmt/format.h>
+
+#include "emu/oracle/classes.hpp"
+#include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/proposals.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+constexpr int kProbes = 2000;   // whether the subject has a style at all
+constexpr int kAttempts = 400;  // for a record of a mixed file
+constexpr int kMost = 100000;   // for a record of one style
+/// The number of a record that no file has: what probes draw from.
+constexpr std::int64_t kProbeRecord = (std::int64_t{1} << 48) - 1;
+
+/// What the records of a mixed file are, in turns; random inputs twice.
+constexpr Style kTurns[] = {Style::random,    Style::ties,      Style::subnormal,
+                            Style::alignment, Style::random,    Style::cancel,
+                            Style::overflow,  Style::alignment, Style::edges};
+
+std::string what(const Subject& s) {
+  return s.unit != nullptr
+             ? "unit " + s.unit->row().name
+             : fmt::format("{} of {} to {}", to_string(s.operation), s.a->name, s.to->name);
+}
+
+}  // namespace
+
+struct Generator::Workshop {
+  Proposer proposer;
+  Judge judge;
+  explicit Workshop(const Generator& g)
+      : proposer(g.subject_, g.layout_), judge(g.subject_, g.layout_) {}
+};
+
+const char* Generator::write(Style style, Dice dice, int attempts, Workshop& shop, Records& records,
+                             std::int64_t i) {
+  if (style == Style::alignment && !shop.judge.aligns()) return nullptr;
+  const bool sure = style == Style::random || style == Style::edges;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    shop.proposer.propose(style, dice, shop.judge, records, i);
+    if (style == Style::alignment) {
+      if (const char* name = shop.judge.alignment(records, i)) return name;
+    } else if (sure || shop.judge.is(style, records, i)) {
+      return to_string(style).data();
+    }
+  }
+  return nullptr;
+}
+
+Generator::Generator(const Subject& s)
+    : subject_(s), style_(parse_style(s.style)), layout_(layout_of(s)) {
+  Workshop shop(*this);
+  if (style_ == Style::exhaustive) {
+    limit_ = shop.proposer.inputs();
+    if (limit_ == 0)
+      throw Error(
+          fmt::format("style exhaustive: expected at most 2^32 inputs, {} has more", what(s)));
+    return;
+  }
+  if (style_ == Style::edges) limit_ = shop.proposer.edge_combinations();
+  Records probe(layout_, 1);
+  const auto has = [&](Style style) {
+    return write(style, Dice(0, kProbeRecord), kProbes, shop, probe, 0) != nullptr;
+  };
+  if (style_ != Style::mixed) {
+    styles_ = {style_};
+    if (!has(style_)) {
+      throw Error(fmt::format("style {}: {} has none: none of {} tries was one", s.style, what(s),
+                              kProbes));
+    }
+    return;
+  }
+  for (const Style style : kTurns) {
+    if (has(style)) styles_.push_back(style);
+  }
+}
+
+void Generator::fill(std::int64_t first, Records& records) const {
+  Workshop shop(*this);
+  for (std::int64_t i = 0; i < records.size; ++i) {
+    const std::int64_t number = first + i;
+    const char* name = nullptr;
+    if (style_ == Style::exhaustive) {
+      shop.proposer.put_input(number, records, i);
+      name = "exhaustive";
+    } else if (style_ == Style::edges && number < limit_) {
+      shop.proposer.put_edges(number, records, i);
+      name = "edges";
+    } else {
+      const Dice dice(subject_.seed, number);
+      const Style style = styles_[static_cast<std::size_t>(number) % styles_.size()];
+      const bool mixed = style_ == Style::mixed;
+      name = write(style, dice, mixed ? kAttempts : kMost, shop, records, i);
+      if (name == nullptr && mixed) name = write(Style::random, dice, 1, shop, records, i);
+      if (name == nullptr)
+        throw Error(fmt::format("style {}: record {}: none of {} tries was one", subject_.style,
+                                number, kMost));
+    }
+    records.class_of[static_cast<std::size_t>(i)] = records.class_number(name);
+  }
+  evaluate(subject_, records);
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,144 @@
+// A zip archive of stored entries, which numpy.load() reads: local headers, data, the directory.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cstring>
+
+#include "emu/oracle/file_forms.hpp"
+#include "formats/containers.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/codes.hpp"
+#include "formats/storage/npy_header.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+constexpr std::size_t kClassBytes = 16;
+
+/// Of an element: codes in their containers, two's complement as int8, int16 or int32, else the
+/// smallest unsigned integer.
+ArrayType type_of(const Field& f) {
+  if (f.format != nullptr) return container_type(*f.format);
+  const bool number = f.name == "c" || f.name == "d";
+  if (f.bits <= 8) return number ? ArrayType::int8 : ArrayType::uint8;
+  if (f.bits <= 16) return number ? ArrayType::int16 : ArrayType::uint16;
+  return number ? ArrayType::int32 : ArrayType::uint32;
+}
+
+/// The header of an array of byte strings of `width` bytes; no ArrayType is one.
+std::string bytes_header(const ArrayShape& shape, std::size_t width) {
+  std::string header = format_npy_header(ArrayType::uint8, shape);
+  const std::string old = "'|u1'", now = fmt::format("'|S{}'", width);
+  header.replace(header.find(old), old.size(), now);
+  // The padding before the final newline shrinks by what the type grew.
+  header.erase(header.size() - 1 - (now.size() - old.size()), now.size() - old.size());
+  return header;
+}
+
+class Zip {
+ public:
+  void add(const std::string& name, const std::string& header, const std::string& data) {
+    const std::uint64_t size = header.size() + data.size();
+    if (size >= kMost || bytes_.size() + size >= kMost)
+      throw Error("npz: expected less than 4 GiB, found more: make fewer records");
+    uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(data.data()), data.size());
+    const std::string about = entry(crc, size, name);
+    directory_ += "PK\x01\x02";
+    put(directory_, 20, 2);  // made by version 2.0
+    directory_ += about;
+    put(directory_, 0, 2);  // no comment
+    put(directory_, 0, 8);  // disk, internal and external attributes
+    put(directory_, bytes_.size(), 4);
+    directory_ += name;
+    ++entries_;
+    bytes_ += "PK\x03\x04";
+    bytes_ += about + name + header + data;
+  }
+  std::string file() && {
+    const std::uint64_t begin = bytes_.size();
+    bytes_ += directory_;
+    bytes_ += "PK\x05\x06";
+    put(bytes_, 0, 4);
+    put(bytes_, entries_, 2);
+    put(bytes_, entries_, 2);
+    put(bytes_, directory_.size(), 4);
+    put(bytes_, begin, 4);
+    put(bytes_, 0, 2);
+    return std::move(bytes_);
+  }
+
+ private:
+  static constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+  static void put(std::string& to, std::uint64_t value, int count) {
+    for (int i = 0; i < count; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
+  }
+  /// What a local header and the directory share: stored, of 1 January 1980.
+  static std::string entry(std::uint64_t crc, std::uint64_t size, const std::string& name) {
+    constexpr int kVersion = 20, kDate = 0x21;
+    std::string text;
+    put(text, kVersion, 2);
+    put(text, 0, 2);
+    put(text, 0, 2);
+    put(text, 0, 2);
+    put(text, kDate, 2);
+    put(text, crc, 4);
+    put(text, size, 4);
+    put(text, size, 4);
+    put(text, name.size(), 2);
+    put(text, 0, 2);
+    return text;
+  }
+
+  std::string bytes_, directory_;
+  std::uint64_t entries_ = 0;
+};
+
+}  // namespace
+
+NpzWriter::NpzWriter(const Subject& s, const Layout& layout)
+    : subject_(s), layout_(layout), columns_(layout.size()) {}
+
+std::int64_t NpzWriter::record_bytes(const Layout& layout) {
+  std::int64_t bytes = kClassBytes;
+  for (const Field& f : layout) bytes += f.count * bytes_of(type_of(f));
+  return bytes;
+}
+
+void NpzWriter::append(const Records& records) {
+  for (std::size_t f = 0; f < layout_.size(); ++f) {
+    const Field& field = layout_[f];
+    const auto bytes = static_cast<std::size_t>(bytes_of(type_of(field)));
+    const int shift = field.format != nullptr ? field.format->container_shift : 0;
+    const bool extends = field.format == nullptr && (field.name == "c" || field.name == "d");
+    const std::size_t begin = columns_[f].size(), n = records.columns[f].size();
+    columns_[f].resize(begin + n * bytes);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::uint64_t code = records.columns[f][i] << shift;
+      if (extends && field.bits < 64 && (code >> (field.bits - 1) & 1) != 0)
+        code |= ~std::uint64_t{0} << field.bits;
+      std::memcpy(columns_[f].data() + begin + i * bytes, &code, bytes);  // little-endian
+    }
+  }
+  for (std::int64_t i = 0; i < records.size; ++i) {
+    std::string name(records.class_name(i).substr(0, kClassBytes));
+    name.resize(kClassBytes);
+    classes_ += name;
+  }
+  n_ += records.size;
+}
+
+std::string NpzWriter::file() const {
+  Zip zip;
+  for (std::size_t f = 0; f < layout_.size(); ++f) {
+    ArrayShape shape = {n_};
+    if (layout_[f].count > 1) shape.push_back(layout_[f].count);
+    zip.add(layout_[f].name + ".npy", format_npy_header(type_of(layout_[f]), shape), columns_[f]);
+  }
+  zip.add("class.npy", bytes_header({n_}, kClassBytes), classes_);
+  const std::string line = header_line(subject_);
+  zip.add("numemu_vectors.npy", bytes_header({}, line.size()), line);
+  return std::move(zip).file();
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,50 @@
+// Inputs that are likely to be of a class; whether they are is for classes.hpp to say.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/oracle/classes.hpp"
+#include "emu/oracle/draft.hpp"
+#include "emu/oracle/style.hpp"
+
+namespace numemu::oracle {
+
+/// Proposes inputs of records of one subject.
+class Proposer {
+ public:
+  Proposer(const Subject&, const Layout&);
+  /// Writes the inputs of record i. `judge` computes exact sums on the way.
+  void propose(Style, Dice&, Judge& judge, Records&, std::int64_t i);
+
+  /// The number of inputs of style exhaustive, where at most 2^32; else 0.
+  std::int64_t inputs() const;
+  /// Input number n of them.
+  void put_input(std::int64_t n, Records&, std::int64_t i);
+  /// The combinations of edges of all inputs, where at most 2^32; else 0.
+  std::int64_t edge_combinations() const;
+  void put_edges(std::int64_t n, Records&, std::int64_t i);
+
+ private:
+  void random(Dice&);
+  void edges(Dice&);
+  void cancel(Dice&, Judge&);
+  void subnormal(Dice&);
+  void overflow(Dice&);
+  void ties(Dice&, Judge&);
+  void alignment(Dice&);
+
+  void random_products(Dice&);
+  /// c, or the last addend, as large as the sum without it.
+  Value sum_without_last(Judge&);
+  /// A number of the result's format near v, or halfway to its neighbour.
+  Value halfway(Dice&, const Value& near) const;
+
+  Subject subject_;
+  Layout layout_;
+  Draft draft_;
+  std::vector<std::vector<std::uint64_t>> edges_;  ///< of each field
+  Records* records_ = nullptr;
+  std::int64_t i_ = 0;
+};
+
+}  // namespace numemu::oracle

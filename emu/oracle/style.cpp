@@ -1,0 +1,26 @@
+#include "emu/oracle/style.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+constexpr std::array<std::string_view, 9> kStyles = {"mixed",      "random", "edges",
+                                                     "exhaustive", "cancel", "subnormal",
+                                                     "overflow",   "ties",   "alignment"};
+
+}  // namespace
+
+std::string_view to_string(Style style) { return kStyles[static_cast<std::size_t>(style)]; }
+
+Style parse_style(std::string_view text) {
+  const auto found = std::find(kStyles.begin(), kStyles.end(), text);
+  if (found != kStyles.end()) return static_cast<Style>(found - kStyles.begin());
+  throw Error(unknown_name("style", text, {kStyles.begin(), kStyles.end()}));
+}
+
+}  // namespace numemu::oracle

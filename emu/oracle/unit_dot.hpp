@@ -1,0 +1,41 @@
+// One output of a unit from the columns of a record, by the unit's reference.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/oracle/record.hpp"
+#include "emu/oracle/subject.hpp"
+#include "emu/unit/gather.hpp"
+
+namespace numemu::oracle {
+
+/// Computes D of records of one subject, one after another. Units of descriptions that differ in
+/// their arithmetic alone may share the records.
+class UnitDot {
+ public:
+  /// The unit of the subject, or `description` in its place, which must outlive this.
+  UnitDot(const Subject&, const Layout&, const unit::UnitDescription* description = nullptr);
+  /// The code of D. Throws Error for metadata that is not a legal pattern.
+  std::uint64_t of(const Records&, std::int64_t i);
+
+ private:
+  /// The codes of one field, in containers as units read them.
+  struct Container {
+    int field = -1;
+    const Format* format = nullptr;
+    int bytes = 1;
+    std::vector<std::uint64_t> data;  ///< aligned for any container
+    /// nullptr where the layout has no such field.
+    const void* of(const Records&, std::int64_t i);
+  };
+  Container container(const Layout&, std::string_view name) const;
+
+  Subject subject_;
+  const unit::UnitDescription* description_;
+  Container a_, b_, c_, scale_a_, scale_b_, kept_;
+  int random_;
+  unit::Gather a_row_, b_row_;
+  std::vector<std::uint32_t> words_;
+};
+
+}  // namespace numemu::oracle
