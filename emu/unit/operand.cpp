@@ -176,10 +176,11 @@ Source<T> decode_source(const Operand& operand, std::int64_t rows, std::int64_t 
   const Format& format = *operand.format;
   const std::int64_t size = source_size(operand, rows, depth);
   Source<T> source{nullptr, operand.gather->row.data(), operand.gather->depth.data(), nullptr};
-  const std::int64_t codes = std::int64_t{1} << std::min(format.bits, 16);
-  if (format.bits <= 8 || (format.bits <= 16 && size >= codes)) {
+  // A byte may have any value where the format has fewer bits.
+  const std::int64_t codes = std::int64_t{1} << std::clamp(format.bits, 8, 16);
+  if (format.bits <= 16 && size >= codes) {
     const FloatGuard guard;
-    std::vector<T> table(static_cast<std::size_t>(std::max<std::int64_t>(codes, 256)));
+    std::vector<T> table(static_cast<std::size_t>(codes));
     for (std::size_t code = 0; code < table.size(); ++code)
       table[code] = map(decode(format, code & format.code_mask()));
     source.storage = fill_by_table(operand, size, table.data());

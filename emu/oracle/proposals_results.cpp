@@ -1,0 +1,219 @@
+// Proposals whose results matter: sums that cancel, tiny and large results, ties, last kept bits.
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "emu/oracle/proposals.hpp"
+#include "emu/unit/operand.hpp"
+#include "formats/codec.hpp"
+
+namespace numemu::oracle {
+
+Value Proposer::sum_without_last(Judge& judge) {
+  draft_.put(draft_.last(), 0, Value{});
+  return judge.exact().of(*records_, i_).value;
+}
+
+void Proposer::cancel(Dice& dice, Judge& judge) {
+  if (draft_.last() < 0) return;
+  random_products(dice);
+  const bool pairs = draft_.products() > 1 && dice.flip();
+  if (pairs) {
+    // Each product meets its negative; the operands of one in four differ by a code.
+    const std::int64_t half = draft_.products() / 2;
+    for (std::int64_t p = 0; p < half; ++p) {
+      const std::uint64_t a = draft_.code(draft_.a(), p),
+                          b = draft_.code(draft_.b(), draft_.partner(p));
+      const std::uint64_t sign = draft_.field(draft_.b()).format->sign_bit();
+      draft_.put(draft_.a(), half + p, a);
+      draft_.put(draft_.b(), draft_.partner(half + p), b ^ sign ^ (dice.below(4) == 0 ? 1 : 0));
+    }
+    if (draft_.products() % 2 != 0) draft_.put(draft_.a(), 2 * half, Value{});
+    if (dice.flip()) return;
+  }
+  Value sum = sum_without_last(judge);
+  sum.negative = !sum.negative;
+  draft_.put(draft_.last(), 0, sum);
+  // A few codes beside what cancels best.
+  constexpr std::int64_t kCodes = 4;
+  const std::int64_t beside = dice.below(kCodes);
+  const std::uint64_t code = draft_.code(draft_.last());
+  const Field& last = draft_.field(draft_.last());
+  const std::uint64_t sign = last.format != nullptr ? last.format->sign_bit() : 0;
+  if ((code & ~sign) > static_cast<std::uint64_t>(beside))
+    draft_.put(draft_.last(), 0, code - static_cast<std::uint64_t>(beside));
+}
+
+void Proposer::subnormal(Dice& dice) {
+  constexpr int kBeyond = 2;
+  const Format& a = *subject_.a;
+  const int bits = draft_.operand_bits();
+  if (subject_.operation == Operation::convert) {
+    const bool of_result = dice.flip() && subject_.to->kind == Kind::floating;
+    const Format& f = of_result ? *subject_.to : a;
+    if (f.kind != Kind::floating) return random(dice);
+    const int top = unit::smallest_normal_exponent(f) - 1;
+    const int low = unit::exponents_of(f).low - (of_result ? kBeyond : 0);
+    return draft_.put_number(dice, draft_.a(), 0, dice.between(low, top), bits, dice.flip());
+  }
+  if (subject_.to == nullptr || subject_.to->kind != Kind::floating) return random(dice);
+  const int normal = unit::smallest_normal_exponent(*subject_.to);
+  const int low = unit::exponents_of(*subject_.to).low - kBeyond;
+  const Reach& of_a = draft_.reach(draft_.a());
+  const bool inputs = dice.flip();  // subnormal inputs, or a subnormal result
+  for (std::int64_t p = 0; p < draft_.products(); ++p) {
+    if (subject_.operation == Operation::add || (inputs && dice.flip())) {
+      for (const int f : {draft_.a(), draft_.b()}) {
+        const Reach& r = draft_.reach(f);
+        const std::int64_t at = f == draft_.a() ? p : draft_.partner(p);
+        draft_.put_number(dice, f, at, dice.between(r.low, r.normal + (inputs ? -1 : 1)), bits,
+                          dice.flip());
+      }
+    } else {
+      draft_.put_product(dice, p,
+                         inputs ? dice.between(of_a.low, of_a.normal) : dice.between(low, normal),
+                         bits, dice.flip());
+    }
+  }
+  if (draft_.c() >= 0 && dice.below(4) != 0)
+    draft_.put_number(dice, draft_.c(), 0, dice.between(low, normal - 1), 64, dice.flip());
+}
+
+void Proposer::overflow(Dice& dice) {
+  const int top = subject_.to != nullptr ? unit::exponents_of(*subject_.to).top - 1
+                                         : draft_.reach(draft_.c()).high;
+  constexpr int kBeyond = 3;
+  const bool negative = dice.flip();
+  const int bits = draft_.operand_bits();
+  if (subject_.operation == Operation::convert) {
+    const int beyond = dice.flip() ? top + kBeyond : draft_.reach(draft_.a()).high;
+    return draft_.put_number(dice, draft_.a(), 0, dice.between(top, beyond), bits, negative);
+  }
+  if (subject_.operation == Operation::add) {
+    for (const int f : {draft_.a(), draft_.b()})
+      draft_.put_number(dice, f, 0, dice.between(top - 1, top), bits, negative);
+    return;
+  }
+  // A few products reach the top, by themselves or with c; the others are random.
+  if (draft_.products() > 1 && dice.flip()) random_products(dice);
+  const std::int64_t large = 1 + dice.below(std::min<std::int64_t>(draft_.products(), 4));
+  const bool all = draft_.products() > 1 && dice.flip();
+  for (std::int64_t n = 0; n < (all ? draft_.products() : large); ++n) {
+    const std::int64_t p = all ? n : dice.below(draft_.products());
+    draft_.put_product(dice, p, dice.between(top - kBeyond, top + kBeyond), bits, negative);
+  }
+  if (draft_.c() < 0 || dice.below(4) == 0) return;
+  if (dice.flip())
+    return draft_.put_number(dice, draft_.c(), 0, dice.between(top - 1, top), 64, negative);
+  draft_.put_largest(draft_.c(), dice.bits(dice.between(0, draft_.field(draft_.c()).bits - 2)),
+                     negative);
+}
+
+Value Proposer::halfway(Dice& dice, const Value& near) const {
+  const Format& to = *subject_.to;
+  const std::uint64_t sign = to.sign_bit();
+  std::uint64_t code = encode(to, near, {.mode = RoundingMode::rtz}, Overflow::saturate).code;
+  const bool negative = to.kind != Kind::integer && (code & sign) != 0;
+  std::uint64_t magnitude = negative ? code & ~sign : code;
+  // A few codes away, or as many as the significand counts.
+  const int far = dice.between(0, std::max(to.mantissa_bits, 2));
+  magnitude = std::clamp<std::uint64_t>(magnitude + dice.bits(far), 0, to.largest_code() - 1);
+  const Value down = decode(to, magnitude), up = decode(to, magnitude + 1);
+  if (up.kind != Class::finite || (down.kind != Class::finite && down.kind != Class::zero))
+    return {};
+  const int unit = std::min(up.exponent, down.kind == Class::zero ? up.exponent : down.exponent);
+  if (up.exponent - unit > 60 || down.exponent - unit > 60) return {};
+  const std::uint64_t low =
+      down.kind == Class::zero ? 0 : down.significand << (down.exponent - unit);
+  const std::uint64_t sum = low + (up.significand << (up.exponent - unit));
+  return {Class::finite, negative, false, unit - 1, sum};
+}
+
+void Proposer::ties(Dice& dice, Judge& judge) {
+  if (subject_.to == nullptr || subject_.to->kind == Kind::codebook ||
+      subject_.to->kind == Kind::sign)
+    return random(dice);
+  if (subject_.operation == Operation::convert) {
+    draft_.put_finite(dice, draft_.a(), 0);
+    if (dice.flip()) random(dice);
+    const Value near = judge.exact().of(*records_, i_).value;
+    if (near.kind != Class::finite) return;
+    return draft_.put(draft_.a(), 0, halfway(dice, near));
+  }
+  if (subject_.operation == Operation::mul) {
+    // Odd factors whose product has a bit or two more than the result keeps.
+    const int kept = subject_.to->mantissa_bits + 1, bits = draft_.operand_bits();
+    const int wanted = kept + 1 + static_cast<int>(dice.below(2));
+    const int of_a = dice.between(std::max(wanted - bits, 1), std::min(bits, wanted - 1));
+    const Reach reach = draft_.product_reach();
+    const int exponent =
+        dice.between(std::max(reach.low, draft_.reach(find_field(layout_, "out")).low),
+                     std::min(reach.high, draft_.reach(find_field(layout_, "out")).high));
+    const Reach &ra = draft_.reach(draft_.a()), &rb = draft_.reach(draft_.b());
+    const int ea =
+        dice.between(std::max(ra.low, exponent - rb.high), std::min(ra.high, exponent - rb.low));
+    for (const auto& [f, e, width] :
+         {std::tuple(draft_.a(), ea, of_a), {draft_.b(), exponent - ea, wanted - of_a}}) {
+      const std::uint64_t odd = std::uint64_t{1} << (width - 1) | dice.bits(width - 1) | 1;
+      draft_.put(f, 0, Value{Class::finite, dice.flip(), false, e - width + 1, odd});
+    }
+    return;
+  }
+  random_products(dice);
+  const Value sum = sum_without_last(judge);
+  if (sum.kind != Class::finite || sum.sticky) return;
+  const Value tie = halfway(dice, sum);
+  if (tie.kind != Class::finite) return;
+  // The last addend is what is missing.
+  unit::Kulisch rest(
+      unit::join({tie.exponent, tie.exponent + 64}, {sum.exponent, sum.exponent + 64}), 2);
+  rest.add(tie);
+  Value negated = sum;
+  negated.negative = !negated.negative;
+  rest.add(negated);
+  draft_.put(draft_.last(), 0, rest.sum());
+}
+
+/// Addends of one step: large ones, which may cancel, and small ones around the last kept bit.
+void Proposer::alignment(Dice& dice) {
+  const unit::UnitDescription& u = *subject_.unit->description();
+  const int kept = u.alignment.fraction_bits;
+  const std::int64_t products = draft_.products();
+  const std::int64_t step = u.group != 0 ? u.group : u.k != 0 ? u.k : products;
+  const std::int64_t steps = (products + step - 1) / step;
+  const std::int64_t first = dice.below(steps) * step, size = std::min(step, products - first);
+  const auto place = [&] { return first + dice.below(size); };
+  const Reach reach = draft_.product_reach();
+  const bool c_is_large = first == 0 && dice.flip();
+  const bool c_is_small = first == 0 && !c_is_large && dice.flip();
+  // Large enough that the small ones are numbers, too.
+  const int large = c_is_large
+                        ? dice.between(reach.normal + kept - 2, reach.high + kept)
+                        : dice.between(std::min(reach.normal + kept, reach.high), reach.high);
+  const bool negative = dice.flip(), pair = dice.below(4) != 0;
+  const int bits = dice.flip() ? 1 : draft_.operand_bits();
+  if (c_is_large) {
+    draft_.put_number(dice, draft_.c(), 0, large, bits, negative);
+  } else {
+    const std::int64_t p = place();
+    draft_.put_product(dice, p, large, bits, negative);
+    if (pair && size > 1) {
+      const std::int64_t q = first + (p - first + 1 + dice.below(size - 1)) % size;
+      draft_.put(draft_.a(), q, draft_.code(draft_.a(), p));
+      draft_.put(
+          draft_.b(), draft_.partner(q),
+          draft_.code(draft_.b(), draft_.partner(p)) ^ draft_.field(draft_.b()).format->sign_bit());
+    }
+  }
+  const int around = large - kept;
+  if (c_is_small)
+    draft_.put_number(dice, draft_.c(), 0, around - dice.between(0, 2), dice.between(1, 3),
+                      dice.flip());
+  for (std::int64_t n = c_is_small ? dice.below(2) : 1 + dice.below(4); n > 0; --n) {
+    const std::int64_t p = place();
+    if (decode(*subject_.a, draft_.code(draft_.a(), p)).kind != Class::zero) continue;
+    draft_.put_product(dice, p, around + dice.between(-2, 1), dice.between(1, 2), dice.flip());
+  }
+}
+
+}  // namespace numemu::oracle
