@@ -68,10 +68,11 @@ Generator::Generator(const Subject& s)
   };
   if (style_ != Style::mixed) {
     styles_ = {style_};
-    if (!has(style_)) {
+    if (style_ == Style::alignment && !shop.judge.aligns())
+      throw Error(fmt::format("style alignment: {} has none: it aligns no addends", what(s)));
+    if (!has(style_))
       throw Error(fmt::format("style {}: {} has none: none of {} tries was one", s.style, what(s),
                               kProbes));
-    }
     return;
   }
   for (const Style style : kTurns) {

@@ -41,7 +41,7 @@ TEST_CASE("products and sums of finite codes agree with exact rationals", "[fast
       }
       evaluate(s, records);
       std::int64_t wrong = 0;
-      for (std::size_t i = 0; i < 1 << 16; ++i) {
+      for (std::size_t i = 0; i < 1 << 16; i += 23) {
         const Decoded a = reader.decode(i >> 8), b = reader.decode(i & 255);
         if (a.kind == Class::nan || b.kind == Class::nan) continue;
         const Rational x = signed_rational(a), y = signed_rational(b);
