@@ -135,23 +135,6 @@ bool any_nan(std::span<const Factors> products) {
   });
 }
 
-void check_invalid(const Machine& m, const Value& result, bool nan_operand) {
-  if (result.kind == Class::nan && !nan_operand) m.flags |= kInvalid;
-}
-
-Value round_exact(const Machine& m, const Register& r, const Value& exact, bool nan_operand,
-                  std::uint32_t random) {
-  check_invalid(m, exact, nan_operand);
-  return round_to(r, m.unit.subnormals, exact, random, &m.flags);
-}
-
-bool any_nan(std::span<const Factors> products) {
-  return std::any_of(products.begin(), products.end(), [](const Factors& f) {
-    return f.a.kind == Class::nan || f.b.kind == Class::nan || f.scale_a.kind == Class::nan ||
-           f.scale_b.kind == Class::nan;
-  });
-}
-
 Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priority,
                 std::uint32_t random) {
   // A two's complement register has no NaN: it then holds 0 and continues.

@@ -1,4 +1,4 @@
-#include "emu/oracle/draft.hpp"
+#include "emu/oracle/record_draft.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 namespace numemu::oracle {
 namespace {
 
-Reach reach_of(const Subject& s, const Field& field) {
+FieldReach reach_of(const Subject& s, const Field& field) {
   if (field.format == nullptr) {
     if (s.unit == nullptr) return {};
     const unit::Register& r = s.unit->description()->accumulator;
@@ -30,7 +30,7 @@ int first_of(const Layout& layout, std::string_view name, std::string_view other
 
 }  // namespace
 
-Draft::Draft(const Subject& s, const Layout& layout)
+RecordDraft::RecordDraft(const Subject& s, const Layout& layout)
     : subject_(s),
       layout_(layout),
       a_(first_of(layout, "a", "in")),
@@ -44,19 +44,19 @@ Draft::Draft(const Subject& s, const Layout& layout)
   for (const Field& f : layout) reach_.push_back(reach_of(s, f));
 }
 
-std::uint64_t Draft::code(int f, std::int64_t at) const {
+std::uint64_t RecordDraft::code(int f, std::int64_t at) const {
   return records_->code(f, i_ * field(f).count + at);
 }
 
-void Draft::put(int f, std::int64_t at, std::uint64_t code) {
+void RecordDraft::put(int f, std::int64_t at, std::uint64_t code) {
   records_
       ->columns[static_cast<std::size_t>(f)][static_cast<std::size_t>(i_ * field(f).count + at)] =
       code;
 }
 
-void Draft::put(int f, std::int64_t at, const Value& v) { put(f, at, nearest(field(f), v)); }
+void RecordDraft::put(int f, std::int64_t at, const Value& v) { put(f, at, nearest(field(f), v)); }
 
-std::uint64_t Draft::nearest(const Field& field, const Value& v) const {
+std::uint64_t RecordDraft::nearest(const Field& field, const Value& v) const {
   if (field.format != nullptr) return encode(*field.format, v, {}, Overflow::saturate).code;
   // Two's complement: an integer of at most 16 bits rounds and saturates as any; wider ones are
   // cut.
@@ -75,13 +75,13 @@ std::uint64_t Draft::nearest(const Field& field, const Value& v) const {
   return code & (std::uint64_t{2} * most + 1);
 }
 
-std::int64_t Draft::partner(std::int64_t p) const {
+std::int64_t RecordDraft::partner(std::int64_t p) const {
   if (kept_ < 0) return p;
   const unit::Sparsity& s = subject_.unit->description()->sparsity;
   return p / s.kept * s.group + static_cast<std::int64_t>(code(kept_, p));
 }
 
-void Draft::clear(Dice& dice) {
+void RecordDraft::clear(Dice& dice) {
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     const Field& field = layout_[f];
     if (field.result) continue;
@@ -103,7 +103,7 @@ void Draft::clear(Dice& dice) {
   }
 }
 
-void Draft::put_sides(Dice& dice, bool scales) {
+void RecordDraft::put_sides(Dice& dice, bool scales) {
   constexpr int kSpread = 3;
   for (const int f : {scale_a_, scale_b_}) {
     for (std::int64_t e = 0; scales && f >= 0 && e < field(f).count; ++e)
@@ -114,14 +114,14 @@ void Draft::put_sides(Dice& dice, bool scales) {
     put(random_, e, dice.bits(field(random_).bits));
 }
 
-void Draft::put_any(Dice& dice, int f, std::int64_t at) {
+void RecordDraft::put_any(Dice& dice, int f, std::int64_t at) {
   const Field& to = field(f);
   std::uint64_t code = dice.bits(to.bits);
   if (to.format != nullptr) code %= to.format->last_code() + (to.bits == 64 ? 0 : 1);
   put(f, at, code);
 }
 
-void Draft::put_finite(Dice& dice, int f, std::int64_t at) {
+void RecordDraft::put_finite(Dice& dice, int f, std::int64_t at) {
   const Field& to = field(f);
   do {
     put_any(dice, f, at);
@@ -131,8 +131,9 @@ void Draft::put_finite(Dice& dice, int f, std::int64_t at) {
   }());
 }
 
-void Draft::put_number(Dice& dice, int f, std::int64_t at, int exponent, int bits, bool negative) {
-  const Reach& reach_here = reach(f);
+void RecordDraft::put_number(Dice& dice, int f, std::int64_t at, int exponent, int bits,
+                             bool negative) {
+  const FieldReach& reach_here = reach(f);
   exponent = std::clamp(exponent, reach_here.low, reach_here.high);
   // Fewer bits where the exponent is that of a subnormal number or a small integer.
   bits = std::clamp(bits, 1, std::max(exponent - reach_here.low + 1, 1));
@@ -142,7 +143,7 @@ void Draft::put_number(Dice& dice, int f, std::int64_t at, int exponent, int bit
             significand});
 }
 
-void Draft::put_largest(int f, std::uint64_t codes, bool negative) {
+void RecordDraft::put_largest(int f, std::uint64_t codes, bool negative) {
   const Field& to = field(f);
   if (to.format != nullptr) {
     const std::uint64_t largest = to.format->largest_code();
@@ -152,8 +153,8 @@ void Draft::put_largest(int f, std::uint64_t codes, bool negative) {
   put(f, 0, negative ? top + std::min(codes, top - 1) : top - 1 - std::min(codes, top - 1));
 }
 
-void Draft::put_product(Dice& dice, std::int64_t p, int exponent, int bits, bool negative) {
-  const Reach &a = reach(a_), &b = reach(b_);
+void RecordDraft::put_product(Dice& dice, std::int64_t p, int exponent, int bits, bool negative) {
+  const FieldReach &a = reach(a_), &b = reach(b_);
   const int from = std::max(a.low, exponent - b.high), to = std::min(a.high, exponent - b.low);
   // Normal factors where there are such.
   const int from_normal = std::max(a.normal, exponent - b.high),
@@ -165,12 +166,12 @@ void Draft::put_product(Dice& dice, std::int64_t p, int exponent, int bits, bool
   put_number(dice, b_, partner(p), exponent - of_a, bits, first != negative);
 }
 
-Reach Draft::product_reach() const {
-  const Reach &a = reach(a_), &b = reach(b_);
+FieldReach RecordDraft::product_reach() const {
+  const FieldReach &a = reach(a_), &b = reach(b_);
   return {a.low + b.low, a.normal + b.normal, a.high + b.high};
 }
 
-int Draft::operand_bits() const {
+int RecordDraft::operand_bits() const {
   const Format& f = *field(a_).format;
   return f.kind == Kind::floating ? f.mantissa_bits + 1 : std::max(f.bits - 1, 1);
 }
