@@ -1,0 +1,209 @@
+#include "emu/oracle/draft.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "emu/unit/operand.hpp"
+#include "formats/codec.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+int leading(const Value& v) {
+  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
+}
+
+Value shifted(Value v, int exponent) {
+  v.exponent += exponent;
+  return v;
+}
+
+/// Exponents (x, sum - x) of two factors, the most even first.
+std::vector<int> first_exponents(int sum, const Reach& x, const Reach& y) {
+  std::vector<int> all;
+  for (int e = std::max(x.least, sum - y.greatest); e <= std::min(x.greatest, sum - y.least); ++e)
+    all.push_back(e);
+  std::stable_sort(all.begin(), all.end(),
+                   [sum](int p, int q) { return std::abs(2 * p - sum) < std::abs(2 * q - sum); });
+  return all;
+}
+
+/// With the subnormal numbers.
+Reach whole_reach(const Format& f) { return {unit::exponents_of(f).low, normal_reach(f).greatest}; }
+
+}  // namespace
+
+Value number(std::int64_t significand, int exponent) {
+  if (significand == 0) return {};
+  const bool negative = significand < 0;
+  const auto magnitude = static_cast<std::uint64_t>(negative ? -significand : significand);
+  return {Class::finite, negative, false, exponent, magnitude};
+}
+
+Value negated(Value v) {
+  v.negative = !v.negative;
+  return v;
+}
+
+std::optional<std::uint64_t> exact_code(const Format* format, int bits, const Value& v) {
+  if (v.kind == Class::zero) {
+    if (format == nullptr || !v.negative) return 0;
+    return format->has_negative_zero() ? std::optional(format->sign_bit()) : std::nullopt;
+  }
+  if (v.kind != Class::finite) return std::nullopt;
+  Format integers;
+  integers.kind = Kind::integer;
+  integers.bits = bits;
+  const Format& f = format != nullptr ? *format : integers;
+  if (v.negative && !f.is_signed) return std::nullopt;
+  const Encoded encoded = encode(f, v, {.mode = RoundingMode::rtz}, Overflow::propagate);
+  // Flags alone would not do: formats without infinity saturate.
+  const Value back = decode(f, encoded.code);
+  const auto low = [](const Value& x) { return x.exponent + std::countr_zero(x.significand); };
+  const bool same = back.kind == Class::finite && back.negative == v.negative &&
+                    low(back) == low(v) &&
+                    back.significand >> std::countr_zero(back.significand) ==
+                        v.significand >> std::countr_zero(v.significand);
+  return same ? std::optional(encoded.code) : std::nullopt;
+}
+
+Reach normal_reach(const Format& f) {
+  if (f.kind != Kind::floating) return {0, f.kind == Kind::integer ? f.bits - 1 : 0};
+  return {unit::smallest_normal_exponent(f), leading(decode(f, f.largest_code()))};
+}
+
+Reach product_reach(const Ports& ports) {
+  const Reach a = normal_reach(*ports.a), b = normal_reach(*ports.b);
+  Reach reach{a.least + b.least, a.greatest + b.greatest};
+  if (ports.scale != nullptr) {
+    const Reach scale = normal_reach(*ports.scale);
+    reach.least += 2 * scale.least;
+    reach.greatest += 2 * scale.greatest;
+  }
+  return reach;
+}
+
+Draft::Draft(const Ports& ports)
+    : ports_(&ports), scale_exponents_(static_cast<std::size_t>(ports.scales())) {
+  dot_.a.assign(static_cast<std::size_t>(ports.kept()), 0);
+  dot_.b.assign(static_cast<std::size_t>(ports.k), 0);
+  if (ports.scale != nullptr) {
+    const auto one = exact_code(ports.scale, 0, number(1));
+    dot_.scale_a.assign(scale_exponents_.size(), static_cast<std::uint8_t>(one.value_or(0)));
+    dot_.scale_b = dot_.scale_a;
+  }
+  for (int p = 0; !ports.sparsity.dense() && p < ports.kept(); ++p)
+    dot_.kept.push_back(static_cast<std::uint8_t>(p % ports.sparsity.kept));
+}
+
+Draft& Draft::only_if(bool expressible) {
+  expressible_ = expressible_ && expressible;
+  return *this;
+}
+
+Draft& Draft::factors(int position, std::optional<std::uint64_t> a,
+                      std::optional<std::uint64_t> b) {
+  only_if(position >= 0 && position < ports_->kept() && a && b);
+  if (!expressible_) return *this;
+  const unit::Sparsity& s = ports_->sparsity;
+  const int k = s.dense() ? position : position / s.kept * s.group + position % s.kept;
+  dot_.a[static_cast<std::size_t>(position)] = *a;
+  dot_.b[static_cast<std::size_t>(k)] = *b;
+  return *this;
+}
+
+Draft& Draft::c_code(std::optional<std::uint64_t> code) {
+  only_if(code.has_value());
+  if (code) dot_.c = *code;
+  return *this;
+}
+
+Draft& Draft::c(const Value& v) { return c_code(exact_code(ports_->c, ports_->bits, v)); }
+
+Draft& Draft::scales(int block, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+  only_if(block >= 0 && block < ports_->scales() && a && b);
+  if (!expressible_) return *this;
+  dot_.scale_a[static_cast<std::size_t>(block)] = static_cast<std::uint8_t>(*a);
+  dot_.scale_b[static_cast<std::size_t>(block)] = static_cast<std::uint8_t>(*b);
+  return *this;
+}
+
+bool Draft::set_scale(int block, int exponent) {
+  const Reach reach = normal_reach(*ports_->scale);
+  for (const int first : first_exponents(exponent, reach, reach)) {
+    const auto a = exact_code(ports_->scale, 0, number(1, first));
+    const auto b = exact_code(ports_->scale, 0, number(1, exponent - first));
+    if (!a || !b) continue;
+    scales(block, a, b);
+    scale_exponents_[static_cast<std::size_t>(block)] = exponent;
+    return true;
+  }
+  return false;
+}
+
+std::optional<Draft::Codes> Draft::split_integer(const Value& v) const {
+  if (v.exponent < 0 || v.exponent > 31) return std::nullopt;
+  const auto magnitude = static_cast<std::int64_t>(v.significand << v.exponent);
+  for (std::int64_t a = std::int64_t{1} << std::min(ports_->a->bits, 16); a > 0; --a) {
+    if (magnitude % a != 0) continue;
+    for (const bool negative_a : {v.negative, false}) {
+      const auto code_a = exact_code(ports_->a, 0, number(negative_a ? -a : a));
+      const std::int64_t b = magnitude / a;
+      const auto code_b = exact_code(ports_->b, 0, number(negative_a != v.negative ? -b : b));
+      if (code_a && code_b) return Codes{*code_a, *code_b};
+    }
+  }
+  return std::nullopt;
+}
+
+/// One factor has the sign and the significand, the other is a power of two; both are normal where
+/// that is possible.
+std::optional<Draft::Codes> Draft::split(const Value& v) const {
+  if (v.kind == Class::zero) {
+    const auto a = exact_code(ports_->a, 0, v), b = exact_code(ports_->b, 0, Value{});
+    if (!a || !b) return std::nullopt;
+    return Codes{*a, *b};
+  }
+  if (ports_->a->kind == Kind::integer && ports_->b->kind == Kind::integer) return split_integer(v);
+  if (ports_->a->kind != Kind::floating || ports_->b->kind != Kind::floating) return std::nullopt;
+  const int sum = leading(v);
+  for (const bool normal : {true, false}) {
+    const Reach a = normal ? normal_reach(*ports_->a) : whole_reach(*ports_->a);
+    const Reach b = normal ? normal_reach(*ports_->b) : whole_reach(*ports_->b);
+    for (const int e : first_exponents(sum, a, b)) {
+      const Value power_a = number(1, e), power_b = number(1, sum - e);
+      auto code_a = exact_code(ports_->a, 0, shifted(v, e - sum));
+      auto code_b = exact_code(ports_->b, 0, power_b);
+      if (!code_a || !code_b) {
+        code_a = exact_code(ports_->a, 0, power_a);
+        code_b = exact_code(ports_->b, 0, shifted(v, -e));
+      }
+      if (code_a && code_b) return Codes{*code_a, *code_b};
+    }
+  }
+  return std::nullopt;
+}
+
+Draft& Draft::product(int position, const Value& v) {
+  only_if(position >= 0 && position < ports_->kept());
+  if (!expressible_) return *this;
+  Value unscaled = v;
+  if (ports_->scale != nullptr && v.kind == Class::finite) {
+    const int block = position / ports_->block;
+    std::optional<int>& scale = scale_exponents_[static_cast<std::size_t>(block)];
+    // The scales take the whole exponent where they can, else the operands take the rest.
+    for (const int rest : {0, -1, -2, 1, 2}) {
+      if (scale || set_scale(block, leading(v) - rest)) break;
+    }
+    if (!scale) return only_if(false);
+    unscaled = shifted(v, -*scale);
+  }
+  const auto codes = split(unscaled);
+  if (!codes) return only_if(false);
+  return factors(position, codes->a, codes->b);
+}
+
+std::optional<Dot> Draft::dot() const { return expressible_ ? std::optional(dot_) : std::nullopt; }
+
+}  // namespace numemu::oracle

@@ -1,0 +1,80 @@
+// Rivals: one parameter away, valid, and told apart by some question.
+#include "emu/oracle/rival.hpp"
+
+#include <algorithm>
+
+#include "emu/oracle/questions.hpp"
+#include "emu/unit/catalogue/models.hpp"
+#include "emu/unit/unit.hpp"
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::oracle;
+
+namespace {
+
+const unit::UnitDescription& described(const char* name) {
+  return *unit::find_unit(name).description();
+}
+
+bool has(const std::vector<Rival>& rivals, const std::string& name) {
+  return std::any_of(rivals.begin(), rivals.end(),
+                     [&](const Rival& rival) { return rival.name == name; });
+}
+
+}  // namespace
+
+TEST_CASE("rival: the parameters that people doubt have rivals that results tell apart", "[fast]") {
+  struct Example {
+    const char* unit;
+    std::vector<const char*> rivals;
+  };
+  const Example examples[] = {
+      {"nvidia.h100.mma.f16.f32",
+       {"24 fraction bits kept instead of 25", "26 fraction bits kept instead of 25",
+        "8 products a step instead of 16", "C added after rounding", "rounds to nearest even",
+        "addends cut to nearest even in the alignment", "subnormal inputs read as zero",
+        "subnormal C read as zero", "NaN is written as 0x7fc00000"}},
+      {"nvidia.h100.wgmma.e4m3.f32",
+       {"14 fraction bits kept instead of 13",
+        "the register keeps 14 fraction bits instead of 13"}},
+      {"amd.mi200.mfma_1k.bf16.f32",
+       {"subnormal inputs read as they are", "subnormal results written"}},
+      {"intel.emr.tdpbf16ps.bf16.f32",
+       {"4 chains over k mod 4", "C in the alignment, or the start of the chain",
+        "products rounded before they are added", "one canonical NaN",
+        "results judged tiny before rounding"}},
+      {"intel.emr.vpdpbusds.u8xs8.s32", {"wraps", "saturates after every addition"}},
+  };
+  for (const Example& example : examples) {
+    const std::vector<Rival> rivals = rivals_of(described(example.unit));
+    for (const char* name : example.rivals) {
+      INFO(example.unit << ": " << name);
+      CHECK(has(rivals, name));
+    }
+  }
+}
+
+TEST_CASE("rival: each passes the checks and has another result", "[fast]") {
+  const unit::UnitDescription& u = described("arm.neoverse.bfdot.bf16.f32");
+  const Ports ports = ports_of(u, telling_depth(u));
+  std::vector<Dot> dots;
+  for (const auto& list : {constructed_questions(ports), random_questions(ports, 0, 0, 240)}) {
+    for (const Question& question : list) dots.push_back(question.dot);
+  }
+  const auto own = evaluate(u, ports, dots);
+  const std::vector<Rival> rivals = rivals_of(u);
+  REQUIRE(rivals.size() > 10);
+  for (const Rival& rival : rivals) {
+    INFO(rival.name);
+    CHECK_NOTHROW(unit::check_description(rival.description));
+    CHECK(evaluate(rival.description, ports, dots) != own);
+  }
+}
+
+TEST_CASE("rival: what no result shows is none", "[fast]") {
+  // Every sum of float16 products fits float32: they never overflow at once.
+  CHECK_FALSE(has(rivals_of(described("nvidia.a100.mma.f16.f32")),
+                  "products of 2^128 and more are infinite"));
+}
