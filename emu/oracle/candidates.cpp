@@ -1,0 +1,208 @@
+#include "emu/oracle/candidates.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "emu/oracle/rival.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/unit.hpp"
+#include "formats/codec.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using unit::CEntry;
+using unit::CoreKind;
+using unit::Scaling;
+using unit::UnitDescription;
+
+/// What all families share: formats, scales, sparsity.
+UnitDescription plain(const Ports& ports, CoreKind core) {
+  UnitDescription u;
+  u.name = "found";
+  u.a = ports.a;
+  u.b = ports.b;
+  u.core = core;
+  u.sparsity = ports.sparsity;
+  if (ports.d == nullptr) {
+    u.accumulator.bits = ports.bits;
+    u.nan_code = 0;
+  } else {
+    u.c = ports.c;
+    u.d = u.accumulator.format = ports.d;
+    u.nan_code = ports.d->has_nan() ? ports.d->nan_code() : 0;
+  }
+  if (ports.scale != nullptr) {
+    const bool powers = ports.scale->mantissa_bits == 0;
+    const bool groups = core == CoreKind::fused && !powers;
+    u.scaling.point = groups ? Scaling::Point::groups : Scaling::Point::exponents;
+    u.scaling.format = ports.scale;
+    u.scaling.block = ports.block;
+  }
+  return u;
+}
+
+std::string rule_text(const UnitDescription& u) {
+  std::string text;
+  unit::for_each_field(u, [&](std::string_view key, const auto& field) {
+    if (key != "name") text += unit::text_of(field) + ";";
+  });
+  return text;
+}
+
+/// Runs job(i) for i below n on all threads; the order does not matter.
+template <class Job>
+void in_parallel(std::size_t n, const Job& job) {
+#pragma omp parallel for schedule(dynamic) if (n > 8)
+  for (std::size_t i = 0; i < n; ++i) job(i);
+}
+
+}  // namespace
+
+std::vector<UnitDescription> families(const Ports& ports) {
+  std::vector<UnitDescription> all;
+  const auto add = [&](UnitDescription u) {
+    try {
+      unit::check_description(u);
+      all.push_back(std::move(u));
+    } catch (const Error&) {  // a core that these formats do not have
+    }
+  };
+  for (const CoreKind core : {CoreKind::integer, CoreKind::xnor, CoreKind::chain, CoreKind::exact,
+                              CoreKind::tree, CoreKind::fused}) {
+    UnitDescription u = plain(ports, core);
+    add(u);
+    if (core == CoreKind::chain) {
+      u.k = ports.kept();
+      u.c_entry = CEntry::after_rounding;
+      add(u);
+      u.chain.chains = 2;
+      add(u);
+    }
+    if (core == CoreKind::tree || core == CoreKind::exact || core == CoreKind::integer) {
+      for (const int group : {2, 4, 8, 16, 32}) {
+        u.group = group;
+        add(u);
+      }
+    }
+    if (core != CoreKind::fused) continue;
+    u.accumulator.rounding.mode = RoundingMode::rtz;
+    for (const int group : {4, 8, 16, 32, 64}) {
+      for (const int fraction : {13, 24, 35}) {
+        u.k = u.group = group;
+        u.alignment.fraction_bits = fraction;
+        add(u);
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<UnitDescription> presets(const Ports& ports) {
+  std::vector<UnitDescription> all;
+  for (const unit::Unit* base : unit::all_units()) {
+    if (base->description() == nullptr) continue;
+    for (const unit::Unit* one : unit::with_modifiers(*base)) {
+      const UnitDescription& u = *one->description();
+      // A unit of any format takes those that have a container and are float32 values.
+      if (fits(u, ports) && one->accepts_a(*ports.a) && one->accepts_b(*ports.b)) all.push_back(u);
+    }
+  }
+  return all;
+}
+
+void Evidence::add(const Dot& dot, std::uint64_t code) {
+  dots_.push_back(dot);
+  codes_.push_back(code);
+}
+
+bool Evidence::same(std::uint64_t x, std::uint64_t y) const {
+  if (x == y) return true;
+  const auto is_nan = [&](std::uint64_t code) {
+    return decode(*ports_.d, code).kind == Class::nan;
+  };
+  return any_nan_ && ports_.d != nullptr && is_nan(x) && is_nan(y);
+}
+
+// In pieces that grow: most candidates are wrong soon.
+std::size_t Evidence::contradictions(const UnitDescription& u, std::size_t most) const {
+  std::size_t count = 0, piece = 8;
+  for (std::size_t first = 0; first < dots_.size() && count <= most; piece *= 2) {
+    const std::size_t n = std::min(piece, dots_.size() - first);
+    const auto results = evaluate(u, ports_, std::span(dots_).subspan(first, n));
+    for (std::size_t i = 0; i < n; ++i) count += same(results[i], codes_[first + i]) ? 0 : 1;
+    first += n;
+  }
+  return count;
+}
+
+std::size_t Evidence::first_contradiction(const UnitDescription& u) const {
+  const auto results = evaluate(u, ports_, dots_);
+  for (std::size_t i = 0; i < dots_.size(); ++i) {
+    if (!same(results[i], codes_[i])) return i;
+  }
+  return dots_.size();
+}
+
+bool Candidates::add(UnitDescription u) {
+  if (!rules_.insert(rule_text(u)).second) return false;
+  all.push_back(std::move(u));
+  return true;
+}
+
+std::vector<UnitDescription> search(const Evidence& evidence,
+                                    std::span<const UnitDescription> first) {
+  constexpr std::size_t kBeam = 10;
+  constexpr int kRounds = 14, kPatience = 3;
+  struct Scored {
+    std::size_t contradictions;
+    UnitDescription u;
+  };
+  std::vector<Scored> beam;
+  Candidates known;
+  // Adds new descriptions and keeps the best, the earliest of equals first.
+  const auto take = [&](std::vector<UnitDescription> more) {
+    std::erase_if(more, [&](const UnitDescription& u) {
+      return !fits(u, evidence.ports()) || !known.add(u);
+    });
+    const std::size_t most = beam.size() < kBeam ? evidence.size() : beam.back().contradictions;
+    std::vector<std::size_t> counts(more.size());
+    in_parallel(more.size(),
+                [&](std::size_t i) { counts[i] = evidence.contradictions(more[i], most); });
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      if (counts[i] <= most) beam.push_back({counts[i], std::move(more[i])});
+    }
+    std::stable_sort(beam.begin(), beam.end(), [](const Scored& x, const Scored& y) {
+      return x.contradictions < y.contradictions;
+    });
+    const std::size_t fitting = static_cast<std::size_t>(std::count_if(
+        beam.begin(), beam.end(), [](const Scored& s) { return s.contradictions == 0; }));
+    if (beam.size() > std::max(kBeam, fitting)) beam.resize(std::max(kBeam, fitting));
+  };
+  take({first.begin(), first.end()});
+  std::unordered_set<std::string> expanded;
+  int patience = kPatience;
+  for (int round = 0; round < kRounds && patience > 0 && !beam.empty(); ++round) {
+    const std::size_t best = beam.front().contradictions;
+    if (best == 0) break;
+    std::vector<UnitDescription> more;
+    for (const Scored& scored : beam) {
+      if (!expanded.insert(rule_text(scored.u)).second) continue;
+      for (Rival& patch : patches_of(scored.u)) more.push_back(std::move(patch.description));
+    }
+    if (more.empty()) break;
+    take(std::move(more));
+    if (beam.front().contradictions == best) --patience;
+  }
+  std::vector<UnitDescription> found;
+  for (Scored& scored : beam) {
+    if (scored.contradictions == 0 || found.empty()) found.push_back(std::move(scored.u));
+  }
+  for (UnitDescription& u : found) {
+    if (u.name.ends_with(".rival")) u.name = "found";
+  }
+  return found;
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,58 @@
+// Descriptions that may be the rule of an unknown unit, and which of them agree with its answers.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "emu/oracle/dots.hpp"
+#include "emu/unit/description.hpp"
+
+namespace numemu::oracle {
+
+/// Plain units of every core for these ports: what a search without the catalogue begins with.
+std::vector<unit::UnitDescription> families(const Ports&);
+/// The units of the catalogue, with their modifiers, that have these ports.
+std::vector<unit::UnitDescription> presets(const Ports&);
+
+/// What was asked and answered so far.
+class Evidence {
+ public:
+  Evidence(const Ports& ports, bool any_nan) : ports_(ports), any_nan_(any_nan) {}
+
+  void add(const Dot& dot, std::uint64_t code);
+  std::size_t size() const { return dots_.size(); }
+  /// Whether two codes of D count as the same answer.
+  bool same(std::uint64_t x, std::uint64_t y) const;
+  /// Answers that a description contradicts; counting ends beyond `most`.
+  std::size_t contradictions(const unit::UnitDescription&, std::size_t most) const;
+  bool agrees(const unit::UnitDescription& u) const { return contradictions(u, 0) == 0; }
+  /// The position of the first contradicted answer; size() if there is none.
+  std::size_t first_contradiction(const unit::UnitDescription&) const;
+  const Ports& ports() const { return ports_; }
+
+ private:
+  const Ports& ports_;
+  bool any_nan_;
+  std::vector<Dot> dots_;
+  std::vector<std::uint64_t> codes_;
+};
+
+/// Descriptions without repetition, whatever their names.
+class Candidates {
+ public:
+  /// False where the same rule was added before.
+  bool add(unit::UnitDescription);
+  std::vector<unit::UnitDescription> all;
+
+ private:
+  std::unordered_set<std::string> rules_;
+};
+
+/// Descriptions that agree with the evidence, found by changing one parameter after another of
+/// those given; where none does, the one with the fewest contradictions.
+std::vector<unit::UnitDescription> search(const Evidence&,
+                                          std::span<const unit::UnitDescription> first);
+
+}  // namespace numemu::oracle
