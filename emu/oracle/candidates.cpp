@@ -1,6 +1,7 @@
 #include "emu/oracle/candidates.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "emu/oracle/rival.hpp"
@@ -87,7 +88,8 @@ std::vector<UnitDescription> families(const Ports& ports) {
       }
     }
     if (core != CoreKind::fused) continue;
-    u.accumulator.rounding.mode = RoundingMode::rtz;
+    if (ports.d != nullptr && ports.d->name == "float32")
+      u.accumulator.rounding.mode = RoundingMode::rtz;
     for (const int group : {4, 8, 16, 32, 64}) {
       for (const int fraction : {13, 24, 35}) {
         u.k = u.group = group;
@@ -95,6 +97,12 @@ std::vector<UnitDescription> families(const Ports& ports) {
         add(u);
       }
     }
+    // FP8 lowered to two half-precision steps.
+    u.k = ports.kept();
+    u.group = u.k / 2;
+    u.order = unit::StepOrder::pairs_mod4;
+    u.c_entry = CEntry::after_rounding;
+    add(u);
   }
   return all;
 }
@@ -153,7 +161,7 @@ bool Candidates::add(UnitDescription u) {
 
 std::vector<UnitDescription> search(const Evidence& evidence,
                                     std::span<const UnitDescription> first) {
-  constexpr std::size_t kBeam = 10;
+  constexpr std::size_t kBeam = 5, kNear = 6;
   constexpr int kRounds = 14, kPatience = 3;
   struct Scored {
     std::size_t contradictions;
@@ -161,24 +169,34 @@ std::vector<UnitDescription> search(const Evidence& evidence,
   };
   std::vector<Scored> beam;
   Candidates known;
-  // Adds new descriptions and keeps the best, the earliest of equals first.
+  // The contradictions with which a description of this core still enters the beam.
+  const auto bound = [&](CoreKind core) {
+    std::size_t place = 0;
+    for (const Scored& scored : beam) {
+      if (scored.u.core == core && ++place == kBeam) return scored.contradictions;
+    }
+    return evidence.size();
+  };
+  // Adds new descriptions and keeps the best of each core, the earliest of equals first, and all
+  // that fit.
   const auto take = [&](std::vector<UnitDescription> more) {
     std::erase_if(more, [&](const UnitDescription& u) {
       return !fits(u, evidence.ports()) || !known.add(u);
     });
-    const std::size_t most = beam.size() < kBeam ? evidence.size() : beam.back().contradictions;
     std::vector<std::size_t> counts(more.size());
-    in_parallel(more.size(),
-                [&](std::size_t i) { counts[i] = evidence.contradictions(more[i], most); });
+    in_parallel(more.size(), [&](std::size_t i) {
+      counts[i] = evidence.contradictions(more[i], bound(more[i].core));
+    });
     for (std::size_t i = 0; i < more.size(); ++i) {
-      if (counts[i] <= most) beam.push_back({counts[i], std::move(more[i])});
+      if (counts[i] <= bound(more[i].core)) beam.push_back({counts[i], std::move(more[i])});
     }
     std::stable_sort(beam.begin(), beam.end(), [](const Scored& x, const Scored& y) {
       return x.contradictions < y.contradictions;
     });
-    const std::size_t fitting = static_cast<std::size_t>(std::count_if(
-        beam.begin(), beam.end(), [](const Scored& s) { return s.contradictions == 0; }));
-    if (beam.size() > std::max(kBeam, fitting)) beam.resize(std::max(kBeam, fitting));
+    std::map<CoreKind, std::size_t> places;
+    std::erase_if(beam, [&](const Scored& scored) {
+      return ++places[scored.u.core] > kBeam && scored.contradictions != 0;
+    });
   };
   take({first.begin(), first.end()});
   std::unordered_set<std::string> expanded;
@@ -193,7 +211,16 @@ std::vector<UnitDescription> search(const Evidence& evidence,
     }
     if (more.empty()) break;
     take(std::move(more));
-    if (beam.front().contradictions == best) --patience;
+    if (beam.front().contradictions < best || --patience > 0) continue;
+    if (best > kNear) break;
+    // Two parameters of the best at once.
+    more.clear();
+    for (const Rival& patch : patches_of(beam.front().u)) {
+      for (Rival& second : patches_of(patch.description))
+        more.push_back(std::move(second.description));
+    }
+    take(std::move(more));
+    if (beam.front().contradictions < best) patience = kPatience;
   }
   std::vector<UnitDescription> found;
   for (Scored& scored : beam) {

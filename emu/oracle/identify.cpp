@@ -16,7 +16,7 @@ constexpr std::size_t kBlock = 96;        ///< questions that are compared at a 
 constexpr std::size_t kRandomPool = 240;  ///< beside the constructed questions
 constexpr std::size_t kFirst = 48;        ///< asked at least before a search
 constexpr std::size_t kRepeated = 8;
-constexpr int kSearches = 6;
+constexpr int kSearches = 4;
 
 /// All questions in an order in which every block has some of each kind.
 std::vector<Question> pool_of(const Ports& ports, std::uint64_t seed) {
@@ -54,7 +54,9 @@ class Identification {
       if (survivors_.empty()) {
         ask_more();
         survivors_ = search(evidence_, start_.all);
-        if (++searches > kSearches || !evidence_.agrees(survivors_.front())) return nothing_fits();
+        const bool found = evidence_.agrees(survivors_.front());
+        if (++searches == (found ? 3 * kSearches : kSearches)) return nothing_fits();
+        if (!found) survivors_.clear();
         continue;
       }
       // What is left agrees on the whole pool: its neighbours come next.

@@ -17,7 +17,7 @@ using Device = std::function<std::uint64_t(const Dot&)>;
 
 struct IdentifyOptions {
   std::uint64_t seed = 0;
-  std::size_t confirmations = 120;  ///< random questions once a description fits
+  std::size_t confirmations = 300;  ///< random questions once a description fits
   bool any_nan = false;             ///< every NaN equals every other
   bool catalogue = true;            ///< begin with the units of the catalogue
 };

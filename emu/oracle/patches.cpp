@@ -105,10 +105,21 @@ class Patches {
         [](UnitDescription& u) { u.alignment.zero_exponent = -126; });
     add("the largest exponent has no lower bound",
         [](UnitDescription& u) { u.alignment.floor.reset(); });
+    // Who lets zeros take no part has another lower bound, too.
     for (const int floor : {-126, -132, -133, -149, -21, -20, -19, -24, -14}) {
       add(fmt::format("the largest exponent is at least {}", floor),
           [floor](UnitDescription& u) { u.alignment.floor = floor; });
+      add(fmt::format("zero operands take no part and the largest exponent is at least {}", floor),
+          [floor](UnitDescription& u) {
+            u.alignment.zero_exponent.reset();
+            u.alignment.floor = floor;
+          });
     }
+    add("zero operands take no part and the largest exponent has no lower bound",
+        [](UnitDescription& u) {
+          u.alignment.zero_exponent.reset();
+          u.alignment.floor.reset();
+        });
     for (const int parts : {1, 2}) {
       add(parts == 1 ? "all products summed together" : "products of even and odd k summed apart",
           [parts](UnitDescription& u) { u.alignment.parts = parts; });
