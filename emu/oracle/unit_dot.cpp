@@ -48,8 +48,9 @@ UnitDot::UnitDot(const Subject& s, const Layout& layout, const unit::UnitDescrip
       b_row_(unit::Gather::matrix(1, s.k)),
       words_(static_cast<std::size_t>(random_words(s))) {}
 
-std::uint64_t UnitDot::of(const Records& records, std::int64_t i) {
-  unit::Gemm g{1, 1, subject_.k, {}, {}, c_.of(records, i)};
+const unit::Gemm& UnitDot::gemm(const Records& records, std::int64_t i) {
+  unit::Gemm& g = gemm_;
+  g = {1, 1, subject_.k, {}, {}, c_.of(records, i)};
   g.a = {subject_.a, a_.of(records, i), &a_row_};
   g.b = {subject_.b, b_.of(records, i), &b_row_};
   g.scale_a = static_cast<const std::uint8_t*>(scale_a_.of(records, i));
@@ -61,7 +62,11 @@ std::uint64_t UnitDot::of(const Records& records, std::int64_t i) {
     const std::uint64_t word = records.code(random_, first + static_cast<std::int64_t>(w));
     words_[w] = static_cast<std::uint32_t>(word);
   }
-  return unit::ReferenceDot(*description_, g).code(0, 0, nullptr, words_);
+  return g;
+}
+
+std::uint64_t UnitDot::of(const Records& records, std::int64_t i, unit::Trace* trace) {
+  return unit::ReferenceDot(*description_, gemm(records, i)).code(0, 0, trace, words_);
 }
 
 }  // namespace numemu::oracle

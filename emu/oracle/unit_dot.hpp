@@ -6,6 +6,8 @@
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 #include "emu/unit/gather.hpp"
+#include "emu/unit/reference/trace.hpp"
+#include "emu/unit/unit.hpp"
 
 namespace numemu::oracle {
 
@@ -15,8 +17,11 @@ class UnitDot {
  public:
   /// The unit of the subject, or `description` in its place, which must outlive this.
   UnitDot(const Subject&, const Layout&, const unit::UnitDescription* description = nullptr);
-  /// The code of D. Throws Error for metadata that is not a legal pattern.
-  std::uint64_t of(const Records&, std::int64_t i);
+  /// Record i as the product of one output; valid until the next call. Throws Error for metadata
+  /// that is not a legal pattern.
+  const unit::Gemm& gemm(const Records&, std::int64_t i);
+  /// The code of D, with everything that led to it if `trace` is given. Throws Error as gemm().
+  std::uint64_t of(const Records&, std::int64_t i, unit::Trace* trace = nullptr);
 
  private:
   /// The codes of one field, in containers as units read them.
@@ -36,6 +41,7 @@ class UnitDot {
   int random_;
   unit::Gather a_row_, b_row_;
   std::vector<std::uint32_t> words_;
+  unit::Gemm gemm_;
 };
 
 }  // namespace numemu::oracle

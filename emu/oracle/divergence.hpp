@@ -1,0 +1,17 @@
+// Where a result parts from the one it must have, in words.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emu/oracle/record.hpp"
+#include "emu/oracle/rule.hpp"
+#include "emu/oracle/subject.hpp"
+
+namespace numemu::oracle {
+
+/// Lines about the one record: of an operation, where its exact result lies between two codes; of a
+/// unit, the first step after which its register and that of the rule differ. `rule`: one that
+/// gives the record's result; nullptr where none is known.
+std::vector<std::string> divergence(const Subject&, const Records& one, const Rule* rule);
+
+}  // namespace numemu::oracle

@@ -1,0 +1,227 @@
+// Rules of conversions and scalar operations: other roundings of the same exact result.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/exact_sum.hpp"
+#include "emu/oracle/layout.hpp"
+#include "emu/oracle/rule.hpp"
+#include "emu/unit/operand.hpp"
+#include "formats/codec.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+/// A result from the exact one and the random bits of the record.
+using Round = std::function<Encoded(const Value& exact, std::uint32_t random)>;
+
+Rule rounding_rule(const Subject& s, std::string family, std::string name, Round round) {
+  return {std::move(family), std::move(name), [s, round = std::move(round)](Records& records) {
+            const Layout layout = layout_of(s);
+            ExactSum sum(s, layout);
+            const auto out = static_cast<std::size_t>(find_field(layout, "out"));
+            const auto flags = static_cast<std::size_t>(find_field(layout, "flags"));
+            const int random = find_field(layout, "random");
+            for (std::int64_t i = 0; i < records.size; ++i) {
+              const ExactSum::Result exact = sum.of(records, i);
+              const std::uint64_t word = random < 0 ? 0 : records.code(random, i);
+              const Encoded code = round(exact.value, static_cast<std::uint32_t>(word));
+              records.columns[out][static_cast<std::size_t>(i)] = code.code;
+              records.columns[flags][static_cast<std::size_t>(i)] =
+                  code.flags | (exact.invalid ? kInvalid : 0);
+            }
+          }};
+}
+
+bool floating(const Format& f) { return f.kind == Kind::floating; }
+
+int leading_exponent(const Value& v) {
+  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
+}
+
+/// The exact value without what lies more than `bits` bits below the last bit of the format at this
+/// exponent.
+Value without_sticky(const Format& f, Value v, int bits) {
+  if (v.kind != Class::finite) return v;
+  const int last =
+      std::max(leading_exponent(v), unit::smallest_normal_exponent(f)) - f.mantissa_bits;
+  const int drop = last - bits - v.exponent;
+  v.sticky = false;
+  if (drop <= 0) return v;
+  v.significand = drop >= 64 ? 0 : v.significand >> drop;
+  v.exponent += drop;
+  if (v.significand == 0) v.kind = Class::zero;
+  return v;
+}
+
+/// The value rounded to the format's precision as if every exponent were a normal one.
+Value at_full_precision(const Format& f, const Rounding& rounding, const Value& v) {
+  if (v.kind != Class::finite) return v;
+  // The same significand in the middle of float64's range, or of the format's own, is normal.
+  Value moved = v;
+  const int shift = leading_exponent(v);
+  moved.exponent -= shift;
+  Value rounded = decode(f, encode(f, moved, rounding, Overflow::propagate).code);
+  rounded.exponent += shift;
+  return rounded;
+}
+
+/// A subnormal result as a zero of its sign.
+Encoded flushed(const Format& f, Encoded e) {
+  const std::uint64_t magnitude = e.code & ~f.sign_bit();
+  if (magnitude == 0 || magnitude >> f.mantissa_bits != 0) return e;
+  e.code = f.has_negative_zero() ? e.code & f.sign_bit() : 0;
+  e.flags |= kInexact | kUnderflow;
+  return e;
+}
+
+void add_roundings(const Subject& s, std::vector<Rule>& rules) {
+  const Format& to = *s.to;
+  const auto add = [&](const Rounding& rounding) {
+    if (rounding == s.rounding) return;
+    rules.push_back(rounding_rule(
+        s, "rounding",
+        fmt::format("rounding {} in place of {}", to_string(rounding), to_string(s.rounding)),
+        [&to, rounding, overflow = s.overflow](const Value& v, std::uint32_t random) {
+          return encode(to, v, rounding, overflow, random);
+        }));
+  };
+  for (const RoundingMode mode : {RoundingMode::rne, RoundingMode::rna, RoundingMode::rtz,
+                                  RoundingMode::rup, RoundingMode::rdn, RoundingMode::rodd})
+    add({.mode = mode});
+  if (!s.rounding.stochastic()) return;
+  for (const StochasticVariant variant :
+       {StochasticVariant::a, StochasticVariant::b, StochasticVariant::c, StochasticVariant::odd})
+    add({RoundingMode::sr, variant, s.rounding.random_bits});
+}
+
+void add_overflows(const Subject& s, std::vector<Rule>& rules) {
+  for (const Overflow overflow : {Overflow::saturate, Overflow::propagate, Overflow::ieee}) {
+    if (overflow == s.overflow) continue;
+    rules.push_back(rounding_rule(
+        s, "saturation",
+        fmt::format("overflow {} in place of {}", to_string(overflow), to_string(s.overflow)),
+        [s, overflow](const Value& v, std::uint32_t random) {
+          return encode(*s.to, v, s.rounding, overflow, random);
+        }));
+  }
+}
+
+void add_flushes(const Subject& s, std::vector<Rule>& rules) {
+  const Format& to = *s.to;
+  if (floating(to) && to.field_zero == FieldZero::subnormal && to.mantissa_bits > 0) {
+    rules.push_back(
+        rounding_rule(s, "flush", "subnormal results become zero, as judged after rounding",
+                      [s](const Value& v, std::uint32_t random) {
+                        return flushed(*s.to, encode(*s.to, v, s.rounding, s.overflow, random));
+                      }));
+    rules.push_back(rounding_rule(
+        s, "flush", "subnormal results become zero, as judged before rounding",
+        [s](const Value& v, std::uint32_t random) {
+          Encoded e = encode(*s.to, v, s.rounding, s.overflow, random);
+          const bool tiny = v.kind == Class::finite &&
+                            leading_exponent(v) < unit::smallest_normal_exponent(*s.to);
+          if (tiny) e.code = s.to->has_negative_zero() && v.negative ? s.to->sign_bit() : 0;
+          return e;
+        }));
+  }
+  const Format& from = *s.a;
+  if (!floating(from) || from.field_zero != FieldZero::subnormal || from.mantissa_bits == 0) return;
+  rules.push_back({"flush", "subnormal operands count as zero", [s, &from](Records& records) {
+                     Records flat = records;
+                     const Layout layout = layout_of(s);
+                     for (std::size_t f = 0; f < layout.size(); ++f) {
+                       if (layout[f].result || layout[f].format == nullptr) continue;
+                       const Format& own = *layout[f].format;
+                       if (!floating(own)) continue;
+                       for (std::uint64_t& code : flat.columns[f])
+                         code = flushed(own, {code, 0}).code;
+                     }
+                     numemu::oracle::evaluate(s, flat);
+                     records = std::move(flat);
+                   }});
+}
+
+void add_sticky_losses(const Subject& s, std::vector<Rule>& rules) {
+  if (!floating(*s.to) || s.rounding.stochastic()) return;
+  for (const int bits : {1, 2}) {
+    rules.push_back(rounding_rule(
+        s, "lost sticky bit",
+        bits == 1 ? "the rounding sees one bit below the last and no sticky bit"
+                  : "the rounding sees two bits below the last and no sticky bit",
+        [s, bits](const Value& v, std::uint32_t) {
+          return encode(*s.to, without_sticky(*s.to, v, bits), s.rounding, s.overflow);
+        }));
+  }
+}
+
+void add_double_roundings(const Subject& s, std::vector<Rule>& rules) {
+  const Format& to = *s.to;
+  if (!floating(to) || s.rounding.stochastic()) return;
+  const auto add = [&](std::string name, std::function<Value(const Value&)> first) {
+    rules.push_back(rounding_rule(s, "double rounding", std::move(name),
+                                  [s, first = std::move(first)](const Value& v, std::uint32_t) {
+                                    return encode(*s.to, first(v), s.rounding, s.overflow);
+                                  }));
+  };
+  for (const char* name : {"float16", "bfloat16", "tfloat32", "float32", "float64"}) {
+    const Format& wide = find_format(name);
+    if (wide.mantissa_bits <= to.mantissa_bits || &wide == s.a) continue;
+    for (const Rounding& rounding : {s.rounding, Rounding{}}) {
+      add(fmt::format("rounded to {} ({}) first", name, to_string(rounding)),
+          [&wide, rounding](const Value& v) {
+            return decode(wide, encode(wide, v, rounding, Overflow::ieee).code);
+          });
+      if (s.rounding == Rounding{}) break;
+    }
+  }
+  if (to.field_zero == FieldZero::subnormal)
+    add("subnormal results rounded to the full precision first",
+        [&to, rounding = s.rounding](const Value& v) {
+          return at_full_precision(to, rounding, v);
+        });
+}
+
+/// fma as two operations.
+void add_unfused(const Subject& s, std::vector<Rule>& rules) {
+  if (s.operation != Operation::fma || s.a != s.to || s.rounding.stochastic()) return;
+  rules.push_back(
+      {"double rounding", "the product is rounded before the addition", [s](Records& records) {
+         const Subject mul = operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
+         const Subject add =
+             operation_subject(Operation::add, *s.to, *s.to, s.rounding, s.overflow);
+         const Layout own = layout_of(s), one = layout_of(mul), two = layout_of(add);
+         const auto column = [](Records & r, const Layout& layout, const char* name) -> auto& {
+           return r.columns[static_cast<std::size_t>(find_field(layout, name))];
+         };
+         Records product(one, records.size), sum(two, records.size);
+         column(product, one, "a") = column(records, own, "a");
+         column(product, one, "b") = column(records, own, "b");
+         numemu::oracle::evaluate(mul, product);
+         column(sum, two, "a") = column(product, one, "out");
+         column(sum, two, "b") = column(records, own, "c");
+         numemu::oracle::evaluate(add, sum);
+         column(records, own, "out") = column(sum, two, "out");
+         auto& flags = column(records, own, "flags");
+         for (std::size_t i = 0; i < flags.size(); ++i)
+           flags[i] = column(product, one, "flags")[i] | column(sum, two, "flags")[i];
+       }});
+}
+
+}  // namespace
+
+std::vector<Rule> operation_rules(const Subject& s) {
+  std::vector<Rule> rules;
+  add_roundings(s, rules);
+  add_overflows(s, rules);
+  add_flushes(s, rules);
+  add_sticky_losses(s, rules);
+  add_double_roundings(s, rules);
+  add_unfused(s, rules);
+  return rules;
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,128 @@
+// Rules of units: descriptions that differ in one parameter, run by the same reference.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/layout.hpp"
+#include "emu/oracle/rival.hpp"
+#include "emu/oracle/rule.hpp"
+#include "emu/unit/description/fields.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using unit::UnitDescription;
+
+/// The kind of fault that a difference of two descriptions is: of the first in this list that has a
+/// key which differs.
+std::string family_of(const UnitDescription& own, const UnitDescription& rival) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kFamilies{{
+      {"core", "order"},
+      {"k", "order"},
+      {"group", "order"},
+      {"order", "order"},
+      {"chain.", "order"},
+      {"tree.", "order"},
+      {"c_", "C"},
+      {"alignment.", "alignment"},
+      {"second.", "alignment"},
+      {"accumulator.overflow", "saturation"},
+      {"accumulator.integer_overflow", "saturation"},
+      {"accumulator.", "rounding"},
+      {"subnormals.", "flush"},
+      {"nan", "NaN"},
+      {"nan_code", "NaN"},
+  }};
+  std::vector<std::string> values, changed;
+  unit::for_each_field(
+      own, [&](const char*, const auto& field) { values.push_back(unit::text_of(field)); });
+  std::size_t at = 0;
+  unit::for_each_field(rival, [&](const char* key, const auto& field) {
+    if (values[at++] != unit::text_of(field)) changed.emplace_back(key);
+  });
+  for (const auto& [begin, family] : kFamilies) {
+    const bool whole = !begin.ends_with('.') && !begin.ends_with('_');
+    for (const std::string& key : changed) {
+      if (whole ? key == begin : key.starts_with(begin)) return std::string(family);
+    }
+  }
+  return changed.size() > 1 ? changed[1].substr(0, changed[1].find('.')) : "";
+}
+
+Rule patched(const Subject& s, const Rival& rival) {
+  std::shared_ptr<const unit::Unit> own = unit::make_unit(rival.description);
+  Subject other = s;
+  other.unit = own.get();
+  other.rounding = rival.description.accumulator.rounding;
+  other.overflow = rival.description.accumulator.overflow;
+  return {family_of(*s.unit->description(), rival.description), rival.name,
+          [other, own](Records& records) { numemu::oracle::evaluate(other, records); }, own};
+}
+
+}  // namespace
+
+std::vector<Rule> unit_rules(const Subject& s) {
+  std::vector<Rule> rules;
+  const Layout layout = layout_of(s);
+  for (const Rival& rival : patches_of(*s.unit->description())) {
+    Rule rule = patched(s, rival);
+    Subject other = s;
+    other.unit = rule.unit.get();
+    other.rounding = rival.description.accumulator.rounding;
+    if (layout_of(other) == layout) rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+std::vector<Rule> operand_rules(const Subject& s) {
+  std::vector<Rule> rules;
+  const Layout layout = layout_of(s);
+  const auto add = [&](std::string family, std::string name, std::function<void(Records&)> change) {
+    rules.push_back(
+        {std::move(family), std::move(name), [s, change = std::move(change)](Records& records) {
+           Records changed = records;
+           change(changed);
+           numemu::oracle::evaluate(s, changed);
+           records = std::move(changed);
+         }});
+  };
+  const auto reversed = [&](std::string family, std::vector<const char*> names, std::string name) {
+    std::vector<std::pair<std::size_t, std::ptrdiff_t>> columns;
+    for (const char* one : names) {
+      const int field = find_field(layout, one);
+      if (field < 0) continue;
+      const auto at = static_cast<std::size_t>(field);
+      if (layout[at].count > 1) columns.emplace_back(at, layout[at].count);
+    }
+    if (columns.empty()) return;
+    add(std::move(family), std::move(name), [columns](Records& records) {
+      for (const auto& [at, count] : columns) {
+        auto& codes = records.columns[at];
+        for (auto i = codes.begin(); i != codes.end(); i += count) std::reverse(i, i + count);
+      }
+    });
+  };
+  reversed("operands", {"a"}, "elements of A in reverse order");
+  reversed("operands", {"b"}, "elements of B in reverse order");
+  reversed("order", {"a", "b"}, "products in descending k");
+  reversed("operands", {"sa", "sb"}, "scales in reverse order");
+  const int c = find_field(layout, "c");
+  if (c >= 0 && s.operation != Operation::fma)
+    add("C", "C is not added", [c](Records& records) {
+      auto& codes = records.columns[static_cast<std::size_t>(c)];
+      std::fill(codes.begin(), codes.end(), 0);
+    });
+  return rules;
+}
+
+std::vector<Rule> rules_of(const Subject& s) {
+  std::vector<Rule> rules = s.unit != nullptr ? unit_rules(s) : operation_rules(s);
+  std::vector<Rule> more = operand_rules(s);
+  std::move(more.begin(), more.end(), std::back_inserter(rules));
+  return rules;
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,176 @@
+#include "emu/oracle/verify.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/layout.hpp"
+#include "emu/unit/tiles.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+/// Codes of all kept records together: 64 MiB.
+constexpr std::int64_t kMostKept = std::int64_t{1} << 23;
+constexpr std::int64_t kMostWrong = 1024, kMostRight = 4096;
+
+std::int64_t codes_of(const Layout& layout) {
+  std::int64_t codes = 0;
+  for (const Field& field : layout) codes += field.count;
+  return codes;
+}
+
+Comparer comparer_of(const Subject& s, int bits, const Tolerance& tolerance) {
+  Comparer comparer(s.to, bits, tolerance);
+  if (s.unit == nullptr || s.to == nullptr) return comparer;
+  const unit::UnitDescription& u = *s.unit->description();
+  comparer.set_canonical_nan(u.nan_code);
+  const Format* held = u.accumulator.format;
+  if (held != nullptr && held->exponent_bits == s.to->exponent_bits)
+    comparer.set_narrower_by(s.to->mantissa_bits - held->mantissa_bits);
+  return comparer;
+}
+
+}  // namespace
+
+void append_record(const Layout& layout, const Records& from, std::int64_t i, Records& to) {
+  if (to.columns.empty()) to.reset(layout, 0);
+  for (std::size_t f = 0; f < layout.size(); ++f) {
+    const auto begin = from.columns[f].begin() + i * layout[f].count;
+    to.columns[f].insert(to.columns[f].end(), begin, begin + layout[f].count);
+    if (from.unknown.size() > f && !from.unknown[f].empty()) {
+      const auto bits = from.unknown[f].begin() + i * layout[f].count;
+      to.unknown[f].resize(static_cast<std::size_t>(to.size * layout[f].count));
+      to.unknown[f].insert(to.unknown[f].end(), bits, bits + layout[f].count);
+    }
+  }
+  to.class_of.push_back(to.class_number(from.class_name(i)));
+  to.line.push_back(from.line[static_cast<std::size_t>(i)]);
+  ++to.size;
+}
+
+void Tally::add(const Comparison& c) {
+  ++records;
+  ++by_mismatch[static_cast<std::size_t>(c.mismatch)];
+  if (c.mismatch == Mismatch::none) {
+    tolerated += c.ulps != 0u;
+  } else if (c.ulps.value_or(0) != 0) {
+    ++by_ulps[static_cast<std::size_t>(std::bit_width(*c.ulps) - 1)];
+  }
+}
+
+Verifier::Verifier(const Subject& subject, const Compared& compared)
+    : subject_(subject),
+      layout_(layout_of(subject)),
+      compared_(compared),
+      result_(find_field(layout_, subject.unit != nullptr ? "d" : "out")),
+      flags_(compared.flags ? find_field(layout_, "flags") : -1),
+      comparer_(comparer_of(subject, layout_[static_cast<std::size_t>(result_)].bits,
+                            compared.tolerance)) {
+  const std::int64_t most = std::max<std::int64_t>(kMostKept / codes_of(layout_), 4);
+  most_wrong_ = std::min(kMostWrong, most);
+  most_right_ = std::min(kMostRight, most);
+}
+
+Checked Verifier::checked(const Records& given) const {
+  Records computed = given;
+  evaluate(subject_, computed);
+  Checked o;
+  o.records = &given;
+  o.append = [this, &given](std::int64_t i, Records& to) { append_record(layout_, given, i, to); };
+  o.want = std::move(computed.columns[static_cast<std::size_t>(result_)]);
+  if (flags_ >= 0) o.want_flags = std::move(computed.columns[static_cast<std::size_t>(flags_)]);
+  o.compared.reserve(static_cast<std::size_t>(given.size));
+  const auto fields = static_cast<int>(layout_.size());
+  for (std::int64_t i = 0; i < given.size; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    bool unknown = false;
+    for (int f = 0; f < fields; ++f) unknown |= given.has_unknown(layout_, f, i);
+    Comparison c = unknown ? Comparison{Mismatch::unknown, std::nullopt}
+                           : comparer_.compare(o.want[at], given.code(result_, i));
+    if (c.mismatch == Mismatch::none && flags_ >= 0 && given.code(flags_, i) != o.want_flags[at])
+      c.mismatch = Mismatch::flags;
+    o.compared.push_back(c);
+  }
+  return o;
+}
+
+bool Verifier::check(std::span<const Records> batches) {
+  std::vector<Checked> all(batches.size());
+  unit::for_each_tile(std::ssize(batches), 1, unit::kParallelMacs,
+                      {.rows = 1, .lanes = 1, .granule = 1}, [&](const unit::Tile& tile) {
+                        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i) {
+                          const auto at = static_cast<std::size_t>(i);
+                          all[at] = checked(batches[at]);
+                        }
+                      });
+  return std::all_of(all.begin(), all.end(), [&](const Checked& one) { return take(one); });
+}
+
+bool Verifier::take(const Checked& checked) {
+  for (std::int64_t i = 0; i < std::ssize(checked.compared); ++i) {
+    const Comparison& c = checked.compared[static_cast<std::size_t>(i)];
+    ClassTally& own = class_tally(checked.records == nullptr ? "" : checked.records->class_name(i));
+    if (c.mismatch != Mismatch::none) {
+      find(checked, i, own);
+    } else if (c.ulps == 0u) {
+      keep_right(checked, i);
+    }
+    tally_.add(c);
+    own.tally.add(c);
+    if (compared_.most_mismatches != 0 && tally_.mismatches() == compared_.most_mismatches)
+      return false;
+  }
+  return true;
+}
+
+void Verifier::add_to(Sample& sample, const Checked& checked, std::int64_t i) const {
+  const auto at = static_cast<std::size_t>(i);
+  checked.append(i, sample.records);
+  sample.want.push_back(checked.want[at]);
+  sample.want_flags.push_back(checked.want_flags.empty() ? 0 : checked.want_flags[at]);
+  sample.number.push_back(tally_.records);
+}
+
+void Verifier::find(const Checked& checked, std::int64_t i, ClassTally& own) {
+  const Comparison& c = checked.compared[static_cast<std::size_t>(i)];
+  const auto distance = [](const Comparison& x) {
+    return std::pair(x.mismatch != Mismatch::unknown, x.ulps.value_or(~std::uint64_t{0}));
+  };
+  const bool is_first = !first_, is_worst = !worst_ || distance(c) > distance(worst_->comparison);
+  if (is_first || is_worst || !own.first) {
+    Finding finding{c, {}};
+    add_to(finding.one, checked, i);
+    if (is_first) first_ = finding;
+    if (!own.first) own.first = finding;
+    if (is_worst) worst_ = std::move(finding);
+  }
+  if (c.mismatch != Mismatch::unknown && wrong_.size() < most_wrong_) add_to(wrong_, checked, i);
+}
+
+void Verifier::keep_right(const Checked& checked, std::int64_t i) {
+  if (right_.size() == most_right_ && tally_.matches() % stride_ == 0) {
+    // Every second one goes, and from now on so many fewer come.
+    Sample half;
+    for (std::int64_t r = 0; r < right_.size(); r += 2) {
+      const auto at = static_cast<std::size_t>(r);
+      append_record(layout_, right_.records, r, half.records);
+      half.want.push_back(right_.want[at]);
+      half.want_flags.push_back(right_.want_flags[at]);
+      half.number.push_back(right_.number[at]);
+    }
+    right_ = std::move(half);
+    stride_ *= 2;
+  }
+  if (tally_.matches() % stride_ == 0) add_to(right_, checked, i);
+}
+
+ClassTally& Verifier::class_tally(std::string_view name) {
+  for (ClassTally& known : classes_) {
+    if (known.name == name) return known;
+  }
+  classes_.push_back({std::string(name), {}, {}});
+  return classes_.back();
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,117 @@
+// Records with results made elsewhere, held against the results that they must have.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emu/oracle/compare.hpp"
+#include "emu/oracle/record.hpp"
+#include "emu/oracle/subject.hpp"
+
+namespace numemu::oracle {
+
+/// Counts, of all records or of those of a class.
+struct Tally {
+  std::int64_t records = 0;
+  std::int64_t tolerated = 0;  ///< of the matches: within the tolerance, not equal
+  std::array<std::int64_t, kMismatches> by_mismatch{};  ///< [none]: matches
+  /// Finite mismatches that are 2^i to 2^(i+1) - 1 ulps apart.
+  std::array<std::int64_t, 64> by_ulps{};
+
+  std::int64_t matches() const { return by_mismatch[0]; }
+  std::int64_t mismatches() const { return records - matches(); }
+  void add(const Comparison&);
+};
+
+/// Records as they were given, beside the results that they must have.
+struct Sample {
+  Records records;
+  std::vector<std::uint64_t> want, want_flags;
+  std::vector<std::int64_t> number;  ///< of the record in the file, from 0
+  std::int64_t size() const { return records.size; }
+};
+
+/// One mismatch.
+struct Finding {
+  Comparison comparison;
+  Sample one;
+};
+
+/// The records of one class.
+struct ClassTally {
+  std::string name;  ///< "" where a record has none
+  Tally tally;
+  std::optional<Finding> first;
+};
+
+/// Which results there are.
+struct Compared {
+  bool flags = false;
+  Tolerance tolerance;
+  std::int64_t most_mismatches = 0;  ///< stop at so many; 0: never
+};
+
+/// Results that are compared, and where the records themselves are.
+struct Checked {
+  std::vector<Comparison> compared;
+  std::vector<std::uint64_t> want, want_flags;
+  /// Appends record i, as it was given.
+  std::function<void(std::int64_t i, Records& to)> append;
+  const Records* records = nullptr;  ///< that have classes; null: none has
+};
+
+/// The same counts, findings and samples for any number of threads and any size of batches.
+class Verifier {
+ public:
+  Verifier(const Subject&, const Compared&);
+
+  /// Takes the next records, which are checked over threads; false where the limit of mismatches
+  /// is reached, after which the rest is left out. Throws Error as evaluate() does.
+  bool check(std::span<const Records> batches);
+  /// The same with results computed elsewhere.
+  bool take(const Checked&);
+  const Comparer& comparer() const { return comparer_; }
+
+  const Subject& subject() const { return subject_; }
+  const Layout& layout() const { return layout_; }
+  const Tally& tally() const { return tally_; }
+  /// The classes of records in the order in which they first appear.
+  const std::vector<ClassTally>& classes() const { return classes_; }
+  const std::optional<Finding>& first() const { return first_; }
+  /// The first with the most ulps; NaN against a number counts as more.
+  const std::optional<Finding>& worst() const { return worst_; }
+  /// The first mismatches whose digits are all known.
+  const Sample& wrong() const { return wrong_; }
+  /// Matches from all over the file.
+  const Sample& right() const { return right_; }
+  /// The field of results, and that of flags where they are compared, else -1.
+  int result_field() const { return result_; }
+  int flags_field() const { return flags_; }
+
+ private:
+  Checked checked(const Records&) const;
+  void add_to(Sample&, const Checked&, std::int64_t i) const;
+  void find(const Checked&, std::int64_t i, ClassTally&);
+  void keep_right(const Checked&, std::int64_t i);
+  ClassTally& class_tally(std::string_view name);
+
+  Subject subject_;
+  Layout layout_;
+  Compared compared_;
+  int result_, flags_;
+  Comparer comparer_;
+  Tally tally_;
+  std::vector<ClassTally> classes_;
+  std::optional<Finding> first_, worst_;
+  Sample wrong_, right_;
+  std::int64_t most_wrong_, most_right_, stride_ = 1;
+};
+
+/// Appends record i of another batch of the same layout.
+void append_record(const Layout&, const Records& from, std::int64_t i, Records& to);
+
+}  // namespace numemu::oracle

@@ -1,0 +1,213 @@
+// Faults planted in results by code of their own: the rule that is named, and where results part.
+#include "emu/oracle/explain.hpp"
+
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "emu/oracle/divergence.hpp"
+#include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/layout.hpp"
+#include "formats/random.hpp"
+#include "tests/catch.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+/// A verifier that has checked these records.
+Verifier verified(const Subject& s, const Records& given, bool flags = false) {
+  Compared compared;
+  compared.flags = flags;
+  Verifier v(s, compared);
+  v.check({&given, 1});
+  return v;
+}
+
+std::uint32_t word(std::int64_t i) {
+  return RandomSource{.stream = Stream::vectors}.bits(static_cast<std::uint64_t>(i), 32);
+}
+
+/// float32 numbers and what a circuit makes of their words; every eighth is subnormal in bfloat16,
+/// every eighth halfway.
+Records conversions(const Subject& s, const std::function<std::uint32_t(std::uint32_t)>& circuit) {
+  constexpr std::int64_t kCount = 4000;
+  Records records(layout_of(s), kCount);
+  for (std::int64_t i = 0; i < kCount; ++i) {
+    std::uint32_t x = word(i);
+    if (i % 8 == 1) x &= 0x807fffff;
+    if (i % 8 == 2) x = (x & 0xffff0000) | 0x8000;
+    if ((x & 0x7f800000) == 0x7f800000) x ^= 0x40000000;
+    records.columns[0][static_cast<std::size_t>(i)] = x;
+    records.columns[1][static_cast<std::size_t>(i)] = circuit(x) & 0xffff;
+  }
+  return records;
+}
+
+std::uint32_t to_nearest_even(std::uint32_t x) { return (x + 0x7fff + (x >> 16 & 1)) >> 16; }
+
+TEST_CASE("faults of a conversion are named", "[fast]") {
+  const Subject s = operation_subject(Operation::convert, find_format("float32"),
+                                      find_format("bfloat16"), {}, Overflow::ieee);
+  struct Fault {
+    const char *family, *name;
+    std::function<std::uint32_t(std::uint32_t)> circuit;
+  };
+  const Fault faults[] = {
+      {"rounding", "rounding rna in place of rne",
+       [](std::uint32_t x) { return (x + 0x8000) >> 16; }},
+      {"rounding", "rounding rtz in place of rne", [](std::uint32_t x) { return x >> 16; }},
+      {"lost sticky bit", "the rounding sees one bit below the last and no sticky bit",
+       [](std::uint32_t x) { return (x >> 16) + (x >> 15 & x >> 16 & 1); }},
+      {"flush", "subnormal results become zero, as judged after rounding",
+       [](std::uint32_t x) {
+         const std::uint32_t y = to_nearest_even(x);
+         return (y & 0x7f80) == 0 ? y & 0x8000 : y;
+       }},
+      // float32 and bfloat16 have the same exponents: a flushed operand is a flushed result.
+      {"flush", "subnormal results become zero, as judged before rounding",
+       [](std::uint32_t x) {
+         return (x & 0x7f800000) == 0 ? x >> 16 & 0x8000 : to_nearest_even(x);
+       }},
+      {"double rounding", "rounded to tfloat32 (rne) first",
+       [](std::uint32_t x) { return to_nearest_even((x + 0xfff + (x >> 13 & 1)) & 0xffffe000); }},
+  };
+  CHECK(verified(s, conversions(s, to_nearest_even)).tally().mismatches() == 0);
+  for (const Fault& fault : faults) {
+    INFO(fault.name);
+    const Verifier v = verified(s, conversions(s, fault.circuit));
+    const Explanation e = explain(v);
+    REQUIRE(e.fits.size() == 1);
+    CHECK(e.fits[0].rule.name == fault.name);
+    CHECK(e.fits[0].rule.family == fault.family);
+    CHECK(e.fits[0].explained == e.mismatches);
+    CHECK(e.fits[0].contradicted == 0);
+    CHECK(e.matches == v.tally().matches());
+  }
+}
+
+TEST_CASE("two faults at once are both named; an unknown fault is not", "[fast]") {
+  const Subject s = operation_subject(Operation::convert, find_format("float32"),
+                                      find_format("bfloat16"), {}, Overflow::ieee);
+  const Records two = conversions(s, [](std::uint32_t x) {
+    const std::uint32_t y = (x + 0x8000) >> 16;
+    return (y & 0x7f80) == 0 ? y & 0x8000 : y;
+  });
+  const Explanation both = explain(verified(s, two));
+  REQUIRE(both.fits.size() == 2);
+  CHECK(both.fits[0].rule.family == "flush");
+  CHECK(both.fits[1].rule.family == "rounding");
+  CHECK(both.fits[0].explained + both.fits[1].alone == both.mismatches);
+  const Records odd =
+      conversions(s, [](std::uint32_t x) { return to_nearest_even(x) ^ (x >> 20 & 4); });
+  CHECK(explain(verified(s, odd)).fits.empty());
+}
+
+/// Dots of float32 near 1 with C, and what a kernel makes of them.
+Records dots(const Subject& s,
+             const std::function<float(const float*, const float*, float)>& kernel) {
+  constexpr std::int64_t kCount = 400;
+  Records records(layout_of(s), kCount);
+  const auto k = static_cast<std::size_t>(s.k);
+  std::vector<float> a(k), b(k);
+  const auto number = [](std::int64_t i) {
+    return std::ldexp(static_cast<float>(static_cast<std::int32_t>(word(i)) >> 8), -22);
+  };
+  for (std::int64_t i = 0; i < kCount; ++i) {
+    for (std::size_t p = 0; p < k; ++p) {
+      const std::int64_t at = (i * s.k + static_cast<std::int64_t>(p)) * 2;
+      a[p] = number(at);
+      b[p] = number(at + 1);
+      const std::size_t to = static_cast<std::size_t>(i) * k + p;
+      records.columns[0][to] = std::bit_cast<std::uint32_t>(a[p]);
+      records.columns[1][to] = std::bit_cast<std::uint32_t>(b[p]);
+    }
+    const float c = number(i + (1 << 24)) * 8;
+    records.columns[2][static_cast<std::size_t>(i)] = std::bit_cast<std::uint32_t>(c);
+    records.columns[3][static_cast<std::size_t>(i)] =
+        std::bit_cast<std::uint32_t>(kernel(a.data(), b.data(), c));
+  }
+  return records;
+}
+
+TEST_CASE("faults of a kernel are named", "[fast]") {
+  const Subject s = unit_subject(unit::find_unit("f32.sequential"), 16, &find_format("float32"));
+  const auto chain = [](const float* a, const float* b, float sum) {
+    for (int k = 0; k < 16; ++k) sum = std::fma(a[k], b[k], sum);
+    return sum;
+  };
+  CHECK(verified(s, dots(s, chain)).tally().mismatches() == 0);
+  struct Fault {
+    const char *family, *name;
+    std::function<float(const float*, const float*, float)> kernel;
+  };
+  const Fault faults[] = {
+      {"order", "products in descending k",
+       [](const float* a, const float* b, float sum) {
+         for (int k = 15; k >= 0; --k) sum = std::fma(a[k], b[k], sum);
+         return sum;
+       }},
+      {"C", "C added after rounding",
+       [&](const float* a, const float* b, float c) { return chain(a, b, 0) + c; }},
+      {"C", "C is not added",
+       [&](const float* a, const float* b, float) { return chain(a, b, 0); }},
+      {"order", "products rounded before they are added",
+       [](const float* a, const float* b, float sum) {
+         for (int k = 0; k < 16; ++k) sum = a[k] * b[k] + sum;
+         return sum;
+       }},
+      {"order", "4 chains over k mod 4",
+       [](const float* a, const float* b, float c) {
+         float sums[4] = {};
+         for (int k = 0; k < 16; ++k) sums[k % 4] = std::fma(a[k], b[k], sums[k % 4]);
+         return (sums[0] + sums[1]) + (sums[2] + sums[3]) + c;
+       }},
+  };
+  for (const Fault& fault : faults) {
+    INFO(fault.name);
+    const Verifier v = verified(s, dots(s, fault.kernel));
+    const Explanation e = explain(v);
+    REQUIRE_FALSE(e.fits.empty());
+    CHECK(e.fits[0].rule.name == fault.name);
+    CHECK(e.fits[0].rule.family == fault.family);
+    CHECK(e.fits[0].explained == e.mismatches);
+    CHECK(e.fits[0].contradicted == 0);
+  }
+}
+
+/// Records with codes of E4M3 and the results of a description.
+Records fp8_dots(const Subject& s, const unit::UnitDescription& faulty) {
+  Records records(layout_of(s), 400);
+  for (std::size_t f = 0; f < 2; ++f) {
+    for (std::size_t i = 0; i < records.columns[f].size(); ++i) {
+      const std::uint32_t w = word(static_cast<std::int64_t>(i + (f << 24)));
+      records.columns[f][i] = (w >> 24 & 0xbf) + 0x10;  // no NaN, exponents of one another's range
+    }
+  }
+  const std::shared_ptr<const unit::Unit> own = unit::make_unit(faulty);
+  Subject other = s;
+  other.unit = own.get();
+  evaluate(other, records);
+  return records;
+}
+
+TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {
+  const unit::Unit& h100 = unit::find_unit("nvidia.h100.wgmma.e4m3.f32");
+  const Subject s = unit_subject(h100, 64);
+  unit::UnitDescription faulty = *h100.description();
+  faulty.name = "faulty";
+  faulty.alignment.fraction_bits = 12;
+  const Records given = fp8_dots(s, faulty);
+  const Verifier v = verified(s, given);
+  const Explanation e = explain(v);
+  REQUIRE_FALSE(e.fits.empty());
+  CHECK(e.fits[0].rule.name == "12 fraction bits kept instead of 13");
+  CHECK(e.fits[0].rule.family == "alignment");
+  const std::vector<std::string> lines = divergence(s, v.first()->one.records, &e.fits[0].rule);
+  REQUIRE(lines.size() == 3);
+  CHECK_THAT(lines[0], Catch::StartsWith("step "));
+  CHECK_THAT(lines[1], Catch::StartsWith("by the rule, step "));
+  CHECK_THAT(lines[2], Catch::StartsWith("product of k "));
+}
+
+}  // namespace
+}  // namespace numemu::oracle
