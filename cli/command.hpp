@@ -18,6 +18,7 @@ void add_units(Program&);
 void add_gemm(Program&);
 void add_dot(Program&);
 void add_vectors(Program&);
+void add_verify(Program&);
 void add_train(Program&);
 void add_eval(Program&);
 void add_infer(Program&);

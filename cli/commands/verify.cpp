@@ -1,0 +1,95 @@
+// numemu verify: results made elsewhere, held against those that an operation or a unit must give.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/text_numbers.hpp"
+#include "cli/verify_input.hpp"
+#include "cli/verify_report.hpp"
+#include "emu/unit/sparse/pattern.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/json.hpp"
+
+namespace numemu::cli {
+namespace {
+
+/// Everything that can be refused before anything is read.
+void check_options(const VerifyOptions& o) {
+  const bool arrays = !o.arrays.a.empty() || !o.arrays.b.empty() || !o.d.empty();
+  if (arrays == !o.in.empty())
+    throw Error("--in: expected a file of records, or the arrays --a, --b and --d");
+  if (arrays) {
+    if (o.arrays.a.empty() || o.arrays.b.empty() || o.d.empty() || o.unit.empty())
+      throw Error("--a, --b, --d: expected all three, and --unit");
+    unit::parse_meta_layout(o.arrays.meta_layout);
+  }
+  if (!o.unit.empty() && !o.op.empty()) throw Error("--op: not allowed with --unit");
+  if (!o.fields.empty() && arrays) throw Error("--fields: not allowed with arrays");
+  if (!o.junit.empty()) {
+    require_file("--junit", o.junit);
+    require_replaceable(o.junit);
+  }
+}
+
+int run(const VerifyOptions& o) {
+  check_options(o);
+  const Verified verified = o.in.empty() ? verify_arrays(o) : verify_file(o);
+  const oracle::Explanation explanation = oracle::explain(verified.verifier);
+  if (!o.junit.empty()) write_atomically(o.junit, {verify_junit(verified, explanation)});
+  fmt::print("{}", o.json ? verify_json(verified, explanation).dump(2) + "\n"
+                          : verify_text(verified, explanation));
+  return verified.verifier.tally().mismatches() == 0 ? kFine : kMismatch;
+}
+
+}  // namespace
+
+void add_verify(Program& program) {
+  auto options = std::make_shared<VerifyOptions>();
+  Command& command =
+      program.command("verify", "Check results made elsewhere, and name the rule that they follow",
+                      [options] { return run(*options); });
+  VerifyOptions& o = *options;
+  command.option("--in FILE|-", o.in, "Records: text, gzip or not; - is standard input");
+  command.option("--unit U", o.unit, "A unit's name (numemu units) or a file unit.json");
+  command.option("--op OP", o.op, "convert, mul, add, fma or dot");
+  command.option("--from F", o.from, "Format of the operands of --op");
+  command.option("--to F", o.to, "Format of its results (default: --from)");
+  command.option("--rounding R", o.rounding, "Rounding of --op (default: the file's, or rne)");
+  command.option("--overflow O", o.overflow, "Overflow of --op (default: the file's)");
+  command.option("--k K", o.k, "Products of a record, where the file has no first line")
+      .whole(0, 65536);
+  command.option("--fields F", o.fields,
+                 "Fields of foreign lines: a:32xe4m3fn,b:32xe4m3fn,c:f32,d:f32");
+  command
+      .option("--element-order ORDER", o.element_order,
+              "Which end of a word has element 0: lsb or msb")
+      .one_of({"lsb", "msb"});
+  command.option("--a A.npy", o.arrays.a, "Codes of A, M x K, of a kernel");
+  command.option("--b B.npy", o.arrays.b, "Codes of B, K x N");
+  command.option("--c C.npy", o.arrays.c, "C, M x N (default: +0)");
+  command.option("--d D.npy", o.d, "The kernel's D, M x N");
+  command.option("--format-a F", o.arrays.format_a, "Format of A if the unit takes any format");
+  command.option("--format-b F", o.arrays.format_b, "Format of B if the unit takes any format");
+  command.option("--scale-a SA.npy", o.arrays.scale_a, "Block scales of A, M x ceil(K / block)");
+  command.option("--scale-b SB.npy", o.arrays.scale_b, "Block scales of B, ceil(K / block) x N");
+  command.option("--meta E.npy", o.arrays.meta, "Metadata of a sparse A");
+  command.option("--meta-layout LAYOUT", o.arrays.meta_layout, "index or ptx");
+  command.option("--seed S", o.seed, "Seed of a kernel's stochastic registers (default: 0)");
+  command.option("--nan RULE", o.nan, "any, canonical or payload: which NaN results are equal")
+      .one_of({"any", "canonical", "payload"});
+  command.option("--zero-sign RULE", o.zero_sign, "strict or ignore: whether +0 equals -0")
+      .one_of({"strict", "ignore"});
+  command.option("--ulp N", o.ulp, "Finite results within N ulps are equal (default: 0)")
+      .whole(0, std::int64_t{1} << 62);
+  command.option("--max-errors N", o.max_errors, "Stop after N mismatches (default: never)")
+      .whole(0, std::int64_t{1} << 62);
+  command.option("--junit FILE", o.junit, "Write a JUnit report, too");
+  command.flag("--json", o.json, "Print JSON");
+  command.flag("--quiet", o.quiet, "No progress");
+  add_threads(command);
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,39 @@
+// What `numemu verify` reads: vector files, foreign lines, the arrays of a kernel.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/gemm_arrays.hpp"
+#include "emu/oracle/verify.hpp"
+
+namespace numemu::cli {
+
+struct VerifyOptions {
+  std::string in, unit, op, from, to, rounding, overflow, fields, element_order = "lsb";
+  std::string nan = "any", zero_sign = "strict", junit, d;
+  GemmFiles arrays;
+  std::int64_t k = 0, max_errors = 0, ulp = 0;
+  std::uint64_t seed = 0;
+  bool json = false, quiet = false;
+};
+
+/// The verifier with everything it has read, and what a report says about the input.
+struct Verified {
+  oracle::Verifier verifier;
+  std::string name;          ///< of the file
+  std::int64_t columns = 0;  ///< of D; 0: records of a file
+  bool complete = true;      ///< false: the limit of mismatches ended the reading
+};
+
+/// Reads and checks. Throws Error naming the file and its line, or the option.
+Verified verify_file(const VerifyOptions&);
+Verified verify_arrays(const VerifyOptions&);
+
+/// --nan, --zero-sign, --ulp, --max-errors.
+oracle::Compared compared_by(const VerifyOptions&);
+/// A unit by name, or described in a JSON file; it lives as long as the program.
+const unit::Unit& unit_named(const std::string&);
+
+}  // namespace numemu::cli

@@ -1,0 +1,293 @@
+#include "cli/verify_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/talk.hpp"
+#include "emu/oracle/divergence.hpp"
+#include "formats/codec.hpp"
+#include "formats/storage/number_text.hpp"
+#include "formats/storage/utf8.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using oracle::Explanation;
+using oracle::Finding;
+using oracle::Fit;
+using oracle::Mismatch;
+using oracle::Subject;
+using oracle::Tally;
+
+class Report {
+ public:
+  Report(const Verified& verified, const Explanation& explanation)
+      : v_(verified.verifier), verified_(verified), explanation_(explanation) {}
+
+  std::string text() const;
+  Json json() const;
+  std::string junit() const;
+
+ private:
+  const Subject& subject() const { return v_.subject(); }
+  std::string subject_text() const;
+  std::string ulp_text() const;
+  std::string code_text(std::uint64_t code) const;
+  std::string place(const Finding&) const;
+  std::string mismatch_text(const Finding&) const;
+  std::string finding_text(std::string_view title, const Finding&) const;
+  std::string rule_text(const Fit&) const;
+  std::string rules_text() const;
+  /// The rule that gives the finding's result; nullptr where none does.
+  const oracle::Rule* rule_of(const Finding&) const;
+  Json finding_json(const Finding&) const;
+
+  const oracle::Verifier& v_;
+  const Verified& verified_;
+  const Explanation& explanation_;
+};
+
+/// Where the ulps that are counted are not those of the results.
+std::string Report::ulp_text() const {
+  const int narrower = v_.comparer().narrower_by();
+  if (narrower == 0) return "";
+  return fmt::format(", ulps of the register {}",
+                     subject().unit->description()->accumulator.format->name);
+}
+
+std::string Report::subject_text() const {
+  const Subject& s = subject();
+  if (s.unit != nullptr)
+    return fmt::format("{}: {} x {}, K = {}, {} results{}", s.unit->row().name, s.a->name,
+                       s.b->name, s.k, s.unit->row().result, ulp_text());
+  return fmt::format("{} of {} to {}, rounding {}, overflow {}{}", to_string(s.operation),
+                     s.a->name, s.to->name, to_string(s.rounding), to_string(s.overflow),
+                     s.operation == oracle::Operation::dot ? fmt::format(", K = {}", s.k) : "");
+}
+
+/// "3f800001 = 0x1.000002p+0 (1.00000012)"
+std::string Report::code_text(std::uint64_t code) const {
+  const Format* format = subject().to;
+  const int bits = v_.layout()[static_cast<std::size_t>(v_.result_field())].bits;
+  std::string text = fmt::format("{:0{}x}", code, (bits + 3) / 4);
+  if (format == nullptr) {
+    const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
+    const auto number = static_cast<std::int64_t>((code & (2 * sign - 1)) ^ sign);
+    return text + fmt::format(" = {}", number - static_cast<std::int64_t>(sign));
+  }
+  const Value value = decode(*format, code);
+  text += " = " + hex_text(value);
+  if (value.kind == Class::finite && format->exponent_bits <= 11)
+    text += fmt::format(" ({:.9g})", to_double(value));
+  return text;
+}
+
+std::string Report::place(const Finding& f) const {
+  const std::int64_t number = f.one.number[0];
+  if (verified_.columns != 0)
+    return fmt::format("D[{},{}]", number / verified_.columns, number % verified_.columns);
+  const std::string name(f.one.records.class_name(0));
+  return fmt::format("line {}{}", f.one.records.line[0], name.empty() ? "" : " [" + name + "]");
+}
+
+std::string Report::mismatch_text(const Finding& f) const {
+  if (f.comparison.mismatch == Mismatch::unknown) return "X or Z digits";
+  const std::uint64_t given = f.one.records.code(v_.result_field(), 0);
+  const std::uint64_t ulps = f.comparison.ulps.value_or(0);
+  std::string text = fmt::format(
+      "expected {}, found {}; {}", code_text(f.one.want[0]), code_text(given),
+      f.comparison.mismatch == Mismatch::ulps ? fmt::format("{} ulps", ulps)
+                                              : std::string(name_of(f.comparison.mismatch)));
+  if (f.comparison.mismatch == Mismatch::flags)
+    text = fmt::format("{}: flags: expected {:02x}, found {:02x}", code_text(given),
+                       f.one.want_flags[0], f.one.records.code(v_.flags_field(), 0));
+  return text;
+}
+
+const oracle::Rule* Report::rule_of(const Finding& f) const {
+  for (const Fit& fit : explanation_.fits) {
+    if (oracle::agrees(v_, fit.rule, f.one.records)[0]) return &fit.rule;
+  }
+  return nullptr;
+}
+
+std::string Report::finding_text(std::string_view title, const Finding& f) const {
+  std::string text = fmt::format("{:<11} {}: {}\n", title, place(f), mismatch_text(f));
+  if (f.comparison.mismatch == Mismatch::unknown) return text;
+  for (const std::string& line : oracle::divergence(subject(), f.one.records, rule_of(f)))
+    text += fmt::format("{:<11} {}\n", "", line);
+  return text;
+}
+
+std::string Report::rule_text(const Fit& fit) const {
+  const std::string against =
+      fit.contradicted == 0
+          ? explanation_.matches == 0
+                ? "there are no matches to compare it with"
+                : fmt::format("contradicts none of {}", counted(explanation_.matches, "match"))
+          : fmt::format("contradicts {} of {}", fit.contradicted, explanation_.matches);
+  std::string text = fmt::format("{} ({}): explains {} of {} mismatches, {}", fit.rule.name,
+                                 fit.rule.family, fit.explained, explanation_.mismatches, against);
+  for (const std::string& other : fit.equal) text += fmt::format("; so does: {}", other);
+  return text;
+}
+
+std::string Report::rules_text() const {
+  if (explanation_.mismatches == 0) return "";
+  std::string text;
+  for (const Fit& fit : explanation_.fits)
+    text += fmt::format("{:<11} {}\n", text.empty() ? "rule" : "", rule_text(fit));
+  if (text.empty())
+    text = fmt::format("{:<11} none of {} rules fits\n", "rule", explanation_.rules);
+  if (explanation_.mismatches < v_.tally().mismatches())
+    text += fmt::format("{:<11} tried on the first {} mismatches and on {} matches\n", "",
+                        explanation_.mismatches, explanation_.matches);
+  return text;
+}
+
+std::string Report::text() const {
+  const Tally& t = v_.tally();
+  std::string text = fmt::format("{}: {}\n", harmless(verified_.name), subject_text());
+  text += fmt::format("{:<11} {}{}\n", "records", t.records,
+                      verified_.complete ? "" : ", the limit of mismatches: the rest is not read");
+  text += fmt::format("{:<11} {}", "matches", t.matches());
+  if (t.tolerated != 0)
+    text += fmt::format(", {} of them by --ulp, --nan or --zero-sign", t.tolerated);
+  text += fmt::format("\n{:<11} {}\n", "mismatches", t.mismatches());
+  for (std::size_t m = 1; m < t.by_mismatch.size(); ++m) {
+    if (t.by_mismatch[m] != 0)
+      text += fmt::format("  {:<20} {}\n", name_of(static_cast<Mismatch>(m)), t.by_mismatch[m]);
+  }
+  if (t.mismatches() == 0) return text;
+  std::string bars;
+  for (std::size_t i = 0; i < t.by_ulps.size(); ++i) {
+    if (t.by_ulps[i] == 0) continue;
+    const std::uint64_t low = std::uint64_t{1} << i;
+    bars += fmt::format("  {:<20} {}\n", i == 0 ? "1" : fmt::format("{}..{}", low, 2 * low - 1),
+                        t.by_ulps[i]);
+  }
+  if (!bars.empty()) text += "ulps\n" + bars;
+  if (v_.classes().size() > 1) {
+    text += "classes\n";
+    for (const auto& [name, tally, first] : v_.classes()) {
+      if (tally.mismatches() != 0)
+        text += fmt::format("  {:<20} {} of {}\n", name.empty() ? "none" : harmless(name),
+                            tally.mismatches(), tally.records);
+    }
+  }
+  text += finding_text("first", *v_.first());
+  if (v_.worst()->one.number != v_.first()->one.number) text += finding_text("worst", *v_.worst());
+  return text + rules_text();
+}
+
+Json Report::finding_json(const Finding& f) const {
+  const std::int64_t number = f.one.number[0];
+  Json json = {{"record", number}, {"class", utf8_text(std::string(f.one.records.class_name(0)))}};
+  if (verified_.columns != 0) {
+    json["m"] = number / verified_.columns;
+    json["n"] = number % verified_.columns;
+  } else {
+    json["line"] = f.one.records.line[0];
+  }
+  json["mismatch"] = name_of(f.comparison.mismatch);
+  if (f.comparison.ulps) json["ulps"] = *f.comparison.ulps;
+  if (f.comparison.mismatch == Mismatch::unknown) return json;
+  json["expected"] = code_text(f.one.want[0]);
+  json["found"] = code_text(f.one.records.code(v_.result_field(), 0));
+  json["divergence"] = Json(oracle::divergence(subject(), f.one.records, rule_of(f)));
+  return json;
+}
+
+Json Report::json() const {
+  const Tally& t = v_.tally();
+  Json kinds = Json::object(), ulps = Json::array(), classes = Json::array(), rules = Json::array();
+  for (std::size_t m = 1; m < t.by_mismatch.size(); ++m)
+    kinds[std::string(name_of(static_cast<Mismatch>(m)))] = t.by_mismatch[m];
+  for (std::size_t i = 0; i < t.by_ulps.size(); ++i) {
+    if (t.by_ulps[i] != 0)
+      ulps.push_back({{"from", std::uint64_t{1} << i},
+                      {"to", 2 * (std::uint64_t{1} << i) - 1},
+                      {"count", t.by_ulps[i]}});
+  }
+  for (const auto& [name, tally, first] : v_.classes())
+    classes.push_back({{"class", utf8_text(name)},
+                       {"records", tally.records},
+                       {"mismatches", tally.mismatches()}});
+  for (const Fit& fit : explanation_.fits)
+    rules.push_back({{"rule", fit.rule.name},
+                     {"family", fit.rule.family},
+                     {"explained", fit.explained},
+                     {"contradicted", fit.contradicted},
+                     {"also", Json(fit.equal)}});
+  Json json = {
+      {"in", utf8_text(verified_.name)},
+      {"subject", subject_text()},
+      {"records", t.records},
+      {"complete", verified_.complete},
+      {"matches", t.matches()},
+      {"tolerated", t.tolerated},
+      {"mismatches", t.mismatches()},
+      {"by_mismatch", kinds},
+      {"by_ulps", ulps},
+      {"classes", classes},
+      {"rules", rules},
+      {"rules_tried", explanation_.rules},
+      {"tried_on", {{"mismatches", explanation_.mismatches}, {"matches", explanation_.matches}}}};
+  json["first"] = v_.first() ? finding_json(*v_.first()) : Json();
+  json["worst"] = v_.worst() ? finding_json(*v_.worst()) : Json();
+  return json;
+}
+
+std::string xml(std::string_view text) {
+  std::string escaped;
+  for (const char c : harmless(text)) {
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+std::string Report::junit() const {
+  std::int64_t failed = 0;
+  std::string cases;
+  for (const auto& [name, tally, first] : v_.classes()) {
+    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml(subject_text()),
+                         name.empty() ? "records" : xml(name));
+    if (tally.mismatches() == 0) {
+      cases += "/>\n";
+      continue;
+    }
+    ++failed;
+    cases += fmt::format(">\n    <failure message=\"{} of {} records differ\">", tally.mismatches(),
+                         tally.records);
+    std::string lines = finding_text("first", *first) + rules_text();
+    for (std::size_t begin = 0; begin < lines.size();) {
+      const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+      cases += xml(std::string_view(lines).substr(begin, end - begin)) + "\n";
+      begin = end + 1;
+    }
+    cases += "</failure>\n  </testcase>\n";
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
+      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
+      xml(verified_.name), v_.classes().size(), failed, cases);
+}
+
+}  // namespace
+
+std::string verify_text(const Verified& v, const Explanation& e) { return Report(v, e).text(); }
+Json verify_json(const Verified& v, const Explanation& e) { return Report(v, e).json(); }
+std::string verify_junit(const Verified& v, const Explanation& e) { return Report(v, e).junit(); }
+
+}  // namespace numemu::cli

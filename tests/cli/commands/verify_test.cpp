@@ -1,0 +1,158 @@
+// numemu verify as its users run it: lines of a simulator, arrays of a kernel, planted faults.
+#include <zlib.h>
+
+#include <bit>
+
+#include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/layout.hpp"
+#include "emu/oracle/text_writer.hpp"
+#include "formats/random.hpp"
+#include "formats/storage/json.hpp"
+#include "tests/cli/gemm_fixture.hpp"
+
+namespace numemu::test {
+namespace {
+
+using namespace oracle;
+
+constexpr const char* kUnit = "nvidia.h100.wgmma.e4m3.f32";
+
+std::uint32_t word(std::size_t i) { return RandomSource{.stream = Stream::vectors}.bits(i, 32); }
+
+/// Records of random codes with the results of a unit.
+Records dots(const Subject& s, std::int64_t count) {
+  Records records(layout_of(s), count);
+  for (std::size_t f = 0; f < 2; ++f) {
+    for (std::size_t i = 0; i < records.columns[f].size(); ++i)
+      records.columns[f][i] = (word(i + (f << 24)) >> 24 & 0xbf) + 0x10;
+  }
+  for (std::size_t i = 0; i < records.columns[2].size(); ++i)
+    records.columns[2][i] = std::bit_cast<std::uint32_t>(static_cast<float>(word(i) >> 20));
+  evaluate(s, records);
+  return records;
+}
+
+/// As a simulator prints them: one word for each field, element 0 last.
+std::string simulator_text(const Subject& s, const Records& records) {
+  Layout layout = layout_of(s);
+  for (Field& field : layout) field.packed = field.count > 1;
+  std::string text = "// $fdisplay of tb_dot.sv\n\n";
+  append_text(layout, records, text);
+  return text;
+}
+
+const std::string kForeign =
+    std::string("--unit ") + kUnit + " --fields a:32xe4m3fn,b:32xe4m3fn,c:f32,d:f32";
+
+TEST_CASE("verify: a file of a simulator that matches, plain, gzip, from a pipe", "[fast]") {
+  const Scratch s;
+  const Subject subject = unit_subject(unit::find_unit(kUnit));
+  const std::string text = simulator_text(subject, dots(subject, 500));
+  s.file("sim.txt", text);
+  gzFile zipped = gzopen((s.path + "/sim.gz").c_str(), "wb");
+  gzwrite(zipped, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(zipped);
+  for (const char* in :
+       {"--in sim.txt", "--in sim.gz", "--in - <sim.gz", "--in sim.txt --threads 1"}) {
+    INFO(in);
+    const Result r = s.run("verify " + kForeign + " " + in);
+    CHECK(r.code == 0);
+    CHECK_THAT(r.out, Catch::Contains("records     500\nmatches     500\nmismatches  0\n"));
+    CHECK(r.err.empty());
+  }
+}
+
+TEST_CASE("verify: a planted fault is named, with its line and step", "[fast]") {
+  const Scratch s;
+  const Subject subject = unit_subject(unit::find_unit(kUnit));
+  unit::UnitDescription faulty = *subject.unit->description();
+  faulty.name = "faulty";
+  faulty.alignment.fraction_bits = 12;
+  const auto unit = unit::make_unit(faulty);
+  Subject other = subject;
+  other.unit = unit.get();
+  s.file("sim.txt", simulator_text(subject, dots(other, 300)));
+  const Result r = s.run("verify " + kForeign + " --in sim.txt --junit report.xml");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("first       line ") && Catch::Contains("step 0, k 0..31: ") &&
+                        Catch::Contains("rule        12 fraction bits kept instead of 13 "
+                                        "(alignment): explains ") &&
+                        Catch::Contains("contradicts none of "));
+  const std::string xml = read_file(s.path + "/report.xml");
+  CHECK_THAT(xml, Catch::Contains("tests=\"1\" failures=\"1\"") &&
+                      Catch::Contains("12 fraction bits kept instead of 13"));
+  for (const char* threads : {"1", "3"})
+    CHECK(s.run("verify " + kForeign + " --in sim.txt --threads " + threads).out == r.out);
+  const Json json = Json::parse(s.run("verify " + kForeign + " --in sim.txt --json").out);
+  CHECK(json["records"] == 300);
+  CHECK(json["rules"][0]["family"].text() == "alignment");
+  CHECK(json["rules"][0]["contradicted"] == 0);
+}
+
+TEST_CASE("verify: TestFloat's lines with a fault in the ties", "[fast]") {
+  const Scratch s;
+  const Subject subject = operation_subject(Operation::mul, find_format("float16"),
+                                            find_format("float16"), {}, Overflow::ieee);
+  Subject other = subject;
+  other.rounding = {.mode = RoundingMode::rna};
+  Records records(layout_of(subject), 4000);
+  for (std::size_t i = 0; i < 4000; ++i) {
+    records.columns[0][i] = word(2 * i) >> 16 & 0x7fe0;  // few bits: products with ties
+    records.columns[1][i] = word(2 * i + 1) >> 16 & 0x7fe0;
+  }
+  evaluate(other, records);
+  std::string text;
+  append_text(layout_of(subject), records, text);
+  s.file("results.txt", text);
+  const std::string command = "verify --in results.txt --op mul --from float16 --overflow ieee";
+  const Result r = s.run(command);
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("rounding rna in place of rne (rounding)") &&
+                        Catch::Contains("halfway between"));
+  CHECK(s.run(command + " --rounding rna").code == 0);
+  CHECK(s.run(command + " --ulp 1").code == 0);
+  // The same with a first line that says what the file is about.
+  s.file("results.txt", header_line(other) + "\n" + text);
+  CHECK(s.run("verify --in results.txt").code == 0);
+  CHECK(s.run("verify --in results.txt --rounding rne --max-errors 1").code == 1);
+}
+
+TEST_CASE("verify: arrays of a kernel", "[fast]") {
+  const GemmFolder s;
+  s.e4m3();
+  CHECK(s.gemm(kUnit, "--out d.npy").code == 0);
+  const std::string command =
+      std::string("verify --unit ") + kUnit + " --a a.npy --b b.npy --d d.npy";
+  const Result fine = s.run(command);
+  CHECK(fine.code == 0);
+  CHECK_THAT(fine.out, Catch::Contains("records     6\nmatches     6\n"));
+  std::vector<float> d = s.result<float>(ArrayType::float32);
+  d[4] = std::bit_cast<float>(0x7fc00000u);
+  s.floats("d.npy", {2, 3}, d);
+  const Result wrong = s.run(command);
+  CHECK(wrong.code == 1);
+  CHECK_THAT(wrong.out, Catch::Contains("first       D[1,1]: expected 40800000") &&
+                            Catch::Contains("  NaN                  1\n"));
+  s.floats("d.npy", {3, 2}, d);
+  check_refused(s.run(command), "d.npy: shape: expected [2, 3] (M x N), found [3, 2]");
+}
+
+TEST_CASE("verify: wrong files and options are refused", "[fast]") {
+  const Scratch s;
+  s.file("sim.txt", "# nothing\n");
+  check_refused(s.run("verify " + kForeign + " --in sim.txt"),
+                "sim.txt: expected records, found none");
+  check_refused(s.run("verify --in sim.txt"), "--unit or --op: expected it");
+  s.file("sim.txt", "00 11 22\n");
+  check_refused(s.run("verify " + kForeign + " --in sim.txt"),
+                "sim.txt: first record: expected 4 words");
+  check_refused(s.run("verify " + kForeign), "--in: expected a file of records");
+  check_refused(s.run("verify " + kForeign + " --in none.txt"), "none.txt: cannot open");
+  check_refused(s.run("verify --in sim.txt --unit exact --op mul"),
+                "--op: not allowed with --unit");
+  s.file("sim.txt", "# numemu-vectors 1 op=mul from=float16 rounding=up overflow=ieee\n");
+  check_refused(s.run("verify --in sim.txt"), "sim.txt: line 1: ");
+}
+
+}  // namespace
+}  // namespace numemu::test
