@@ -25,7 +25,7 @@ void check_product_options(const ProductOptions&);
 /// Runs the command and returns its exit code.
 int run_product(const ProductOptions&);
 
-/// A unit by name, or described in a JSON file.
+/// A unit by name, or described in a JSON file, which is read once; it lives as long as the program.
 const unit::Unit& unit_named(const std::string& name);
 
 /// An output of a batch: (i, j) of a product.

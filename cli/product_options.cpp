@@ -1,5 +1,6 @@
 // The options that gemm and dot share, and what is refused before anything is read.
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "cli/product.hpp"
@@ -14,9 +15,10 @@ namespace numemu::cli {
 
 const unit::Unit& unit_named(const std::string& name) {
   if (!name.ends_with(".json")) return unit::find_unit(name);
-  static std::unique_ptr<unit::Unit> own;
-  own = unit::make_unit(unit::read_description(name));
-  return *own;
+  static std::map<std::string, std::unique_ptr<unit::Unit>> own;
+  std::unique_ptr<unit::Unit>& unit = own[name];
+  if (unit == nullptr) unit = unit::make_unit(unit::read_description(name));
+  return *unit;
 }
 
 void check_product_options(const ProductOptions& options) {

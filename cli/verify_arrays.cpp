@@ -6,6 +6,7 @@
 
 #include "cli/gemm_side_arrays.hpp"
 #include "cli/input_arrays.hpp"
+#include "cli/product.hpp"
 #include "cli/verify_input.hpp"
 #include "emu/oracle/layout.hpp"
 #include "emu/unit/reference/step.hpp"

@@ -3,15 +3,14 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "cli/product.hpp"
 #include "cli/progress.hpp"
 #include "cli/verify_input.hpp"
 #include "emu/oracle/foreign.hpp"
 #include "emu/oracle/text_reader.hpp"
-#include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/byte_stream.hpp"
 
@@ -130,13 +129,6 @@ Verified verify_file(const VerifyOptions& o) {
     filled = source.read(layout, most, batches[0]) ? 1 : 0;
   }
   return verified;
-}
-
-const unit::Unit& unit_named(const std::string& name) {
-  if (!name.ends_with(".json")) return unit::find_unit(name);
-  static std::unique_ptr<unit::Unit> own;
-  if (own == nullptr) own = unit::make_unit(unit::read_description(name));
-  return *own;
 }
 
 oracle::Compared compared_by(const VerifyOptions& o) {

@@ -33,7 +33,5 @@ Verified verify_arrays(const VerifyOptions&);
 
 /// --nan, --zero-sign, --ulp, --max-errors.
 oracle::Compared compared_by(const VerifyOptions&);
-/// A unit by name, or described in a JSON file; it lives as long as the program.
-const unit::Unit& unit_named(const std::string&);
 
 }  // namespace numemu::cli
