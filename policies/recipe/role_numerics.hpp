@@ -40,8 +40,9 @@ class RoleNumerics : public net::Numerics {
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
   void require_trainable(const std::string& where) const;
 
-  /// Called with every product that its unit has computed, on that thread, before the role `output`
-  /// converts the result. To be set while nothing runs.
+  /// Called with every product that its unit has computed, its operands as the policies above left
+  /// them, on that thread, before the role `output` converts the result. To be set while nothing
+  /// runs.
   void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
 
   void product(const net::Step&, const net::Product&) override;

@@ -48,7 +48,7 @@ class Rotation {
   std::int64_t width() const { return static_cast<std::int64_t>(signs_.size()); }
 
   /// Lines of width() elements. The scales of the two sides are powers of two, whose product is
-  /// 1 / block: they round nothing.
+  /// 1 / block: they round nothing but subnormals.
   void apply(net::Tensor& x, bool left) const {
     const int levels = std::countr_zero(static_cast<std::uint64_t>(block_));
     const float scale = std::ldexp(1.0f, -(left ? levels / 2 : levels - levels / 2));
@@ -77,7 +77,8 @@ class Hadamard final : public Policy {
  public:
   Hadamard(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {
-      if (const Options* const options = binding().of<Options>(gemm.name)) add(gemm, *options);
+      const auto chosen = binding().layers.find(gemm.name);
+      if (chosen != binding().layers.end()) add(gemm, static_cast<const Options&>(*chosen->second));
     }
   }
 

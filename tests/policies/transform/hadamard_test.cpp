@@ -7,6 +7,7 @@
 
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -187,6 +188,14 @@ TEST_CASE("hadamard: layers choose their own, signs are those of the seed", "[fa
   const std::set<std::vector<float>> different = {plain, result(hadamard(32, ", " + kInt4)),
                                                   result(hadamard(8, ", " + kInt4))};
   CHECK(different.size() == 3);
+}
+
+TEST_CASE("hadamard: products of one node choose for themselves", "[fast]") {
+  const auto lstm = [] { return std::make_unique<net::Lstm>(16, 12); };
+  CHECK_THAT(refused(hadamard(8), lstm(), {3, 16}),
+             Contains("layer layer.recurrent: expected a multiple of 8"));
+  const std::string off = R"j(, "layers": [{"match": "layer.recurrent", "transform": null}])j";
+  CHECK(refused(hadamard(8, off), lstm(), {3, 16}).empty());
 }
 
 TEST_CASE("hadamard: what cannot be rotated is refused by name", "[fast]") {
