@@ -12,6 +12,7 @@
 #include "emu/net/train/schedule.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/recipe/objectives.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -176,6 +177,7 @@ void settle(TrainCommand& options) {
   if (options.warmup) train.warmup = *options.warmup;
   if (options.clip) train.clip = *options.clip;
   if (options.augment) train.augment = parse_augmentation(*options.augment);
+  if (!options.recipe.empty()) policies::use_objectives(options.numerics, options.recipe, train);
   train.seed = static_cast<std::uint64_t>(options.seed);
   options.view.seed = train.seed;
   net::check(train);
@@ -193,6 +195,10 @@ std::string training_text(const net::TrainOptions& t) {
     text += fmt::format(" betas {} {} epsilon {}", t.beta1, t.beta2, t.epsilon);
   if (t.warmup > 0) text += fmt::format(" warmup {}", t.warmup);
   if (t.clip > 0) text += fmt::format(" clip {}", t.clip);
+  if (t.objectives != usual.objectives)
+    text += fmt::format(" objectives {}", fmt::join(t.objectives, " "));
+  for (const auto& [objective, optimizer] : t.objective_optimizers)
+    text += fmt::format(" {} of {}", optimizer, objective);
   if (t.workers > 1) text += fmt::format(" workers {}", t.workers);
   if (t.micro_batches > 1) text += fmt::format(" micro-batches {}", t.micro_batches);
   if (t.copies > 1) text += fmt::format(" copies {}", t.copies);

@@ -35,6 +35,7 @@ std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
   row["gradient_norm"] = digits(epoch.gradient_norm);
   row["skipped_steps"] = epoch.skipped;
   row["loss_scale"] = epoch.loss_scale;  // powers of two keep their digits
+  if (staged_ != nullptr) row["stage"] = staged_->stage(epoch.epoch);
   return row.dump() + "\n";
 }
 

@@ -6,14 +6,17 @@
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/metrics.hpp"
 #include "formats/storage/json.hpp"
+#include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::cli {
 
 /// metrics.jsonl: one row per epoch; a resumed run leaves the file of an uninterrupted one.
 class MetricsFile {
  public:
-  /// `text`: rows have perplexity and bits per character of the validation.
-  MetricsFile(std::string path, bool text) : path_(std::move(path)), text_(text) {}
+  /// `text`: rows have perplexity and bits per character of the validation. `staged`: rows have the
+  /// stage of the recipe; null without stages.
+  MetricsFile(std::string path, bool text, const policies::StagedNumerics* staged)
+      : path_(std::move(path)), text_(text), staged_(staged) {}
   /// Replaces whatever is there by the rows of those epochs. Throws Error naming the file.
   void begin(const std::vector<net::EpochMetrics>&);
   void append(const net::EpochMetrics&);
@@ -22,6 +25,7 @@ class MetricsFile {
   std::string row(const net::EpochMetrics&) const;
   std::string path_;
   bool text_;
+  const policies::StagedNumerics* staged_;
 };
 
 /// "epoch   3  loss 0.0512  train 98.41 %  validation loss 0.0601  98.12 %"

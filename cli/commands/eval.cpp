@@ -119,9 +119,9 @@ int run(const Options& options) {
   const Json recipe = options.recipe.empty()
                           ? Json{{"numemu_recipe", 1}}
                           : parse_json(read_text(options.recipe), options.recipe);
-  experiments::Point point;
-  point.recipe =
+  const policies::Recipe whole =
       policies::Recipe::parse(recipe, options.recipe.empty() ? "recipe" : options.recipe);
+  experiments::Point point;
   point.net = utf8_text(options.net);
   point.data = utf8_text(options.data);
   point.where = options.recipe;
@@ -135,7 +135,7 @@ int run(const Options& options) {
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (options.fold) experiments::fold_batch_norm(trained);
   // Every mistake before the work, so that it is the only line on stderr.
-  policies::RecipeNumerics(point.recipe, trained.graph, point.where);
+  policies::RecipeNumerics(whole.last_stage(), trained.graph, point.where);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
   const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,
@@ -153,10 +153,8 @@ int run(const Options& options) {
                                {folders.cache, options.fresh, on_work});
   before = shared;
   free = latest;
-  point.json = {{"net", point.net},
-                {"data", point.data},
-                {"eval_images", bench.eval_images},
-                {"recipe", point.recipe.json()}};
+  point.json = {{"net", point.net}, {"data", point.data}, {"eval_images", bench.eval_images}};
+  experiments::set_recipe(point, whole);
   if (options.no_predictions) experiments::turn_predictions_off(point);
   Json row;
   {

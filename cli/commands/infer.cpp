@@ -201,9 +201,10 @@ int run(const Options& options) {
   }
   net::Numerics float32;
   const bool recipe_given = !options.recipe.empty();
-  const policies::Recipe recipe =
+  const policies::Recipe given =
       recipe_given ? policies::Recipe::parse_text(read_text(options.recipe), options.recipe)
                    : policies::Recipe::parse_text(R"({"numemu_recipe": 1})", "recipe");
+  const policies::Recipe recipe = given.last_stage();
   policies::RecipeNumerics quantized(recipe, model.graph, options.recipe);
   const std::int64_t samples = inputs[0].dim(0);
   std::vector<std::string> notes;
@@ -214,7 +215,8 @@ int run(const Options& options) {
     });
     if (!options.quiet) note_short_names_in(options.recipe);
     if (!options.quiet) say("scales calibrated on the first {} of {} samples", used, samples);
-    notes = notes_before(recipe, model.graph, inputs);
+    notes = policies::notes_on_training(recipe, given.stages().size());
+    std::ranges::move(notes_before(recipe, model.graph, inputs), std::back_inserter(notes));
   }
   experiments::NotFinite lost(model.graph, quantized);
   experiments::Listening numerics(recipe_given ? quantized : float32,

@@ -29,7 +29,7 @@
 #include "formats/version.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -67,11 +67,11 @@ net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
   return checkpoint;
 }
 
-/// The test split is read here for the first time, with the weights as stored and the recipe as
-/// inference uses it.
+/// The test split is read here for the first time, with the weights as stored and the recipe (its
+/// last stage) as inference uses it.
 net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
                      const policies::Recipe& recipe) {
-  policies::RecipeNumerics numerics(recipe, graph);
+  policies::RecipeNumerics numerics(recipe.last_stage(), graph);
   numerics.freeze(graph, dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
     std::vector<std::uint8_t> labels;
     return std::vector<net::Tensor>{dataset.calibration_batch(first, count, labels)};
@@ -90,12 +90,13 @@ net::RunFile run_file(const TrainCommand& options) {
   return file;
 }
 
-/// Runs or resumes the training, showing how far it is.
-void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numerics,
-           const TrainCommand& options) {
+/// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.
+/// `staged`: the numerics where their recipe has stages, else null.
+std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numerics,
+                   const policies::StagedNumerics* staged, const TrainCommand& options) {
   const bool text = dataset.kind() == net::DataKind::text;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  MetricsFile metrics(options.out + "/metrics.jsonl", text);
+  MetricsFile metrics(options.out + "/metrics.jsonl", text, staged);
   std::unique_ptr<Progress> progress;
   std::int64_t behind = 0;
   net::TrainHooks hooks;
@@ -121,10 +122,11 @@ void train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numeri
     metrics.append(epoch);
     if (options.quiet) return;
     if (terminal) write_talk("\r\033[K");
-    say_line(epoch_line(epoch, text));
+    say_line(epoch_line(epoch, text) +
+             (staged ? fmt::format("  stage {}", staged->stage(epoch.epoch)) : ""));
   };
   const ProfiledRun profiled(options.profile);
-  net::train(graph, dataset, options.train, numerics, hooks, run_file(options));
+  return net::train(graph, dataset, options.train, numerics, hooks, run_file(options)).back().epoch;
 }
 
 int run(TrainCommand options) {
@@ -138,11 +140,11 @@ int run(TrainCommand options) {
   net::Graph& graph = network.graph;
   if (!network.has_weights) net::initialize(graph, options.train.seed);
   net::Numerics float32;
-  std::unique_ptr<policies::RecipeNumerics> quantized;
+  std::unique_ptr<policies::StagedNumerics> quantized;
   if (!options.recipe.empty()) {
-    quantized = std::make_unique<policies::RecipeNumerics>(options.numerics, graph, options.recipe);
+    quantized = std::make_unique<policies::StagedNumerics>(options.numerics, graph, options.recipe);
   }
-  if (quantized) quantized->require_trainable(options.recipe);
+  const std::size_t stages = options.numerics.stages().size();
   if (quantized && !options.quiet) note_short_names_in(options.recipe);
   net::Numerics& numerics = quantized ? *quantized : float32;
 
@@ -156,17 +158,23 @@ int run(TrainCommand options) {
       fmt::format("{}/{}-{}.safetensors", options.out, graph.name, dataset.name());
   for (const std::string& file : {path, options.out + "/metrics.jsonl", run_file(options).path})
     require_replaceable(file);
-  train(graph, dataset, numerics, options);
+  const std::int64_t last =
+      train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options);
+  if (stages > 0 && quantized->stage(last) < stages && !options.quiet) {
+    say("note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
+        quantized->stage(last), stages);
+  }
 
   net::write_safetensors(path, described(graph, dataset, options), storage(options.store));
   net::load_parameters(graph, net::read_safetensors(path), path);
   const net::Evaluation tested = test(graph, dataset, options.numerics);
   const bool text = dataset.kind() == net::DataKind::text;
   if (options.json) {
-    fmt::print("{}\n", Json({{"checkpoint", utf8_text(path)},
-                             {"recipe", options.numerics.json()},
-                             {"metrics", test_json(tested, text)}})
-                           .dump(2));
+    Json result = {{"checkpoint", utf8_text(path)},
+                   {"recipe", options.numerics.json()},
+                   {"metrics", test_json(tested, text)}};
+    if (stages > 0) result["stage"] = quantized->stage(last);
+    fmt::print("{}\n", result.dump(2));
   } else {
     fmt::print("{}, {}\n{}\n", test_line(tested, text, noun_of(dataset.kind())),
                options.recipe.empty() ? "float32 on neutral.f32.sequential"

@@ -198,7 +198,8 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
       row["layers"].back()["left_out"] = why->second;
   }
   for (const std::vector<std::string>& notes :
-       {policies::recipe_notes(point.recipe, graph, bench.reference),
+       {policies::notes_on_training(point.recipe, point.stage),
+        policies::recipe_notes(point.recipe, graph, bench.reference),
         policies::notes_on_tables(point.recipe, graph), policies::notes_on_nan(numerics, graph)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);
   }

@@ -32,15 +32,12 @@ Point make_point(const SweepConfig& config, const Json& base, const PointSetting
   recipe["seed"] = seed;
   apply_settings(recipe, settings, where);
   Point point;
-  point.recipe = policies::Recipe::parse(recipe, where);
   point.net = config.net;
   point.data = config.data;
   point.eval_images = config.eval_images;
   point.where = where;
-  point.json = {{"net", config.net},
-                {"data", config.data},
-                {"eval_images", config.eval_images},
-                {"recipe", point.recipe.json()}};
+  point.json = {{"net", config.net}, {"data", config.data}, {"eval_images", config.eval_images}};
+  set_recipe(point, policies::Recipe::parse(recipe, where));
   if (config.fold_batch_norm) point.json["fold_batch_norm"] = true;
   return point;
 }
@@ -129,6 +126,13 @@ std::vector<PointSettings> cells_of(const std::vector<Axis>& axes, const std::st
 }
 
 }  // namespace
+
+void set_recipe(Point& point, const policies::Recipe& recipe) {
+  point.recipe = recipe.last_stage();
+  point.stage = recipe.stages().size();
+  point.json["recipe"] = point.recipe.json();
+  if (point.stage > 0) point.json["stage"] = point.stage;
+}
 
 void turn_predictions_off(Point& point) { point.json["predictions"] = false; }
 

@@ -13,7 +13,8 @@ namespace numemu::experiments {
 struct Point {
   std::string net, data;
   std::int64_t eval_images = 0;
-  policies::Recipe recipe;
+  policies::Recipe recipe;  ///< of one with stages the last
+  std::size_t stage = 0;    ///< its number; 0 without stages
   Json json;
   std::string where;  ///< "sweep.json: point 7", for errors
 };
@@ -34,6 +35,9 @@ struct SweepConfig {
 /// key by key; seeds multiply everything. At most a million points, and 1000 keys in the grid, in
 /// all ties and in a single point. Throws Error naming the key.
 SweepConfig parse_sweep(const std::string& text, const std::string& where);
+
+/// Inference uses the last stage: sets recipe and stage of the point, and its JSON.
+void set_recipe(Point&, const policies::Recipe&);
 
 /// Turns predictions off in every point: their "predictions" is false then, and absent otherwise.
 void turn_predictions_off(SweepConfig&);

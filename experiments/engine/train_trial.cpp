@@ -18,7 +18,8 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/objectives.hpp"
+#include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -56,6 +57,9 @@ Json whole_recipe(const TrainTrial& trial) {
         fmt::format("recipe of a training trial: update.optimizer: {} contradicts the trial's '{}'",
                     optimizer->dump(), trial.options.optimizer));
   }
+  // Objectives without an optimizer of their own have the trial's.
+  if (optimizer == nullptr && recipe.contains("objectives"))
+    recipe["update"]["optimizer"] = trial.options.optimizer;
   return recipe;
 }
 
@@ -63,9 +67,10 @@ policies::Recipe recipe_of(const TrainTrial& trial) {
   return policies::Recipe::parse(whole_recipe(trial), "recipe of a training trial");
 }
 
-net::TrainOptions options_of(const TrainTrial& trial) {
+net::TrainOptions options_of(const TrainTrial& trial, const policies::Recipe& recipe) {
   net::TrainOptions options = trial.options;
   options.seed = trial.seed;
+  policies::use_objectives(recipe, "recipe of a training trial", options);
   return options;
 }
 
@@ -79,16 +84,15 @@ std::string digest_of(const std::vector<net::NamedTensor>& start) {
   return sha256_hex(text).substr(0, kDigestDigits);
 }
 
-/// A recipe that passes its products in training to the trial's observers.
-class Observed final : public policies::RecipeNumerics {
+/// Numerics that pass their products in training to the trial's observers.
+class Observed final : public net::Forwarding {
  public:
-  Observed(const policies::Recipe& recipe, const net::Graph& graph, const TrainTrial& trial)
-      : RecipeNumerics(recipe, graph), trial_(trial) {}
+  Observed(net::Numerics& inner, const TrainTrial& trial) : Forwarding(inner), trial_(trial) {}
 
   void product(const net::Step& step, const net::Product& p) override {
     const bool training = step.phase == net::Phase::training;
     if (training && trial_.before) trial_.before(p, step.index);
-    RecipeNumerics::product(step, p);
+    Forwarding::product(step, p);
     if (training && trial_.after) trial_.after(p, step.index);
   }
 
@@ -96,10 +100,10 @@ class Observed final : public policies::RecipeNumerics {
   const TrainTrial& trial_;
 };
 
-/// As inference uses the recipe: weights once, activation scales from calibration.
+/// As inference uses the recipe: its last stage, weights once, activation scales from calibration.
 net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
                      const policies::Recipe& recipe, std::int64_t samples) {
-  policies::RecipeNumerics numerics(recipe, graph);
+  policies::RecipeNumerics numerics(recipe.last_stage(), graph);
   numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
     std::vector<std::uint8_t> labels;
     return std::vector<net::Tensor>{data.calibration_batch(first, count, labels)};
@@ -146,16 +150,16 @@ net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bo
 }
 
 TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole) {
-  const net::TrainOptions options = options_of(trial);
   const policies::Recipe recipe = recipe_of(trial);
+  const net::TrainOptions options = options_of(trial, recipe);
   const net::Dataset data = restricted(whole, trial.train_samples, options.patience > 0);
   net::Graph graph = net::build_net(trial.net, data);
   net::initialize(graph, trial.seed);
   if (!trial.start.empty())
     net::load_parameters(graph, {.tensors = trial.start, .metadata = {}},
                          "start of a training trial");
-  Observed numerics(recipe, graph, trial);
-  numerics.require_trainable("recipe of a training trial");
+  policies::StagedNumerics staged(recipe, graph, "recipe of a training trial");
+  Observed numerics(staged, trial);
   net::TrainHooks hooks;
   if (trial.on_step)
     hooks.on_step = [&](std::int64_t step, std::int64_t, double) { trial.on_step(graph, step); };
@@ -172,7 +176,8 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
 
 Json point_of(const TrainTrial& trial, const net::Dataset& data) {
   Json options = Json::object();
-  for (const auto& [name, value] : net::described(options_of(trial))) options[name] = value;
+  const policies::Recipe recipe = recipe_of(trial);
+  for (const auto& [name, value] : net::described(options_of(trial, recipe))) options[name] = value;
   Json point{{"net", trial.net},
              {"data", data.name()},
              {"samples", data.digest()},
@@ -180,7 +185,7 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
              {"train_samples", trial.train_samples},
              {"eval_samples", trial.eval_samples},
              {"options", options},
-             {"recipe", recipe_of(trial).json()}};
+             {"recipe", recipe.json()}};
   if (!trial.start.empty()) point["start"] = digest_of(trial.start);
   return point;
 }

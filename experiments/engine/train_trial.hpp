@@ -43,10 +43,11 @@ struct TrainOutcome {
 };
 
 /// Trains from the initial weights of the seed, or `start`, and evaluates on the test split under
-/// the same recipe (weights masked and quantized by it; gradients play no part there). Validation
-/// samples are read only if options.patience is set. Throws Error for an unknown network,
-/// a recipe that cannot train it or names another optimizer than the options, for a start that does
-/// not fit the network, and for more samples than there are.
+/// the same recipe (weights masked and quantized by it; gradients play no part there; of one with
+/// stages the last). Validation samples are read only if options.patience is set. Throws Error for
+/// an unknown network, a recipe that cannot train it or names another optimizer or other objectives
+/// than the options, for a start that does not fit the network, and for more samples than there
+/// are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
 
 /// The trial as the point of a Trial: everything but the observers and on_step, and the identity of

@@ -31,19 +31,20 @@ bool saved_by_policy(const JsonReader& saved) {
 }  // namespace
 
 const std::vector<PolicySlot>& policy_slots() {
-  static const std::vector<PolicySlot> slots = {{"penalty", true, "", "penalty"},
-                                                {"norm", true, "", "norm"},
-                                                {"exchange", false, "", "exchange", "mean"},
-                                                {"saved", true, "", "saved"},
-                                                {"update.rule", true, "rule", "update"},
-                                                {"update.loss_scale"},
-                                                {"update.master"},
-                                                {"roles.vector.mask"},
-                                                {"transform", true, "", "transform", "none", true},
-                                                {"roles.mask"},
-                                                {"roles.scale"},
-                                                {"roles.ste"},
-                                                {"roles.gradient.mask"}};
+  static const std::vector<PolicySlot> slots = {
+      {"penalty", true, "", "penalty"},
+      {"norm", true, "", "norm"},
+      {"exchange", false, "", "exchange", "mean"},
+      {"saved", true, "", "saved"},
+      {"update.rule", true, "rule", "update"},
+      {"update.loss_scale"},
+      {"update.master"},
+      {"roles.vector.mask"},
+      {"transform", true, "", "transform", "none", true, true},
+      {"roles.mask"},
+      {"roles.scale"},
+      {"roles.ste"},
+      {"roles.gradient.mask"}};
   return slots;
 }
 

@@ -20,6 +20,7 @@ struct PolicySlot {
   std::string_view object = {};
   std::string_view plain = "none";  ///< a name for no policy, beside "none"
   bool in_inference = false;        ///< its policies act in inference, too
+  bool of_products = false;         ///< its policies act on products, also on those inside a layer
 };
 
 /// Every slot, from the outermost policy to the innermost: where two answer one hook, the first

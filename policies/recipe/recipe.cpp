@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -10,14 +11,20 @@
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/layers.hpp"
+#include "policies/recipe/objectives.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
+#include "policies/recipe/stages.hpp"
 #include "policies/recipe/update_json.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
+
+const std::vector<std::string> kKeys = {
+    "numemu_recipe", "seed", "roles", "gemms",    "update",    "calibrate",  "layers",
+    "penalty",       "norm", "saved", "exchange", "transform", "objectives", "stages"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {
@@ -56,17 +63,21 @@ Recipe Recipe::parse_text(const std::string& text, const std::string& where) {
 
 Recipe Recipe::parse(const Json& json, const std::string& where) {
   const JsonReader given(json, where);
-  given.require_keys({"numemu_recipe", "seed", "roles", "gemms", "update", "calibrate", "layers",
-                      "penalty", "norm", "transform", "saved", "exchange"});
-  const Json moved = with_role_keys_moved(given);
-  const JsonReader root = given.replaced_by(moved);
+  given.require_keys(kKeys);
+  Json moved = with_role_keys_moved(given);
+  Recipe recipe = read(given.replaced_by(moved), where);
+  recipe.read_stages(given.member("stages"), std::move(moved), where);
+  return recipe;
+}
+
+Recipe Recipe::read(const JsonReader& root, const std::string& file) {
   if (!root.has("numemu_recipe")) root.fail("a key 'numemu_recipe' with the schema version 1");
   if (root.member("numemu_recipe").value() != 1)
     root.member("numemu_recipe").fail("schema version 1");
 
   Recipe recipe(0);
   recipe.seed_ = static_cast<std::uint64_t>(root.member("seed").integer(0, 0, kLargestSeed));
-  const auto units = std::make_shared<RecipeUnits>(folder_of(where));
+  const auto units = std::make_shared<RecipeUnits>(folder_of(file));
   Json out = {{"numemu_recipe", 1}, {"seed", recipe.seed_}};
   out["roles"] = canonical_roles(root.member("roles"));
   out["gemms"] = canonical_gemms(root.member("gemms"), *units);
@@ -75,16 +86,63 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
   out["update"] = update_json(recipe.update_);
   recipe.calibration_ = read_calibration(root.member("calibrate"));
   out["calibrate"] = calibration_json(recipe.calibration_);
+  recipe.objectives_ = read_objectives(root.member("objectives"), recipe.update_.optimizer);
+  if (!recipe.objectives_.empty())
+    out["objectives"] = objectives_json(recipe.objectives_, recipe.update_.optimizer);
   recipe.choices_ = read_choices(root);
   write_choices(recipe.choices_, /*explicit_none=*/false, out);
   out["layers"] = canonical_layers(out, root.member("layers"), *units);
   for (const Json& entry : out["layers"])
     recipe.patches_.emplace_back(entry["match"].get<std::string>(),
-                                 read_choices(JsonReader(entry, where)));
+                                 read_choices(JsonReader(entry, file)));
   recipe.json_ = std::make_shared<const Json>(std::move(out));
   recipe.units_ = units;
   recipe.parsed_ = std::make_shared<ParsedLayers>();
   return recipe;
+}
+
+void Recipe::read_stages(const JsonReader& stages, Json before, const std::string& file) {
+  if (stages.is_null()) return;
+  if (!stages.value().is_array()) stages.fail("an array");
+  if (stages.value().empty()) return;
+  before.erase("stages");
+  std::vector<Recipe> recipes = {*this};
+  Json out = Json::array();
+  for (std::size_t i = 0; i < stages.value().size(); ++i) {
+    const JsonReader entry = stages.element(i), patch = entry.member("patch");
+    entry.require_keys({"from", "patch"});
+    starts_.push_back(read_start(entry.member("from"), starts_));
+    patch.require_keys(kKeys);
+    const Json moved = with_role_keys_moved(patch);
+    require_stage_patch(patch.replaced_by(moved), before, recipes.back().json());
+    before = merged_patch(before, moved);
+    recipes.push_back(read(patch.replaced_by(before), file));
+    if (recipes.back().update().optimizer != update_.optimizer)
+      patch.member("update").fail("update.optimizer unchanged: stages share the optimizer's state");
+    out.push_back({{"from", start_json(starts_.back())},
+                   {"patch", patch_between(recipes[i].json(), recipes[i + 1].json())}});
+  }
+  Json whole = *json_;
+  whole["stages"] = std::move(out);
+  json_ = std::make_shared<const Json>(std::move(whole));
+  in_stages_ = std::make_shared<const std::vector<Recipe>>(std::move(recipes));
+}
+
+Recipe Recipe::in_stage(std::size_t i) const { return in_stages_ ? in_stages_->at(i) : *this; }
+
+std::vector<std::string> Recipe::training_keys() const {
+  std::vector<std::string> keys;
+  const auto chosen = [](const Choices& choices, std::size_t i) {
+    return choices[i] && *choices[i];
+  };
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const bool somewhere = chosen(choices_, i) ||
+                           std::any_of(patches_.begin(), patches_.end(),
+                                       [&](const auto& patch) { return chosen(patch.second, i); });
+    if (somewhere && !policy_slots()[i].in_inference) keys.emplace_back(policy_slots()[i].key);
+  }
+  if (!objectives_.empty()) keys.emplace_back("objectives");
+  return keys;
 }
 
 LayerRecipe Recipe::layer(std::string_view name) const {
@@ -127,6 +185,23 @@ void Recipe::require_matches(const std::vector<std::string>& layer_names,
       throw Error(fmt::format("{}: layers[{}].match: '{}' matches no layer; the layers are {}",
                               where, i, pattern, fmt::join(layer_names, ", ")));
     }
+  }
+}
+
+void Recipe::require_policy_matches(const std::vector<std::string>& node_names,
+                                    const std::string& where) const {
+  const std::vector<PolicySlot>& slots = policy_slots();
+  for (std::size_t i = 0; i < patches_.size(); ++i) {
+    const auto& [match, choices] = patches_[i];
+    std::size_t slot = 0;
+    while (slot < choices.size() && (!choices[slot] || slots[slot].of_products)) ++slot;
+    const bool matches = std::any_of(node_names.begin(), node_names.end(),
+                                     [&](const auto& name) { return glob_match(match, name); });
+    if (slot == choices.size() || matches) continue;
+    throw Error(
+        fmt::format("{}: layers[{}].{}: '{}' matches only products inside a layer, where a "
+                    "policy acts on the layer as a whole; the layers are {}",
+                    where, i, slots[slot].key, match, fmt::join(node_names, ", ")));
   }
 }
 

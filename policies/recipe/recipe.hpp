@@ -42,6 +42,7 @@ struct LossScale {
   enum class Kind : std::uint8_t { none, fixed, dynamic } kind = Kind::none;
   double value = 1;                     ///< fixed factor, or the first of a dynamic one
   std::int64_t growth_interval = 2000;  ///< dynamic: steps without overflow before it doubles
+  bool operator==(const LossScale&) const = default;
 };
 
 /// How parameters are updated.
@@ -57,6 +58,18 @@ struct CalibrationPolicy {
   enum class Rule : std::uint8_t { absmax, percentile, mse, kl, dynamic } rule = Rule::absmax;
   double percentile = 100;     ///< of |x|, in (0, 100]
   std::int64_t samples = 512;  ///< calibration samples used
+};
+
+/// An objective of training, with its optimizer.
+struct ObjectiveChoice {
+  std::string rule, optimizer;
+};
+
+/// When an entry of `stages` begins.
+struct StageStart {
+  std::int64_t epoch = 0;  ///< its first epoch, at least 1; 0: at a plateau
+  /// After an epoch whose loss improved by less than this share of the least loss before.
+  double plateau = 0;
 };
 
 /// A validated recipe. The JSON text is its identity; the typed view is per layer.
@@ -75,6 +88,17 @@ class Recipe {
   std::uint64_t seed() const { return seed_; }
   const UpdatePolicy& update() const { return update_; }
   const CalibrationPolicy& calibration() const { return calibration_; }
+  /// In turn within a step; empty where the recipe leaves them to the training options.
+  const std::vector<ObjectiveChoice>& objectives() const { return objectives_; }
+  /// The entries of `stages`, in order. All else of this class is about the recipe before them.
+  const std::vector<StageStart>& stages() const { return starts_; }
+  /// The recipe of a stage, without stages: 0 before the first entry, i from entry i - 1 on.
+  Recipe in_stage(std::size_t i) const;
+  /// That of the last one, which inference uses.
+  Recipe last_stage() const { return in_stage(starts_.size()); }
+  /// The keys, top-level ones and those of entries of `layers`, that choose policies or objectives
+  /// which act in training alone.
+  std::vector<std::string> training_keys() const;
   /// The numerics of a layer: base, then every matching entry of `layers` in order. Layers that the
   /// same entries match share what was read once. Any number of threads.
   LayerRecipe layer(std::string_view name) const;
@@ -83,9 +107,17 @@ class Recipe {
   std::vector<std::optional<PolicyChoice>> policies(std::string_view layer) const;
   /// Throws Error naming the first pattern of `layers` that matches none of the names.
   void require_matches(const std::vector<std::string>& layer_names, const std::string& where) const;
+  /// Policies belong to nodes. Throws Error naming key and pattern of an entry of `layers` that
+  /// chooses one for no node.
+  void require_policy_matches(const std::vector<std::string>& node_names,
+                              const std::string& where) const;
 
  private:
   explicit Recipe(std::uint64_t seed) : seed_(seed) {}
+  /// One without stages. Unit files are sought beside `file`.
+  static Recipe read(const JsonReader&, const std::string& file);
+  /// Entries of `stages`, on top of the recipe `before` that this one was read from.
+  void read_stages(const JsonReader& stages, Json before, const std::string& file);
   std::shared_ptr<const Json> json_;
   std::shared_ptr<const RecipeUnits> units_;
   struct ParsedLayers;
@@ -93,9 +125,11 @@ class Recipe {
   std::uint64_t seed_ = 0;
   UpdatePolicy update_;
   CalibrationPolicy calibration_;
-  using Choices = std::vector<std::optional<std::optional<PolicyChoice>>>;  // see choices.hpp
   Choices choices_;
   std::vector<std::pair<std::string, Choices>> patches_;  ///< by pattern, in the order of layers
+  std::vector<ObjectiveChoice> objectives_;
+  std::vector<StageStart> starts_;
+  std::shared_ptr<const std::vector<Recipe>> in_stages_;  ///< one more; null without stages
 };
 
 /// Whether a glob (* any run, ? one character) matches a whole name.

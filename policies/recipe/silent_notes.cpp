@@ -15,6 +15,16 @@ constexpr std::size_t kMostNamed = 4;
 
 }  // namespace
 
+std::vector<std::string> notes_on_training(const Recipe& recipe, std::size_t stage) {
+  std::vector<std::string> notes;
+  if (stage > 0)
+    notes.push_back(fmt::format("The recipe has stages; this is the last one, stage {}.", stage));
+  const std::vector<std::string> keys = recipe.training_keys();
+  if (!keys.empty())
+    notes.push_back(fmt::format("Without effect in inference: {}.", fmt::join(keys, ", ")));
+  return notes;
+}
+
 std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph& graph) {
   bool quantizes = false;
   std::set<const net::Tensor*> weights;

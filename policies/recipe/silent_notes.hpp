@@ -8,6 +8,10 @@
 
 namespace numemu::policies {
 
+/// Of a recipe in inference: that it is the last one of a recipe with stages (`stage` > 0), and its
+/// keys that act in training alone.
+std::vector<std::string> notes_on_training(const Recipe&, std::size_t stage);
+
 /// Where weights are quantized: the tables (trained parameters of two axes or more) that no product
 /// reads as its weight, which stay float32, with their share of the parameters.
 std::vector<std::string> notes_on_tables(const Recipe&, const net::Graph&);

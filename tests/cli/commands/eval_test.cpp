@@ -40,6 +40,28 @@ TEST_CASE("float32 is not compared with itself", "[fast]") {
   check_refused(s.run("report nosuchdir"), "numemu: nosuchdir: no such folder\n");
 }
 
+TEST_CASE("the row of a recipe with stages is that of the last one, which it names", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("last.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
+  s.file("staged.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int4"}},
+    "stages": [{"from": {"plateau": 0.1}, "patch": {"roles": {"weight": {"format": "int8"}}}}]})");
+  const auto row = [&](const std::string& recipe) {
+    return Json::parse(
+        s.run("eval --net n.safetensors --data clicks --images 40 --quiet --json --recipe " +
+              recipe)
+            .out);
+  };
+  const Json last = row("last.json");
+  Json staged = row("staged.json");
+  CHECK(staged["point"]["stage"] == 1);
+  CHECK(staged["notes"][0] == "The recipe has stages; this is the last one, stage 1.");
+  CHECK(staged["key"] != last["key"]);
+  CHECK(staged["metrics"] == last["metrics"]);
+  staged["point"].erase("stage");
+  CHECK(staged["point"] == last["point"]);
+}
+
 TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
   const Scratch s;
   std::string text;

@@ -318,6 +318,14 @@ TEST_CASE("infer notes what eval notes of a recipe", "[fast]") {
                  Contains("note: uint8 has no negative numbers, which become its lowest value: "
                           "activation of one (25.0 % negative)\n"));
   CHECK(Json::parse(run.out)[0]["notes"].size() == 2);
+  s.file("staged.json", R"({"numemu_recipe": 1, "penalty": "kure", "stages": [{"from": {"epoch": 1},
+    "patch": {"roles": {"weight": {"format": "mxfp4"}, "activation": {"format": "uint8"}}}}]})");
+  const Json staged = Json::parse(
+      s.run("infer --model m.onnx --in x.npy --out z.npy --recipe staged.json --json").out);
+  REQUIRE(staged[0]["notes"].size() == 4);
+  CHECK(staged[0]["notes"][0] == "The recipe has stages; this is the last one, stage 1.");
+  CHECK(staged[0]["notes"][1] == "Without effect in inference: penalty.");
+  CHECK(read_file(s.path + "/z.npy") == read_file(s.path + "/y.npy"));
   CHECK(s.run(command + " --quiet").err.empty());
   CHECK_FALSE(
       Json::parse(s.run("infer --model m.onnx --in x.npy --out y.npy --json").out)[0].contains(

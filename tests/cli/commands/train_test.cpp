@@ -103,6 +103,32 @@ TEST_CASE("the checkpoint says how it was trained", "[fast]") {
   CHECK(found);
 }
 
+TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fast]") {
+  const Scratch s;
+  const auto run = [&](int epoch) {
+    s.file("r.json", R"({"numemu_recipe": 1, "objectives": ["cross_entropy", "complement"],
+      "stages": [{"from": {"epoch": )" +
+                         std::to_string(epoch) + R"(},
+                  "patch": {"roles": {"weight": {"format": "int8"}}}}]})");
+    return s.run(text_of(s) + "--epochs 2 --out o --recipe r.json --fresh");
+  };
+  const Result two = run(1);
+  INFO(two.err);
+  REQUIRE(two.code == 0);
+  const std::vector<Json> rows = rows_of(s.path + "/o/metrics.jsonl");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["stage"] == 0);
+  CHECK(rows[1]["stage"] == 1);
+  CHECK_THAT(two.err, Contains("  stage 0\n") && Contains("  stage 1\n") && !Contains("note: "));
+  std::string training;
+  const numemu::net::Checkpoint file =
+      numemu::net::read_safetensors(s.path + "/o/lstm-char-text.safetensors");
+  for (const auto& [key, value] : file.metadata) training += key == "training" ? value : "";
+  CHECK_THAT(training, Contains(" objectives cross_entropy complement"));
+  CHECK_THAT(run(2).err, Contains("note: training ended in stage 0; the test uses the last one, "
+                                  "stage 1, as eval does\n"));
+}
+
 TEST_CASE("options that are wrong are refused in a line", "[fast]") {
   const Scratch s;
   const std::string command = text_of(s);

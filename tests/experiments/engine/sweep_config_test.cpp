@@ -30,6 +30,22 @@ TEST_CASE("a grid is cartesian and the last key is fastest", "[fast]") {
   CHECK(format_of(c.points[2], "weight") == "int8");
 }
 
+TEST_CASE("points of a recipe with stages have the last one, and its number", "[fast]") {
+  const SweepConfig c = sweep(
+      R"("base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}, "stages": [{"from": {"epoch": 1},
+          "patch": {"roles": {"weight": {"rounding": "rtz"}}}}]},
+         "grid": {"roles.weight.format": ["int4", "int8"]})");
+  REQUIRE(c.points.size() == 2);
+  for (const Point& point : c.points) {
+    CHECK(point.json["stage"] == 1);
+    CHECK(point.json["recipe"]["roles"]["weight"]["rounding"] == "rtz");
+    CHECK(point.json["recipe"] == point.recipe.json());
+    CHECK_FALSE(point.json["recipe"].contains("stages"));
+  }
+  CHECK(format_of(c.points[1], "weight") == "int8");
+  CHECK_FALSE(sweep(R"("net": "mlp")").points[0].json.contains("stage"));
+}
+
 TEST_CASE("ties move keys together", "[fast]") {
   const SweepConfig copied = sweep(
       R"("grid": {"roles.weight.format": ["int4", "int8"]}, "tie": [["roles.weight.format", "roles.activation.format"]])");

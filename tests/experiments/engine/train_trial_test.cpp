@@ -233,6 +233,42 @@ TEST_CASE("a point tells trials apart, observers aside", "[fast]") {
         }) != point);
 }
 
+TEST_CASE("a trial has the objectives of its recipe, or those of its options", "[fast]") {
+  TrainTrial by_options = small_trial(), by_recipe = small_trial();
+  by_options.options.optimizer = by_recipe.options.optimizer = "sgd";
+  by_options.options.objectives = {"cross_entropy", "complement"};
+  by_recipe.recipe = {{"objectives", {"cross_entropy", "complement"}}};
+  const TrainOutcome expected = run_train_trial(by_options, data());
+  CHECK(run_train_trial(by_recipe, data()).train_loss == expected.train_loss);
+  by_recipe.recipe["objectives"][1] = Json{{"rule", "complement"}, {"optimizer", "adam"}};
+  CHECK(run_train_trial(by_recipe, data()).train_loss != expected.train_loss);
+  CHECK(point_of(by_recipe, data())["options"]["optimizer of complement"] == "adam");
+  by_recipe.options.objectives = {"complement"};
+  CHECK_THAT(message_of([&] { run_train_trial(by_recipe, data()); }),
+             Contains("contradict those of the training options, complement"));
+}
+
+TEST_CASE("a trial changes to the next stage of its recipe", "[fast]") {
+  const Json coarse = {{"weight", {{"format", "int4"}}}};
+  TrainTrial trial = small_trial(), whole = small_trial();
+  whole.recipe = {{"roles", coarse}};
+  // Stages that begin after the end change nothing but the test.
+  const auto from = [&](int epoch) {
+    trial.recipe = {{"stages", Json::array()}};
+    trial.recipe["stages"].push_back(
+        {{"from", {{"epoch", epoch}}}, {"patch", {{"roles", coarse}}}});
+    return run_train_trial(trial, data());
+  };
+  const TrainOutcome float32 = run_train_trial(small_trial(), data());
+  CHECK(from(2).train_loss == float32.train_loss);
+  CHECK(from(1).train_loss != float32.train_loss);
+  CHECK(from(1).train_loss != run_train_trial(whole, data()).train_loss);
+  int products = 0;
+  trial.after = [&](const net::Product&, std::int64_t) { ++products; };
+  from(1);
+  CHECK(products > 0);
+}
+
 TEST_CASE("outcomes survive JSON, diverged ones too", "[fast]") {
   const TrainOutcome good{0.25, true, 1, 4, 1.5};
   const TrainOutcome again = train_outcome(to_json(good));

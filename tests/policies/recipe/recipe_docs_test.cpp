@@ -98,11 +98,14 @@ TEST_CASE("docs: every recipe of every page runs on the network that it is writt
       net::Tensor images({kImages, 28, 28, 1});
       for (std::size_t i = 0; i < images.data.size(); ++i)
         images.data[i] = static_cast<float>(RandomSource{}.uniform(i));
-      RecipeNumerics numerics(Recipe::parse_text(text, file.string()), graph, file.string());
-      numerics.freeze(graph, float_reference(graph, images));
-      const net::Tensor logits = net::forward(graph, images, numerics);
-      CHECK(std::all_of(logits.data.begin(), logits.data.end(),
-                        [](float v) { return std::isfinite(v); }));
+      const Recipe recipe = Recipe::parse_text(text, file.string());
+      for (std::size_t stage = 0; stage <= recipe.stages().size(); ++stage) {
+        RecipeNumerics numerics(recipe.in_stage(stage), graph, file.string());
+        numerics.freeze(graph, float_reference(graph, images));
+        const net::Tensor logits = net::forward(graph, images, numerics);
+        CHECK(std::all_of(logits.data.begin(), logits.data.end(),
+                          [](float v) { return std::isfinite(v); }));
+      }
       ++ran;
     }
   }

@@ -2,6 +2,7 @@
 // documented one.
 #include <functional>
 
+#include "emu/net/nets.hpp"
 #include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
@@ -10,11 +11,13 @@
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
+using numemu::test::message_of;
 
 namespace {
 
@@ -121,6 +124,25 @@ void check_same(const Run& a, const Run& b) {
 }
 
 }  // namespace
+
+TEST_CASE("a policy for a product inside a layer would act nowhere, and is refused", "[fast]") {
+  const net::Graph graph = net::build_net("lstm-char", {32}, 60);
+  const auto refused = [&](const std::string& match, const std::string& change) {
+    const Recipe recipe = Recipe::parse_text(
+        R"j({"numemu_recipe": 1, "layers": [{"match": ")j" + match + "\", " + change + "}]}", "r");
+    return message_of([&] { RecipeNumerics(recipe, graph, "r.json"); });
+  };
+  const std::string kure = R"j("penalty": "kure")j", delayed = R"j("update": {"rule": "delayed"})j";
+  CHECK_THAT(refused("*.recurrent", kure),
+             Catch::StartsWith("r.json: layers[0].penalty: '*.recurrent' matches only products"));
+  CHECK_THAT(
+      refused("*.recurrent", delayed),
+      Catch::StartsWith("r.json: layers[0].update.rule: '*.recurrent' matches only products"));
+  CHECK_THAT(refused("*.recurrent", R"j("norm": null)j"),
+             Catch::StartsWith("r.json: layers[0].norm: '*.recurrent' matches only products"));
+  CHECK(refused("*.recurrent", R"j("roles": {"weight": {"format": "int8"}})j").empty());
+  CHECK(refused("lstm*", kure).empty());
+}
 
 TEST_CASE("two recipes that train alternately on a thread do not disturb each other", "[fast]") {
   Run floats(kFloats), integers(kIntegers), floats_alone(kFloats), integers_alone(kIntegers);

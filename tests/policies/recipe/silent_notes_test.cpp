@@ -31,6 +31,21 @@ TEST_CASE("notes: embedding tables stay float32 where weights are quantized", "[
   CHECK_THAT(notes[0], Catch::EndsWith(" % of the parameters."));
 }
 
+TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
+  const auto notes = [](const std::string& keys, std::size_t stage = 0) {
+    return notes_on_training(Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"),
+                             stage);
+  };
+  using Notes = std::vector<std::string>;
+  CHECK(notes(R"j("seed": 1, "penalty": null, "objectives": ["cross_entropy"])j").empty());
+  CHECK(notes(R"j("penalty": "kure", "norm": {"ghost": 4}, "exchange": "topk",
+      "update": {"rule": "delayed"}, "objectives": ["complement"])j") ==
+        Notes{"Without effect in inference: penalty, norm, exchange, update.rule, objectives."});
+  CHECK(notes(R"j("layers": [{"match": "fc*", "penalty": "kure"}, {"match": "a", "norm": null}])j",
+              2) == Notes{"The recipe has stages; this is the last one, stage 2.",
+                          "Without effect in inference: penalty."});
+}
+
 TEST_CASE("notes: NaN in a signed format without any", "[fast]") {
   net::Graph graph;
   graph.inputs = {{"input", {2}}};

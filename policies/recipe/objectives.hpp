@@ -1,0 +1,22 @@
+// The key `objectives` of a recipe: what a training step lowers, one after the other.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emu/net/train/options.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+
+/// A list of names or {"rule", "optimizer"}; `optimizer` is that of objectives without their own.
+/// Empty for null and for cross_entropy alone, the default. Throws Error naming the key.
+std::vector<ObjectiveChoice> read_objectives(const JsonReader&, const std::string& optimizer);
+/// The canonical form: an object only for an objective with its own optimizer.
+Json objectives_json(const std::vector<ObjectiveChoice>&, const std::string& optimizer);
+
+/// Sets objectives and optimizers of the options to those of a recipe that names objectives. Throws
+/// Error where the options have others than the default.
+void use_objectives(const Recipe&, const std::string& where, net::TrainOptions&);
+
+}  // namespace numemu::policies
