@@ -17,6 +17,9 @@
 namespace numemu::unit {
 namespace {
 
+/// Elements below which other threads cost more than they save.
+constexpr std::int64_t kOfOneThread = 1 << 14;
+
 /// Codes of an operand, with its border where it is padded.
 template <class T>
 class PaddedCodes {
@@ -88,7 +91,7 @@ class TypedSide final : public Side {
     const std::int32_t *row = g.row.data(), *depth = g.depth.data() + begin;
     own_.resize(static_cast<std::size_t>(rows_ * count));
     const std::int64_t lines = transposed_ ? count : rows_, length = transposed_ ? rows_ : count;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (rows_ * count > kOfOneThread)
     for (std::int64_t i = 0; i < lines; ++i) {
       T* const to = own_.data() + i * length;
       const T* const from = codes_.data() + (transposed_ ? depth[i] : row[i]);
@@ -137,7 +140,7 @@ class FloatOuter final : public Outer {
   }
   void add(const void* sums) override {
     const auto* const x = static_cast<const float*>(sums);
-#pragma omp parallel
+#pragma omp parallel if (size_ > kOfOneThread)
     {
       const FloatGuard nearest;
 #pragma omp for schedule(static)
@@ -180,7 +183,7 @@ class AnyOuter final : public Outer {
   void add(const void* sums) override {
     const Register& r = unit_.outer.accumulator;
     const auto size = static_cast<std::int64_t>(registers_.size());
-#pragma omp parallel
+#pragma omp parallel if (size > kOfOneThread)
     {
       Kulisch exact(range_, 2);
 #pragma omp for schedule(static)

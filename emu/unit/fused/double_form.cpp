@@ -1,4 +1,20 @@
-// Decides whether the float64 form is exact for a product, and runs it.
+// The products that the float64 form supports, the proof of exactness, and the run.
+//
+// A step aligns to 2^E and cuts each addend's magnitude to a multiple of u = 2^(E - F), for any
+// F >= 0. With M = 2^(E + 52 - F), float64 numbers in [M, 2 M) are the multiples of u: under
+// rounding toward zero one fused multiply-add cuts a product there and adds it exactly, as long as
+// the sum stays below 2 M. Negative products go to a second sum from -M on; the two meet exactly.
+//   Below 2 M: a product is below 4 * 2^E (two significands below 2), C below 2 * 2^E, so a sum
+//   grows by less than (4 G + 2) 2^E <= M where 4 G + 2 <= 2^(52 - F). sums_fit() checks it for
+//   any number G of products of a step, and nothing else bounds G.
+//   The order of steps only says which products a step reads; C is its first addend, or is added
+//   after the last step where that addition is one of the host's (a float32 or float16 register).
+//   The register: the sum S is exact, so any rounding of it is right that is computed from its
+//   bits. Its normal numbers have 1 to 23 fraction bits and exponents of float32. For |S| >=
+//   2^smallest they are the high bits of S. Below, |S| + 2^smallest, cut to 53 bits, has the
+//   register's subnormal unit where normal numbers have their last bit; whether the cut lost
+//   anything joins the last of these bits, which lies below half of that unit, so that both
+//   roundings see all of S. Rounded values are float32 numbers, and storing them rounds nothing.
 #include "emu/unit/fused/double_form.hpp"
 
 #include "emu/unit/fused/double_form_tile.hpp"

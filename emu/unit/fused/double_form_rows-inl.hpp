@@ -133,6 +133,9 @@ struct DoubleRows {
     if (steps.rule.half) {
       low = RoundToHalf(d, low);
       high = RoundToHalf(d, high);
+    } else if (!steps.rule.usual_register()) {
+      low = RoundToRegister(d, low, steps.rule);
+      high = RoundToRegister(d, high, steps.rule);
     } else if (!steps.bounded && steps.rule.to_infinity) {
       low = Beyond(low);
       high = Beyond(high);

@@ -49,7 +49,8 @@ FloatFormSide side_of(const FusedSide& side) {
 }  // namespace
 
 bool float_form_covers(const FusedRule& rule) {
-  return !rule.scaled && !rule.pairs_mod4 && !rule.c_at_end && rule.fraction_bits <= 23 &&
+  return rule.usual_register() && !rule.scaled && !rule.pairs_mod4 && !rule.c_at_end &&
+         rule.fraction_bits >= 1 && rule.fraction_bits <= 23 &&
          4 * std::int64_t{rule.group} + 2 <= std::int64_t{1} << (23 - rule.fraction_bits) &&
          float_form_available(rule.half);
 }

@@ -31,7 +31,8 @@ bool half_fits(const FusedSteps& steps) { return !steps.rule.half || steps.lowes
 
 bool multiply_fused_integer(const UnitDescription& unit, const Gemm& gemm) {
   const auto rule = fused_rule(unit);
-  if (!rule || rule->c_at_end || rule->scaled || !sums_fit(*rule) || !has_integer_form())
+  if (!rule || !rule->usual_register() || rule->c_at_end || rule->scaled || !sums_fit(*rule) ||
+      !has_integer_form())
     return false;
   const auto operands = prepare_fused(unit, gemm);
   if (!operands) return false;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/fused/prepare_side.hpp"
 #include "emu/unit/fused/prepare_values.hpp"
 #include "emu/unit/prepared_operand.hpp"
@@ -84,10 +85,14 @@ void measure(FusedOperands& o, const Gemm& gemm) {
        (multiple >= zero + most_scale - rule.fraction_bits || (none && o.c.empty())));
 
   // Sums grow by at most the products' magnitudes (cuts and roundings toward zero shrink them);
-  // each rounding of a float16 register adds at most 2^-11 of its own, or 2^-25.
+  // each rounding to nearest adds at most half of the last bit kept: 2^-11 of a float16 register's
+  // own, or 2^-25.
   const double roundings = 2 * static_cast<double>(rule.steps(gemm.k)) + 1;
-  const double limit =
-      rule.half ? std::exp(-roundings * 0x1p-11) * 0x1p15 - roundings * 0x1p-25 : 0.999 * 0x1p127;
+  const double end = std::ldexp(1.0, rule.top - 1);
+  const double limit = rule.nearest
+                           ? std::exp(-roundings * std::ldexp(1.0, -rule.kept_bits - 1)) * end -
+                                 roundings * std::ldexp(1.0, rule.smallest - rule.kept_bits - 1)
+                           : 0.999 * end;
   const double c = o.c.empty() ? 0 : std::ldexp(1.0, o.c.top);
   const double scale = std::ldexp(1.0, most_scale);
   const double products = none ? 0
@@ -102,6 +107,22 @@ void measure(FusedOperands& o, const Gemm& gemm) {
         limit;
 }
 
+/// Whether a form can hold this register: IEEE-like, its normal numbers float32's, rounded to
+/// nearest even or toward zero.
+bool read_register(const Register& r, FusedRule& rule) {
+  const Format* const f = r.format;
+  if (f == nullptr || !is_ieee(f, f->exponent_bits, f->mantissa_bits, f->bias)) return false;
+  constexpr int kMostKept = 23;
+  rule.nearest = r.rounding.mode == RoundingMode::rne;
+  rule.kept_bits = f->mantissa_bits;
+  rule.smallest = 1 - f->bias;
+  rule.top = (1 << f->exponent_bits) - 1 - f->bias;
+  rule.to_infinity = rule.nearest || r.overflow_to_infinity;
+  return (rule.nearest || r.rounding.mode == RoundingMode::rtz) && rule.kept_bits >= 1 &&
+         rule.kept_bits <= kMostKept && rule.smallest >= kZeroExponent && rule.top <= 128 &&
+         rule.smallest < rule.top;
+}
+
 }  // namespace
 
 std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
@@ -113,25 +134,20 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   rule.fraction_bits = alignment.fraction_bits;
   rule.pairs_mod4 = unit.order == StepOrder::pairs_mod4;
   rule.c_at_end = unit.c_entry == CEntry::after_rounding;
-  rule.half = is_float16(r.format);
-  rule.kept_bits = r.format != nullptr ? r.format->mantissa_bits : 0;
   rule.zeros_drop = !alignment.zero_exponent;
   rule.zero_exponent = alignment.zero_exponent.value_or(kZeroExponent);
   rule.floor = alignment.floor;
-  rule.to_infinity = rule.half || r.overflow_to_infinity;
   rule.scaled = unit.scaling.point == Scaling::Point::exponents;
 
-  const bool e8m13 = is_ieee(r.format, 8, 13, 127);
-  const RoundingMode rounding = rule.half ? RoundingMode::rne : RoundingMode::rtz;
-  const Format* c = unit.c != nullptr ? unit.c : r.format;
-  const Format* d = unit.d != nullptr ? unit.d : r.format;
+  const Format *const c = c_format(unit), *const d = result_format(unit);
   const bool register_known =
-      (rule.half || e8m13 || is_float32(r.format)) && r.rounding.mode == rounding &&
-      (rule.half ? is_float16(c) && is_float16(d) : is_float32(c) && is_float32(d));
+      read_register(r, rule) && (is_float16(c) == is_float16(d)) &&
+      (is_float16(c) ? is_float16(r.format) && rule.nearest : is_float32(c) && is_float32(d));
+  rule.half = register_known && is_float16(c);
   const bool order_known = unit.order == StepOrder::ascending ||
                            (rule.pairs_mod4 && unit.k % 4 == 0 && rule.group * 2 == unit.k);
-  const bool c_known =
-      unit.c_entry == CEntry::in_alignment || (rule.c_at_end && unit.k != 0 && !e8m13);
+  const bool c_known = unit.c_entry == CEntry::in_alignment ||
+                       (rule.c_at_end && unit.k != 0 && (rule.half || is_float32(r.format)));
   const bool scale_known =
       unit.scaling.point == Scaling::Point::none ||
       (rule.scaled && unit.scaling.block == rule.group && !rule.pairs_mod4 &&
@@ -140,9 +156,8 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   // any C.
   const bool padding_harmless =
       rule.zero_exponent <= kZeroExponent && rule.floor.value_or(kZeroExponent) <= kZeroExponent;
-  const bool fused = unit.core == CoreKind::fused && alignment.fraction_bits >= 1;
-  if (!fused || !register_known || !order_known || !c_known || !scale_known || !padding_harmless ||
-      rule.group < 1 || rule.instruction % rule.group != 0)
+  if (unit.core != CoreKind::fused || !register_known || !order_known || !c_known || !scale_known ||
+      !padding_harmless || rule.group < 1 || rule.instruction % rule.group != 0)
     return std::nullopt;
   return rule;
 }

@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -23,17 +24,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// biased by 127. `largest` is at least steps.least.
 template <class D, class DI = hn::RebindToSigned<D>>
 HWY_INLINE hn::Vec<DI> IncludeC(D d, hn::Vec<DI> largest, hn::Vec<D> c, const FusedSteps& steps) {
-  constexpr int kBias = 127, kSmallest = -126, kSmallestHalf = -14;
+  constexpr int kBias = 127, kSmallest = -126;
   const DI di;
   (void)d;
   const auto magnitude = hn::BitCast(di, hn::Abs(c));
   const auto field = hn::ShiftRight<23>(magnitude);
   // Zero and subnormal numbers have field 0, less than `largest`.
-  if (!steps.rule.half && steps.least >= kSmallest) return hn::Max(largest, field);
-  const int smallest = steps.rule.half ? kSmallestHalf : kSmallest;
+  if (steps.rule.smallest == kSmallest && steps.least >= kSmallest) return hn::Max(largest, field);
   const auto exponent =
       hn::IfThenElse(hn::Eq(magnitude, hn::Zero(di)), hn::Set(di, steps.exponent_of_zero_c + kBias),
-                     hn::Max(field, hn::Set(di, smallest + kBias)));
+                     hn::Max(field, hn::Set(di, steps.rule.smallest + kBias)));
   return hn::Max(largest, exponent);
 }
 
@@ -66,6 +66,37 @@ HWY_INLINE hn::Vec<D> RoundToHalf(D d, hn::Vec<D> x) {
       hn::And(hn::Add(hn::Add(bits, below_half), odd), hn::Set(words, ~((Word{1} << kShift) - 1)));
   auto value = hn::Sub(hn::BitCast(d, rounded), lift);
   value = hn::IfThenElse(hn::Ge(value, hn::Set(d, static_cast<T>(65536))), hn::Inf(d), value);
+  return hn::CopySignToAbs(hn::IfThenElse(hn::IsNaN(x), x, value), x);
+}
+
+/// Doubles rounded to the register as by RoundToHalf() with the numbers of the rule. The host must
+/// round toward zero: bits that the lift cuts off are remembered in the last one kept, 29 places
+/// below the register's or more.
+template <class D>
+HWY_INLINE hn::Vec<D> RoundToRegister(D d, hn::Vec<D> x, const FusedRule& rule) {
+  using Word = std::uint64_t;
+  const hn::RebindToUnsigned<D> words;
+  const auto power = [](int exponent) {
+    return std::bit_cast<double>(static_cast<Word>(1023 + exponent) << 52);
+  };
+  const int shift = 52 - rule.kept_bits;
+  const Word last = Word{1} << shift;
+  const auto smallest = hn::Set(d, power(rule.smallest));
+  const auto magnitude = hn::Abs(x);
+  const auto lift = hn::IfThenElseZero(hn::Lt(magnitude, smallest), smallest);
+  const auto lifted = hn::Add(magnitude, lift);
+  const auto cut = hn::Ne(hn::Sub(lifted, lift), magnitude);
+  auto bits = hn::Or(hn::BitCast(words, lifted),
+                     hn::IfThenElseZero(hn::RebindMask(words, cut), hn::Set(words, Word{1})));
+  if (rule.nearest) {
+    const auto odd = hn::And(hn::ShiftRightSame(bits, shift), hn::Set(words, Word{1}));
+    bits = hn::Add(hn::Add(bits, hn::Set(words, last / 2 - 1)), odd);
+  }
+  bits = hn::And(bits, hn::Set(words, ~(last - 1)));
+  auto value = hn::Sub(hn::BitCast(d, bits), lift);
+  const double largest = power(rule.top) - power(rule.top - 1 - rule.kept_bits);
+  const auto beyond = hn::Ge(value, hn::Set(d, power(rule.top)));
+  value = hn::IfThenElse(beyond, rule.to_infinity ? hn::Inf(d) : hn::Set(d, largest), value);
   return hn::CopySignToAbs(hn::IfThenElse(hn::IsNaN(x), x, value), x);
 }
 

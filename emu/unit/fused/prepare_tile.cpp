@@ -35,8 +35,9 @@ FusedSteps fused_steps(const UnitDescription& unit, const FusedOperands& o) {
   const bool c_joins = !rule.c_at_end && !o.c.empty();
   const bool products = !o.a.empty() && !o.b.empty();
   steps.lowest = c_joins ? (products ? std::min(o.c.low, o.lowest_bit) : o.c.low) : o.lowest_bit;
-  // A register that saturates then holds the largest number, 2^128 - 2^(127 - kept bits).
-  if (!o.bounded && !rule.to_infinity) steps.lowest = std::min(steps.lowest, 127 - rule.kept_bits);
+  // A register that saturates then holds the largest number, 2^top - 2^(top - 1 - kept bits).
+  if (!o.bounded && !rule.to_infinity)
+    steps.lowest = std::min(steps.lowest, rule.top - 1 - rule.kept_bits);
   const int uncut = steps.lowest + rule.fraction_bits;
   steps.least = std::max(rule.floor.value_or(kNever), uncut);
   steps.exponent_of_zero_c = rule.zeros_drop ? kNever : rule.zero_exponent;

@@ -30,7 +30,20 @@ const std::vector<FusedCase>& cases() {
       {"float8_e4m3fn", "float8_e4m3fn", "float32", 32, 32, 25, false, true},
       {"float8_e5m2", "float8_e5m2", "float32", 32, 32, 25, false, true},
       {"float16", "float16", "float32", 64, 64, 43},
-      {"float16", "float16", "float32", 3, 1, 2}};
+      {"float16", "float16", "float32", 3, 1, 2},
+      // Registers of other widths, exponents and roundings; no bit below the largest exponent.
+      {"float8_e4m3fn", "float8_e4m3fn", "e8m14", 32, 32, 14},
+      {"float8_e5m2", "float8_e5m2", "e8m1", 32, 16, 6},
+      {"float16", "float16", "e8m22", 16, 8, 0},
+      {"float8_e4m3fn", "float8_e4m3fn", "float32", 32, 32, 0},
+      {"bfloat16", "bfloat16", "float32", 16, 16, 24, false, false, true},
+      {"float16", "float16", "float32", 16, 8, 25, true, false, true},
+      {"float8_e4m3fn", "float8_e5m2", "e8m13", 32, 32, 13, false, false, true},
+      {"float8_e5m2", "float8_e5m2", "e8m7", 32, 32, 20, false, true, true},
+      {"float16", "float16", "hfp16_e6m9", 16, 16, 25, false, false, true},
+      {"float8_e5m2", "float8_e5m2", "hfp16_e6m9", 32, 32, 13},
+      {"float8_e4m3fn", "float8_e4m3fn", "e5m10b20", 32, 16, 20},
+      {"float8_e4m3fn", "float8_e4m3fn", "e4m3", 32, 32, 30, false, false, true}};
   return all;
 }
 

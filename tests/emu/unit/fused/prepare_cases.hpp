@@ -21,6 +21,7 @@ struct FusedCase {
   std::string a = "float16", b = "float16", accumulator = "float32";
   int instruction = 16, group = 16, fraction_bits = 25;
   bool pairs_mod4 = false, scaled = false;
+  bool nearest = false;  ///< rounding of a register in float32; float16 ones always are
 };
 
 inline UnitDescription describe(const FusedCase& f) {
@@ -32,7 +33,7 @@ inline UnitDescription describe(const FusedCase& f) {
   u.group = f.group;
   u.alignment.fraction_bits = f.fraction_bits;
   u.accumulator.format = &find_format(f.accumulator);
-  u.accumulator.rounding.mode = half ? RoundingMode::rne : RoundingMode::rtz;
+  u.accumulator.rounding.mode = half || f.nearest ? RoundingMode::rne : RoundingMode::rtz;
   u.accumulator.overflow_to_infinity = true;
   u.c = u.d = &find_format(half ? "float16" : "float32");
   u.nan_code = half ? 0x7fff : 0x7fffffff;
@@ -132,7 +133,7 @@ struct FusedProduct {
   std::vector<std::uint16_t> half_c;
   std::vector<std::uint8_t> scale_a, scale_b;
 
-  bool half() const { return unit.accumulator.format->bits == 16; }
+  bool half() const { return unit.d->bits == 16; }
 
   Gemm gemm(std::vector<std::uint8_t>& d) const {
     d.assign(static_cast<std::size_t>(m * n) * (half() ? 2 : 4), 0xa5);

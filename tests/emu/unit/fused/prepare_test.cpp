@@ -137,7 +137,11 @@ TEST_CASE("prepare: rules that fast paths do not cover are none", "[fast]") {
     change(u);
     return fused_rule(u).has_value();
   };
-  CHECK_FALSE(covers([](auto& u) { u.accumulator.rounding.mode = RoundingMode::rne; }));
+  CHECK(covers([](auto& u) { u.accumulator.rounding.mode = RoundingMode::rne; }));
+  CHECK(covers([](auto& u) { u.accumulator.format = &find_format("e6m12"); }));
+  CHECK_FALSE(covers([](auto& u) { u.accumulator.rounding.mode = RoundingMode::rup; }));
+  CHECK_FALSE(covers([](auto& u) { u.accumulator.format = &find_format("e9m12"); }));
+  CHECK_FALSE(covers([](auto& u) { u.accumulator.format = &find_format("e5m2+fnuz"); }));
   CHECK_FALSE(covers([](auto& u) { u.alignment.zero_exponent = 0; }));
   CHECK_FALSE(covers([](auto& u) { u.group = 5; }));
   CHECK_FALSE(covers([](auto& u) { u.order = StepOrder::odd_first; }));
