@@ -8,6 +8,7 @@
 #include "experiments/report/names.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/glob.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe.hpp"
 
@@ -147,7 +148,7 @@ std::optional<Rounding> role_rounding(const Json& recipe, const std::string& lay
   std::string text = text_in(recipe);
   if (const Json* rules = json_at(recipe, {"layers"}); rules && rules->is_array()) {
     for (const Json& rule : *rules) {
-      if (!policies::glob_match(json_text(rule, {"match"}), layer)) continue;
+      if (!glob_match(json_text(rule, {"match"}), layer)) continue;
       if (const std::string own = text_in(rule); !own.empty()) text = own;
     }
   }
@@ -177,7 +178,7 @@ std::string layer_overrides(const Json& row) {
     Effective own = base;
     for (const Json& rule : *rules) {
       const std::string match = json_text(rule, {"match"});
-      if (match == layer || (named && policies::glob_match(match, layer))) apply_rule(rule, own);
+      if (match == layer || (named && glob_match(match, layer))) apply_rule(rule, own);
     }
     std::string words = own.formats() == base.formats() ? "" : own.formats();
     if (own.unit != base.unit) words += (words.empty() ? "on " : " on ") + short_unit(own.unit);

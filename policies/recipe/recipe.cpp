@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "formats/error.hpp"
+#include "formats/glob.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/layers.hpp"
@@ -203,27 +204,6 @@ void Recipe::require_policy_matches(const std::vector<std::string>& node_names,
                     "policy acts on the layer as a whole; the layers are {}",
                     where, i, slots[slot].key, match, fmt::join(node_names, ", ")));
   }
-}
-
-bool glob_match(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0, n = 0;
-  std::size_t star = std::string_view::npos, taken = 0;  // the last star, and the end of its run
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      // Earlier stars need no other run: the last one can take whatever they would leave.
-      p = star + 1;
-      n = ++taken;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
 }  // namespace numemu::policies

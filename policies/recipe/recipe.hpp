@@ -132,7 +132,4 @@ class Recipe {
   std::shared_ptr<const std::vector<Recipe>> in_stages_;  ///< one more; null without stages
 };
 
-/// Whether a glob (* any run, ? one character) matches a whole name.
-bool glob_match(std::string_view pattern, std::string_view name);
-
 }  // namespace numemu::policies

@@ -15,6 +15,7 @@
 #include "emu/unit/described_unit.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
+#include "formats/glob.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::unit {
@@ -40,26 +41,6 @@ bool parts_in_order(std::string_view name, std::string_view text) {
     text.remove_prefix(std::min(part.size() + 1, text.size()));
   }
   return true;
-}
-
-/// Whether a pattern with * (any characters) and ? (one) fits the whole text.
-bool wildcards_fit(std::string_view text, std::string_view pattern) {
-  std::size_t t = 0, p = 0, star = pattern.npos, resumed = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resumed = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != pattern.npos) {
-      p = star + 1;
-      t = ++resumed;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == pattern.npos;
 }
 
 /// The one unit among `units`, nullptr for none. Throws Error for several.
@@ -243,7 +224,7 @@ std::vector<const Unit*> units_like(std::string_view pattern) {
   if (pattern.empty() || pattern.starts_with('.')) return units;
   for (const Unit* unit : all_units()) {
     const std::string& name = unit->row().name;
-    if (wild ? wildcards_fit(name, pattern) : parts_in_order(name, pattern)) units.push_back(unit);
+    if (wild ? glob_match(pattern, name) : parts_in_order(name, pattern)) units.push_back(unit);
   }
   return units;
 }
