@@ -251,6 +251,20 @@ void read_gemm(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   g.d = arrays.d.data.data();
 }
 
+Array read_gemm_result(const Unit& unit, const std::string& path, const Array& d) {
+  const Format* format = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);
+  const auto read = [&] {
+    if (format == nullptr) return read_int32(path, register_bits(unit));
+    StoredArray stored = open_input(path);
+    return read_codes(stored, {.format = format,
+                               .told_by = fmt::format("unit {}, which gives", unit.row().name)})
+        .array;
+  };
+  Array array = read();
+  require_shape(path, array.shape, d.shape, "the shape of D");
+  return array;
+}
+
 void add_gemm_result(const Unit& unit, const std::string& path, const Array& d, std::uint64_t seed,
                      OutputFiles& files) {
   const Format* format = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);

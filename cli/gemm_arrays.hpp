@@ -60,6 +60,9 @@ struct GemmArrays {
 /// is not a legal pattern.
 void read_gemm(const unit::Unit&, const GemmFiles&, GemmArrays&);
 
+/// D as another program computed it: of the type and shape of `d`.
+Array read_gemm_result(const unit::Unit&, const std::string& path, const Array& d);
+
 /// Adds D to the files: float32, float64 and integer registers of 32 and 16 bits as numbers, others
 /// as codes with their sidecar, which names `seed` where the register is stochastic.
 void add_gemm_result(const unit::Unit&, const std::string& path, const Array& d, std::uint64_t seed,

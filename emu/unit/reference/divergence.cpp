@@ -14,9 +14,10 @@
 namespace numemu::unit {
 namespace {
 
-DivergentSide run(const UnitDescription& u, const Gemm& g, std::int64_t i, std::int64_t j) {
+DivergentSide run(const UnitDescription& u, const Gemm& g, std::int64_t i, std::int64_t j,
+                  std::int64_t number) {
   DivergentSide side;
-  std::uint64_t code = ReferenceDot(u, g).code(i, j, &side.trace);
+  std::uint64_t code = ReferenceDot(u, g).outcome(i, j, i * g.n + j, number, &side.trace).code;
   side.sums = running_sums(u, side.trace);
   side.end = side.trace.steps.size();
   const Format* d = result_format(u);
@@ -52,8 +53,24 @@ std::string number_text(const Value& v) {
   return fmt::format("{} ({})", hex_text(v), decimal_text(v));
 }
 
+void end_at(DivergentSide& side, const RunningSum& sum) {
+  side.end = sum.step + 1;
+  side.end_term.reset();
+  if (sum.term) side.end_term = *sum.term + 1;
+}
+
+/// A chain goes on inside its step, from the term that both agree in.
+void begin_after(DivergentSide& side, const RunningSum& sum) {
+  side.begin = sum.term ? sum.step : sum.step + 1;
+  side.begin_term = sum.term.value_or(0);
+}
+
 std::string place(const DivergentSide& side) {
-  return side.end == 0 ? "the result" : side.trace.steps[side.end - 1].what;
+  if (side.end == 0) return "the result";
+  const TraceStep& step = side.trace.steps[side.end - 1];
+  if (!side.end_term) return step.what;
+  const TraceTerm& term = step.terms[*side.end_term - 1];
+  return fmt::format("{} of {}", term.k >= 0 ? fmt::format("k {}", term.k) : term.what, step.what);
 }
 
 }  // namespace
@@ -69,8 +86,10 @@ bool same_number(const Value& x, const Value& y) {
 }
 
 Divergence find_divergence(const UnitDescription& first, const UnitDescription& second,
-                           const Gemm& g, std::int64_t i, std::int64_t j) {
-  Divergence d{.first = run(first, g, i, j), .second = run(second, g, i, j)};
+                           const Gemm& g, std::int64_t i, std::int64_t j,
+                           std::optional<std::int64_t> number) {
+  const std::int64_t drawn = number.value_or(i * g.n + j);
+  Divergence d{.first = run(first, g, i, j, drawn), .second = run(second, g, i, j, drawn)};
   SameProducts same(d.first.sums.order, d.second.sums.order);
   // Without C, sums with and without it are the same.
   const auto key = [&](const RunningSum& s) {
@@ -84,8 +103,8 @@ Divergence find_divergence(const UnitDescription& first, const UnitDescription& 
     const RunningSum& t = *other->second;
     d.products = s.products;
     d.with_c = s.with_c;
-    d.first.end = s.step + 1;
-    d.second.end = t.step + 1;
+    end_at(d.first, s);
+    end_at(d.second, t);
     if (!same_number(s.held, t.held)) {
       d.first.held = s.held;
       d.second.held = t.held;
@@ -93,12 +112,13 @@ Divergence find_divergence(const UnitDescription& first, const UnitDescription& 
       return d;
     }
     d.agreed = s.products;
-    // A chain goes on inside its step.
-    d.first.begin = s.term ? s.step : d.first.end;
-    d.second.begin = t.term ? t.step : d.second.end;
+    begin_after(d.first, s);
+    begin_after(d.second, t);
   }
-  d.first.end = d.first.trace.steps.size();
-  d.second.end = d.second.trace.steps.size();
+  for (DivergentSide* side : {&d.first, &d.second}) {
+    side->end = side->trace.steps.size();
+    side->end_term.reset();
+  }
   d.differs =
       !same_number(d.first.result, d.second.result) ||
       (d.first.result.kind == Class::zero && d.first.result.negative != d.second.result.negative);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "emu/unit/reference/running_sums.hpp"
@@ -10,12 +11,15 @@
 namespace numemu::unit {
 
 /// One unit's way to an output. Its steps [begin, end) lead from the last sum in which both agree
-/// to the first in which they differ, `held`.
+/// to the first in which they differ, `held`. Of chains, whose terms have sums of their own, terms
+/// from begin_term of the first step to end_term of the last one.
 struct DivergentSide {
   Trace trace;
   RunningSums sums;
   std::size_t begin = 0, end = 0;
-  Value held;    ///< in the register after step end - 1, or after `term` of it
+  std::size_t begin_term = 0;
+  std::optional<std::size_t> end_term = {};
+  Value held;    ///< in the register after step end - 1, or after its term end_term - 1
   Value result;  ///< D
 };
 
@@ -30,9 +34,10 @@ struct Divergence {
 
 /// Computes output (i, j) of the product by both descriptions, which take its operands. Sums are
 /// compared as numbers, zeros of either sign as equal; a sum that only one unit forms is passed
-/// over. Throws Error as Unit::multiply() does.
+/// over. Stochastic registers draw for output `number`, by default i N + j. Throws Error as
+/// Unit::multiply() does.
 Divergence find_divergence(const UnitDescription& first, const UnitDescription& second, const Gemm&,
-                           std::int64_t i, std::int64_t j);
+                           std::int64_t i, std::int64_t j, std::optional<std::int64_t> number = {});
 
 /// "step 1, k 16..31: 0x1.8p+3 (12) against 0x1.9p+3 (12.5) in step 3, k 24..31", or "no
 /// difference".

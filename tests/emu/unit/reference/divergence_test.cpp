@@ -70,8 +70,10 @@ TEST_CASE("divergence: steps of other sizes are compared where they meet", "[fas
   const Divergence e = parted(chain, steps_of(8, 25), products);
   REQUIRE(e.differs);
   CHECK(e.products == 8);
+  CHECK(e.first.begin_term == 0);
+  CHECK(e.first.end_term == std::optional<std::size_t>(9));  // the start and eight products
   CHECK(divergence_line(e) ==
-        "chain, k 0..15: 0x1.cp+2 (7) against 0x1.bffffep+2 (6.99999952) in step 0, k 0..7");
+        "k 7 of chain, k 0..15: 0x1.cp+2 (7) against 0x1.bffffep+2 (6.99999952) in step 0, k 0..7");
 }
 
 TEST_CASE("divergence: C at the end parts where C is in, without C nowhere", "[fast]") {
