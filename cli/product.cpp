@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "cli/product_compare.hpp"
 #include "cli/product_summary.hpp"
 #include "cli/progress.hpp"
 #include "cli/unit_trace.hpp"
@@ -155,12 +156,14 @@ int run_product(const ProductOptions& options) {
     Multiplier(unit, options, flags).multiply(products);
     apply_alpha(*options.alpha, arrays);
   }
+  if (!options.compare.empty()) print_comparison(options, unit, arrays);
+  if (options.out.empty()) return kFine;
   OutputFiles files;
   add_gemm_result(unit, options.out, arrays.d, options.seed, files);
   if (!options.flags.empty())
     files.add_array("flags", options.flags, flags.type, flags.shape, flags.data.data());
   files.publish();
-  print_summary(options, unit, arrays);
+  if (options.compare.empty()) print_summary(options, unit, arrays);
   return kFine;
 }
 

@@ -11,7 +11,8 @@
 namespace numemu::cli {
 
 struct ProductOptions {
-  std::string unit, out, trace, flags;
+  std::string unit, out, trace, flags, compare;
+  std::int64_t worst = 5;
   GemmFiles files;
   std::optional<float> alpha;
   std::uint64_t seed = 0;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/product.hpp"
+#include "cli/product_compare.hpp"
 #include "cli/text_numbers.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/sparse/pattern.hpp"
@@ -28,9 +29,16 @@ void check_product_options(const ProductOptions& options) {
     throw Error("--alpha: not allowed with --trace: alpha is applied outside the unit");
   if (options.alpha && !std::isfinite(*options.alpha))
     throw Error("--alpha: expected a finite float32 number");
-  if (options.out.empty() == options.trace.empty())
-    throw Error(options.out.empty() ? "--out: expected a file (or --trace PLACE)"
-                                    : "--trace: not allowed with --out");
+  const bool compares = !options.compare.empty();
+  if (options.out.empty() && options.trace.empty() && !compares)
+    throw Error("--out: expected a file (or --trace PLACE, --compare OTHER)");
+  if (!options.trace.empty() && (!options.out.empty() || compares))
+    throw Error(compares ? "--trace: not allowed with --compare"
+                         : "--trace: not allowed with --out");
+  if (compares && options.alpha)
+    throw Error("--compare: not allowed with --alpha, which is applied outside the unit");
+  if (!options.flags.empty() && options.out.empty() && options.trace.empty())
+    throw Error("--flags: expected --out, too");
   if (options.alpha && !options.flags.empty())
     throw Error("--flags: not allowed with --alpha, which is applied outside the unit");
   if (!options.flags.empty() && !options.trace.empty())
@@ -55,6 +63,7 @@ void check_product_options(const ProductOptions& options) {
                           {"--scale-a", files.scale_a},
                           {"--scale-b", files.scale_b},
                           {"--meta", files.meta, false},
+                          {"--compare", names_results(options.compare) ? options.compare : ""},
                           {"--unit", options.unit.ends_with(".json") ? options.unit : "", false}});
 }
 
@@ -69,6 +78,11 @@ void add_product_options(Command& command, ProductOptions& options) {
   command.option("--meta-layout LAYOUT", files.meta_layout, "index or ptx");
   command.option("--flags F.npy", options.flags,
                  "Exception flags of each output, uint8 (by the reference)");
+  command.option("--compare OTHER", options.compare,
+                 "Compare with OTHER.npy, or with another unit: where they part, which is nearer");
+  command.option("--worst N", options.worst, "Outputs that --compare explains")
+      .whole(0, 1000)
+      .show_default();
   command.option("--seed S", options.seed, "Seed of stochastic registers (default: 0)");
   command.flag("--reference", options.reference, "Use the reference implementation (slow)");
   command.flag("--json", options.json, "Print JSON");

@@ -19,13 +19,15 @@ using unit::Trace;
 using unit::TraceStep;
 using unit::TraceTerm;
 
-/// How many neighbours from the first on are padding and read the same.
+/// How many neighbours from the first on are padding and read the same. Item i is about term
+/// `begin` + i.
 template <class Item>
-std::size_t alike(const std::vector<TraceTerm>& terms, const std::vector<Item>& items,
-                  std::size_t first) {
+std::size_t alike(const std::vector<TraceTerm>& terms, std::size_t begin,
+                  const std::vector<Item>& items, std::size_t first) {
   std::size_t end = first + 1;
-  if (terms[first].what != "padding") return 1;
-  while (end < items.size() && terms[end].what == "padding" && items[end] == items[first]) ++end;
+  if (terms[begin + first].what != "padding") return 1;
+  while (end < items.size() && terms[begin + end].what == "padding" && items[end] == items[first])
+    ++end;
   return end - first;
 }
 
@@ -55,22 +57,25 @@ class TraceWords {
         a_digits_(hex_digits(g.a.format->bits)),
         b_digits_(hex_digits(g.b.format->bits)) {}
 
-  std::string text(std::size_t begin, std::size_t end) const {
+  using Window = UnitTrace::Window;
+  Window all() const { return {0, trace_.steps.size()}; }
+
+  std::string text(const Window& window) const {
     std::string text;
-    for (std::size_t i = begin; i < end; ++i) {
+    for (std::size_t i = window.begin; i < window.end; ++i) {
       const TraceStep& step = trace_.steps[i];
-      const bool begins = i == begin || step.instruction != trace_.steps[i - 1].instruction;
+      const bool begins = i == window.begin || step.instruction != trace_.steps[i - 1].instruction;
       if (begins && trace_.instructions > 1)
         text += fmt::format("instruction {}\n", step.instruction);
-      text += step_text(step, losses_[i]);
+      text += step_text(step, losses_[i], terms(window, i));
     }
     return text;
   }
 
-  Json steps(std::size_t begin, std::size_t end) const {
+  Json steps(const Window& window) const {
     Json list = Json::array();
-    for (std::size_t i = begin; i < end; ++i)
-      list.push_back(step_json(trace_.steps[i], losses_[i]));
+    for (std::size_t i = window.begin; i < window.end; ++i)
+      list.push_back(step_json(trace_.steps[i], losses_[i], terms(window, i)));
     return list;
   }
 
@@ -82,6 +87,17 @@ class TraceWords {
   std::string result_text() const { return value_text(result(), whole_); }
 
  private:
+  /// The terms of a step that are shown.
+  struct Terms {
+    std::size_t begin = 0, end = 0;
+    bool to_the_end = true;
+  };
+  Terms terms(const Window& window, std::size_t step) const {
+    const std::size_t count = trace_.steps[step].terms.size();
+    const bool cut = step + 1 == window.end && window.end_term && *window.end_term < count;
+    return {step == window.begin ? window.begin_term : 0, cut ? *window.end_term : count, !cut};
+  }
+
   const unit::Register& result_register() const { return unit::result_register(u_); }
   static int hex_digits(int bits) { return (bits + 3) / 4; }
   static int hex_digits(const unit::Register& r) {
@@ -129,14 +145,14 @@ class TraceWords {
             both(lost)};
   }
 
-  std::string step_text(const TraceStep& step, const StepLosses& losses) const {
+  std::string step_text(const TraceStep& step, const StepLosses& losses, const Terms& shown) const {
     std::vector<std::string> header{"k",        "a",     "b",        "scale a", "scale b", "exact",
                                     "exponent", "added", "register", "error",   "lost"};
     std::vector<std::vector<std::string>> all, rows;
-    for (std::size_t i = 0; i < step.terms.size(); ++i)
+    for (std::size_t i = shown.begin; i < shown.end; ++i)
       all.push_back(row(step, step.terms[i], losses.terms[i]));
     for (std::size_t i = 0, count = 0; i < all.size(); i += count) {
-      count = alike(step.terms, all, i);
+      count = alike(step.terms, shown.begin, all, i);
       rows.push_back(all[i]);
       if (count > 1) rows.back()[0] += fmt::format(" x{}", count);
     }
@@ -149,6 +165,7 @@ class TraceWords {
     std::string text = step.what;
     if (step.largest_exponent) text += fmt::format(", largest exponent {}", *step.largest_exponent);
     text += "\n" + text_table(header, rows);
+    if (!shown.to_the_end) return text;
     if (step.sum) text += fmt::format("sum {}\n", both(step.sum));
     text += fmt::format("register {}", register_text(step, true));
     if (losses.rounding) text += fmt::format(", lost by rounding {}", both(losses.rounding));
@@ -180,19 +197,20 @@ class TraceWords {
     return json;
   }
 
-  Json step_json(const TraceStep& step, const StepLosses& losses) const {
+  Json step_json(const TraceStep& step, const StepLosses& losses, const Terms& shown) const {
     std::vector<Json> all;
     Json terms = Json::array();
-    for (std::size_t i = 0; i < step.terms.size(); ++i)
+    for (std::size_t i = shown.begin; i < shown.end; ++i)
       all.push_back(term_json(step, step.terms[i], losses.terms[i]));
     for (std::size_t i = 0, count = 0; i < all.size(); i += count) {
-      count = alike(step.terms, all, i);
+      count = alike(step.terms, shown.begin, all, i);
       terms.push_back(all[i]);
       if (count > 1) terms.back()["count"] = count;
     }
     Json one = {{"what", step.what}, {"instruction", step.instruction}};
     if (step.largest_exponent) one["largest_exponent"] = *step.largest_exponent;
     one["terms"] = terms;
+    if (!shown.to_the_end) return one;
     if (step.sum) one["sum"] = number(*step.sum);
     one["register"] = register_text(step, false);
     if (losses.rounding) one["lost_by_rounding"] = number(losses.rounding);
@@ -238,27 +256,24 @@ std::string UnitTrace::text(const std::string& place) const {
   return fmt::format("D[{}] of {}: {} x {}, K = {}{}\n", place, unit_.row().name,
                      gemm_.a.format->name, gemm_.b.format->name, gemm_.k,
                      input == nullptr ? "" : ", operands rounded to " + input->name) +
-         words.text(0, trace_.steps.size()) +
+         words.text(words.all()) +
          fmt::format("D[{}] = {} = {}\n", place, words.result_code(), words.result_text());
 }
 
-std::string UnitTrace::steps_text(std::size_t begin, std::size_t end) const {
-  return TraceWords(unit_, gemm_, trace_, losses_).text(begin, end);
+std::string UnitTrace::text(const Window& window) const {
+  return TraceWords(unit_, gemm_, trace_, losses_).text(window);
 }
 
 Json UnitTrace::json() const {
   const TraceWords words(unit_, gemm_, trace_, losses_);
-  return {{"unit", unit_.row().name},
-          {"format_a", gemm_.a.format->name},
-          {"format_b", gemm_.b.format->name},
-          {"k", gemm_.k},
-          {"steps", words.steps(0, trace_.steps.size())},
-          {"d", words.result_code()},
+  return {{"unit", unit_.row().name},          {"format_a", gemm_.a.format->name},
+          {"format_b", gemm_.b.format->name},  {"k", gemm_.k},
+          {"steps", words.steps(words.all())}, {"d", words.result_code()},
           {"value", words.result_number()}};
 }
 
-Json UnitTrace::steps_json(std::size_t begin, std::size_t end) const {
-  return TraceWords(unit_, gemm_, trace_, losses_).steps(begin, end);
+Json UnitTrace::json(const Window& window) const {
+  return TraceWords(unit_, gemm_, trace_, losses_).steps(window);
 }
 
 }  // namespace numemu::cli

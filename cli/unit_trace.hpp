@@ -1,5 +1,6 @@
 // A trace of one output as text and as JSON: every product, what was lost, every partial sum.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,16 @@ class UnitTrace {
 
   /// All of it. `place` is the output's position in D: "0,3".
   std::string text(const std::string& place) const;
-  /// Steps [begin, end).
-  std::string steps_text(std::size_t begin, std::size_t end) const;
+  /// Steps [begin, end); of the first one terms from begin_term on, of the last one, a chain, those
+  /// before end_term.
+  struct Window {
+    std::size_t begin = 0, end = 0, begin_term = 0;
+    std::optional<std::size_t> end_term = {};
+  };
+  std::string text(const Window&) const;
   /// The same for programs.
   Json json() const;
-  Json steps_json(std::size_t begin, std::size_t end) const;
+  Json json(const Window&) const;
 
  private:
   const unit::Unit& unit_;

@@ -96,7 +96,7 @@ Divergence find_divergence(const UnitDescription& first, const UnitDescription& 
     return std::pair(s.products, g.c == nullptr || s.with_c);
   };
   std::map<std::pair<std::int64_t, bool>, const RunningSum*> others;
-  for (const RunningSum& s : d.second.sums.sums) others[key(s)] = &s;
+  for (const RunningSum& s : d.second.sums.sums) others.try_emplace(key(s), &s);
   for (const RunningSum& s : d.first.sums.sums) {
     const auto other = others.find(key(s));
     if (other == others.end() || !same(s.products)) continue;

@@ -144,7 +144,7 @@ TEST_CASE("gemm: nothing is written over what is read", "[fast]") {
   check_refused(s.gemm("d.npy.json"), "--unit and --out");
   check_refused(s.gemm(unit, "--out /dev/full"), "/dev/full: expected a regular file");
   check_refused(s.gemm(unit, "--out -"), "--out: expected a file");
-  check_refused(s.gemm(unit, ""), "--out: expected a file (or --trace PLACE)");
+  check_refused(s.gemm(unit, ""), "--out: expected a file (or --trace PLACE, --compare OTHER)");
   check_refused(s.gemm(unit, "--out nowhere/d.npy"), "nowhere: no such folder");
   CHECK(s.text("a.npy").size() == 128 + 8);
 }
