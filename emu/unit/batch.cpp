@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "emu/unit/described_unit.hpp"
+#include "emu/unit/operand.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/tiles.hpp"
+#include "formats/codec.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 
@@ -111,6 +115,43 @@ class Stack {
   Gemm gemm_;
 };
 
+/// Finds infinities and NaN. Fast paths compute the outputs of those anew, one by one: in a stack
+/// also the many that nobody wants.
+class SpecialCodes {
+ public:
+  SpecialCodes(const Format& a, const Format& b) : a_(table(a)), b_(table(b)) {}
+  /// Whether an operand of products [begin, end) has one.
+  bool in(const Batch& batch, std::int64_t begin, std::int64_t end) const {
+    return any(a_, batch.first.a, begin * batch.a_stride, end * batch.a_stride) ||
+           any(b_, batch.first.b, begin * batch.b_stride, end * batch.b_stride);
+  }
+
+ private:
+  using Table = std::vector<std::uint8_t>;
+
+  /// Empty for formats of more than 16 bits, which are IEEE's.
+  static Table table(const Format& format) {
+    Table special;
+    if (container_bytes(format) > 2) return special;
+    for (std::uint64_t code = 0; code <= format.code_mask(); ++code) {
+      const Class kind = decode(format, code).kind;
+      special.push_back(kind == Class::infinite || kind == Class::nan);
+    }
+    return special;
+  }
+  static bool any(const Table& special, const Operand& operand, std::int64_t begin,
+                  std::int64_t end) {
+    const std::uint64_t infinity = special.empty() ? operand.format->infinity_code() : 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::uint64_t code = code_at(operand, i);
+      if (special.empty() ? (code & infinity) == infinity : special[code] != 0) return true;
+    }
+    return false;
+  }
+
+  Table a_, b_;
+};
+
 /// Products that a stack may hold: offsets in it are 32 bits wide, and outputs that nobody wants
 /// cost as much as the others. 32 rows and columns fill the vector loops.
 std::int64_t stack_size(const Batch& batch, bool by_reference) {
@@ -156,16 +197,28 @@ void multiply_batch(const Unit& unit, const Batch& batch) {
   // Random bits go by the number of the output in the batch, which a stack does not know.
   if (u != nullptr && u->accumulator.rounding.stochastic())
     return multiply_batch_reference(unit, batch);
+  const Gemm& g = batch.first;
+  const bool wasteful = batch.a_stride != 0 && batch.b_stride != 0;
   const std::int64_t size = stack_size(batch, false), stacks = (batch.count + size - 1) / size;
+  std::optional<SpecialCodes> specials;
+  if (wasteful && size > 1 && u != nullptr) specials.emplace(*g.a.format, *g.b.format);
+  const auto alone = [&](std::int64_t begin, std::int64_t end) {
+    // Up to here the reference costs less than a call.
+    constexpr std::int64_t kFewOutputs = 4;
+    if (g.m * g.n <= kFewOutputs)
+      return multiply_batch_reference(unit, slice(unit, batch, begin, end));
+    for (std::int64_t p = begin; p < end; ++p) unit.multiply(slice(unit, batch, p, p + 1).first);
+  };
   const auto run = [&](std::int64_t index) {
     const std::int64_t begin = index * size, end = std::min(batch.count, begin + size);
     if (end - begin == 1) {
       unit.multiply(slice(unit, batch, begin, end).first);
+    } else if (specials && specials->in(batch, begin, end)) {
+      alone(begin, end);
     } else {
       Stack(unit, batch, begin, end).multiply(unit);
     }
   };
-  const Gemm& g = batch.first;
   const std::int64_t macs = g.m * g.n * std::max<std::int64_t>(g.k, 1) * size * size;
   if (macs >= kParallelMacs) {
     for (std::int64_t i = 0; i < stacks; ++i) run(i);
