@@ -13,9 +13,14 @@ using Column = std::vector<std::uint64_t>;
 
 void evaluate_unit(const Subject& s, const Layout& layout, Records& records) {
   UnitDot dot(s, layout);
+  const int flags = find_field(layout, "flags");
   Column& d = records.columns[static_cast<std::size_t>(find_field(layout, "d"))];
-  for (std::int64_t i = 0; i < records.size; ++i)
-    d[static_cast<std::size_t>(i)] = dot.of(records, i);
+  for (std::int64_t i = 0; i < records.size; ++i) {
+    const auto [code, raised] = dot.outcome(records, i);
+    d[static_cast<std::size_t>(i)] = code;
+    if (flags >= 0)
+      records.columns[static_cast<std::size_t>(flags)][static_cast<std::size_t>(i)] = raised;
+  }
 }
 
 }  // namespace

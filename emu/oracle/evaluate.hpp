@@ -8,7 +8,7 @@
 
 namespace numemu::oracle {
 
-/// Writes the fields that are results, from the others: out and flags, or d. The records are of
+/// Writes the fields that are results, from the others: out or d, and flags. The records are of
 /// layout_of(subject). Single-threaded, reentrant. Throws Error naming the record's number for
 /// codes that their format does not have, and for metadata that is not a legal pattern.
 void evaluate(const Subject&, Records&);

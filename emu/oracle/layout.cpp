@@ -11,6 +11,8 @@ Field codes(std::string name, const Format& format, std::int64_t count = 1) {
   return {std::move(name), format.bits, count, &format};
 }
 
+Field flags() { return {.name = "flags", .bits = kFlagBits, .result = true, .optional = true}; }
+
 /// C or D of a unit.
 Field accumulator(std::string name, const unit::UnitDescription& u, const Format* format) {
   return format != nullptr ? codes(std::move(name), *format)
@@ -33,6 +35,7 @@ Layout unit_layout(const Subject& s) {
     layout.push_back({"r", u.accumulator.rounding.random_bits, random_words(s)});
   layout.push_back(accumulator("d", u, s.unit->d_format()));
   layout.back().result = true;
+  if (u.accumulator.format != nullptr) layout.push_back(flags());
   return layout;
 }
 
@@ -50,8 +53,8 @@ Layout layout_of(const Subject& s) {
   }
   if (s.rounding.stochastic()) layout.push_back({"random", s.rounding.random_bits});
   layout.push_back(codes("out", *s.to));
-  layout.push_back({"flags", kFlagBits});
-  layout[layout.size() - 2].result = layout.back().result = layout.back().optional = true;
+  layout.back().result = true;
+  layout.push_back(flags());
   return layout;
 }
 

@@ -9,12 +9,16 @@
 namespace numemu::oracle {
 namespace {
 
-constexpr std::int64_t kMostInputs = std::int64_t{1} << 32;
+constexpr std::uint64_t kMostInputs = std::uint64_t{1} << 32;
 
 bool is_input(const Field& f) { return !f.result; }
 
-/// Inputs that exhaustive enumerates: metadata has illegal patterns, long lists have too many.
-std::int64_t power_or_none(int bits) { return bits <= 32 ? std::int64_t{1} << bits : 0; }
+/// Codes that an element of the field can have.
+std::uint64_t codes_of(const Field& f) {
+  const std::uint64_t last =
+      f.format != nullptr ? f.format->last_code() : ~std::uint64_t{0} >> (64 - f.bits);
+  return last == ~std::uint64_t{0} ? last : last + 1;
+}
 
 /// Scales that move whole blocks would move small addends away from the last kept bit.
 bool scaled_by_exponents(const Subject& s) {
@@ -62,13 +66,16 @@ void Proposer::propose(Style style, Dice& dice, Judge& judge, Records& records, 
 }
 
 std::int64_t Proposer::inputs() const {
-  std::int64_t bits = 0;
+  std::uint64_t all = 1;
   for (const Field& f : layout_) {
     if (!is_input(f)) continue;
-    bits += f.count * f.bits;
-    if (f.name == "e") return 0;
+    const std::uint64_t codes = codes_of(f);
+    for (std::int64_t e = 0; e < f.count; ++e) {
+      if (codes > kMostInputs / all) return 0;
+      all *= codes;
+    }
   }
-  return bits <= 32 ? power_or_none(static_cast<int>(bits)) : 0;
+  return static_cast<std::int64_t>(all);
 }
 
 void Proposer::put_input(std::int64_t n, Records& records, std::int64_t i) {
@@ -77,20 +84,21 @@ void Proposer::put_input(std::int64_t n, Records& records, std::int64_t i) {
   // The last input runs fastest.
   for (std::size_t f = layout_.size(); f-- > 0;) {
     const Field& field = layout_[f];
-    for (std::int64_t e = field.count; is_input(field) && e-- > 0; rest >>= field.bits)
-      draft_.put(static_cast<int>(f), e, rest & ((std::uint64_t{1} << field.bits) - 1));
+    const std::uint64_t codes = codes_of(field);
+    for (std::int64_t e = field.count; is_input(field) && e-- > 0; rest /= codes)
+      draft_.put(static_cast<int>(f), e, rest % codes);
   }
 }
 
 std::int64_t Proposer::edge_combinations() const {
-  std::int64_t all = 1;
+  std::uint64_t all = 1;
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     if (!is_input(layout_[f])) continue;
-    if (layout_[f].count != 1 || edges_[f].empty()) return 0;
-    all *= static_cast<std::int64_t>(edges_[f].size());
-    if (all > kMostInputs) return 0;
+    const std::uint64_t edges = edges_[f].size();
+    if (layout_[f].count != 1 || edges == 0 || edges > kMostInputs / all) return 0;
+    all *= edges;
   }
-  return all;
+  return static_cast<std::int64_t>(all);
 }
 
 void Proposer::put_edges(std::int64_t n, Records& records, std::int64_t i) {

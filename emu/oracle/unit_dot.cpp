@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "emu/unit/reference/dot.hpp"
 #include "emu/unit/sparse/kept_index.hpp"
 #include "formats/containers.hpp"
 
@@ -65,8 +64,8 @@ const unit::Gemm& UnitDot::gemm(const Records& records, std::int64_t i) {
   return g;
 }
 
-std::uint64_t UnitDot::of(const Records& records, std::int64_t i, unit::Trace* trace) {
-  return unit::ReferenceDot(*description_, gemm(records, i)).code(0, 0, trace, words_);
+unit::Outcome UnitDot::outcome(const Records& records, std::int64_t i, unit::Trace* trace) {
+  return unit::ReferenceDot(*description_, gemm(records, i)).outcome(0, 0, 0, 0, trace, words_);
 }
 
 }  // namespace numemu::oracle

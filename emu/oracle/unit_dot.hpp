@@ -6,6 +6,7 @@
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 #include "emu/unit/gather.hpp"
+#include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/trace.hpp"
 #include "emu/unit/unit.hpp"
 
@@ -20,8 +21,12 @@ class UnitDot {
   /// Record i as the product of one output; valid until the next call. Throws Error for metadata
   /// that is not a legal pattern.
   const unit::Gemm& gemm(const Records&, std::int64_t i);
-  /// The code of D, with everything that led to it if `trace` is given. Throws Error as gemm().
-  std::uint64_t of(const Records&, std::int64_t i, unit::Trace* trace = nullptr);
+  /// D and its exception flags, with everything that led to them if `trace` is given. Throws Error
+  /// as gemm().
+  unit::Outcome outcome(const Records&, std::int64_t i, unit::Trace* trace = nullptr);
+  std::uint64_t of(const Records& records, std::int64_t i, unit::Trace* trace = nullptr) {
+    return outcome(records, i, trace).code;
+  }
 
  private:
   /// The codes of one field, in containers as units read them.

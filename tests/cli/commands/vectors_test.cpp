@@ -43,7 +43,7 @@ TEST_CASE("vectors: a file for each port", "[fast]") {
   const Scratch s;
   REQUIRE(s.run("vectors --unit h100.wgmma.e4m3.f32 --k 4 --n 3 --file-format readmemh --out tb")
               .code == 0);
-  for (const std::string port : {"a", "b", "c", "d"}) {
+  for (const std::string port : {"a", "b", "c", "d", "flags"}) {
     INFO(port);
     const std::string text = read_file(s.path + "/tb." + port + ".hex");
     CHECK(std::count(text.begin(), text.end(), '\n') == 4);

@@ -147,6 +147,8 @@ TEST_CASE("units are computed from the columns, random words included", "[fast]"
   evaluate(s, records);
   CHECK(records.columns[static_cast<std::size_t>(find_field(layout, "d"))] ==
         std::vector<std::uint64_t>{0x3c, 0x3d});
+  CHECK(records.columns[static_cast<std::size_t>(find_field(layout, "flags"))] ==
+        std::vector<std::uint64_t>{kInexact, kInexact});
   const Value exact = exact_result(s, records, 0);
   CHECK(to_double(exact) == 1.0625);
 }

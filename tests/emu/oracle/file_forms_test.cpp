@@ -123,7 +123,7 @@ TEST_CASE("npz files hold one array for each field, as arrays of codes are store
   std::vector<std::string> names;
   for (const auto& [name, data] : entries) names.push_back(name);
   CHECK(names == std::vector<std::string>{"a.npy", "b.npy", "c.npy", "class.npy", "d.npy",
-                                          "numemu_vectors.npy", "sa.npy", "sb.npy"});
+                                          "flags.npy", "numemu_vectors.npy", "sa.npy", "sb.npy"});
   const auto array = [&](const std::string& name, const std::string& descr,
                          const std::string& shape) {
     const std::string& data = entries.at(name);
@@ -139,7 +139,7 @@ TEST_CASE("npz files hold one array for each field, as arrays of codes are store
   for (std::size_t i = 0; i < 160; ++i)
     CHECK(static_cast<std::uint8_t>(a[i]) == m.records.columns[0][i % 80]);
   const std::string d = array("d.npy", "<f4", "(10,)");
-  CHECK(number(d, 24, 4) == m.records.columns.back()[1]);
+  CHECK(number(d, 24, 4) == m.records.columns[m.records.columns.size() - 2][1]);
   const std::string classes = array("class.npy", "|S16", "(10,)");
   CHECK(std::string(classes.c_str()) == m.records.class_name(0));
   const std::string line = header_line(m.subject);

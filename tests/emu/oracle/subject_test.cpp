@@ -78,11 +78,11 @@ TEST_CASE("layouts of records", "[fast]") {
   CHECK(layout("op=fma from=e4m3fn to=float16 rounding=rne overflow=ieee") ==
         Names{"a:1x8", "b:1x8", "c:1x16", "out:1x16", "flags:1x8"});
   CHECK(layout("unit=nvidia.b200.tcgen05.e2m1.f32.mx32") ==
-        Names{"a:64x4", "b:64x4", "sa:2x8", "sb:2x8", "c:1x32", "d:1x32"});
+        Names{"a:64x4", "b:64x4", "sa:2x8", "sb:2x8", "c:1x32", "d:1x32", "flags:1x8"});
   CHECK(layout("unit=nvidia.a100.mma.f16.f32.sp24 k=32") ==
-        Names{"a:16x16", "b:32x16", "e:16x2", "c:1x32", "d:1x32"});
+        Names{"a:16x16", "b:32x16", "e:16x2", "c:1x32", "d:1x32", "flags:1x8"});
   CHECK(layout("unit=neutral.mac.e5m10.sr8 from=float16 k=4") ==
-        Names{"a:4x16", "b:4x16", "c:1x16", "r:4x8", "d:1x16"});
+        Names{"a:4x16", "b:4x16", "c:1x16", "r:4x8", "d:1x16", "flags:1x8"});
   CHECK(layout("unit=intel.emr.vpdpbusds.u8xs8.s32") ==
         Names{"a:4x8", "b:4x8", "c:1x32", "d:1x32"});
 }
