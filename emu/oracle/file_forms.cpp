@@ -7,6 +7,7 @@
 
 #include "emu/oracle/text_writer.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::oracle {
@@ -57,7 +58,7 @@ FileForm parse_file_form(std::string_view text) {
 
 std::string form_head(FileForm form, const Subject& s, const Layout& layout) {
   const std::string line = header_line(s);
-  if (form == FileForm::jsonl) return fmt::format("{{\"numemu_vectors\":\"{}\"}}\n", line);
+  if (form == FileForm::jsonl) return Json({{"numemu_vectors", line}}).dump() + '\n';
   if (form == FileForm::text) return line + '\n';
   std::string names = line + '\n';
   for (const Field& f : layout) {

@@ -16,7 +16,6 @@
 namespace numemu::oracle {
 namespace {
 
-constexpr std::string_view kMagic = "# numemu-vectors ";
 constexpr std::array<std::string_view, 6> kOperations = {"convert", "mul", "add",
                                                          "fma",     "dot", "unit"};
 
@@ -64,8 +63,8 @@ using Entries = std::map<std::string, std::string, std::less<>>;
 Entries entries_of(std::string_view line) {
   static const std::vector<std::string> known = {"unit",     "op",   "from",  "to", "rounding",
                                                  "overflow", "seed", "level", "k",  "style"};
-  if (!is_header(line)) throw Error(fmt::format("expected '{}1 ...'", kMagic));
-  line.remove_prefix(kMagic.size());
+  if (!is_header(line)) throw Error(fmt::format("expected '{}1 ...'", kHeaderBegin));
+  line.remove_prefix(kHeaderBegin.size());
   Entries entries;
   bool version = true;
   while (!line.empty()) {
@@ -182,7 +181,7 @@ Subject unit_subject(const unit::Unit& unit, std::int64_t k, const Format* a, co
 }
 
 std::string header_line(const Subject& s) {
-  std::string line(kMagic);
+  std::string line(kHeaderBegin);
   line += s.unit != nullptr ? "1 unit=" + s.unit->row().name
                             : fmt::format("1 op={}", to_string(s.operation));
   line +=
@@ -191,8 +190,6 @@ std::string header_line(const Subject& s) {
   if (s.unit != nullptr || s.operation == Operation::dot) line += fmt::format(" k={}", s.k);
   return line + " style=" + s.style;
 }
-
-bool is_header(std::string_view line) { return line.starts_with(kMagic); }
 
 Subject parse_header(std::string_view line, const unit::Unit* told) {
   const Entries entries = entries_of(line);

@@ -56,8 +56,9 @@ Subject unit_subject(const unit::Unit&, std::int64_t k = 0, const Format* a = nu
 /// The first line of a file, without its end: "# numemu-vectors 1 op=mul from=float16 to=float16
 /// rounding=rne overflow=ieee seed=0 level=1 style=mixed". Dots and units say k=, too.
 std::string header_line(const Subject&);
+inline constexpr std::string_view kHeaderBegin = "# numemu-vectors ";
 /// Whether the line begins as such a line does.
-bool is_header(std::string_view line);
+inline bool is_header(std::string_view line) { return line.starts_with(kHeaderBegin); }
 /// The inverse. `told` is used instead of the unit of that name, such as one described in a file.
 /// Throws Error for unknown or missing keys, unknown names, and what contradicts the unit.
 Subject parse_header(std::string_view line, const unit::Unit* told = nullptr);
