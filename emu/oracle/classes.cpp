@@ -79,7 +79,8 @@ bool Judge::beyond_register(const Value& v) const {
 bool Judge::any_subnormal_input(const Records& records, std::int64_t i) const {
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     const Field& field = layout_[f];
-    if (field.result || field.format == nullptr || field.name[0] == 's') continue;  // scales
+    const bool scale = field.name == "sa" || field.name == "sb";
+    if (field.result || field.format == nullptr || scale) continue;
     for (std::int64_t e = 0; e < field.count; ++e) {
       const std::uint64_t code = records.code(static_cast<int>(f), i * field.count + e);
       if (is_subnormal(*field.format, decode(*field.format, code))) return true;
@@ -109,11 +110,11 @@ bool Judge::is(Style style, const Records& records, std::int64_t i) {
   }
 }
 
-const char* Judge::alignment(const Records& records, std::int64_t i) {
+std::string_view Judge::alignment(const Records& records, std::int64_t i) {
   const std::uint64_t d = own_->of(records, i);
   if (by_more_ != nullptr && by_more_->of(records, i) != d) return "alignment_F+1";
   if (by_fewer_ != nullptr && by_fewer_->of(records, i) != d) return "alignment_F";
-  return nullptr;
+  return {};
 }
 
 }  // namespace numemu::oracle

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "emu/oracle/exact_sum.hpp"
 #include "emu/oracle/style.hpp"
@@ -24,8 +25,8 @@ class Judge {
   /// Whether the inputs of record i are of that class: cancel, subnormal, overflow or ties.
   bool is(Style, const Records&, std::int64_t i);
   /// The class of a record whose result depends on the last bit that a fused unit keeps
-  /// ("alignment_F") or on the first that it cuts ("alignment_F+1"); nullptr where on neither.
-  const char* alignment(const Records&, std::int64_t i);
+  /// ("alignment_F") or on the first that it cuts ("alignment_F+1"); empty where on neither.
+  std::string_view alignment(const Records&, std::int64_t i);
   /// Whether the unit aligns addends.
   bool aligns() const { return own_ != nullptr; }
   ExactSum& exact() { return exact_; }

@@ -36,19 +36,19 @@ struct Generator::Workshop {
       : proposer(g.subject_, g.layout_), judge(g.subject_, g.layout_) {}
 };
 
-const char* Generator::write(Style style, Dice dice, int attempts, Workshop& shop, Records& records,
-                             std::int64_t i) {
-  if (style == Style::alignment && !shop.judge.aligns()) return nullptr;
+std::string_view Generator::write(Style style, Dice dice, int attempts, Workshop& shop,
+                                  Records& records, std::int64_t i) {
+  if (style == Style::alignment && !shop.judge.aligns()) return {};
   const bool sure = style == Style::random || style == Style::edges;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     shop.proposer.propose(style, dice, shop.judge, records, i);
     if (style == Style::alignment) {
-      if (const char* name = shop.judge.alignment(records, i)) return name;
+      if (const auto name = shop.judge.alignment(records, i); !name.empty()) return name;
     } else if (sure || shop.judge.is(style, records, i)) {
-      return to_string(style).data();
+      return to_string(style);
     }
   }
-  return nullptr;
+  return {};
 }
 
 Generator::Generator(const Subject& s)
@@ -64,7 +64,7 @@ Generator::Generator(const Subject& s)
   if (style_ == Style::edges) limit_ = shop.proposer.edge_combinations();
   Records probe(layout_, 1);
   const auto has = [&](Style style) {
-    return write(style, Dice(0, kProbeRecord), kProbes, shop, probe, 0) != nullptr;
+    return !write(style, Dice(0, kProbeRecord), kProbes, shop, probe, 0).empty();
   };
   if (style_ != Style::mixed) {
     styles_ = {style_};
@@ -84,7 +84,7 @@ void Generator::fill(std::int64_t first, Records& records) const {
   Workshop shop(*this);
   for (std::int64_t i = 0; i < records.size; ++i) {
     const std::int64_t number = first + i;
-    const char* name = nullptr;
+    std::string_view name;
     if (style_ == Style::exhaustive) {
       shop.proposer.put_input(number, records, i);
       name = "exhaustive";
@@ -96,8 +96,8 @@ void Generator::fill(std::int64_t first, Records& records) const {
       const Style style = styles_[static_cast<std::size_t>(number) % styles_.size()];
       const bool mixed = style_ == Style::mixed;
       name = write(style, dice, mixed ? kAttempts : kMost, shop, records, i);
-      if (name == nullptr && mixed) name = write(Style::random, dice, 1, shop, records, i);
-      if (name == nullptr)
+      if (name.empty() && mixed) name = write(Style::random, dice, 1, shop, records, i);
+      if (name.empty())
         throw Error(fmt::format("style {}: record {}: none of {} tries was one", subject_.style,
                                 number, kMost));
     }

@@ -1,7 +1,7 @@
 // Vectors of a style: inputs, expected results and classes, record by record.
 #pragma once
 #include <cstdint>
-#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "emu/oracle/dice.hpp"
@@ -32,8 +32,8 @@ class Generator {
 
  private:
   struct Workshop;
-  /// The class of the record that it writes; nullptr where no attempt was one.
-  static const char* write(Style, Dice, int attempts, Workshop&, Records&, std::int64_t i);
+  /// The class of the record that it writes; empty where no attempt was one.
+  static std::string_view write(Style, Dice, int attempts, Workshop&, Records&, std::int64_t i);
 
   Subject subject_;
   Style style_;

@@ -179,6 +179,9 @@ void Proposer::edges(Dice& dice) {
     edge(draft_.b(), draft_.partner(p));
   }
   if (draft_.c() >= 0) edge(draft_.c(), 0);
+  for (const int f : {draft_.scale_a(), draft_.scale_b()}) {
+    if (f >= 0 && dice.below(4) == 0) edge(f, dice.below(draft_.field(f).count));
+  }
 }
 
 }  // namespace numemu::oracle

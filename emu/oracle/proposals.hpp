@@ -34,9 +34,10 @@ class Proposer {
   void alignment(Dice&);
 
   void random_products(Dice&);
-  /// c, or the last addend, as large as the sum without it.
+  /// The exact sum of the record with its last addend zero, which it then is.
   Value sum_without_last(Judge&);
-  /// A number of the result's format near v, or halfway to its neighbour.
+  /// The middle of two neighbours in the result's format, some codes from `near`; zero where no
+  /// two are there.
   Value halfway(Dice&, const Value& near) const;
 
   Subject subject_;

@@ -66,9 +66,9 @@ Layout answer_layout(const Ports& ports) {
 }
 
 std::string questions_header(const Ports& ports) {
-  std::string line = fmt::format("# numemu-questions 1 a={} b={} c={} d={} k={}", ports.a->name,
-                                 ports.b->name, name_of(ports.c, ports.bits),
-                                 name_of(ports.d, ports.bits), ports.k);
+  std::string line =
+      fmt::format("# numemu-questions 1 a={} b={} c={} d={} k={}", ports.a->name, ports.b->name,
+                  name_of(ports.c, ports.bits), name_of(ports.d, ports.bits), ports.k);
   if (ports.scale != nullptr)
     line += fmt::format(" scale={} block={}", ports.scale->name, ports.block);
   if (!ports.sparsity.dense())

@@ -58,8 +58,7 @@ void RecordDraft::put(int f, std::int64_t at, const Value& v) { put(f, at, neare
 
 std::uint64_t RecordDraft::nearest(const Field& field, const Value& v) const {
   if (field.format != nullptr) return encode(*field.format, v, {}, Overflow::saturate).code;
-  // Two's complement: an integer of at most 16 bits rounds and saturates as any; wider ones are
-  // cut.
+  // Two's complement: cut toward zero, and saturated on both sides alike.
   const unit::Register& r = subject_.unit->description()->accumulator;
   if (v.kind != Class::finite) return 0;
   const int shift = v.exponent + r.fraction;

@@ -26,6 +26,9 @@ class RecordDraft {
   int c() const { return c_; }
   /// The addend that can be chosen last: c, or b of an addition; -1 where there is none.
   int last() const { return last_; }
+  /// Of the scales; -1 where the record has none.
+  int scale_a() const { return scale_a_; }
+  int scale_b() const { return scale_b_; }
   std::int64_t products() const { return field(a_).count; }
   const Field& field(int f) const { return layout_[static_cast<std::size_t>(f)]; }
   const FieldReach& reach(int f) const { return reach_[static_cast<std::size_t>(f)]; }
