@@ -166,6 +166,13 @@ void TextReader::parse_word(const Field& field, std::string_view word, std::uint
     const bool known = digit != kUnknownDigit;
     auto& unknown = records.unknown[column];
     if (!known && unknown.empty()) unknown.assign(records.columns[column].size(), 0);
+    const std::int64_t whole = field.packed ? low / field.bits : 0,
+                       shift = low - whole * field.bits;
+    if (known && shift + 4 <= field.bits) {  // the digit lies in one code
+      codes[whole] |= std::uint64_t{digit} << shift;
+      low += 4;
+      continue;
+    }
     for (int bit = 0; bit < 4; ++bit) {
       const std::int64_t place = low + bit, element = place / field.bits;
       if (known && (digit >> bit & 1) == 0) continue;
