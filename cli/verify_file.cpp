@@ -10,6 +10,7 @@
 #include "cli/progress.hpp"
 #include "cli/verify_input.hpp"
 #include "emu/oracle/foreign.hpp"
+#include "emu/oracle/text_form.hpp"
 #include "emu/oracle/text_reader.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/byte_stream.hpp"
@@ -86,7 +87,8 @@ struct Source {
 Source open_source(const VerifyOptions& o, const std::string& name, oracle::ByteReader bytes) {
   Source source;
   if (o.fields.empty()) {
-    source.text = std::make_unique<oracle::TextReader>(name, std::move(bytes));
+    source.text =
+        std::make_unique<oracle::TextReader>(name, oracle::as_text(name, std::move(bytes)));
     source.subject = subject_of(o, name, source.text->header());
     return source;
   }
@@ -112,7 +114,7 @@ Verified verify_file(const VerifyOptions& o) {
   const std::int64_t most = std::clamp<std::int64_t>(kBatchCodes / codes, 1, kBatchRecords);
   std::vector<Records> batches(static_cast<std::size_t>(omp_get_max_threads()));
   const std::int64_t bytes = stream.size();
-  constexpr std::int64_t kQuick = std::int64_t{1} << 24;
+  constexpr std::int64_t kQuick = std::int64_t{1} << 27;  // some seconds
   Progress progress("verify", bytes, "bytes", o.quiet || bytes < kQuick);
 
   // The first batch decides whether there are flags.

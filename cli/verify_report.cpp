@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/talk.hpp"
-#include "emu/oracle/divergence.hpp"
+#include "emu/oracle/parting.hpp"
 #include "formats/codec.hpp"
 #include "formats/storage/number_text.hpp"
 #include "formats/storage/utf8.hpp"
@@ -79,8 +79,7 @@ std::string Report::code_text(std::uint64_t code) const {
   }
   const Value value = decode(*format, code);
   text += " = " + hex_text(value);
-  if (value.kind == Class::finite && format->exponent_bits <= 11)
-    text += fmt::format(" ({:.9g})", to_double(value));
+  if (value.kind == Class::finite) text += fmt::format(" ({})", decimal_text(value));
   return text;
 }
 
@@ -116,7 +115,7 @@ const oracle::Rule* Report::rule_of(const Finding& f) const {
 std::string Report::finding_text(std::string_view title, const Finding& f) const {
   std::string text = fmt::format("{:<11} {}: {}\n", title, place(f), mismatch_text(f));
   if (f.comparison.mismatch == Mismatch::unknown) return text;
-  for (const std::string& line : oracle::divergence(subject(), f.one.records, rule_of(f)))
+  for (const std::string& line : oracle::parting(subject(), f.one.records, rule_of(f)))
     text += fmt::format("{:<11} {}\n", "", line);
   return text;
 }
@@ -126,7 +125,7 @@ std::string Report::rule_text(const Fit& fit) const {
       fit.contradicted == 0
           ? explanation_.matches == 0
                 ? "there are no matches to compare it with"
-                : fmt::format("contradicts none of {}", counted(explanation_.matches, "match"))
+                : fmt::format("contradicts none of {} matches", explanation_.matches)
           : fmt::format("contradicts {} of {}", fit.contradicted, explanation_.matches);
   std::string text = fmt::format("{} ({}): explains {} of {} mismatches, {}", fit.rule.name,
                                  fit.rule.family, fit.explained, explanation_.mismatches, against);
@@ -196,7 +195,7 @@ Json Report::finding_json(const Finding& f) const {
   if (f.comparison.mismatch == Mismatch::unknown) return json;
   json["expected"] = code_text(f.one.want[0]);
   json["found"] = code_text(f.one.records.code(v_.result_field(), 0));
-  json["divergence"] = Json(oracle::divergence(subject(), f.one.records, rule_of(f)));
+  json["step"] = Json(oracle::parting(subject(), f.one.records, rule_of(f)));
   return json;
 }
 

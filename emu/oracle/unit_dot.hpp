@@ -7,7 +7,6 @@
 #include "emu/oracle/subject.hpp"
 #include "emu/unit/gather.hpp"
 #include "emu/unit/reference/dot.hpp"
-#include "emu/unit/reference/trace.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::oracle {
@@ -21,12 +20,9 @@ class UnitDot {
   /// Record i as the product of one output; valid until the next call. Throws Error for metadata
   /// that is not a legal pattern.
   const unit::Gemm& gemm(const Records&, std::int64_t i);
-  /// D and its exception flags, with everything that led to them if `trace` is given. Throws Error
-  /// as gemm().
-  unit::Outcome outcome(const Records&, std::int64_t i, unit::Trace* trace = nullptr);
-  std::uint64_t of(const Records& records, std::int64_t i, unit::Trace* trace = nullptr) {
-    return outcome(records, i, trace).code;
-  }
+  /// D and its exception flags. Throws Error as gemm().
+  unit::Outcome outcome(const Records&, std::int64_t i);
+  std::uint64_t of(const Records& records, std::int64_t i) { return outcome(records, i).code; }
 
  private:
   /// The codes of one field, in containers as units read them.

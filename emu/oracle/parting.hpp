@@ -10,8 +10,8 @@
 namespace numemu::oracle {
 
 /// Lines about the one record: of an operation, where its exact result lies between two codes; of a
-/// unit, the first step after which its register and that of the rule differ. `rule`: one that
-/// gives the record's result; nullptr where none is known.
-std::vector<std::string> divergence(const Subject&, const Records& one, const Rule* rule);
+/// unit, the first sum that the rule forms differently, and its first addend that differs. `rule`:
+/// one that gives the record's result; nullptr where none is known.
+std::vector<std::string> parting(const Subject&, const Records& one, const Rule* rule);
 
 }  // namespace numemu::oracle
