@@ -19,6 +19,7 @@ void add_gemm(Program&);
 void add_dot(Program&);
 void add_vectors(Program&);
 void add_verify(Program&);
+void add_identify(Program&);
 void add_train(Program&);
 void add_eval(Program&);
 void add_infer(Program&);

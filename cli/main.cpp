@@ -26,7 +26,7 @@ namespace {
 using namespace numemu::cli;
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"identify"};
+const std::vector<std::string> kPlanned = {"mask", "plot", "search", "tune"};
 
 int complain(const std::string& text) {
   say("numemu: {}", text);
@@ -88,8 +88,8 @@ int run(int argc, char** argv) {
                   fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, numemu::kNumericsVersion));
   for (const auto add :
        {add_formats, add_analyze, add_encode, add_decode, add_quantize, add_dequantize, add_units,
-        add_gemm, add_dot, add_vectors, add_verify, add_train, add_eval, add_infer, add_experiment,
-        add_sweep, add_report, add_config})
+        add_gemm, add_dot, add_vectors, add_verify, add_identify, add_train, add_eval, add_infer,
+        add_experiment, add_sweep, add_report, add_config})
     add(program);
   if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
     return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));

@@ -32,6 +32,12 @@ std::vector<Question> pool_of(const Ports& ports, std::uint64_t seed) {
   return mixed;
 }
 
+bool same_but_nan(UnitDescription u, const UnitDescription& other) {
+  u.nan = other.nan;
+  u.nan_code = other.nan_code;
+  return same_rule(u, other);
+}
+
 class Identification {
  public:
   Identification(const Ports& ports, const Device* device, const IdentifyOptions& options)
@@ -55,7 +61,10 @@ class Identification {
         ask_more();
         survivors_ = search(evidence_, start_.all);
         const bool found = evidence_.agrees(survivors_.front());
-        if (++searches == (found ? 3 * kSearches : kSearches)) return nothing_fits();
+        const bool hopeless =
+            !found && searches > 0 &&
+            evidence_.contradictions(survivors_.front(), evidence_.size()) > evidence_.size() / 8;
+        if (++searches == (found ? 3 * kSearches : kSearches) || hopeless) return nothing_fits();
         if (!found) survivors_.clear();
         continue;
       }
@@ -198,6 +207,7 @@ class Identification {
     for (const Rival& patch : patches_of(finding_.description)) {
       const UnitDescription& u = patch.description;
       if (!fits(u, ports_) || !evidence_.agrees(u)) continue;
+      if (options_.any_nan && same_but_nan(u, finding_.description)) continue;
       const auto other = evaluate(u, ports_, pool_dots_);
       std::size_t q = 0;
       while (q < own.size() && evidence_.same(own[q], other[q])) ++q;

@@ -6,7 +6,8 @@
 
 #include "emu/oracle/rival.hpp"
 #include "emu/unit/description/fields.hpp"
-#include "emu/unit/description/json.hpp"
+#include "emu/unit/operand.hpp"
+#include "formats/convert.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
@@ -22,6 +23,8 @@ using unit::UnitDescription;
 
 constexpr std::array kModes = {RoundingMode::rne, RoundingMode::rna, RoundingMode::rtz,
                                RoundingMode::rup, RoundingMode::rdn, RoundingMode::rodd};
+
+constexpr int kMostDescribed = 23;  ///< mantissa bits of a format that has no name
 
 const char* words(RoundingMode mode) {
   switch (mode) {
@@ -172,6 +175,7 @@ class Patches {
     if (r == nullptr) return;
     const Format& d = *unit::result_format(u_);
     for (int bits = 1; bits <= d.mantissa_bits; ++bits) {
+      if (bits > kMostDescribed && bits != d.mantissa_bits) continue;
       if (d.specials != Specials::ieee || d.field_zero != FieldZero::subnormal) continue;
       add(fmt::format("the register keeps {} fraction bits instead of {}", bits, r->mantissa_bits),
           [&](UnitDescription& u) {
@@ -270,12 +274,13 @@ class Patches {
     const int step = unit::products_of_step(u_);
     const auto text = [](int n) { return n == 0 ? std::string("all") : std::to_string(n); };
     for (const int group : {1, 2, 4, 8, 16, 32, 64, 128}) {
-      add(fmt::format("{} products a step instead of {}", group, text(step)),
-          [group](UnitDescription& u) {
-            u.group = group;
-            if (u.k != 0 && (u.k < group || u.c_entry != CEntry::after_rounding))
-              u.k = std::max(u.k, group);
-          });
+      if (u_.core != CoreKind::chain)
+        add(fmt::format("{} products a step instead of {}", group, text(step)),
+            [group](UnitDescription& u) {
+              u.group = group;
+              if (u.k != 0 && (u.k < group || u.c_entry != CEntry::after_rounding))
+                u.k = std::max(u.k, group);
+            });
       if (u_.k == 0) continue;
       add(fmt::format("{} products an instruction instead of {}", group, u_.k),
           [group](UnitDescription& u) {
@@ -313,6 +318,19 @@ class Patches {
          &unit::Subnormals::tiny_before_rounding);
   }
 
+  /// Operands that the format holds are never rounded, but subnormal ones may be normal there.
+  bool changes_operands(const Format& format, RoundingMode mode) const {
+    const Format* const operands[] = {u_.a, u_.b};
+    const auto held = [&](const Format* f) { return f != nullptr && exact_in(*f, format); };
+    const auto normal = [&](const Format* f) {
+      return f->kind == Kind::floating &&
+             unit::smallest_normal_exponent(*f) != unit::smallest_normal_exponent(format);
+    };
+    if (!std::all_of(std::begin(operands), std::end(operands), held)) return true;
+    return mode == RoundingMode::rne && u_.core == CoreKind::fused &&
+           std::any_of(std::begin(operands), std::end(operands), normal);
+  }
+
   void input() {
     const auto drop = [&](const char* name, const Format* format, RoundingMode mode) {
       const std::string how = format == nullptr
@@ -322,9 +340,10 @@ class Patches {
     };
     drop("", nullptr, RoundingMode::rne);
     for (const char* name : {"tfloat32", "bfloat16", "float16"}) {
-      // An operand that has no more bits is not rounded, but may leave the range.
-      for (const RoundingMode mode : {RoundingMode::rtz, RoundingMode::rne, RoundingMode::rna})
-        drop(name, &find_format(name), mode);
+      for (const RoundingMode mode : {RoundingMode::rtz, RoundingMode::rne, RoundingMode::rna}) {
+        const Format& format = find_format(name);
+        if (changes_operands(format, mode)) drop(name, &format, mode);
+      }
     }
     for (const int shift : {0, 1, 2, 4, 8}) {
       if (u_.scaling.point == Scaling::Point::exponents ||
@@ -354,6 +373,8 @@ class Patches {
         u.accumulator.overflow_to_infinity = false;
       });
     }
+    // To nearest it does so in any case.
+    if (u_.accumulator.rounding.mode == RoundingMode::rne) return;
     add("overflow gives infinity for any rounding", [](UnitDescription& u) {
       u.accumulator.overflow = Overflow::ieee;
       u.accumulator.overflow_to_infinity = true;

@@ -83,7 +83,10 @@ std::int64_t words_of(const Layout& layout, bool with_optional) {
 
 TextReader::TextReader(std::string name, ByteReader bytes)
     : name_(std::move(name)), bytes_(std::move(bytes)) {
-  while (!ended_ && end_ < kLongestComment) fill();
+  // Not beyond the first line: who answers questions sends no more before the next.
+  while (!ended_ && end_ < kLongestComment &&
+         std::string_view(buffer_.data(), end_).find('\n') == std::string_view::npos)
+    fill();
   if (is_header({buffer_.data(), end_})) header_ = next_line(kLongestComment).value();
 }
 

@@ -1,0 +1,350 @@
+// numemu identify: the rule of an unknown unit, from its answers to questions that tell units
+// apart.
+#include "emu/oracle/identify.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/question_device.hpp"
+#include "cli/talk.hpp"
+#include "emu/oracle/protocol.hpp"
+#include "emu/oracle/summation_tree.hpp"
+#include "emu/oracle/text_reader.hpp"
+#include "emu/unit/description/json.hpp"
+#include "emu/unit/description/words.hpp"
+#include "emu/unit/sparse/pattern.hpp"
+#include "emu/unit/unit.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using oracle::Dot;
+using oracle::Ports;
+
+struct Options {
+  std::string in, device, like, out;
+  std::string a, b, c, d, scale, sparsity, nan = "strict";
+  std::int64_t k = 0, block = 0, confirm = 300;
+  std::uint64_t seed = 0;
+  double timeout = 10;
+  bool live = false, order = false, json = false, quiet = false;
+};
+
+/// A format of C or D; nullptr: two's complement of as many bits.
+const Format* accumulator(const std::string& name, int& bits) {
+  const Format& format = find_format(name);
+  if (format.kind != Kind::integer) return &format;
+  bits = format.bits;
+  return nullptr;
+}
+
+unit::Sparsity parse_sparsity(const std::string& text) {
+  unit::Sparsity s;
+  const char* end = text.data() + text.size();
+  const auto kept = std::from_chars(text.data(), end, s.kept);
+  const bool colon = kept.ec == std::errc{} && kept.ptr != end && *kept.ptr == ':';
+  const auto group = std::from_chars(colon ? kept.ptr + 1 : end, end, s.group);
+  if (group.ec != std::errc{} || group.ptr != end || s.kept < 1 || s.kept > s.group || s.group > 16)
+    throw Error("--sparsity: expected N:M with 1 <= N <= M <= 16, as in 2:4");
+  return s;
+}
+
+Ports ports_like(const std::string& name, std::int64_t k) {
+  std::unique_ptr<unit::Unit> own;
+  if (name.ends_with(".json")) own = unit::make_unit(unit::read_description(name));
+  const unit::Unit& unit = own != nullptr ? *own : unit::find_unit(name);
+  if (unit.description() == nullptr)
+    throw Error("--like: unit " + unit.row().name + " has no description");
+  const int usual = unit.description()->k != 0 ? unit.description()->k : 32;
+  return oracle::ports_of(*unit.description(), k != 0 ? static_cast<int>(k) : usual);
+}
+
+/// From the options, which go before what the file's first line says.
+Ports ports_of_options(const Options& o, const std::string& header) {
+  Ports ports;
+  if (!o.like.empty()) {
+    ports = ports_like(o.like, o.k);
+  } else if (!header.empty()) {
+    const oracle::Subject subject = oracle::parse_header(header);
+    if (subject.unit == nullptr) throw Error(o.in + ": line 1: expected records of a unit");
+    ports = oracle::ports_of(*subject.unit->description(), static_cast<int>(subject.k));
+    ports.a = subject.a;
+    ports.b = subject.b;
+  } else if (o.a.empty() || o.d.empty() || o.k == 0) {
+    throw Error("expected --format-a, --format-d and --k, or --like U: what the unit takes");
+  }
+  if (!o.a.empty()) ports.a = ports.b = &find_format(o.a);
+  if (!o.b.empty()) ports.b = &find_format(o.b);
+  if (!o.d.empty()) ports.c = ports.d = accumulator(o.d, ports.bits);
+  if (!o.c.empty()) ports.c = accumulator(o.c, ports.bits);
+  if (o.k != 0) ports.k = static_cast<int>(o.k);
+  if (!o.sparsity.empty()) ports.sparsity = parse_sparsity(o.sparsity);
+  if (o.scale.empty() != (o.block == 0))
+    throw Error("--scale: expected together with --block, elements per scale");
+  if (!o.scale.empty()) {
+    ports.scale = &find_format(o.scale);
+    ports.block = static_cast<int>(o.block);
+  }
+  oracle::check_ports(ports);
+  return ports;
+}
+
+/// Reads and asks by text; keeps count.
+class Conversation {
+ public:
+  Conversation(const Ports& ports, QuestionDevice& device)
+      : ports_(ports), device_(device), layout_(oracle::answer_layout(ports)) {
+    device_.write(oracle::questions_header(ports));
+  }
+
+  std::uint64_t ask(const Dot& dot) {
+    device_.write(oracle::question_text(ports_, dot));
+    // The reader begins with a line: there is none before the first question.
+    if (!reader_)
+      reader_.emplace("device",
+                      [this](char* to, std::size_t most) { return device_.read(to, most); });
+    if (!reader_->read(layout_, 1, answer_))
+      throw Error(fmt::format("device: no answer to question {}", asked_ + 1));
+    if (answer_.has_unknown(layout_, 0, 0))
+      throw Error(
+          fmt::format("device: answer {}: expected hexadecimal digits, found X or Z", asked_ + 1));
+    ++asked_;
+    return answer_.code(0, 0);
+  }
+  std::size_t asked() const { return asked_; }
+
+ private:
+  const Ports& ports_;
+  QuestionDevice& device_;
+  oracle::Layout layout_;
+  oracle::Records answer_;
+  std::optional<oracle::TextReader> reader_;
+  std::size_t asked_ = 0;
+};
+
+oracle::ByteReader bytes_of_file(const std::string& path) {
+  auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
+  if (path != "-" && !*file) throw Error(path + ": cannot open");
+  return [file, path](char* to, std::size_t most) {
+    std::istream& in = path == "-" ? std::cin : *file;
+    in.read(to, static_cast<std::streamsize>(most));
+    return static_cast<std::size_t>(in.gcount());
+  };
+}
+
+/// All records of the file without unknown digits.
+std::vector<oracle::Answered> read_records(oracle::TextReader& reader, const Ports& ports,
+                                           std::size_t& skipped) {
+  constexpr std::int64_t kPiece = 1024;
+  constexpr std::size_t kMost = 1 << 20;
+  const oracle::Layout layout = oracle::record_layout(ports);
+  std::vector<oracle::Answered> all;
+  for (oracle::Records records; reader.read(layout, kPiece, records);) {
+    for (std::int64_t i = 0; i < records.size; ++i) {
+      bool unknown = false;
+      for (std::size_t f = 0; f < layout.size(); ++f)
+        unknown = unknown || records.has_unknown(layout, static_cast<int>(f), i);
+      if (unknown || all.size() == kMost) {
+        ++skipped;
+        continue;
+      }
+      std::string name(records.class_name(i));
+      all.push_back({{name.empty() ? "record" : std::move(name), oracle::dot_of(ports, records, i)},
+                     records.code(static_cast<int>(layout.size()) - 1, i)});
+    }
+  }
+  return all;
+}
+
+struct Report {
+  oracle::Finding finding;
+  std::optional<oracle::SummationNode> tree;
+  std::size_t asked = 0;
+  bool records = false;
+};
+
+std::string hex(std::uint64_t code) { return fmt::format("{:#x}", code); }
+
+std::string without_end(std::string line) {
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  return line;
+}
+
+/// A name that no unit of the catalogue has, so that gemm takes the file.
+unit::UnitDescription own_description(const oracle::Finding& finding, const Ports& ports) {
+  unit::UnitDescription u = finding.description;
+  u.name = "identified";
+  u.a = ports.a;
+  u.b = ports.b;
+  return u;
+}
+
+Json report_json(const Report& report, const Ports& ports) {
+  const oracle::Finding& f = report.finding;
+  Json json = {
+      {"fits", f.fits}, {"presets", f.presets}, {"questions", report.asked}, {"tried", f.tried}};
+  const std::string text = unit::description_json(own_description(f, ports));
+  json[f.fits ? "description" : "nearest"] = Json::parse(text);
+  Json open = Json::array();
+  for (const oracle::Undetermined& one : f.undetermined) {
+    Json entry = {{"rival", one.rival}};
+    if (one.separating) entry["separated_by"] = without_end(question_text(ports, *one.separating));
+    open.push_back(std::move(entry));
+  }
+  json["undetermined"] = std::move(open);
+  if (!f.fits && f.contradictions != 0) {
+    const oracle::Answered& first = f.answered[f.contradiction];
+    json["contradiction"] = {{"question", without_end(question_text(ports, first.question.dot))},
+                             {"answer", hex(first.code)},
+                             {"expected", hex(f.expected)},
+                             {"count", static_cast<std::int64_t>(f.contradictions)}};
+  }
+  if (report.tree)
+    json["order"] = {{"words", oracle::order_words(*report.tree)},
+                     {"tree", oracle::to_string(*report.tree)}};
+  return json;
+}
+
+std::string undetermined_text(const Report& report, const Ports& ports) {
+  constexpr std::size_t kShown = 12;
+  const oracle::Finding& f = report.finding;
+  if (f.undetermined.empty()) return "Every rule one parameter away gives another answer.\n";
+  std::string text =
+      fmt::format("Left open, equal in all answers{}:\n",
+                  report.records ? "" : fmt::format(" and on {} questions tried", f.tried));
+  for (std::size_t i = 0; i < std::min(kShown, f.undetermined.size()); ++i)
+    text += "  " + f.undetermined[i].rival + "\n";
+  if (f.undetermined.size() > kShown)
+    text += fmt::format("  and {} more (--json lists them)\n", f.undetermined.size() - kShown);
+  for (const oracle::Undetermined& one : f.undetermined) {
+    if (!one.separating) continue;
+    text += fmt::format("This question would decide whether: {}\n  {}", one.rival,
+                        question_text(ports, *one.separating));
+    break;
+  }
+  return text;
+}
+
+std::string report_text(const Report& report, const Ports& ports) {
+  const oracle::Finding& f = report.finding;
+  std::string text;
+  if (f.fits) {
+    text = fmt::format("Found after {} {}: {}\n", report.asked,
+                       report.records ? "records" : "questions",
+                       unit::description_line(f.description));
+    if (f.presets.empty()) text += "No unit of the catalogue answers so.\n";
+    for (const std::string& name : f.presets) text += "  answers as " + name + "\n";
+    text += undetermined_text(report, ports);
+  } else if (f.inconsistent) {
+    const oracle::Answered& again = f.answered[*f.inconsistent];
+    text =
+        fmt::format("No rule fits: the answer to this question changed, it was {} at first:\n  {}",
+                    hex(again.code), question_text(ports, again.question.dot));
+  } else {
+    const oracle::Answered& first = f.answered[f.contradiction];
+    text = fmt::format(
+        "No rule fits. The nearest contradicts {} of {} answers: {}\n"
+        "First contradiction ({}), answered {} where the nearest gives {}:\n  {}",
+        f.contradictions, f.answered.size(), unit::description_line(f.description),
+        first.question.aspect, hex(first.code), hex(f.expected),
+        question_text(ports, first.question.dot));
+  }
+  if (report.tree)
+    text += fmt::format("Order of the sum: {}\n  {}\n", oracle::order_words(*report.tree),
+                        oracle::to_string(*report.tree));
+  return text;
+}
+
+int run(const Options& o) {
+  if (int{!o.in.empty()} + int{!o.device.empty()} + int{o.live} != 1)
+    throw Error("expected one of --in FILE, --device COMMAND and --live");
+  if (o.order && !o.in.empty()) throw Error("--order: not allowed with --in: it asks");
+  const oracle::IdentifyOptions options{.seed = o.seed,
+                                        .confirmations = static_cast<std::size_t>(o.confirm),
+                                        .any_nan = o.nan == "any"};
+  Report report;
+  Ports ports;
+  if (!o.in.empty()) {
+    report.records = true;
+    oracle::TextReader reader(o.in, bytes_of_file(o.in));
+    ports = ports_of_options(o, reader.header());
+    std::size_t skipped = 0;
+    const auto records = read_records(reader, ports, skipped);
+    if (records.empty()) throw Error(o.in + ": expected at least one record");
+    if (skipped != 0)
+      say("numemu: {}: {} records with unknown digits or beyond 2^20 are ignored", o.in, skipped);
+    report.finding = oracle::identify(ports, records, options);
+    report.asked = records.size();
+  } else {
+    ports = ports_of_options(o, "");
+    const auto device = o.live ? QuestionDevice::of_standard_streams(o.timeout)
+                               : QuestionDevice::of_command(o.device, o.timeout);
+    Conversation conversation(ports, *device);
+    const oracle::Device ask = [&](const Dot& dot) { return conversation.ask(dot); };
+    report.finding = oracle::identify(ports, ask, options);
+    constexpr int kMostForTree = 256;
+    if ((o.order || !report.finding.fits) && ports.kept() <= kMostForTree)
+      report.tree = oracle::read_summation_tree(ports, ask);
+    report.asked = conversation.asked();
+  }
+  if (!o.out.empty() && report.finding.fits)
+    unit::write_description(own_description(report.finding, ports), o.out);
+  const std::string text =
+      o.json ? report_json(report, ports).dump(2) + "\n" : report_text(report, ports);
+  // Standard output belongs to the questions.
+  if (o.live) {
+    write_talk(text);
+  } else if (!o.quiet || o.json) {
+    fmt::print("{}", text);
+  }
+  return report.finding.fits ? kFine : kMismatch;
+}
+
+}  // namespace
+
+void add_identify(Program& program) {
+  auto options = std::make_shared<Options>();
+  Command& command =
+      program.command("identify", "The rule of an unknown unit, from its answers to chosen dots",
+                      [options] { return run(*options); });
+  Options& o = *options;
+  command.option("--in FILE", o.in,
+                 "Records of a vector file, with results made elsewhere; - reads standard input");
+  command.option("--device COMMAND", o.device, "A program that reads questions and writes answers");
+  command.flag("--live", o.live,
+               "Ask on standard output, read answers from standard input, report on stderr");
+  command.option("--like U", o.like,
+                 "What the unit takes: as this unit, by name or a file unit.json");
+  command.option("--format-a F", o.a, "Format of A (and of B)");
+  command.option("--format-b F", o.b, "Format of B");
+  command.option("--format-c F", o.c, "Format of C (default: that of D)");
+  command.option("--format-d F", o.d, "Format of D; int32: two's complement");
+  command.option("--k K", o.k, "Elements of B in a dot").whole(1, 4096);
+  command.option("--scale F", o.scale, "Format of block scales");
+  command.option("--block N", o.block, "Elements per scale").whole(1, 4096);
+  command.option("--sparsity N:M", o.sparsity, "Kept elements of A");
+  command
+      .option("--nan RULE", o.nan,
+              "strict: NaN answers count bit by bit; any: every NaN is the same")
+      .one_of({"strict", "any"});
+  command.option("--confirm N", o.confirm, "Random questions once a rule fits").whole(0, 1000000);
+  command.option("--timeout S", o.timeout, "Seconds to wait for an answer").positive();
+  command.flag("--order", o.order,
+               "Read the order of the sum, too (asked anyway where no rule fits)");
+  command.option("--out UNIT.json", o.out, "The description, for gemm --unit");
+  command.option("--seed S", o.seed, "Seed of the random questions (default: 0)");
+  command.flag("--json", o.json, "Print JSON");
+  command.flag("--quiet", o.quiet, "No report");
+  add_threads(command);
+}
+
+}  // namespace numemu::cli

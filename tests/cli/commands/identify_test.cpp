@@ -1,0 +1,128 @@
+// numemu identify from outside: example devices, hostile devices, records.
+#include "formats/storage/json.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+namespace {
+
+using Catch::Contains;
+using namespace numemu::test;
+using numemu::Json;
+
+const std::string kDevices = NUMEMU_SOURCE "/docs/devices/";
+const std::string kPorts = " --format-a bfloat16 --format-d float32 --k 4 --nan any";
+
+std::string device(const std::string& command) { return "identify --device '" + command + "'"; }
+
+bool has(const std::string& program) {
+  return std::system((program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("identify: the example in C is a chain of fused multiply-adds", "[fast]") {
+  const Scratch s;
+  if (!has("cc --version")) {
+    WARN("skipped: no cc to compile the example");
+    return;
+  }
+  REQUIRE(std::system(("cc -O1 -o " + s.path + "/dot " + kDevices + "dot_device.c -lm").c_str()) ==
+          0);
+  const Result run =
+      s.run(device("./dot 4") + kPorts + " --confirm 20 --order --out u.json --json");
+  CHECK(run.code == 0);
+  CHECK(run.err.empty());
+  const Json json = Json::parse(run.out);
+  CHECK(json.at("fits").get<bool>());
+  CHECK(json.at("presets").size() == 1);
+  CHECK(json.at("description").at("core").get<std::string>() == "chain");
+  CHECK_THAT(json.at("order").at("words").get<std::string>(), Contains("k ascending"));
+  // What was found computes.
+  CHECK(s.run("units f32.sequential").code == 0);
+  CHECK_THAT(read_file(s.path + "/u.json"), Contains("\"identified\""));
+}
+
+TEST_CASE("identify: the example in Python rounds its products", "[fast]") {
+  const Scratch s;
+  if (!has("python3 --version")) {
+    WARN("skipped: no python3 to run the example");
+    return;
+  }
+  const Result run =
+      s.run(device("python3 " + kDevices + "dot_device.py") + kPorts + " --confirm 20");
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Contains("chain of rounded products and sums in float32 rne from C"));
+}
+
+TEST_CASE("identify: a NumPy float32 product is told by the tree of its sums", "[slow]") {
+  const Scratch s;
+  if (!has("python3 -c \"import numpy\"")) {
+    WARN("skipped: no NumPy");
+    return;
+  }
+  const Result run = s.run(device("python3 " + kDevices + "numpy_matmul.py") +
+                           " --format-a float32 --format-d float32 --k 64 --nan any --order");
+  CHECK(run.code <= 1);
+  CHECK_THAT(run.out, Contains("Order of the sum: "));
+  WARN(run.out);
+}
+
+TEST_CASE("identify: hostile devices end in one line", "[fast]") {
+  const Scratch s;
+  check_refused(s.run(device("true") + kPorts), "device: ");
+  check_refused(s.run(device("echo hello; cat >/dev/null") + kPorts), "device: line 1: ");
+  check_refused(s.run(device("yes 123456789") + kPorts), "device: line 1: ");
+  check_refused(s.run(device("while read q; do echo 0000000X; done") + kPorts), "found X or Z");
+  check_refused(s.run(device("while read q; do echo 0 0; done") + kPorts), "expected 1 words");
+  check_refused(s.run(device("head -c 9999999 /dev/zero; cat >/dev/null") + kPorts), "device: ");
+  check_refused(s.run(device("sleep 20") + kPorts + " --timeout 0.2"), "no answer in 0.2 seconds");
+  check_refused(s.run(device("no-such-program 2>/dev/null") + kPorts), "device: ");
+  check_refused(s.run("identify --device true --live" + kPorts), "expected one of --in");
+  check_refused(s.run(device("true") + " --format-a bfloat16"), "--format-d");
+  check_refused(s.run(device("true") + " --format-a bfloat16 --format-d int8x --k 4"), "int8");
+}
+
+TEST_CASE("identify: a device that always gives the same fits nothing", "[fast]") {
+  const Scratch s;
+  const Result run = s.run(
+      device("while read q; do case $q in \"#\"*) ;; *) echo 3f800000;; esac; done") + kPorts);
+  CHECK(run.code == 1);
+  CHECK_THAT(run.out, Contains("No rule fits."));
+  CHECK_THAT(run.out, Contains("First contradiction"));
+}
+
+TEST_CASE("identify: live, over standard input and output", "[fast]") {
+  const Scratch s;
+  if (!has("cc --version")) {
+    WARN("skipped: no cc to compile the example");
+    return;
+  }
+  REQUIRE(std::system(("cc -O1 -o " + s.path + "/dot " + kDevices + "dot_device.c -lm").c_str()) ==
+          0);
+  REQUIRE(std::system(("mkfifo " + s.path + "/answers").c_str()) == 0);
+  const Result run =
+      s.run("identify --live" + kPorts + " --confirm 10 <answers | ./dot 4 >answers;:");
+  CHECK_THAT(run.err, Contains("answers as neutral.f32.sequential"));
+}
+
+TEST_CASE("identify: records of a file", "[fast]") {
+  const Scratch s;
+  // 1 * 1 + 2^-12: kept; the file says what it is about.
+  const std::string header =
+      "# numemu-vectors 1 unit=intel.emr.vdpbf16ps.bf16.f32 from=bfloat16 to=float32 rounding=rne "
+      "overflow=ieee seed=0 level=1 k=2 style=mixed\n";
+  s.file("good.txt", header + "3F80 0000 3F80 0000 00000000 3F800000 # one\n");
+  const Result good = s.run("identify --in good.txt");
+  CHECK(good.code == 0);
+  CHECK_THAT(good.out, Contains("answers as intel.emr.vdpbf16ps.bf16.f32"));
+  CHECK_THAT(good.out, Contains("This question would decide whether: "));
+  s.file("wrong.txt", header + "3F80 0000 3F80 0000 00000000 3F800001\n");
+  const Result wrong = s.run("identify --in wrong.txt");
+  CHECK(wrong.code == 1);
+  CHECK_THAT(wrong.out, Contains("answered 0x3f800001 where the nearest gives 0x3f800000"));
+  s.file("short.txt", header + "3F80 0000 3F80\n");
+  check_refused(s.run("identify --in short.txt"), "short.txt: line 2: expected 6 words");
+  s.file("none.txt", header);
+  check_refused(s.run("identify --in none.txt"), "expected at least one record");
+  check_refused(s.run("identify --in absent.txt"), "absent.txt");
+}
