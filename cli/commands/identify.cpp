@@ -169,7 +169,7 @@ struct Report {
   oracle::Finding finding;
   std::optional<oracle::SummationNode> tree;
   std::size_t asked = 0;
-  bool records = false;
+  bool records = false, order_asked = false;
 };
 
 std::string hex(std::uint64_t code) { return fmt::format("{:#x}", code); }
@@ -258,6 +258,8 @@ std::string report_text(const Report& report, const Ports& ports) {
         first.question.aspect, hex(first.code), hex(f.expected),
         question_text(ports, first.question.dot));
   }
+  if (report.order_asked && !report.tree)
+    text += "Order of the sum: the answers fit no tree of additions\n";
   if (report.tree)
     text += fmt::format("Order of the sum: {}\n  {}\n", oracle::order_words(*report.tree),
                         oracle::to_string(*report.tree));
@@ -292,8 +294,8 @@ int run(const Options& o) {
     const oracle::Device ask = [&](const Dot& dot) { return conversation.ask(dot); };
     report.finding = oracle::identify(ports, ask, options);
     constexpr int kMostForTree = 256;
-    if ((o.order || !report.finding.fits) && ports.kept() <= kMostForTree)
-      report.tree = oracle::read_summation_tree(ports, ask);
+    report.order_asked = (o.order || !report.finding.fits) && ports.kept() <= kMostForTree;
+    if (report.order_asked) report.tree = oracle::read_summation_tree(ports, ask);
     report.asked = conversation.asked();
   }
   if (!o.out.empty() && report.finding.fits)

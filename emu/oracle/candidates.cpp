@@ -61,6 +61,13 @@ void in_parallel(std::size_t n, const Job& job) {
 
 }  // namespace
 
+bool plainer(const UnitDescription& x, const UnitDescription& y) {
+  const auto rank = [](const UnitDescription& u) {
+    return std::pair(unit::changed_field_set(u).count(), u.core == CoreKind::tree);
+  };
+  return rank(x) < rank(y);
+}
+
 std::vector<UnitDescription> families(const Ports& ports) {
   std::vector<UnitDescription> all;
   const auto add = [&](UnitDescription u) {
@@ -226,6 +233,7 @@ std::vector<UnitDescription> search(const Evidence& evidence,
   for (Scored& scored : beam) {
     if (scored.contradictions == 0 || found.empty()) found.push_back(std::move(scored.u));
   }
+  std::ranges::stable_sort(found, plainer);
   for (UnitDescription& u : found) {
     if (u.name.ends_with(".rival")) u.name = "found";
   }

@@ -50,7 +50,11 @@ class Candidates {
   std::unordered_set<std::string> rules_;
 };
 
-/// Descriptions that agree with the evidence, found by changing one parameter after another of
+/// Whether x is said in fewer fields than y; of equally many, a chain is plainer than a tree of one
+/// product a step, which has the same results.
+bool plainer(const unit::UnitDescription& x, const unit::UnitDescription& y);
+
+/// Descriptions that agree with the evidence, the plainest first, found by changing one parameter after another of
 /// those given; where none does, the one with the fewest contradictions.
 std::vector<unit::UnitDescription> search(const Evidence&,
                                           std::span<const unit::UnitDescription> first);

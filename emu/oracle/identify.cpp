@@ -204,6 +204,14 @@ class Identification {
       if (evidence_.agrees(u)) finding_.presets.push_back(u.name);
     }
     const auto own = evaluate(finding_.description, ports_, pool_dots_);
+    if (finding_.presets.empty()) {
+      // Of rules with the same results the plainest.
+      for (const UnitDescription& u : search(evidence_, start_.all)) {
+        if (plainer(u, finding_.description) && evidence_.agrees(u) &&
+            evaluate(u, ports_, pool_dots_) == own)
+          finding_.description = u;
+      }
+    }
     for (const Rival& patch : patches_of(finding_.description)) {
       const UnitDescription& u = patch.description;
       if (!fits(u, ports_) || !evidence_.agrees(u)) continue;

@@ -100,9 +100,9 @@ TEST_CASE("identify: live, over standard input and output", "[fast]") {
   REQUIRE(std::system(("cc -O1 -o " + s.path + "/dot " + kDevices + "dot_device.c -lm").c_str()) ==
           0);
   REQUIRE(std::system(("mkfifo " + s.path + "/answers").c_str()) == 0);
-  const Result run =
-      s.run("identify --live" + kPorts + " --confirm 10 <answers | ./dot 4 >answers;:");
-  CHECK_THAT(run.err, Contains("answers as neutral.f32.sequential"));
+  const Result run = s.run("identify --live" + kPorts +
+                           " --confirm 10 <answers 2>report | ./dot 4 >answers; cat report");
+  CHECK_THAT(run.out, Contains("answers as neutral.f32.sequential"));
 }
 
 TEST_CASE("identify: records of a file", "[fast]") {
