@@ -115,14 +115,14 @@ void Proposer::put_edges(std::int64_t n, Records& records, std::int64_t i) {
 void Proposer::random_products(Dice& dice) {
   constexpr int kCentre = 6;
   constexpr int kSpreads[] = {1, 3, 8, 100000};
-  const FieldReach reach = draft_.product_reach();
+  const ExponentReach reach = draft_.product_reach();
   const int spread = kSpreads[dice.below(4)];
   const int centre = std::clamp(dice.between(-kCentre, kCentre), reach.normal, reach.high);
   const int low = std::max(centre - spread, reach.low),
             high = std::min(centre + spread, reach.high);
   const int bits = dice.flip() ? draft_.operand_bits() : dice.between(1, draft_.operand_bits());
   if (subject_.operation == Operation::add) {
-    const FieldReach& here = draft_.reach(draft_.a());
+    const ExponentReach& here = draft_.reach(draft_.a());
     const int size = dice.between(here.low, here.high);
     draft_.put_number(dice, draft_.a(), 0, size, bits, dice.flip());
     return draft_.put_number(dice, draft_.b(), 0, size - dice.between(0, spread), bits,
@@ -156,7 +156,7 @@ void Proposer::random(Dice& dice) {
   }
   random_products(dice);
   if (draft_.c() < 0 || dice.below(kAny) == 0) return;
-  const FieldReach products = draft_.product_reach();
+  const ExponentReach products = draft_.product_reach();
   const int low = std::max(products.normal - kNear, -2 * kNear * kNear),
             high = std::min(products.high + kNear, 2 * kNear * kNear);
   draft_.put_number(dice, draft_.c(), 0, dice.between(low, high), 64, dice.flip());

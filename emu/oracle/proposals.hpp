@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "emu/oracle/classes.hpp"
-#include "emu/oracle/record_draft.hpp"
+#include "emu/oracle/input_draft.hpp"
 #include "emu/oracle/style.hpp"
 
 namespace numemu::oracle {
@@ -42,7 +42,7 @@ class Proposer {
 
   Subject subject_;
   Layout layout_;
-  RecordDraft draft_;
+  InputDraft draft_;
   std::vector<std::vector<std::uint64_t>> edges_;  ///< of each field
   Records* records_ = nullptr;
   std::int64_t i_ = 0;

@@ -59,12 +59,12 @@ void Proposer::subnormal(Dice& dice) {
   if (subject_.to == nullptr || subject_.to->kind != Kind::floating) return random(dice);
   const int normal = unit::smallest_normal_exponent(*subject_.to);
   const int low = unit::exponents_of(*subject_.to).low - kBeyond;
-  const FieldReach& of_a = draft_.reach(draft_.a());
+  const ExponentReach& of_a = draft_.reach(draft_.a());
   const bool inputs = dice.flip();  // subnormal inputs, or a subnormal result
   for (std::int64_t p = 0; p < draft_.products(); ++p) {
     if (subject_.operation == Operation::add || (inputs && dice.flip())) {
       for (const int f : {draft_.a(), draft_.b()}) {
-        const FieldReach& r = draft_.reach(f);
+        const ExponentReach& r = draft_.reach(f);
         const std::int64_t at = f == draft_.a() ? p : draft_.partner(p);
         draft_.put_number(dice, f, at, dice.between(r.low, r.normal + (inputs ? -1 : 1)), bits,
                           dice.flip());
@@ -111,10 +111,10 @@ void Proposer::overflow(Dice& dice) {
 
 Value Proposer::halfway(Dice& dice, const Value& near) const {
   const Format& to = *subject_.to;
-  const std::uint64_t sign = to.sign_bit();
-  std::uint64_t code = encode(to, near, {.mode = RoundingMode::rtz}, Overflow::saturate).code;
-  const bool negative = to.kind != Kind::integer && (code & sign) != 0;
-  std::uint64_t magnitude = negative ? code & ~sign : code;
+  const bool negative = near.negative && to.is_signed;
+  Value size = near;
+  size.negative = false;
+  std::uint64_t magnitude = encode(to, size, {.mode = RoundingMode::rtz}, Overflow::saturate).code;
   // A few codes away, or as many as the significand counts.
   const int far = dice.between(0, std::max(to.mantissa_bits, 2));
   magnitude = std::clamp<std::uint64_t>(magnitude + dice.bits(far), 0, to.largest_code() - 1);
@@ -145,11 +145,11 @@ void Proposer::ties(Dice& dice, Judge& judge) {
     const int kept = subject_.to->mantissa_bits + 1, bits = draft_.operand_bits();
     const int wanted = kept + 1 + static_cast<int>(dice.below(2));
     const int of_a = dice.between(std::max(wanted - bits, 1), std::min(bits, wanted - 1));
-    const FieldReach reach = draft_.product_reach();
+    const ExponentReach reach = draft_.product_reach();
     const int exponent =
         dice.between(std::max(reach.low, draft_.reach(find_field(layout_, "out")).low),
                      std::min(reach.high, draft_.reach(find_field(layout_, "out")).high));
-    const FieldReach &ra = draft_.reach(draft_.a()), &rb = draft_.reach(draft_.b());
+    const ExponentReach &ra = draft_.reach(draft_.a()), &rb = draft_.reach(draft_.b());
     const int ea =
         dice.between(std::max(ra.low, exponent - rb.high), std::min(ra.high, exponent - rb.low));
     for (const auto& [f, e, width] :
@@ -183,7 +183,7 @@ void Proposer::alignment(Dice& dice) {
   const std::int64_t steps = (products + step - 1) / step;
   const std::int64_t first = dice.below(steps) * step, size = std::min(step, products - first);
   const auto place = [&] { return first + dice.below(size); };
-  const FieldReach reach = draft_.product_reach();
+  const ExponentReach reach = draft_.product_reach();
   const bool c_is_large = first == 0 && dice.flip();
   const bool c_is_small = first == 0 && !c_is_large && dice.flip();
   // Large enough that the small ones are numbers, too.

@@ -10,14 +10,14 @@
 namespace numemu::oracle {
 
 /// Exponents of leading bits that the numbers of a format, or of a two's complement register, have.
-struct FieldReach {
+struct ExponentReach {
   int low = 0, normal = 0, high = 0;
 };
 
 /// The inputs of record i of a batch.
-class RecordDraft {
+class InputDraft {
  public:
-  RecordDraft(const Subject&, const Layout&);
+  InputDraft(const Subject&, const Layout&);
   void begin(Records& records, std::int64_t i) { records_ = &records, i_ = i; }
 
   int a() const { return a_; }
@@ -31,7 +31,7 @@ class RecordDraft {
   int scale_b() const { return scale_b_; }
   std::int64_t products() const { return field(a_).count; }
   const Field& field(int f) const { return layout_[static_cast<std::size_t>(f)]; }
-  const FieldReach& reach(int f) const { return reach_[static_cast<std::size_t>(f)]; }
+  const ExponentReach& reach(int f) const { return reach_[static_cast<std::size_t>(f)]; }
 
   std::uint64_t code(int f, std::int64_t at = 0) const;
   void put(int f, std::int64_t at, std::uint64_t code);
@@ -56,7 +56,7 @@ class RecordDraft {
   /// Product p with factors whose exponents add up to `exponent`, as far as they reach.
   void put_product(Dice&, std::int64_t p, int exponent, int bits, bool negative);
   /// Exponents that products reach.
-  FieldReach product_reach() const;
+  ExponentReach product_reach() const;
   /// Significant bits of the operands.
   int operand_bits() const;
 
@@ -66,7 +66,7 @@ class RecordDraft {
   Subject subject_;
   Layout layout_;
   int a_, b_, c_, last_, scale_a_, scale_b_, kept_, random_;
-  std::vector<FieldReach> reach_;
+  std::vector<ExponentReach> reach_;
   Records* records_ = nullptr;
   std::int64_t i_ = 0;
 };

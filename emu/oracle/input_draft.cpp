@@ -1,4 +1,4 @@
-#include "emu/oracle/record_draft.hpp"
+#include "emu/oracle/input_draft.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 namespace numemu::oracle {
 namespace {
 
-FieldReach reach_of(const Subject& s, const Field& field) {
+ExponentReach reach_of(const Subject& s, const Field& field) {
   if (field.format == nullptr) {
     if (s.unit == nullptr) return {};
     const unit::Register& r = s.unit->description()->accumulator;
@@ -30,7 +30,7 @@ int first_of(const Layout& layout, std::string_view name, std::string_view other
 
 }  // namespace
 
-RecordDraft::RecordDraft(const Subject& s, const Layout& layout)
+InputDraft::InputDraft(const Subject& s, const Layout& layout)
     : subject_(s),
       layout_(layout),
       a_(first_of(layout, "a", "in")),
@@ -44,19 +44,19 @@ RecordDraft::RecordDraft(const Subject& s, const Layout& layout)
   for (const Field& f : layout) reach_.push_back(reach_of(s, f));
 }
 
-std::uint64_t RecordDraft::code(int f, std::int64_t at) const {
+std::uint64_t InputDraft::code(int f, std::int64_t at) const {
   return records_->code(f, i_ * field(f).count + at);
 }
 
-void RecordDraft::put(int f, std::int64_t at, std::uint64_t code) {
+void InputDraft::put(int f, std::int64_t at, std::uint64_t code) {
   records_
       ->columns[static_cast<std::size_t>(f)][static_cast<std::size_t>(i_ * field(f).count + at)] =
       code;
 }
 
-void RecordDraft::put(int f, std::int64_t at, const Value& v) { put(f, at, nearest(field(f), v)); }
+void InputDraft::put(int f, std::int64_t at, const Value& v) { put(f, at, nearest(field(f), v)); }
 
-std::uint64_t RecordDraft::nearest(const Field& field, const Value& v) const {
+std::uint64_t InputDraft::nearest(const Field& field, const Value& v) const {
   if (field.format != nullptr) return encode(*field.format, v, {}, Overflow::saturate).code;
   // Two's complement: cut toward zero, and saturated on both sides alike.
   const unit::Register& r = subject_.unit->description()->accumulator;
@@ -74,13 +74,13 @@ std::uint64_t RecordDraft::nearest(const Field& field, const Value& v) const {
   return code & (std::uint64_t{2} * most + 1);
 }
 
-std::int64_t RecordDraft::partner(std::int64_t p) const {
+std::int64_t InputDraft::partner(std::int64_t p) const {
   if (kept_ < 0) return p;
   const unit::Sparsity& s = subject_.unit->description()->sparsity;
   return p / s.kept * s.group + static_cast<std::int64_t>(code(kept_, p));
 }
 
-void RecordDraft::clear(Dice& dice) {
+void InputDraft::clear(Dice& dice) {
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     const Field& field = layout_[f];
     if (field.result) continue;
@@ -102,7 +102,7 @@ void RecordDraft::clear(Dice& dice) {
   }
 }
 
-void RecordDraft::put_sides(Dice& dice, bool scales) {
+void InputDraft::put_sides(Dice& dice, bool scales) {
   constexpr int kSpread = 3;
   for (const int f : {scale_a_, scale_b_}) {
     for (std::int64_t e = 0; scales && f >= 0 && e < field(f).count; ++e)
@@ -113,14 +113,14 @@ void RecordDraft::put_sides(Dice& dice, bool scales) {
     put(random_, e, dice.bits(field(random_).bits));
 }
 
-void RecordDraft::put_any(Dice& dice, int f, std::int64_t at) {
+void InputDraft::put_any(Dice& dice, int f, std::int64_t at) {
   const Field& to = field(f);
   std::uint64_t code = dice.bits(to.bits);
   if (to.format != nullptr) code %= to.format->last_code() + (to.bits == 64 ? 0 : 1);
   put(f, at, code);
 }
 
-void RecordDraft::put_finite(Dice& dice, int f, std::int64_t at) {
+void InputDraft::put_finite(Dice& dice, int f, std::int64_t at) {
   const Field& to = field(f);
   do {
     put_any(dice, f, at);
@@ -130,9 +130,9 @@ void RecordDraft::put_finite(Dice& dice, int f, std::int64_t at) {
   }());
 }
 
-void RecordDraft::put_number(Dice& dice, int f, std::int64_t at, int exponent, int bits,
-                             bool negative) {
-  const FieldReach& reach_here = reach(f);
+void InputDraft::put_number(Dice& dice, int f, std::int64_t at, int exponent, int bits,
+                            bool negative) {
+  const ExponentReach& reach_here = reach(f);
   exponent = std::clamp(exponent, reach_here.low, reach_here.high);
   // Fewer bits where the exponent is that of a subnormal number or a small integer.
   bits = std::clamp(bits, 1, std::max(exponent - reach_here.low + 1, 1));
@@ -142,7 +142,7 @@ void RecordDraft::put_number(Dice& dice, int f, std::int64_t at, int exponent, i
             significand});
 }
 
-void RecordDraft::put_largest(int f, std::uint64_t codes, bool negative) {
+void InputDraft::put_largest(int f, std::uint64_t codes, bool negative) {
   const Field& to = field(f);
   if (to.format != nullptr) {
     const std::uint64_t largest = to.format->largest_code();
@@ -152,8 +152,8 @@ void RecordDraft::put_largest(int f, std::uint64_t codes, bool negative) {
   put(f, 0, negative ? top + std::min(codes, top - 1) : top - 1 - std::min(codes, top - 1));
 }
 
-void RecordDraft::put_product(Dice& dice, std::int64_t p, int exponent, int bits, bool negative) {
-  const FieldReach &a = reach(a_), &b = reach(b_);
+void InputDraft::put_product(Dice& dice, std::int64_t p, int exponent, int bits, bool negative) {
+  const ExponentReach &a = reach(a_), &b = reach(b_);
   const int from = std::max(a.low, exponent - b.high), to = std::min(a.high, exponent - b.low);
   // Normal factors where there are such.
   const int from_normal = std::max(a.normal, exponent - b.high),
@@ -165,12 +165,12 @@ void RecordDraft::put_product(Dice& dice, std::int64_t p, int exponent, int bits
   put_number(dice, b_, partner(p), exponent - of_a, bits, first != negative);
 }
 
-FieldReach RecordDraft::product_reach() const {
-  const FieldReach &a = reach(a_), &b = reach(b_);
+ExponentReach InputDraft::product_reach() const {
+  const ExponentReach &a = reach(a_), &b = reach(b_);
   return {a.low + b.low, a.normal + b.normal, a.high + b.high};
 }
 
-int RecordDraft::operand_bits() const {
+int InputDraft::operand_bits() const {
   const Format& f = *field(a_).format;
   return f.kind == Kind::floating ? f.mantissa_bits + 1 : std::max(f.bits - 1, 1);
 }
