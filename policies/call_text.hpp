@@ -14,8 +14,8 @@ struct CallText {
   std::vector<std::string> arguments;  ///< without the spaces around them
 };
 
-/// Splits at the outer parentheses and the commas between them; an argument may be a call. A text that is neither NAME nor NAME(...) is a name as a
-/// whole, which is then unknown. Never throws.
+/// Splits at the outer parentheses and the commas between them; an argument may be a call. A text
+/// that is neither NAME nor NAME(...) is a name as a whole, which is then unknown. Never throws.
 CallText parse_call(std::string_view text);
 
 /// The number that the whole text is; none where it is not a finite decimal number.

@@ -37,8 +37,9 @@ struct ImageView {
 
 /// Throws Error unless 0 <= shift and crop < both extents.
 void check(const Augmentation&, std::int64_t height, std::int64_t width);
-/// The view of training image `id` as stored; throws Error as check() does: draws of
-/// Stream::augment under "data/augment/EPOCH/USE", for copy C > 0 "data/augment/EPOCH/USE/C".
+/// The view of training image `id`, whose stored extents are given: draws of Stream::augment under
+/// "data/augment/EPOCH/USE", for copy C > 0 "data/augment/EPOCH/USE/C". Throws Error as check()
+/// does.
 ImageView draw_view(const AugmentDraw&, std::int64_t id, std::int64_t height, std::int64_t width);
 
 }  // namespace numemu::net

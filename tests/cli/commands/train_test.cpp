@@ -140,6 +140,10 @@ TEST_CASE("options that are wrong are refused in a line", "[fast]") {
   check_refused(s.run(command + "--augment flip,"), "not ''");
   check_refused(s.run(command + "--momentum 1"), "momentum");
   check_refused(s.run(command + "--workers 9"), "at most batch (8) parts, not 9 x 1");
+  check_refused(s.run(command + "--image-size 20"),
+                "image-size: expected images, data set text has text");
+  check_refused(s.run(command + "--label-noise 0.1"), "label-noise: expected one label");
+  check_refused(s.run(command + "--copies 2"), "copies: expected 1 without augmentation");
   check_refused(s.run("train --net none.onnx --data text:small.txt"), "none.onnx");
   s.file("r.json", R"({"numemu_recipe": 1, "update": {"optimizer": "sgd"}})");
   check_refused(s.run(command + "--recipe r.json --optimizer adam"), "contradicts");
