@@ -18,6 +18,7 @@
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
 #include "emu/unit/cpu.hpp"
+#include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
 #include "formats/version.hpp"
 
@@ -95,6 +96,9 @@ int run(int argc, char** argv) {
     return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));
   try {
     return finish(program.parse(argc, argv)());
+  } catch (const numemu::unit::DescriptionErrors& errors) {
+    for (const std::string& line : errors.lines()) complain(line);
+    return kBadUsage;
   } catch (const numemu::Error& error) {
     return complain(error.what());
   } catch (const std::system_error& error) {

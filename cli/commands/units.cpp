@@ -1,11 +1,16 @@
 // numemu units: every matrix unit with its parameters, source and evidence.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "cli/command.hpp"
 #include "cli/unit_list.hpp"
 #include "emu/unit/catalogue/modifiers.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/description/words.hpp"
+#include "emu/unit/path_report.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
@@ -14,8 +19,8 @@ namespace numemu::cli {
 namespace {
 
 struct Options {
-  std::string name;
-  bool json = false, markdown = false;
+  std::string name, kind;
+  bool json = false, markdown = false, schema = false;
 };
 
 std::string joined(const std::vector<std::string>& words) {
@@ -42,9 +47,22 @@ Json unit_json(const unit::Unit& one) {
   return json;
 }
 
+/// What computes the products of a unit, in words.
+std::string path_words(const unit::UnitDescription& u) {
+  const unit::PathReport report = unit::path_report(u);
+  if (!report.path.empty()) return report.path;
+  std::string text = "none: the reference computes every product, some hundred times slower";
+  if (report.changes.empty()) return text;
+  std::vector<std::string> changes;
+  for (const auto& change : report.changes)
+    changes.push_back(fmt::format("{} {} in place of {}", change.key, change.other, change.own));
+  return text + fmt::format("; with {}, as {} has, the path would be {}",
+                            fmt::join(changes, " and "), report.like, report.other_path);
+}
+
 void print_one(const unit::Unit& one) {
   const unit::UnitRow& row = one.row();
-  fmt::print("{}\n\n", row.name);
+  fmt::print("{}\n\n", row.name.empty() ? "unnamed" : row.name);
   const auto line = [](const char* key, const std::string& text) {
     if (!text.empty()) fmt::print("{:<11}{}\n", key, text);
   };
@@ -56,10 +74,12 @@ void print_one(const unit::Unit& one) {
   line("in short", row.accumulation);
   for (const std::string& name : row.modifiers)
     line("modifier", fmt::format(".{}: {}", name, unit::find_modifier(name)->what));
-  if (one.description() == nullptr) return;
+  const unit::UnitDescription* u = one.description();
+  if (u == nullptr) return;
+  line("code", unit::description_code(*u));
+  line("fast path", path_words(*u));
   fmt::print("\n");
-  for (const std::string& sentence : unit::description_words(*one.description()))
-    fmt::print("- {}\n", sentence);
+  for (const std::string& sentence : unit::description_words(*u)) fmt::print("- {}\n", sentence);
 }
 
 /// The table of docs/units.md.
@@ -89,8 +109,41 @@ std::vector<const unit::Unit*> chosen(const std::string& name) {
   return units;
 }
 
+/// A description of the user's: what it says, its canonical form.
+void print_file(const std::string& path, bool json) {
+  const std::unique_ptr<unit::Unit> own = unit::make_unit(unit::read_description(path));
+  if (json) {
+    Json one = unit_json(*own);
+    const unit::PathReport report = unit::path_report(*own->description());
+    one["fast_path"] = report.path.empty() ? Json() : Json(report.path);
+    fmt::print("{}\n", one.dump(2));
+    return;
+  }
+  print_one(*own);
+  fmt::print("\n{}", unit::description_json(*own->description()));
+}
+
+std::vector<std::string> core_names() {
+  const auto names = unit::names_of(unit::CoreKind{});
+  return {names.begin(), names.end()};
+}
+
+unit::CoreKind core_of(const std::string& name) {
+  const std::vector<std::string> names = core_names();
+  return static_cast<unit::CoreKind>(std::ranges::find(names, name) - names.begin());
+}
+
 int run(const Options& options) {
   if (!options.name.empty() && options.markdown) throw Error("--markdown: expected no unit name");
+  if (options.schema || !options.kind.empty()) {
+    fmt::print("{}", options.schema ? unit::description_schema()
+                                    : unit::description_template(core_of(options.kind)));
+    return kFine;
+  }
+  if (options.name.ends_with(".json")) {
+    print_file(options.name, options.json);
+    return kFine;
+  }
   if (options.markdown) {
     print_markdown();
     return kFine;
@@ -116,10 +169,16 @@ void add_units(Program& program) {
   Command& command =
       program.command("units", "List the matrix units or those of a pattern, or describe one",
                       [options] { return run(*options); });
-  command.option("name NAME|PATTERN", options->name,
-                 "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?");
+  command.option("name NAME|PATTERN|FILE.json", options->name,
+                 "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?; a "
+                 "description of yours");
   command.flag("--json", options->json, "Print JSON");
   command.flag("--markdown", options->markdown, "Print the table of docs/units.md");
+  command
+      .option("--template KIND", options->kind,
+              "Print a description to start from, with every key that its core has")
+      .one_of(core_names());
+  command.flag("--schema", options->schema, "Print the JSON Schema of a description");
 }
 
 }  // namespace numemu::cli

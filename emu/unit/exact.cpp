@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "emu/unit/chain.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/exact_plan.hpp"
 #include "emu/unit/exact_split.hpp"
 #include "emu/unit/integer/integer.hpp"
@@ -31,7 +32,8 @@ Exponents present_in_c(const Gemm& g) {
 
 bool covered(const UnitDescription& u) {
   const auto float32 = [](const Format* f) { return f != nullptr && f->name == "float32"; };
-  return u.core == CoreKind::exact && float32(u.accumulator.format) && float32(u.c) && float32(u.d);
+  return u.core == CoreKind::exact && float32(u.accumulator.format) && float32(c_format(u)) &&
+         float32(result_format(u));
 }
 
 }  // namespace

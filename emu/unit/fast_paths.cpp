@@ -70,6 +70,10 @@ bool understands(const FastPath& path, const UnitDescription& unit) {
 bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
   if (unit.outer.every != 0) return multiply_two_levels(unit, gemm);
   if (!unit.sparsity.dense()) return multiply_sparse(unit, gemm);
+  return multiply_by_path(unit, gemm) != nullptr;
+}
+
+const FastPath* multiply_by_path(const UnitDescription& unit, const Gemm& gemm) {
   // A path that declines leaves what it has read to the next ones.
   constexpr auto kProduct = PreparedOperand::Lifetime::product;
   const PreparedOperand a(gemm.a, gemm.m, gemm.k, gemm.scale_a, kProduct);
@@ -79,9 +83,9 @@ bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
   if (shared.b.prepared == nullptr) shared.b.prepared = &b;
   const FieldSet changed = changed_field_set(unit);
   for (std::size_t i = 0; i < std::size(kPaths); ++i) {
-    if ((changed & ~understood()[i]).none() && kPaths[i].multiply(unit, shared)) return true;
+    if ((changed & ~understood()[i]).none() && kPaths[i].multiply(unit, shared)) return &kPaths[i];
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace numemu::unit

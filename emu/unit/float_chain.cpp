@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "emu/unit/chain.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/operand.hpp"
 
 namespace numemu::unit {
@@ -14,7 +15,7 @@ namespace {
 /// The register, C and D are all this format.
 bool all_of(const UnitDescription& u, std::string_view format) {
   const auto is = [&](const Format* f) { return f != nullptr && f->name == format; };
-  return is(u.accumulator.format) && is(u.c) && is(u.d);
+  return is(u.accumulator.format) && is(c_format(u)) && is(result_format(u));
 }
 
 bool multiply_float32(const Gemm& g) {

@@ -22,61 +22,53 @@ bool holds_all_of(const Format& wide, const Format& narrow) {
          (wide.has_negative_zero() || !narrow.has_negative_zero());
 }
 
+bool printable(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 0x7f; });
+}
+
 }  // namespace
 
-void DescriptionCheck::require(bool holds, std::string_view key, std::string_view expected) const {
-  if (holds) return;
-  throw Error(
-      fmt::format("{}: {}: expected {}", u_.name.empty() ? "unit" : u_.name, key, expected));
+bool DescriptionCheck::require(bool holds, std::string_view key, std::string_view expected) {
+  if (!holds) problems_.push_back({std::string(key), std::string(expected)});
+  return holds;
 }
 
-void DescriptionCheck::in_range(int value, std::string_view key, int least, int most) const {
-  require(value >= least && value <= most, key, fmt::format("{} to {}", least, most));
+bool DescriptionCheck::in_range(int value, std::string_view key, int least, int most) {
+  return require(value >= least && value <= most, key, fmt::format("{} to {}", least, most));
 }
 
-void DescriptionCheck::run() const {
+std::vector<DescriptionProblem> DescriptionCheck::run() {
   name();
   sizes();
+  const std::size_t before = problems_.size();
   accumulator();
   outer();
+  const std::size_t registers = problems_.size() - before;
   unused_fields();
+  const std::size_t others = problems_.size();
   operands();
-  results();
+  const bool formats_known = registers == 0 && problems_.size() == others;
+  if (formats_known) results();
   roundings();
   order();
-  scaling();
-  switch (u_.core) {
-    case CoreKind::fused:
-      fused();
-      break;
-    case CoreKind::chain:
-      chain();
-      break;
-    case CoreKind::tree:
-      tree();
-      break;
-    case CoreKind::exact:
-    case CoreKind::integer:
-    case CoreKind::xnor:
-    case CoreKind::table:
-      break;
-  }
-  table();
+  if (formats_known) scaling();
+  if (u_.core == CoreKind::fused && formats_known) fused();
+  if (u_.core == CoreKind::chain) chain();
+  if (u_.core == CoreKind::tree) tree();
+  if (formats_known) table();
   c_entry();
   subnormals();
-  nan();
+  if (formats_known) nan();
   sparsity();
   input();
+  return std::move(problems_);
 }
 
-void DescriptionCheck::name() const {
-  const bool printable =
-      std::all_of(u_.name.begin(), u_.name.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  // The name itself would break the one line of an error.
-  if (!printable) throw Error("unit: name: expected printable ASCII without spaces");
+void DescriptionCheck::name() {
+  require(printable(u_.name), "name", "printable ASCII without spaces");
 }
 
-void DescriptionCheck::sizes() const {
+void DescriptionCheck::sizes() {
   in_range(u_.k, "k", 0, kLargestSize);
   in_range(u_.group, "group", 0, kLargestSize);
   if (u_.k != 0 && u_.group != 0)
@@ -85,7 +77,7 @@ void DescriptionCheck::sizes() const {
     require(u_.group <= 1, "group", "0 or 1: a step of core chain is one product");
 }
 
-void DescriptionCheck::one_register(const Register& r, const std::string& object) const {
+void DescriptionCheck::one_register(const Register& r, const std::string& object) {
   const auto key = [&](const char* member) { return object + "." + member; };
   if (r.format != nullptr) {
     require(r.format->kind == Kind::floating && r.format->is_signed && r.format->has_zero(),
@@ -103,7 +95,7 @@ void DescriptionCheck::one_register(const Register& r, const std::string& object
   }
 }
 
-void DescriptionCheck::accumulator() const {
+void DescriptionCheck::accumulator() {
   const Register& r = u_.accumulator;
   if (is_integer_core(u_)) {
     require(r.format == nullptr, "accumulator.format",
@@ -116,7 +108,7 @@ void DescriptionCheck::accumulator() const {
                       text_of(u_.core)));
 }
 
-void DescriptionCheck::outer() const {
+void DescriptionCheck::outer() {
   const int every = u_.outer.every;
   in_range(every, "outer.every", 0, kLargestSize);
   if (every <= 0) return;
@@ -135,7 +127,7 @@ void DescriptionCheck::outer() const {
   require(u_.nan == NanRule::canonical, "nan", "canonical with outer.every");
 }
 
-void DescriptionCheck::operands() const {
+void DescriptionCheck::operands() {
   for (const auto& [key, format] : {std::pair("a", u_.a), std::pair("b", u_.b)}) {
     if (format == nullptr) {
       require(!is_integer_core(u_) && u_.core != CoreKind::fused, key,
@@ -159,7 +151,7 @@ void DescriptionCheck::operands() const {
           "rounded");
 }
 
-void DescriptionCheck::results() const {
+void DescriptionCheck::results() {
   if (twos_complement(u_)) return;
   const Format& r = *result_register(u_).format;
   const Format &c = *c_format(u_), &d = *result_format(u_);
@@ -174,6 +166,15 @@ void DescriptionCheck::results() const {
           fmt::format("a format whose values {} holds: with K = 0, D is C", d.name));
 }
 
-void check_description(const UnitDescription& u) { DescriptionCheck(u).run(); }
+std::string problem_text(const UnitDescription& u, const DescriptionProblem& problem) {
+  // A name that is not printable would break the one line.
+  const bool named = !u.name.empty() && printable(u.name);
+  return fmt::format("{}: {}: expected {}", named ? u.name : "unit", problem.key, problem.expected);
+}
+
+void check_description(const UnitDescription& u) {
+  const std::vector<DescriptionProblem> problems = DescriptionCheck(u).run();
+  if (!problems.empty()) throw Error(problem_text(u, problems.front()));
+}
 
 }  // namespace numemu::unit

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emu/unit/description.hpp"
 #include "emu/unit/description/fields.hpp"
@@ -19,44 +20,59 @@ inline bool block_scaled(const UnitDescription& u) {
   return u.scaling.point == Scaling::Point::exponents || u.scaling.point == Scaling::Point::groups;
 }
 
-/// Checks everything; each check relies only on earlier ones.
+/// A field, or an object of fields, that contradicts the others.
+struct DescriptionProblem {
+  std::string key, expected;
+};
+
+/// Whether the other fields give this one a meaning; where they do not, it must keep its default.
+bool applies(const UnitDescription&, std::string_view key);
+
+/// Every check, one function for each aspect.
 class DescriptionCheck {
  public:
   explicit DescriptionCheck(const UnitDescription& u) : u_(u), step_(products_of_step(u)) {}
-  void run() const;
+  /// The problems, in the order of the aspects; empty where there are none.
+  std::vector<DescriptionProblem> run();
 
  private:
   static constexpr int kLargestSize = 1 << 20;      ///< of k, group, chunks and blocks
   static constexpr int kLargestExponent = 1 << 16;  ///< beyond the exponents of every format
 
-  /// Throws Error "NAME: KEY: expected EXPECTED" unless it holds.
-  void require(bool holds, std::string_view key, std::string_view expected) const;
-  void in_range(int value, std::string_view key, int least, int most) const;
+  /// Notes a problem unless it holds, and returns whether it does.
+  bool require(bool holds, std::string_view key, std::string_view expected);
+  bool in_range(int value, std::string_view key, int least, int most);
 
-  void name() const;
-  void sizes() const;
+  void name();
+  void sizes();
   /// A register whose keys are members of `object`.
-  void one_register(const Register&, const std::string& object) const;
-  void accumulator() const;
-  void outer() const;
-  void unused_fields() const;
-  void operands() const;
-  void results() const;
-  void roundings() const;
-  void order() const;
-  void fused() const;
-  void chain() const;
-  void tree() const;
-  void table() const;
-  void c_entry() const;
-  void subnormals() const;
-  void nan() const;
-  void scaling() const;
-  void sparsity() const;
-  void input() const;
+  void one_register(const Register&, const std::string& object);
+  void accumulator();
+  void outer();
+  void unused_fields();
+  void operands();
+  // These rely on formats that accumulator(), outer() and operands() have accepted.
+  void results();
+  void fused();
+  void table();
+  void nan();
+  void scaling();
+  // These do not.
+  void roundings();
+  void order();
+  void chain();
+  void tree();
+  void c_entry();
+  void subnormals();
+  void sparsity();
+  void input();
 
   const UnitDescription& u_;
   int step_;  ///< products of a step, 0 where it takes the whole depth
+  std::vector<DescriptionProblem> problems_;
 };
+
+/// "my.unit: k: expected 0 to 1048576"; "unit" where it has no name to print.
+std::string problem_text(const UnitDescription&, const DescriptionProblem&);
 
 }  // namespace numemu::unit

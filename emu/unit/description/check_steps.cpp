@@ -14,7 +14,7 @@ constexpr int kMostChains = 64;
 
 }  // namespace
 
-void DescriptionCheck::roundings() const {
+void DescriptionCheck::roundings() {
   const Register& r = u_.accumulator;
   for (const auto& [key, rounding] :
        {std::pair("accumulator.rounding", r.rounding), std::pair("c_rounding", u_.c_rounding),
@@ -48,7 +48,7 @@ void DescriptionCheck::roundings() const {
           fmt::format("at most {} random bits with {}", most, r.format->name));
 }
 
-void DescriptionCheck::order() const {
+void DescriptionCheck::order() {
   if (u_.order == StepOrder::ascending) return;
   const int period = u_.order == StepOrder::pairs_mod4 ? 4 : 2;
   require(u_.k != 0 && u_.k % period == 0, "order",
@@ -59,7 +59,7 @@ void DescriptionCheck::order() const {
           "ascending where one step takes the whole instruction");
 }
 
-void DescriptionCheck::fused() const {
+void DescriptionCheck::fused() {
   const Alignment& al = u_.alignment;
   in_range(al.fraction_bits, "alignment.fraction_bits", 0, most_fraction_bits(u_));
   const RoundingMode mode = al.rounding;
@@ -78,7 +78,7 @@ void DescriptionCheck::fused() const {
   if (u_.second.c_dropped) in_range(*u_.second.c_dropped, "second.c_dropped", 0, kLargestExponent);
 }
 
-void DescriptionCheck::chain() const {
+void DescriptionCheck::chain() {
   const Chaining& chain = u_.chain;
   in_range(chain.chains, "chain.chains", 1, kMostChains);
   in_range(chain.chunk, "chain.chunk", 0, kLargestSize);
@@ -99,27 +99,28 @@ void DescriptionCheck::chain() const {
           "together with a rounding that is not stochastic");
 }
 
-void DescriptionCheck::tree() const {
-  in_range(u_.tree.leaf, "tree.leaf", 1, kLargestSize);
-  if (step_ != 0)
+void DescriptionCheck::tree() {
+  const bool leaf = in_range(u_.tree.leaf, "tree.leaf", 1, kLargestSize);
+  if (leaf && step_ != 0)
     require(step_ % u_.tree.leaf == 0, "tree.leaf",
             fmt::format("a divisor of the step, {}", step_));
 }
 
-void DescriptionCheck::table() const {
+void DescriptionCheck::table() {
   if (u_.core != CoreKind::table) {
     require(u_.products == nullptr, "products", "together with core table");
     return;
   }
-  require(u_.products != nullptr, "products", "a table of products with core table");
+  if (!require(u_.products != nullptr, "products", "a table of products with core table")) return;
   const int bits = u_.a->bits + u_.b->bits;
-  require(bits <= kMostTableBits, "b",
-          fmt::format("codes of at most {} bits together with core table", kMostTableBits));
+  if (!require(bits <= kMostTableBits, "b",
+               fmt::format("codes of at most {} bits together with core table", kMostTableBits)))
+    return;
   require(u_.products->size() == std::size_t{1} << bits, "products",
           fmt::format("2^{} x 2^{} entries, one for each pair of codes", u_.a->bits, u_.b->bits));
 }
 
-void DescriptionCheck::c_entry() const {
+void DescriptionCheck::c_entry() {
   if (u_.c_entry == CEntry::after_alignment)
     require(u_.core == CoreKind::fused, "c_entry", "core fused with after_alignment");
   if (u_.c_entry == CEntry::after_rounding)

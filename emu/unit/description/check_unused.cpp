@@ -1,4 +1,6 @@
 // Fields that only some units use; they must keep their defaults in all others.
+#include <algorithm>
+
 #include "emu/unit/description/check.hpp"
 
 namespace numemu::unit {
@@ -18,6 +20,8 @@ template <CoreKind kCore>
 bool has_core(const Unit& u) {
   return u.core == kCore;
 }
+
+bool two_levels(const Unit& u) { return u.outer.every != 0; }
 
 constexpr std::string_view kFloatingRegister = "together with a floating accumulator.format";
 constexpr std::string_view kTwosComplement = "together with accumulator.format null";
@@ -65,7 +69,13 @@ const Rule kRules[] = {
     {"input", rounds, kRounds},
     {"input.rounding", [](const Unit& u) { return u.input.format != nullptr; },
      "together with input.format"},
-    {"outer", [](const Unit& u) { return u.outer.every != 0; }, kTwoLevels},
+    {"outer.format", two_levels, kTwoLevels},
+    {"outer.rounding", two_levels, kTwoLevels},
+    {"outer.overflow", two_levels, kTwoLevels},
+    {"outer.overflow_to_infinity", two_levels, kTwoLevels},
+    {"outer.bits", two_levels, kTwoLevels},
+    {"outer.fraction", two_levels, kTwoLevels},
+    {"outer.integer_overflow", two_levels, kTwoLevels},
     {"outer.rounding", rounds, kRounds},
     {"outer.overflow", floating_register, kFloatingRegister},
     {"outer.bits", twos_complement, kTwosComplement},
@@ -80,10 +90,16 @@ bool under(std::string_view key, std::string_view rule) {
 
 }  // namespace
 
-void DescriptionCheck::unused_fields() const {
+bool applies(const UnitDescription& u, std::string_view key) {
+  return std::ranges::all_of(
+      kRules, [&](const Rule& rule) { return !under(key, rule.key) || rule.used(u); });
+}
+
+void DescriptionCheck::unused_fields() {
   for (const std::string& key : changed_fields(u_)) {
-    for (const Rule& rule : kRules)
-      require(!under(key, rule.key) || rule.used(u_), key, rule.needs);
+    for (const Rule& rule : kRules) {
+      if (!require(!under(key, rule.key) || rule.used(u_), key, rule.needs)) break;
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/fused/group_form_tile.hpp"
 #include "emu/unit/prepared_operand.hpp"
 #include "emu/unit/reference/dot.hpp"
@@ -25,11 +26,11 @@ bool covered(const UnitDescription& u, const Gemm& g) {
   const auto is = [](const Format* f, const char* name) { return f != nullptr && f->name == name; };
   const int fraction_bits = u.alignment.fraction_bits;
   return u.core == CoreKind::fused && u.scaling.point == Scaling::Point::groups &&
-         is(u.accumulator.format, "float32") && is(u.c, "float32") && is(u.d, "float32") &&
-         is(g.a.format, "float4_e2m1fn") && is(g.b.format, "float4_e2m1fn") &&
-         u.accumulator.rounding.mode == RoundingMode::rtz && u.accumulator.overflow_to_infinity &&
-         u.k > 0 && u.k % kGroup == 0 && u.k <= kMostGroups * kGroup &&
-         (u.group == 0 || u.group == u.k) && fraction_bits >= 24 &&
+         is(u.accumulator.format, "float32") && is(c_format(u), "float32") &&
+         is(result_format(u), "float32") && is(g.a.format, "float4_e2m1fn") &&
+         is(g.b.format, "float4_e2m1fn") && u.accumulator.rounding.mode == RoundingMode::rtz &&
+         u.accumulator.overflow_to_infinity && u.k > 0 && u.k % kGroup == 0 &&
+         u.k <= kMostGroups * kGroup && (u.group == 0 || u.group == u.k) && fraction_bits >= 24 &&
          fraction_bits <= kMostFraction && u.scaling.block % kGroup == 0 && group_tiles_exist();
 }
 

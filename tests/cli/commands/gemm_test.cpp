@@ -126,7 +126,7 @@ TEST_CASE("gemm: a unit of one's own from a file", "[fast]") {
   check_refused(s.gemm("missing.json"), "missing.json: cannot be opened");
   s.file("bad.json", R"({"numemu_unit": 1, "core": "fussed"})");
   check_refused(s.gemm("bad.json"), "bad.json: core: unknown value 'fussed'; did you mean 'fused'");
-  s.file("bad.json", R"({"numemu_unit": 1, "acumulator": {}})");
+  s.file("bad.json", R"({"numemu_unit": 1, "core": "exact", "acumulator": {}})");
   check_refused(s.gemm("bad.json"), "did you mean 'accumulator'");
   s.file("bad.json", "{");
   check_refused(s.gemm("bad.json"), "bad.json: line 1");

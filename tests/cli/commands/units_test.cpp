@@ -124,6 +124,42 @@ TEST_CASE("units: the parameters of each unit are a unit file", "[fast]") {
   }
 }
 
+TEST_CASE("units: a file in words, its canonical form and its fast path", "[fast]") {
+  const Scratch s;
+  s.file("u.json", R"({"numemu_unit": 1, "core": "fused", "name": "mine", "a": "e4m3fn",
+      "b": "e4m3fn", "group": 0, "k": 32, "alignment": {"fraction_bits": 14, "rounding": "rodd"},
+      "accumulator": {"format": "float32", "rounding": "rtz", "overflow_to_infinity": true}})");
+  const Result words = s.run("units u.json");
+  CHECK(words.code == 0);
+  CHECK(words.out.starts_with("mine\n\n"));
+  CHECK_THAT(words.out, Contains("evidence   described by you (Y)") &&
+                            Contains("code       32+C F14rodd rtz->f32\n") &&
+                            Contains("fast path  none: the reference") &&
+                            Contains("alignment.rounding rtz in place of rodd") &&
+                            Contains("cut 14 bits below the largest exponent") &&
+                            Contains("\n  \"a\": \"float8_e4m3fn\",\n"));
+  const Json json = Json::parse(s.run("units u.json --json").out);
+  CHECK(json["grade"] == "described by you");
+  CHECK(json["fast_path"].is_null());
+  CHECK(json["parameters"]["alignment"]["fraction_bits"] == 14);
+
+  const Result wrong = s.run(
+      "units " + s.file("v.json", R"({"numemu_unit": 1, "core": "tree", "leaf": 2, "k": -1})"));
+  CHECK(wrong.code == 2);
+  CHECK(wrong.out.empty());
+  CHECK(lines(wrong.err) == 2);
+  CHECK_THAT(wrong.err, Contains("did you mean 'tree.leaf'?") && Contains("unit: k: expected 0"));
+}
+
+TEST_CASE("units: templates and the schema", "[fast]") {
+  const Scratch s;
+  s.file("t.json", s.run("units --template chain").out);
+  CHECK_THAT(s.run("units t.json").out,
+             Contains("fma rne->f32") && Contains("fast path  float chain"));
+  check_refused(s.run("units --template wave"), "--template");
+  CHECK(Json::parse(s.run("units --schema").out)["properties"].contains("outer"));
+}
+
 TEST_CASE("units: unknown names and contradicting options", "[fast]") {
   const Scratch s;
   check_refused(s.run("units nvidia.h100.wgmma.e4m3.f23"), "did you mean");

@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <map>
+#include <type_traits>
 
 #include "emu/unit/description/fields.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
@@ -142,8 +144,13 @@ TEST_CASE("description json: what is not known is refused with the nearest name"
   refuses(R"("k": null)", "k: expected an integer");
   refuses(R"("k": 1e300)", "k: expected an integer from -1073741824 to 1073741824");
   refuses(R"("chain": {"fused": 1})", "chain.fused: expected true or false");
-  refuses(R"("chain": 3)", "chain: expected an object");
-  refuses(R"("chain": null)", "chain: expected an object");
+  refuses(R"("chain": 3)", "chain: expected an object, such as {\"chunk\": 64}");
+  refuses(R"("chain": null)", "chain: expected an object, such as {\"chunk\": 64}");
+  // A key of another object is found there.
+  refuses(R"("fraction_bits": 13)",
+          "unknown key 'fraction_bits'; did you mean 'alignment.fraction_bits' or "
+          "'second.fraction_bits'?");
+  refuses(R"("chain": {"leaf": 2})", "chain: unknown key 'leaf'; did you mean 'tree.leaf'?");
   refuses(R"("name": null)", "name: expected a string");
   refuses(R"("a": 8)", "a: expected a string");
   refuses(R"("c_rounding": null)", "c_rounding: expected a string");
@@ -160,11 +167,115 @@ TEST_CASE("description json: what is not known is refused with the nearest name"
   refuses(R"("tree": {"leaf": 2})", "unit: tree.leaf: expected together with core tree");
 }
 
+TEST_CASE("description json: all that is wrong at once, a line each", "[fast]") {
+  const auto lines_of = [](const std::string& text) {
+    try {
+      (void)parse_description(text, "u.json");
+    } catch (const DescriptionErrors& errors) {
+      CHECK(errors.what() == errors.lines().front());
+      return errors.lines();
+    }
+    return std::vector<std::string>{};
+  };
+  CHECK(
+      lines_of(R"({"numemu_unit": 1, "name": "mine", "core": "fused", "a": "e4m3fm", "b": "e4m3fn",
+                     "k": 32, "group": 12, "fraction_bits": 13, "order": "up", "chain": [],
+                     "tree": {"leaf": 2}, "accumulator": {"format": "float32", "bits": 8}})") ==
+      std::vector<std::string>{
+          "u.json: unknown key 'fraction_bits'; did you mean 'alignment.fraction_bits' or "
+          "'second.fraction_bits'?",
+          "u.json: chain: expected an object, such as {\"chunk\": 64}",
+          "u.json: a: unknown format 'e4m3fm'; did you mean 'e4m3fn'?",
+          "u.json: order: unknown value 'up'; known: ascending, pairs_mod4, odd_first",
+          "u.json: expected a key 'alignment.fraction_bits' with core fused: bits kept below the "
+          "largest exponent",
+          "u.json: mine: group: expected a divisor of k, 32",
+          "u.json: mine: accumulator.bits: expected together with accumulator.format null",
+          "u.json: mine: tree.leaf: expected together with core tree"});
+  // Without a core nothing is known of the other fields.
+  CHECK(lines_of(R"({"numemu_unit": 2, "core": "fuse", "k": -1})") ==
+        std::vector<std::string>{
+            "u.json: numemu_unit: expected version 1",
+            "u.json: core: unknown value 'fuse'; did you mean 'fused'? (known: fused, chain, tree, "
+            "exact, integer, xnor, table)"});
+  // Whatever is wrong, nothing is read through a null pointer.
+  for (const CoreKind core : kAllCores) {
+    for (const char* rest :
+         {R"("k": -3, "group": -2, "order": "odd_first")",
+          R"("tree": {"leaf": 0}, "chain": {"chains": 0, "chunk": -1})",
+          R"("scaling": {"point": "groups", "block": -1}, "sparsity": "0:4")",
+          R"("outer": {"every": -1}, "alignment": {"fraction_bits": -1})",
+          R"("outer": {"every": 7, "format": "float32"}, "a": "float64")",
+          R"("outer": {"every": 4}, "accumulator": {"format": "e8m0fnu"}, "nan_code": "0x1234567")",
+          R"-("a": "sign1", "b": "codebook(none.npy)", "input": {"format": "int8"})-"}) {
+      INFO(text_of(core) << " " << rest);
+      CHECK_FALSE(lines_of(R"({"numemu_unit": 1, "core": ")" + text_of(core) + "\", " + rest + "}")
+                      .empty());
+    }
+  }
+}
+
+TEST_CASE("description json: templates are valid and hold every key of their core", "[fast]") {
+  for (const CoreKind core : kAllCores) {
+    const Folder folder;
+    const std::string text = description_template(core);
+    INFO(text);
+    if (core == CoreKind::table) {
+      const std::vector<std::int32_t> products(256);
+      write_npy(folder / "products.npy", ArrayType::int32, {16, 16}, products.data());
+    }
+    const UnitDescription u = parse_description(text, "t.json", folder.path.string());
+    CHECK(u.core == core);
+    CHECK(u.name == "my.unit");
+    CHECK_THAT(text, Contains("\"k\"") && Contains("\"group\"") && Contains("\"outer\""));
+    CHECK((text.find("\"alignment\"") != text.npos) == (core == CoreKind::fused));
+    CHECK((text.find("\"chunk\"") != text.npos) == (core == CoreKind::chain));
+    CHECK((text.find("\"leaf\"") != text.npos) == (core == CoreKind::tree));
+    CHECK((text.find("\"bits\"") != text.npos) == is_integer_core(u));
+  }
+}
+
+TEST_CASE("description json: the schema has every field with its type", "[fast]") {
+  const Json schema = Json::parse(description_schema());
+  CHECK(schema["required"].dump() == R"(["numemu_unit","core"])");
+  const Json& properties = schema["properties"];
+  const UnitDescription any;
+  std::size_t members = 0;
+  for_each_field(any, [&](const std::string& key, const auto& field) {
+    const std::size_t point = key.find('.');
+    const std::string top = key.substr(0, point);
+    INFO(key);
+    REQUIRE(properties.contains(top));
+    const Json& one = point == key.npos ? properties.at(top)
+                                        : properties.at(top)["properties"][key.substr(point + 1)];
+    REQUIRE(one.contains("type"));
+    ++members;
+    if constexpr (Named<std::remove_cvref_t<decltype(field)>>)
+      CHECK(one["enum"].size() == names_of(field).size());
+  });
+  // Objects, `products` and the version are the rest.
+  std::size_t found = 0;
+  for (const auto& item : properties.items()) {
+    const bool object = item.value().contains("properties");
+    if (object) CHECK(item.value()["additionalProperties"] == false);
+    found += object ? item.value()["properties"].size() : 1;
+  }
+  CHECK(found == members + 2);
+  CHECK(properties["k"]["default"] == 0);
+  CHECK(properties["alignment"]["properties"]["floor"].dump() ==
+        R"({"type":["integer","null"],"default":-126})");
+  CHECK(properties["core"]["enum"].dump() ==
+        R"(["fused","chain","tree","exact","integer","xnor","table"])");
+}
+
 TEST_CASE("description json: version, core and syntax", "[fast]") {
   const auto refuses = [](const std::string& text, const std::string& message) {
     CHECK_THROWS_WITH(parse_description(text, "u.json"), message);
   };
-  refuses("[]", "u.json: expected an object");
+  refuses(
+      "[]",
+      R"(u.json: expected an object, such as {"numemu_unit": 1, "core": "exact", "accumulator": )"
+      R"({"format": "float32"}})");
   refuses("{}", "u.json: expected a key 'numemu_unit' with the version 1");
   refuses(R"({"numemu_unit": 2})", "u.json: numemu_unit: expected version 1");
   refuses(R"({"numemu_unit": "1"})", "u.json: numemu_unit: expected version 1");
