@@ -7,8 +7,9 @@
 //   Below 2 M: a product is below 4 * 2^E (two significands below 2), C below 2 * 2^E, so a sum
 //   grows by less than (4 G + 2) 2^E <= M where 4 G + 2 <= 2^(52 - F). sums_fit() checks it for
 //   any number G of products of a step, and nothing else bounds G.
-//   The order of steps only says which products a step reads; C is its first addend, or is added
-//   after the last step where that addition is one of the host's (a float32 or float16 register).
+//   The order of steps only says which products a step reads, and those of pairs (k mod 4, odd
+//   first) are whole runs of two where G is even. C is the first addend, or is added after the last
+//   step: by the host's addition to float32, or, for other registers, as AddToRegister() proves.
 //   The register: the sum S is exact, so any rounding of it is right that is computed from its
 //   bits. Its normal numbers have 1 to 23 fraction bits and exponents of float32. For |S| >=
 //   2^smallest they are the high bits of S. Below, |S| + 2^smallest, cut to 53 bits, has the

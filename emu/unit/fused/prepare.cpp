@@ -144,10 +144,12 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
       read_register(r, rule) && (is_float16(c) == is_float16(d)) &&
       (is_float16(c) ? is_float16(r.format) && rule.nearest : is_float32(c) && is_float32(d));
   rule.half = register_known && is_float16(c);
-  const bool order_known = unit.order == StepOrder::ascending ||
-                           (rule.pairs_mod4 && unit.k % 4 == 0 && rule.group * 2 == unit.k);
-  const bool c_known = unit.c_entry == CEntry::in_alignment ||
-                       (rule.c_at_end && unit.k != 0 && (rule.half || is_float32(r.format)));
+  // A step of whole pairs has the same products whichever of a pair is first.
+  const bool pairs = rule.group % 2 == 0;
+  const bool order_known =
+      unit.order == StepOrder::ascending || (unit.order == StepOrder::odd_first && pairs) ||
+      (rule.pairs_mod4 && pairs && unit.k % 4 == 0 && unit.k % (2 * rule.group) == 0);
+  const bool c_known = unit.c_entry == CEntry::in_alignment || (rule.c_at_end && unit.k != 0);
   const bool scale_known =
       unit.scaling.point == Scaling::Point::none ||
       (rule.scaled && unit.scaling.block == rule.group && !rule.pairs_mod4 &&

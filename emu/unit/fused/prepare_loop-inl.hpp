@@ -35,7 +35,9 @@ struct StepDepths {
 
 /// Depth of a step's first product, from the first depth of a slice of whole instructions.
 inline std::int64_t FirstDepth(const FusedRule& rule, std::int64_t step) {
-  return rule.pairs_mod4 ? step / 2 * 2 * rule.group + step % 2 * 2 : step * rule.group;
+  if (!rule.pairs_mod4) return step * rule.group;
+  const std::int64_t each = rule.instruction / rule.group, in_half = each / 2, at = step % each;
+  return step / each * rule.instruction + at % in_half * 2 * rule.group + at / in_half * 2;
 }
 
 /// The largest exponent of each output's products in a step, at least the given one, biased by 127;
@@ -111,10 +113,39 @@ HWY_NOINLINE inline void AddNearest(const FusedRule& rule, const float* sums, st
   }
 }
 
+/// The same into any register, to nearest even; the host must round toward zero. The sum of two
+/// float32 numbers is a float64 where their exponents differ by less than 29. Elsewhere it is cut,
+/// which the subtraction of the larger one shows without rounding; the last bit then remembers it.
+HWY_NOINLINE inline void AddToRegister(const FusedRule& rule, const float* sums, std::int64_t count,
+                                       float* c) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> d_float;
+  const hn::RebindToUnsigned<decltype(d)> words;
+  FusedRule nearest = rule;
+  nearest.nearest = nearest.to_infinity = true;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < count; i += step) {
+    const auto x = hn::PromoteTo(d, hn::LoadU(d_float, c + i));
+    const auto y = hn::PromoteTo(d, hn::LoadU(d_float, sums + i));
+    const auto x_larger = hn::Ge(hn::Abs(x), hn::Abs(y));
+    const auto large = hn::IfThenElse(x_larger, x, y), small = hn::IfThenElse(x_larger, y, x);
+    const auto sum = hn::Add(large, small);
+    const auto cut = hn::Ne(hn::Sub(sum, large), small);
+    const auto odd = hn::BitCast(
+        d, hn::Or(hn::BitCast(words, sum), hn::IfThenElseZero(hn::RebindMask(words, cut),
+                                                              hn::Set(words, std::uint64_t{1}))));
+    // Infinite sums and NaN have no last bit to set.
+    const auto finite = hn::Lt(hn::Abs(sum), hn::Inf(d));
+    const auto rounded = RoundToRegister(d, hn::IfThenElse(finite, odd, sum), nearest);
+    hn::StoreU(hn::DemoteTo(d_float, rounded), d_float, c + i);
+  }
+}
+
 /// C and the last sum of an instruction whose C enters at the end. The compiler may move arithmetic
 /// across the guard, but not a call.
 HWY_NOINLINE inline void AddToC(const FusedRule& rule, const float* sums, std::int64_t count,
                                 float* c) {
+  if (!rule.half && !rule.float32_register()) return AddToRegister(rule, sums, count, c);
   const FloatGuard nearest;
   AddNearest(rule, sums, count, c);
 }

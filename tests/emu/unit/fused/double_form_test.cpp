@@ -43,7 +43,15 @@ const std::vector<FusedCase>& cases() {
       {"float16", "float16", "hfp16_e6m9", 16, 16, 25, false, false, true},
       {"float8_e5m2", "float8_e5m2", "hfp16_e6m9", 32, 32, 13},
       {"float8_e4m3fn", "float8_e4m3fn", "e5m10b20", 32, 16, 20},
-      {"float8_e4m3fn", "float8_e4m3fn", "e4m3", 32, 32, 30, false, false, true}};
+      {"float8_e4m3fn", "float8_e4m3fn", "e4m3", 32, 32, 30, false, false, true},
+      // Orders; C after the last step, in registers that the host does not have.
+      {"float8_e4m3fn", "float8_e4m3fn", "float32", 32, 4, 25, true},
+      {"float16", "float16", "float32", 16, 2, 25, true},
+      {"float16", "float16", "e8m13", 16, 4, 20, false, false, false, true, true},
+      {"float8_e4m3fn", "float8_e4m3fn", "e8m13", 32, 32, 13, false, false, false, true},
+      {"bfloat16", "bfloat16", "e8m7", 16, 16, 24, false, false, true, true},
+      {"float8_e5m2", "float8_e5m2", "hfp16_e6m9", 32, 16, 13, true},
+      {"float16", "float16", "float32", 16, 8, 25, false, false, true, true}};
   return all;
 }
 

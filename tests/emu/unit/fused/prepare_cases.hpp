@@ -22,6 +22,7 @@ struct FusedCase {
   int instruction = 16, group = 16, fraction_bits = 25;
   bool pairs_mod4 = false, scaled = false;
   bool nearest = false;  ///< rounding of a register in float32; float16 ones always are
+  bool c_last = false, odd_first = false;
 };
 
 inline UnitDescription describe(const FusedCase& f) {
@@ -41,6 +42,8 @@ inline UnitDescription describe(const FusedCase& f) {
     u.order = StepOrder::pairs_mod4;
     u.c_entry = CEntry::after_rounding;
   }
+  if (f.c_last) u.c_entry = CEntry::after_rounding;
+  if (f.odd_first) u.order = StepOrder::odd_first;
   if (f.scaled) {
     u.scaling.point = Scaling::Point::exponents;
     u.scaling.format = &find_format("float8_e8m0fnu");

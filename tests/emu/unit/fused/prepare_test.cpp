@@ -144,6 +144,10 @@ TEST_CASE("prepare: rules that fast paths do not cover are none", "[fast]") {
   CHECK_FALSE(covers([](auto& u) { u.accumulator.format = &find_format("e5m2+fnuz"); }));
   CHECK_FALSE(covers([](auto& u) { u.alignment.zero_exponent = 0; }));
   CHECK_FALSE(covers([](auto& u) { u.group = 5; }));
-  CHECK_FALSE(covers([](auto& u) { u.order = StepOrder::odd_first; }));
+  CHECK(covers([](auto& u) { u.order = StepOrder::odd_first; }));
+  CHECK_FALSE(covers([](auto& u) {
+    u.order = StepOrder::odd_first;
+    u.group = 1;
+  }));
   CHECK_FALSE(covers([](auto& u) { u.d = &find_format("bfloat16"); }));
 }
