@@ -129,7 +129,10 @@ std::string Report::rule_text(const Fit& fit) const {
           : fmt::format("contradicts {} of {}", fit.contradicted, explanation_.matches);
   std::string text = fmt::format("{} ({}): explains {} of {} mismatches, {}", fit.rule.name,
                                  fit.rule.family, fit.explained, explanation_.mismatches, against);
-  for (const std::string& other : fit.equal) text += fmt::format("; so does: {}", other);
+  constexpr std::size_t kShown = 3;
+  for (std::size_t i = 0; i < std::min(fit.equal.size(), kShown); ++i)
+    text += fmt::format("{}{}", i == 0 ? "; so do: " : ", ", fit.equal[i]);
+  if (fit.equal.size() > kShown) text += fmt::format(" and {} more", fit.equal.size() - kShown);
   return text;
 }
 

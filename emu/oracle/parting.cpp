@@ -73,7 +73,7 @@ std::vector<std::string> of_operation(const Subject& s, const Records& one) {
   const std::uint64_t away = code(exact, outwards).code;
   if (down.code == away || (down.flags & kInexact) == 0) return {line};
   // Slightly less and slightly more than the exact result.
-  const int room = exact.sticky ? 0 : std::countl_zero(exact.significand) - 1;
+  const int room = exact.sticky ? 0 : std::countl_zero(exact.significand);
   Value less = exact;
   less.significand <<= room;
   less.exponent -= room;

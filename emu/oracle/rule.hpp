@@ -21,8 +21,9 @@ struct Rule {
   std::shared_ptr<const unit::Unit> unit = {};
 };
 
-/// Every rule that is tried where results of the subject differ. Rounding, saturation, flushes,
-/// lost sticky bits and double roundings of an operation; patches of a unit's description.
+/// Every rule that is tried where results of the subject differ: rounding, saturation, flushes,
+/// lost sticky bits and double roundings of an operation; patches of a unit's description and the
+/// catalogue's other units with the same records.
 std::vector<Rule> rules_of(const Subject&);
 
 /// The parts of rules_of().

@@ -10,6 +10,7 @@
 #include "emu/oracle/rival.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/unit/description/fields.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::oracle {
 namespace {
@@ -52,14 +53,24 @@ std::string family_of(const UnitDescription& own, const UnitDescription& rival) 
   return changed.size() > 1 ? changed[1].substr(0, changed[1].find('.')) : "";
 }
 
-Rule patched(const Subject& s, const Rival& rival) {
-  std::shared_ptr<const unit::Unit> own = unit::make_unit(rival.description);
-  Subject other = s;
-  other.unit = own.get();
-  other.rounding = rival.description.accumulator.rounding;
-  other.overflow = rival.description.accumulator.overflow;
-  return {family_of(*s.unit->description(), rival.description), rival.name,
-          [other, own](Records& records) { numemu::oracle::evaluate(other, records); }, own};
+/// The subject computed by another unit.
+Rule by_unit(const Subject& s, std::string family, std::string name,
+             std::shared_ptr<const unit::Unit> other) {
+  Subject theirs = s;
+  theirs.unit = other.get();
+  theirs.rounding = other->description()->accumulator.rounding;
+  theirs.overflow = other->description()->accumulator.overflow;
+  return {std::move(family), std::move(name),
+          [theirs, other](Records& records) { numemu::oracle::evaluate(theirs, records); }, other};
+}
+
+/// Whether the other unit takes the records of the subject, and gives such results.
+bool same_records(const Subject& s, const Layout& layout, const unit::Unit& other) {
+  try {
+    return layout_of(unit_subject(other, s.k, s.a, s.b)) == layout;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -68,11 +79,17 @@ std::vector<Rule> unit_rules(const Subject& s) {
   std::vector<Rule> rules;
   const Layout layout = layout_of(s);
   for (const Rival& rival : patches_of(*s.unit->description())) {
-    Rule rule = patched(s, rival);
-    Subject other = s;
-    other.unit = rule.unit.get();
-    other.rounding = rival.description.accumulator.rounding;
-    if (layout_of(other) == layout) rules.push_back(std::move(rule));
+    std::shared_ptr<const unit::Unit> own = unit::make_unit(rival.description);
+    if (same_records(s, layout, *own))
+      rules.push_back(by_unit(s, family_of(*s.unit->description(), rival.description), rival.name,
+                              std::move(own)));
+  }
+  for (const unit::Unit* first : unit::all_units()) {
+    for (const unit::Unit* other : unit::with_modifiers(*first)) {
+      if (other->row().name == s.unit->row().name || !same_records(s, layout, *other)) continue;
+      rules.push_back(by_unit(s, "unit", "as " + other->row().name,
+                              {std::shared_ptr<const unit::Unit>(), other}));
+    }
   }
   return rules;
 }

@@ -162,6 +162,18 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
          return (sums[0] + sums[1]) + (sums[2] + sums[3]) + c;
        }},
   };
+  const Explanation pairwise =
+      explain(verified(s, dots(s, [](const float* a, const float* b, float c) {
+                         float sums[16];
+                         for (int k = 0; k < 16; ++k) sums[k] = a[k] * b[k];
+                         for (int width = 1; width < 16; width *= 2) {
+                           for (int k = 0; k < 16; k += 2 * width) sums[k] += sums[k + width];
+                         }
+                         return sums[0] + c;
+                       })));
+  REQUIRE_FALSE(pairwise.fits.empty());
+  CHECK(pairwise.fits[0].rule.family == "order");
+  CHECK(pairwise.fits[0].explained == pairwise.mismatches);
   for (const Fault& fault : faults) {
     INFO(fault.name);
     const Verifier v = verified(s, dots(s, fault.kernel));
@@ -174,13 +186,15 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
   }
 }
 
-/// Records with codes of E4M3 and the results of a description.
-Records fp8_dots(const Subject& s, const unit::UnitDescription& faulty) {
-  Records records(layout_of(s), 400);
+/// Records with codes of E4M3 or float16 and the results of a description.
+Records results_of(const Subject& s, const unit::UnitDescription& faulty) {
+  Records records(layout_of(s), 2000);
   for (std::size_t f = 0; f < 2; ++f) {
     for (std::size_t i = 0; i < records.columns[f].size(); ++i) {
       const std::uint32_t w = word(static_cast<std::int64_t>(i + (f << 24)));
-      records.columns[f][i] = (w >> 24 & 0xbf) + 0x10;  // no NaN, exponents of one another's range
+      // No NaN and no infinity, exponents near one another; of float16 few bits, so that sums tie.
+      records.columns[f][i] =
+          s.a->bits == 8 ? (w >> 24 & 0xbf) + 0x10 : (w >> 16 & 0x9fc0) + 0x1000;
     }
   }
   const std::shared_ptr<const unit::Unit> own = unit::make_unit(faulty);
@@ -190,13 +204,51 @@ Records fp8_dots(const Subject& s, const unit::UnitDescription& faulty) {
   return records;
 }
 
+TEST_CASE("faults of a unit of one's own are named", "[fast]") {
+  // 8 products and C aligned with 3 more bits and a sticky bit, the sum rounded to float16.
+  unit::UnitDescription u;
+  u.name = "rtl";
+  u.a = u.b = &find_format("float16");
+  u.accumulator.format = u.a;
+  u.core = unit::CoreKind::fused;
+  u.k = u.group = 8;
+  u.alignment = {.fraction_bits = 14, .rounding = RoundingMode::rodd, .floor = {}};
+  u.nan_code = 0x7e00;
+  const std::shared_ptr<const unit::Unit> rtl = unit::make_unit(u);
+  const Subject s = unit_subject(*rtl);
+  struct Fault {
+    const char *family, *name;
+    std::function<void(unit::UnitDescription&)> plant;
+  };
+  const Fault faults[] = {
+      {"rounding", "rounds to nearest, ties away from zero",
+       [](auto& d) { d.accumulator.rounding = {.mode = RoundingMode::rna}; }},
+      {"flush", "subnormal results flushed to zero",
+       [](auto& d) { d.subnormals.flush_results = true; }},
+      {"alignment", "addends cut toward zero in the alignment",
+       [](auto& d) { d.alignment.rounding = RoundingMode::rtz; }},
+  };
+  for (const Fault& fault : faults) {
+    INFO(fault.name);
+    unit::UnitDescription faulty = u;
+    faulty.name = "faulty";
+    fault.plant(faulty);
+    const Explanation e = explain(verified(s, results_of(s, faulty)));
+    REQUIRE_FALSE(e.fits.empty());
+    CHECK(e.fits[0].rule.name == fault.name);
+    CHECK(e.fits[0].rule.family == fault.family);
+    CHECK(e.fits[0].explained == e.mismatches);
+    CHECK(e.fits[0].contradicted == 0);
+  }
+}
+
 TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {
   const unit::Unit& h100 = unit::find_unit("nvidia.h100.wgmma.e4m3.f32");
   const Subject s = unit_subject(h100, 64);
   unit::UnitDescription faulty = *h100.description();
   faulty.name = "faulty";
   faulty.alignment.fraction_bits = 12;
-  const Records given = fp8_dots(s, faulty);
+  const Records given = results_of(s, faulty);
   const Verifier v = verified(s, given);
   const Explanation e = explain(v);
   REQUIRE_FALSE(e.fits.empty());
