@@ -5,9 +5,9 @@
 
 #include <map>
 
-#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/stored_tensor.hpp"
 
@@ -67,7 +67,9 @@ class Group final : public Policy {
       saved.packed = pack_signs(*tensor);
     } else {
       FlagCounts flags;
-      saved.packed = pack(*quantizer, *tensor, {random(step, kept.layer), 0}, flags);
+      saved.packed = pack(
+          *quantizer, *tensor,
+          {stored_random(binding().recipe.seed(), kept.layer, "saved", step, "save"), 0}, flags);
     }
     return saved;
   }
@@ -87,17 +89,6 @@ class Group final : public Policy {
     if (kept.use != net::Use::linear && kept.use != net::Use::sign) return nullptr;
     const auto found = quantizers_.find(kept.layer);
     return found == quantizers_.end() ? nullptr : &found->second;
-  }
-
-  /// The identity of the role `saved` (docs/random.md), which no layer has beside this policy.
-  RandomSource random(const net::Step& step, std::string_view layer) const {
-    RandomSource source;
-    source.seed = binding().recipe.seed();
-    const bool inference = step.phase == net::Phase::inference;
-    const std::string part = inference || step.worker == 0 ? "" : fmt::format(".{}", step.worker);
-    source.tensor =
-        tensor_word(fmt::format("{}/saved/{}{}/save", layer, inference ? 0 : step.index, part));
-    return source;
   }
 
   std::map<std::string, RoleQuantizer, std::less<>> quantizers_;  ///< by layer
