@@ -21,6 +21,7 @@
 namespace numemu::policies {
 namespace {
 
+constexpr std::size_t kMostStages = 1000;                     // each is a whole recipe
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
 
 const std::vector<std::string> kKeys = {
@@ -106,6 +107,8 @@ void Recipe::read_stages(const JsonReader& stages, Json before, const std::strin
   if (stages.is_null()) return;
   if (!stages.value().is_array()) stages.fail("an array");
   if (stages.value().empty()) return;
+  if (stages.value().size() > kMostStages)
+    stages.fail(fmt::format("at most {} stages", kMostStages));
   before.erase("stages");
   std::vector<Recipe> recipes = {*this};
   Json out = Json::array();
@@ -189,20 +192,21 @@ void Recipe::require_matches(const std::vector<std::string>& layer_names,
   }
 }
 
-void Recipe::require_policy_matches(const std::vector<std::string>& node_names,
-                                    const std::string& where) const {
+void Recipe::require_policy_matches(const net::Graph& graph, const std::string& where) const {
+  std::vector<std::string> names;
+  for (const net::Node& node : graph.nodes) names.push_back(node.name);
   const std::vector<PolicySlot>& slots = policy_slots();
   for (std::size_t i = 0; i < patches_.size(); ++i) {
     const auto& [match, choices] = patches_[i];
     std::size_t slot = 0;
     while (slot < choices.size() && (!choices[slot] || slots[slot].of_products)) ++slot;
-    const bool matches = std::any_of(node_names.begin(), node_names.end(),
+    const bool matches = std::any_of(names.begin(), names.end(),
                                      [&](const auto& name) { return glob_match(match, name); });
     if (slot == choices.size() || matches) continue;
     throw Error(
         fmt::format("{}: layers[{}].{}: '{}' matches only products inside a layer, where a "
                     "policy acts on the layer as a whole; the layers are {}",
-                    where, i, slots[slot].key, match, fmt::join(node_names, ", ")));
+                    where, i, slots[slot].key, match, fmt::join(names, ", ")));
   }
 }
 

@@ -109,8 +109,7 @@ class Recipe {
   void require_matches(const std::vector<std::string>& layer_names, const std::string& where) const;
   /// Policies belong to nodes. Throws Error naming key and pattern of an entry of `layers` that
   /// chooses one for no node.
-  void require_policy_matches(const std::vector<std::string>& node_names,
-                              const std::string& where) const;
+  void require_policy_matches(const net::Graph&, const std::string& where) const;
 
  private:
   explicit Recipe(std::uint64_t seed) : seed_(seed) {}

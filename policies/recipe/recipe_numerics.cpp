@@ -17,9 +17,9 @@ NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
   if (!recipe.stages().empty())
     throw Error(where + ": stages: expected the recipe of one stage (StagedNumerics has all)");
   const std::vector<PolicySlot>& slots = policy_slots();
+  recipe_.require_policy_matches(graph, where);
   std::set<std::string> names;
   for (const net::Node& node : graph.nodes) names.insert(node.name);
-  recipe_.require_policy_matches({names.begin(), names.end()}, where);
   for (std::string& name : net::gemm_layer_names(graph)) names.insert(std::move(name));
   for (const net::GraphInput& input : graph.inputs) names.insert(input.name);
   // By slot, the layers of every policy that some layer chose.

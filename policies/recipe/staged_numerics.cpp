@@ -61,8 +61,13 @@ net::NamedState carried_state(const Recipe& from, const Recipe& to, const net::G
       kept.push_back(fmt::format("{}{}/", kThreshold, name));
   }
   for (std::size_t i = 0; i < policy_slots().size(); ++i) {
-    if (same_choice(from, to, graph, i))
-      kept.push_back(fmt::format("recipe/{}/", policy_slots()[i].object));
+    const PolicySlot& slot = policy_slots()[i];
+    if (!same_choice(from, to, graph, i)) continue;
+    for (const PolicyKind* kind : all_policies()) {
+      const std::string_view between = kind->name.empty() ? "" : "/";
+      if (kind->key == slot.key)
+        kept.push_back(fmt::format("recipe/{}{}{}/", slot.object, between, kind->name));
+    }
   }
   std::erase_if(state, [&](const auto& named) {
     return std::none_of(kept.begin(), kept.end(), [&](const std::string& name) {

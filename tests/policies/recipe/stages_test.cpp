@@ -126,6 +126,9 @@ TEST_CASE("stages: the canonical form has them only where they are, and is read 
 
 TEST_CASE("stages: errors give their path", "[fast]") {
   CHECK(refused("{}") == "r.json: stages: expected an array");
+  std::string many = "[{}";
+  for (int i = 0; i < 1000; ++i) many += ", {}";
+  CHECK(refused(many + "]") == "r.json: stages: expected at most 1000 stages");
   CHECK(refused("[{}]") == "r.json: stages[0].from: expected {\"epoch\": N} or {\"plateau\": X}");
   CHECK(refused(R"j([{"from": {"epoch": 1}}])j") == "r.json: stages[0].patch: expected an object");
   CHECK(refused(R"j([{"from": {"epoch": 1}, "pacth": {}}])j") ==
