@@ -25,21 +25,22 @@ using oracle::Subject;
 /// Codes of one batch: what several threads check at a time takes a few MiB each.
 constexpr std::int64_t kBatchCodes = std::int64_t{1} << 18, kBatchRecords = 8192;
 
-std::string given(const std::string& text, const char* option) {
+/// What the first line of a file of `numemu vectors` would say.
+const std::string& required(const std::string& text, const char* option) {
   if (text.empty())
-    throw Error(fmt::format("{}: expected it: the file has no first line that says", option));
+    throw Error(fmt::format("{}: expected one, as the file has no first line with it", option));
   return text;
 }
 
 /// What the options alone say; `k` of a foreign layout.
 Subject told_subject(const VerifyOptions& o, std::int64_t k) {
   if (o.unit.empty()) {
-    const Operation operation = oracle::parse_operation(given(o.op, "--unit or --op"));
-    const Format& from = find_format(given(o.from, "--from"));
+    const Operation operation = oracle::parse_operation(required(o.op, "--unit or --op"));
+    const Format& from = find_format(required(o.from, "--from"));
     const Format& to = o.to.empty() ? from : find_format(o.to);
     return oracle::operation_subject(
         operation, from, to, parse_rounding(o.rounding.empty() ? "rne" : o.rounding),
-        parse_overflow(given(o.overflow, "--overflow")), std::max<std::int64_t>(k, 1));
+        parse_overflow(required(o.overflow, "--overflow")), std::max<std::int64_t>(k, 1));
   }
   const auto format = [](const std::string& name) {
     return name.empty() ? nullptr : &find_format(name);

@@ -13,6 +13,13 @@ namespace {
 /// the first matches or explains more than half of those mismatches.
 constexpr std::int64_t kFirstWrong = 64, kFirstRight = 256;
 constexpr std::size_t kMostNamed = 3;
+/// Of mismatches that a rule explains by chance there are few.
+constexpr std::int64_t kLeastExplained = 8, kLeastPart = 64;
+
+bool tells(std::int64_t explained, std::int64_t mismatches) {
+  return explained == mismatches ||
+         (explained >= kLeastExplained && kLeastPart * explained >= mismatches);
+}
 
 Records first_of(const Layout& layout, const Records& records, std::int64_t most) {
   if (records.size <= most) return records;
@@ -96,7 +103,7 @@ Explanation explain(const Verifier& v) {
       for (std::size_t i = 0; i < left.size(); ++i) f.alone += f.explains[i] && left[i];
       if (f.contradicted == 0 && f.alone > (best == nullptr ? 0 : best->alone)) best = &f;
     }
-    if (best == nullptr) break;
+    if (best == nullptr || !tells(best->alone, count(left))) break;
     for (std::size_t i = 0; i < left.size(); ++i) left[i] = left[i] && !best->explains[i];
     all.fits.push_back(*best);
   }

@@ -22,8 +22,9 @@ struct Explanation {
   std::int64_t mismatches = 0, matches = 0;  ///< kept, on which rules were tried
   std::int64_t rules = 0;                    ///< tried
   /// The best first: without contradictions, the most explained; then what explains most of the
-  /// rest. At most three. A rule with contradictions is named only where no other explains
-  /// anything, and it explains more than it contradicts and half of the mismatches.
+  /// rest. At most three, each for at least 8 and a 64th of those mismatches, or all. A rule with
+  /// contradictions is named only where no other explains anything, and it explains more than it
+  /// contradicts and half of the mismatches.
   std::vector<Fit> fits;
 };
 

@@ -142,7 +142,8 @@ TEST_CASE("verify: wrong files and options are refused", "[fast]") {
   s.file("sim.txt", "# nothing\n");
   check_refused(s.run("verify " + kForeign + " --in sim.txt"),
                 "sim.txt: expected records, found none");
-  check_refused(s.run("verify --in sim.txt"), "--unit or --op: expected it");
+  check_refused(s.run("verify --in sim.txt"),
+                "--unit or --op: expected one, as the file has no first line with it");
   s.file("sim.txt", "00 11 22\n");
   check_refused(s.run("verify " + kForeign + " --in sim.txt"),
                 "sim.txt: first record: expected 4 words");
