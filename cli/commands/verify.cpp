@@ -31,6 +31,11 @@ void check_options(const VerifyOptions& o) {
   if (!o.junit.empty()) {
     require_file("--junit", o.junit);
     require_replaceable(o.junit);
+    require_distinct_paths({{"--junit", o.junit}}, {{"--in", o.in == "-" ? "" : o.in},
+                                                    {"--a", o.arrays.a},
+                                                    {"--b", o.arrays.b},
+                                                    {"--c", o.arrays.c},
+                                                    {"--d", o.d}});
   }
 }
 

@@ -151,6 +151,7 @@ TEST_CASE("verify: wrong files and options are refused", "[fast]") {
   check_refused(s.run("verify " + kForeign + " --in none.txt"), "none.txt: cannot open");
   check_refused(s.run("verify --in sim.txt --unit exact --op mul"),
                 "--op: not allowed with --unit");
+  check_refused(s.run("verify " + kForeign + " --in sim.txt --junit sim.txt"), "--junit");
   s.file("sim.txt", "# numemu-vectors 1 op=mul from=float16 rounding=up overflow=ieee\n");
   check_refused(s.run("verify --in sim.txt"), "sim.txt: line 1: ");
 }
