@@ -110,25 +110,36 @@ class Conversation {
     device_.write(oracle::question_text(ports_, dot));
     // The reader begins with a line: there is none before the first question.
     if (!reader_)
-      reader_.emplace("device",
-                      [this](char* to, std::size_t most) { return device_.read(to, most); });
+      reader_.emplace("device", [this](char* to, std::size_t most) { return read(to, most); });
     if (!reader_->read(layout_, 1, answer_))
       throw Error(fmt::format("device: no answer to question {}", asked_ + 1));
     if (answer_.has_unknown(layout_, 0, 0))
       throw Error(
           fmt::format("device: answer {}: expected hexadecimal digits, found X or Z", asked_ + 1));
     ++asked_;
+    unanswered_ = 0;
     return answer_.code(0, 0);
   }
   std::size_t asked() const { return asked_; }
 
  private:
+  /// Comments may come, too, but not without end.
+  std::size_t read(char* to, std::size_t most) {
+    constexpr std::size_t kMostUnanswered = 1 << 20;
+    const std::size_t count = device_.read(to, most);
+    unanswered_ += count;
+    if (unanswered_ > kMostUnanswered)
+      throw Error(fmt::format("device: expected one line for question {}, found over 2^20 bytes",
+                              asked_ + 1));
+    return count;
+  }
+
   const Ports& ports_;
   QuestionDevice& device_;
   oracle::Layout layout_;
   oracle::Records answer_;
   std::optional<oracle::TextReader> reader_;
-  std::size_t asked_ = 0;
+  std::size_t asked_ = 0, unanswered_ = 0;
 };
 
 oracle::ByteReader bytes_of_file(const std::string& path) {
@@ -207,6 +218,11 @@ Json report_json(const Report& report, const Ports& ports) {
                              {"answer", hex(first.code)},
                              {"expected", hex(f.expected)},
                              {"count", static_cast<std::int64_t>(f.contradictions)}};
+  }
+  if (f.inconsistent) {
+    const oracle::Answered& again = f.answered[*f.inconsistent];
+    json["inconsistent"] = {{"question", without_end(question_text(ports, again.question.dot))},
+                            {"first_answer", hex(again.code)}};
   }
   if (report.tree)
     json["order"] = {{"words", oracle::order_words(*report.tree)},

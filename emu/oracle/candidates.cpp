@@ -119,9 +119,12 @@ std::vector<UnitDescription> presets(const Ports& ports) {
   for (const unit::Unit* base : unit::all_units()) {
     if (base->description() == nullptr) continue;
     for (const unit::Unit* one : unit::with_modifiers(*base)) {
-      const UnitDescription& u = *one->description();
+      UnitDescription u = *one->description();
       // A unit of any format takes those that have a container and are float32 values.
-      if (fits(u, ports) && one->accepts_a(*ports.a) && one->accepts_b(*ports.b)) all.push_back(u);
+      if (!fits(u, ports) || !one->accepts_a(*ports.a) || !one->accepts_b(*ports.b)) continue;
+      u.a = ports.a;
+      u.b = ports.b;
+      all.push_back(std::move(u));
     }
   }
   return all;

@@ -16,7 +16,8 @@ constexpr std::size_t kBlock = 96;        ///< questions that are compared at a 
 constexpr std::size_t kRandomPool = 240;  ///< beside the constructed questions
 constexpr std::size_t kFirst = 48;        ///< asked at least before a search
 constexpr std::size_t kRepeated = 8;
-constexpr int kSearches = 4;
+constexpr int kSearches = 4;       ///< that may fail
+constexpr int kMostSearches = 12;  ///< that found what later answers refuted
 
 /// All questions in an order in which every block has some of each kind.
 std::vector<Question> pool_of(const Ports& ports, std::uint64_t seed) {
@@ -60,12 +61,15 @@ class Identification {
       if (survivors_.empty()) {
         ask_more();
         survivors_ = search(evidence_, start_.all);
-        const bool found = evidence_.agrees(survivors_.front());
-        const bool hopeless =
-            !found && searches > 0 &&
-            evidence_.contradictions(survivors_.front(), evidence_.size()) > evidence_.size() / 8;
-        if (++searches == (found ? 3 * kSearches : kSearches) || hopeless) return nothing_fits();
-        if (!found) survivors_.clear();
+        ++searches;
+        const std::size_t wrong = evidence_.contradictions(survivors_.front(), evidence_.size());
+        if (wrong == 0) {
+          if (searches > kMostSearches) break;
+          continue;
+        }
+        const bool hopeless = searches > 1 && wrong > evidence_.size() / 8;
+        if (searches >= kSearches || hopeless) return nothing_fits();
+        survivors_.clear();
         continue;
       }
       // What is left agrees on the whole pool: its neighbours come next.

@@ -75,6 +75,7 @@ TEST_CASE("identify: hostile devices end in one line", "[fast]") {
   check_refused(s.run(device("while read q; do echo 0000000X; done") + kPorts), "found X or Z");
   check_refused(s.run(device("while read q; do echo 0 0; done") + kPorts), "expected 1 words");
   check_refused(s.run(device("head -c 9999999 /dev/zero; cat >/dev/null") + kPorts), "device: ");
+  check_refused(s.run(device("yes \"#\"") + kPorts), "found over 2^20 bytes");
   check_refused(s.run(device("sleep 20") + kPorts + " --timeout 0.2"), "no answer in 0.2 seconds");
   check_refused(s.run(device("no-such-program 2>/dev/null") + kPorts), "device: ");
   check_refused(s.run("identify --device true --live" + kPorts), "expected one of --in");

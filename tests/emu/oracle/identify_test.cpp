@@ -106,7 +106,7 @@ TEST_CASE("identify: what fits nothing is called so, with a contradiction", "[sl
   CHECK(first.code != finding.expected);
 }
 
-TEST_CASE("identify: a device that changes its mind is found out", "[fast]") {
+TEST_CASE("identify: a device that changes its mind is found out", "[slow]") {
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
   std::size_t asked = 0;
