@@ -55,7 +55,7 @@ std::string rule_text(const UnitDescription& u) {
 /// Runs job(i) for i below n on all threads; the order does not matter.
 template <class Job>
 void in_parallel(std::size_t n, const Job& job) {
-#pragma omp parallel for schedule(dynamic) if (n > 8)
+#pragma omp parallel for schedule(dynamic) if (n > 64)
   for (std::size_t i = 0; i < n; ++i) job(i);
 }
 

@@ -117,7 +117,7 @@ class Identification {
   void narrow(std::size_t first, std::size_t count) {
     const auto dots = std::span(pool_dots_).subspan(first, count);
     std::vector<std::vector<std::uint64_t>> results(survivors_.size());
-#pragma omp parallel for schedule(dynamic) if (survivors_.size() > 8)
+#pragma omp parallel for schedule(dynamic) if (survivors_.size() > 32)
     for (std::size_t i = 0; i < survivors_.size(); ++i)
       results[i] = evaluate(survivors_[i], ports_, dots);
     std::vector<std::size_t> left(survivors_.size());
