@@ -50,11 +50,11 @@ cat >"$scratch/list.cpp" <<'TEXT'
 #include "policies/mask/mask_rule.hpp"
 #include "policies/scale_rule.hpp"
 int main() {
-  for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name);
+  for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name.c_str());
   std::printf("%s\n", numemu::policies::find_mask_rule("zz-probe").summary);
   numemu::net::find_objective("zz-probe");
   numemu::net::require_optimizer("zz-probe");
-  return numemu::policies::find_scale_rule("zz-probe").name == nullptr;
+  return numemu::policies::find_scale_rule("zz-probe").name.empty();
 }
 TEXT
 compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch copy

@@ -36,6 +36,7 @@ Records dots(const Subject& s, std::int64_t count) {
 std::string simulator_text(const Subject& s, const Records& records) {
   Layout layout = layout_of(s);
   for (Field& field : layout) field.packed = field.count > 1;
+  if (layout.back().name == "flags") layout.pop_back();
   std::string text = "// $fdisplay of tb_dot.sv\n\n";
   append_text(layout, records, text);
   return text;
