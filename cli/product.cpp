@@ -90,8 +90,9 @@ class Multiplier {
     });
   }
   static std::int64_t bytes_of_result(const unit::Unit& unit, const Format* format) {
-    return unit::bytes_of(
-        format, unit.description() == nullptr ? unit::Register{} : unit.description()->accumulator);
+    return unit::bytes_of(format, unit.description() == nullptr
+                                      ? unit::Register{}
+                                      : unit::result_register(*unit.description()));
   }
 
   const unit::Unit& unit_;

@@ -52,7 +52,8 @@ void check_comparable(const unit::Unit& first, const unit::Unit& second, const u
                             first.row().name, what));
   };
   if (!same(first.d_format(), second.d_format()) ||
-      (first.d_format() == nullptr && u.accumulator.bits != v.accumulator.bits))
+      (first.d_format() == nullptr &&
+       unit::result_register(u).bits != unit::result_register(v).bits))
     refuse("results");
   if (g.c != nullptr && !same(first.c_format(), second.c_format())) refuse("formats of C");
   if (u.scaling.block != v.scaling.block || !same(u.scaling.format, v.scaling.format))
@@ -63,7 +64,11 @@ void check_comparable(const unit::Unit& first, const unit::Unit& second, const u
 class Comparison {
  public:
   Comparison(const ProductOptions& options, const unit::Unit& unit, const GemmArrays& arrays)
-      : options_(options), unit_(unit), u_(*unit.description()), arrays_(arrays) {
+      : options_(options),
+        unit_(unit),
+        u_(*unit.description()),
+        register_(unit::result_register(u_)),
+        arrays_(arrays) {
     if (names_results(options.compare)) {
       results_ = read_gemm_result(unit, options.compare, arrays.d);
     } else {
@@ -145,11 +150,11 @@ class Comparison {
     return value_text(v, whole_numbers(unit_, arrays_.batch.first));
   }
   Value value(const Array& array, std::int64_t output) const {
-    return unit::read_element(unit_.d_format(), u_.accumulator, array.data.data(), output);
+    return unit::read_element(unit_.d_format(), register_, array.data.data(), output);
   }
   std::uint64_t code(const Array& array, std::int64_t output) const {
     if (unit_.d_format() != nullptr) return load_code(*unit_.d_format(), array.data.data(), output);
-    return unit::code_of(nullptr, u_.accumulator, value(array, output), 0);
+    return unit::code_of(nullptr, register_, value(array, output), 0);
   }
   unit::Gemm product(std::int64_t index) const {
     return unit::slice(unit_, arrays_.batch, index, index + 1).first;
@@ -159,8 +164,7 @@ class Comparison {
     for (std::int64_t i = 0; i < arrays_.batch.outputs(); ++i) {
       const std::uint64_t own = code(arrays_.d, i), given = code(results_, i);
       if (own == given) continue;
-      const std::uint64_t ulps =
-          unit::ulps_between(unit_.d_format(), u_.accumulator.bits, own, given);
+      const std::uint64_t ulps = unit::ulps_between(unit_.d_format(), register_.bits, own, given);
       const bool both_nan = ulps == 0 && value(arrays_.d, i).kind == Class::nan;
       if (both_nan) continue;
       differences_.push_back({i, ulps});
@@ -267,6 +271,7 @@ class Comparison {
   const ProductOptions& options_;
   const unit::Unit& unit_;
   const UnitDescription& u_;
+  const unit::Register& register_;
   const GemmArrays& arrays_;
   const unit::Unit* other_ = nullptr;  ///< null where results are compared
   Array results_;

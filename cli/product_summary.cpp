@@ -16,12 +16,14 @@ std::string rounding_text(const unit::UnitDescription* u) {
   const unit::Register& r = u->accumulator;
   if (r.format == nullptr && r.fraction == 0 && r.rounding == Rounding{}) return "exact";
   const bool apart = u->c_entry == unit::CEntry::after_rounding && !(u->c_rounding == r.rounding);
-  return to_string(r.rounding) + (apart ? ", C " + to_string(u->c_rounding) : "");
+  const bool outer = u->outer.every != 0;
+  return to_string(r.rounding) + (apart ? ", C " + to_string(u->c_rounding) : "") +
+         (outer ? ", outer " + to_string(u->outer.accumulator.rounding) : "");
 }
 
 std::string overflow_text(const unit::UnitDescription* u) {
   if (u == nullptr) return "ieee";
-  const unit::Register& r = u->accumulator;
+  const unit::Register& r = unit::result_register(*u);
   if (r.format == nullptr) return r.integer == unit::IntegerOverflow::wrap ? "wrap" : "saturate";
   return r.overflow_to_infinity ? "infinity" : to_string(r.overflow);
 }

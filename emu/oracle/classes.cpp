@@ -68,7 +68,7 @@ Judge::Judge(const Subject& s, const Layout& layout)
 
 bool Judge::beyond_register(const Value& v) const {
   if (subject_.to != nullptr) return is_beyond(*subject_.to, v);
-  const unit::Register& r = subject_.unit->description()->accumulator;
+  const unit::Register& r = unit::result_register(*subject_.unit->description());
   if (v.kind != Class::finite) return false;
   // Two's complement reaches one further on the negative side.
   const int leading = unit::leading_exponent(v) + r.fraction;

@@ -62,12 +62,12 @@ std::vector<std::uint64_t> diagonal(const UnitDescription& u, const Ports& ports
   const auto kept = static_cast<std::size_t>(ports.kept()), k = static_cast<std::size_t>(ports.k);
   Packed a(*ports.a, n, ports.kept()), b(*ports.b, n, ports.k);
   const std::size_t c_bytes =
-      static_cast<std::size_t>(unit::bytes_of(unit::c_format(u), u.accumulator));
+      static_cast<std::size_t>(unit::bytes_of(unit::c_format(u), unit::result_register(u)));
   std::vector<std::uint8_t> c(dots.size() * dots.size() * c_bytes), scale_a, scale_b, meta;
   for (std::size_t i = 0; i < dots.size(); ++i) {
     for (std::size_t p = 0; p < kept; ++p) a.put(i * kept + p, dots[i].a[p]);
     for (std::size_t p = 0; p < k; ++p) b.put(i * k + p, dots[i].b[p]);
-    unit::store_code(unit::c_format(u), u.accumulator, dots[i].c, c.data(),
+    unit::store_code(unit::c_format(u), unit::result_register(u), dots[i].c, c.data(),
                      static_cast<std::int64_t>(i * dots.size() + i));
     append(scale_a, dots[i].scale_a);
     append(scale_b, dots[i].scale_b);
@@ -101,7 +101,7 @@ Ports ports_of(const UnitDescription& u, int k) {
   ports.b = u.b != nullptr ? u.b : any;
   ports.c = unit::c_format(u);
   ports.d = unit::result_format(u);
-  ports.bits = u.accumulator.bits;
+  ports.bits = unit::result_register(u).bits;
   ports.k = k;
   ports.scale = u.scaling.block != 0 ? u.scaling.format : nullptr;
   ports.block = u.scaling.block;
@@ -112,7 +112,7 @@ Ports ports_of(const UnitDescription& u, int k) {
 bool fits(const UnitDescription& u, const Ports& ports) {
   return (u.a == nullptr || same(u.a, ports.a)) && (u.b == nullptr || same(u.b, ports.b)) &&
          same(unit::c_format(u), ports.c) && same(unit::result_format(u), ports.d) &&
-         (ports.d != nullptr || u.accumulator.bits == ports.bits) &&
+         (ports.d != nullptr || unit::result_register(u).bits == ports.bits) &&
          (u.scaling.block == 0
               ? ports.scale == nullptr
               : same(u.scaling.format, ports.scale) && u.scaling.block == ports.block) &&

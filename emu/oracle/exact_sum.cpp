@@ -33,7 +33,7 @@ Exponents range_of(const Subject& s, const Layout& layout) {
     constexpr int kTableBits = 32;
     if (u->core == unit::CoreKind::table) range = join(range, {0, kTableBits});
     if (s.unit->c_format() == nullptr)
-      range = join(range, {-u->accumulator.fraction, u->accumulator.bits});
+      range = join(range, {-unit::result_register(*u).fraction, unit::result_register(*u).bits});
   }
   if (const int c = find_field(layout, "c"); c >= 0) {
     const Format* format = layout[static_cast<std::size_t>(c)].format;
@@ -74,7 +74,7 @@ Value ExactSum::element(const Records& records, int field, std::int64_t at, std:
           fmt::format("record {}: {}: {:#x} is not a code of {}", i, f.name, code, f.format->name));
     return decode(*f.format, code);
   }
-  const unit::Register& r = description_of(subject_)->accumulator;
+  const unit::Register& r = unit::result_register(*description_of(subject_));
   const int above = 64 - f.bits;
   return unit::value_of_sum(static_cast<std::int64_t>(code << above) >> above, -r.fraction);
 }

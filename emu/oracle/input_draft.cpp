@@ -12,7 +12,7 @@ namespace {
 ExponentReach reach_of(const Subject& s, const Field& field) {
   if (field.format == nullptr) {
     if (s.unit == nullptr) return {};
-    const unit::Register& r = s.unit->description()->accumulator;
+    const unit::Register& r = unit::result_register(*s.unit->description());
     return {-r.fraction, -r.fraction, r.bits - 2 - r.fraction};
   }
   const Format& f = *field.format;
@@ -59,7 +59,7 @@ void InputDraft::put(int f, std::int64_t at, const Value& v) { put(f, at, neares
 std::uint64_t InputDraft::nearest(const Field& field, const Value& v) const {
   if (field.format != nullptr) return encode(*field.format, v, {}, Overflow::saturate).code;
   // Two's complement: cut toward zero, and saturated on both sides alike.
-  const unit::Register& r = subject_.unit->description()->accumulator;
+  const unit::Register& r = unit::result_register(*subject_.unit->description());
   if (v.kind != Class::finite) return 0;
   const int shift = v.exponent + r.fraction;
   const std::uint64_t most = (std::uint64_t{1} << (r.bits - 1)) - 1;

@@ -16,7 +16,7 @@ Field flags() { return {.name = "flags", .bits = kFlagBits, .result = true, .opt
 /// C or D of a unit.
 Field accumulator(std::string name, const unit::UnitDescription& u, const Format* format) {
   return format != nullptr ? codes(std::move(name), *format)
-                           : Field{std::move(name), u.accumulator.bits};
+                           : Field{std::move(name), unit::result_register(u).bits};
 }
 
 Layout unit_layout(const Subject& s) {
@@ -35,7 +35,7 @@ Layout unit_layout(const Subject& s) {
     layout.push_back({"r", u.accumulator.rounding.random_bits, random_words(s)});
   layout.push_back(accumulator("d", u, s.unit->d_format()));
   layout.back().result = true;
-  if (u.accumulator.format != nullptr) layout.push_back(flags());
+  if (unit::result_register(u).format != nullptr) layout.push_back(flags());
   return layout;
 }
 

@@ -114,8 +114,8 @@ Subject parse_unit(const Entries& entries, const unit::Unit* told) {
   const Subject s =
       unit_subject(unit, parse_whole<std::int64_t>("k", optional(entries, "k", "0")), a, b);
   for (const auto& [key, own] : {std::pair<std::string_view, std::string>{"to", result_name(s)},
-                                 {"rounding", to_string(u->accumulator.rounding)},
-                                 {"overflow", to_string(u->accumulator.overflow)}}) {
+                                 {"rounding", to_string(unit::result_register(*u).rounding)},
+                                 {"overflow", to_string(unit::result_register(*u).overflow)}}) {
     const std::string found = optional(entries, key, own);
     if (found != own)
       throw Error(fmt::format("{}: expected {}, the {} of unit {}, found {}", key, own,
@@ -176,8 +176,14 @@ Subject unit_subject(const unit::Unit& unit, std::int64_t k, const Format* a, co
   if (!u->sparsity.dense() && k % u->sparsity.group != 0)
     throw Error(fmt::format("unit {}: k: expected a multiple of {} ({}:{}), found {}", name,
                             u->sparsity.group, u->sparsity.kept, u->sparsity.group, k));
-  return {Operation::unit,         &unit, a, b, unit.d_format(), u->accumulator.rounding,
-          u->accumulator.overflow, k};
+  return {Operation::unit,
+          &unit,
+          a,
+          b,
+          unit.d_format(),
+          unit::result_register(*u).rounding,
+          unit::result_register(*u).overflow,
+          k};
 }
 
 std::string header_line(const Subject& s) {

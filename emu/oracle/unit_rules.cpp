@@ -58,8 +58,8 @@ Rule by_unit(const Subject& s, std::string family, std::string name,
              std::shared_ptr<const unit::Unit> other) {
   Subject theirs = s;
   theirs.unit = other.get();
-  theirs.rounding = other->description()->accumulator.rounding;
-  theirs.overflow = other->description()->accumulator.overflow;
+  theirs.rounding = unit::result_register(*other->description()).rounding;
+  theirs.overflow = unit::result_register(*other->description()).overflow;
   return {std::move(family), std::move(name),
           [theirs, other](Records& records) { numemu::oracle::evaluate(theirs, records); }, other};
 }

@@ -25,7 +25,7 @@ Comparer comparer_of(const Subject& s, int bits, const Tolerance& tolerance) {
   if (s.unit == nullptr || s.to == nullptr) return comparer;
   const unit::UnitDescription& u = *s.unit->description();
   comparer.set_canonical_nan(u.nan_code);
-  const Format* held = u.accumulator.format;
+  const Format* held = unit::result_register(u).format;
   if (held != nullptr && held->exponent_bits == s.to->exponent_bits)
     comparer.set_narrower_by(s.to->mantissa_bits - held->mantissa_bits);
   return comparer;

@@ -179,7 +179,8 @@ Value add_outer(const Machine& m, const char* name, const Value& outer, const Va
   m.sum.clear();
   m.sum.add(outer);
   m.sum.add(sum);
-  Value result = round_to(r, m.unit.subnormals, m.sum.sum(), 0, &m.flags);
+  Value result = round_exact(m, r, m.sum.sum(),
+                             outer.kind == Class::nan || sum.kind == Class::nan);
   for (const Value* v : {&sum, &outer}) {
     if (v->kind == Class::nan && r.format != nullptr) result = *v;
   }
