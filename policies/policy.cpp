@@ -190,13 +190,13 @@ const PolicyKind& find_policy(std::string_view key, std::string_view name) {
 
 std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_view key,
                                         std::string_view plain) {
-  if (given.is_null()) return std::nullopt;
+  if (given.is_null() || given.value() == kNone) return std::nullopt;
   const std::vector<std::string> names = names_of(key);
   const bool only = names.size() == 1 && names[0].empty();
   std::unique_ptr<PolicyOptions> options;
   if (given.value().is_string() && !only) {
     const std::string text = given.text("");
-    if (text == kNone || text == plain) return std::nullopt;
+    if (text == plain) return std::nullopt;
     PolicyChoice choice = read_call(given, key, text, options);
     choice.options = std::move(options);
     return choice;

@@ -11,8 +11,10 @@
 namespace numemu::policies {
 namespace {
 
-/// Whether `saved` chooses a policy, not a role: its name, a rule, or an option that no role has.
+/// Whether `saved` chooses a policy or "none", not a role: its name, a rule, or an option that no
+/// role has.
 bool saved_by_policy(const JsonReader& saved) {
+  if (saved.value() == "none") return true;
   for (const PolicyKind* kind : all_policies()) {
     if (kind->key != "saved") continue;
     if (saved.value().is_string() && parse_call(saved.text("")).name == kind->name) return true;

@@ -1,5 +1,7 @@
 #include "policies/recipe/stages.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace numemu::policies {
@@ -59,6 +61,12 @@ void require_stage_patch(const JsonReader& patch, const Json& given, const Json&
     patch.member("update")
         .member("optimizer")
         .fail("no such key: stages share the optimizer's state");
+  }
+  for (const char* key : {"saved", "exchange"}) {
+    if (has(patch.value(), key) && patch.member(key).is_null() && !has(canonical, key) &&
+        !member_of(member_of(canonical, "roles"), key).is_null())
+      patch.member(key).fail(
+          fmt::format("roles.{} to remove: it is a role before this stage", key));
   }
   require_removals(patch, given, canonical);
 }

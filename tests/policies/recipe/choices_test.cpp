@@ -38,6 +38,7 @@ TEST_CASE("choices: saved and exchange beside roles are roles", "[fast]") {
     CHECK_FALSE(json.contains(name));
     CHECK(Recipe::parse(json, "again").json() == json);
     CHECK(parsed(key + "null") == parsed("\"seed\": 0"));
+    CHECK(parsed(key + "\"none\"") == parsed("\"seed\": 0"));
     // Other roles stay where they are.
     CHECK(parsed(key + role + R"j(, "roles": {"weight": {"format": "int4"}})j") ==
           parsed("\"roles\": {" + key + role + R"j(, "weight": {"format": "int4"}})j"));
@@ -65,6 +66,8 @@ TEST_CASE("choices: a role in two places, or of another type, is refused", "[fas
   const std::string role = R"j("saved": {"format": "int8"})j";
   CHECK(parsed(R"j("layers": [{"match": "*", )j" + role + "}]") ==
         parsed(R"j("layers": [{"match": "*", "roles": {)j" + role + "}}]"));
+  CHECK(parsed(R"j("saved": "group", "layers": [{"match": "*", "saved": "none"}])j") ==
+        parsed(R"j("saved": "group", "layers": [{"match": "*", "saved": null}])j"));
   CHECK(refused(R"j("saved": {"formt": "int8"})j") ==
         "r.json: saved: unknown key 'formt'; did you mean 'format'?");
   CHECK(refused(R"j("saved": {"format": "int8", "rule": "x"})j")
@@ -72,6 +75,15 @@ TEST_CASE("choices: a role in two places, or of another type, is refused", "[fas
   CHECK(refused(R"j("exchange": {"format": "int8", "rule": "nobody"})j")
             .find("r.json: exchange.rule: unknown exchange 'nobody'") == 0);
   CHECK(refused(R"j("exchange": {"formt": "int8"})j") == "r.json: exchange: expected a key 'rule'");
+}
+
+TEST_CASE("choices: none is no policy of every key", "[fast]") {
+  for (const PolicySlot& slot : policy_slots()) {
+    if (slot.object.empty()) continue;
+    INFO(slot.key);
+    const std::string none = slot.member.empty() ? "\"none\"" : R"j({"rule": "none"})j";
+    CHECK(parsed('"' + std::string(slot.object) + "\": " + none) == parsed("\"seed\": 0"));
+  }
 }
 
 TEST_CASE("choices: an entry of layers takes the policies of layers, and of update the rule alone",

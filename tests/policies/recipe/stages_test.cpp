@@ -62,6 +62,20 @@ TEST_CASE("stages: the merge patches of RFC 7386, appendix A", "[fast]") {
         json_of(R"({"a":null})"));
 }
 
+TEST_CASE("stages: a role written beside roles is removed in roles", "[fast]") {
+  for (const std::string key : {"saved", "exchange"}) {
+    INFO(key);
+    const std::string role = '"' + key + "\": {\"format\": \"int8\"}, ",
+                      null = '"' + key + "\": null";
+    CHECK(refused(patched("{" + null + "}"), role) ==
+          "r.json: stages[0].patch." + key + ": expected roles." + key +
+              " to remove: it is a role before this stage");
+    const Recipe recipe = with_stages(patched("{\"roles\": {" + null + "}}"), role);
+    CHECK(recipe.in_stage(0).json()["roles"][key].is_object());
+    CHECK(recipe.in_stage(1).json()["roles"][key].is_null());
+  }
+}
+
 TEST_CASE("stages: each entry changes the recipe before it", "[fast]") {
   const Recipe recipe = with_stages(
       R"j([{"from": {"epoch": 2}, "patch": {"roles": {"weight": {"format": "int4"}}}},
