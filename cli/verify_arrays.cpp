@@ -1,4 +1,4 @@
-// The arrays of a kernel: every D of one product, held against the unit's.
+// The arrays of a kernel: every output of its products, held against the unit's.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -51,41 +51,45 @@ Array read_result(const unit::Unit& unit, const std::string& path, const Array& 
                               to_string(array.type)));
   }
   if (own.elements() == 1 && array.elements() == 1) array.shape = own.shape;
-  require_shape(path, array.shape, own.shape, "M x N");
+  require_shape(path, array.shape, own.shape, "the shape of D");
   return array;
 }
 
-/// Outputs of a product as records, built where one is needed.
+/// Outputs of products as records, built where one is needed.
 class ProductRecords {
  public:
   ProductRecords(const oracle::Subject& subject, const GemmArrays& arrays, const Array& given)
       : subject_(subject), layout_(oracle::layout_of(subject)), arrays_(arrays), given_(given) {}
 
   void append(std::int64_t output, Records& to) const {
-    const unit::Gemm& g = arrays_.gemm;
-    const std::int64_t i = output / g.n, j = output % g.n;
     Records one(layout_, 1);
     for (std::size_t f = 0; f < layout_.size(); ++f) {
       for (std::int64_t e = 0; e < layout_[f].count; ++e)
-        one.columns[f][static_cast<std::size_t>(e)] = code(layout_[f], i, j, e);
+        one.columns[f][static_cast<std::size_t>(e)] = code(layout_[f], output, e);
     }
     oracle::append_record(layout_, one, 0, to);
   }
 
  private:
-  std::uint64_t code(const oracle::Field& field, std::int64_t i, std::int64_t j,
-                     std::int64_t e) const {
-    const unit::Gemm& g = arrays_.gemm;
+  std::uint64_t code(const oracle::Field& field, std::int64_t output, std::int64_t e) const {
+    const unit::Batch& batch = arrays_.batch;
+    const unit::Gemm& g = batch.first;
+    const auto [product, i, j] = place_of(output, batch);
+    const std::int64_t row = (batch.a_stride == 0 ? 0 : product * g.m) + i;
+    const std::int64_t column = (batch.b_stride == 0 ? 0 : product * g.n) + j;
     const unit::UnitDescription& u = *subject_.unit->description();
-    const std::int64_t output = i * g.n + j;
-    if (field.name == "a") return load_code(*g.a.format, g.a.codes, place(*g.a.gather, i, e));
-    if (field.name == "b") return load_code(*g.b.format, g.b.codes, place(*g.b.gather, j, e));
-    if (field.name == "sa") return g.scale_a[i * field.count + e];
-    if (field.name == "sb") return g.scale_b[j * field.count + e];
-    if (field.name == "e") return g.kept[i * field.count + e];
+    if (field.name == "a")
+      return load_code(*g.a.format, g.a.codes, product * batch.a_stride + place(*g.a.gather, i, e));
+    if (field.name == "b")
+      return load_code(*g.b.format, g.b.codes, product * batch.b_stride + place(*g.b.gather, j, e));
+    if (field.name == "sa") return g.scale_a[row * field.count + e];
+    if (field.name == "sb") return g.scale_b[column * field.count + e];
+    if (field.name == "e") return g.kept[row * field.count + e];
     if (field.name == "d") return result_code(subject_.unit->d_format(), given_, output);
     if (field.name == "c")
-      return g.c == nullptr ? 0 : result_code(subject_.unit->c_format(), arrays_.c, output);
+      return g.c == nullptr ? 0
+                            : result_code(subject_.unit->c_format(), arrays_.c,
+                                          batch.c_shared ? i * g.n + j : output);
     if (field.name == "r")
       return unit::Draw{g.seed, g.tensor, output}.at(e, u.accumulator.rounding.random_bits);
     return 0;
@@ -101,18 +105,21 @@ class ProductRecords {
 
 Verified verify_arrays(const VerifyOptions& o) {
   const unit::Unit& unit = unit_named(o.unit);
-  GemmArrays arrays;
-  read_gemm(unit, o.arrays, arrays);
+  const auto owner = std::make_shared<GemmArrays>();
+  GemmArrays& arrays = *owner;
+  GemmFiles files = o.arrays;
+  files.shape = o.dots ? GemmShape::dots : GemmShape::batches;
+  read_gemm(unit, files, arrays);
   unit::Gemm& g = arrays.gemm;
   g.seed = o.seed;
   const Array given = read_result(unit, o.d, arrays.d);
-  unit.multiply(g);
+  unit::multiply_batch(unit, arrays.batch);
 
   const oracle::Subject subject = oracle::unit_subject(unit, g.k, g.a.format, g.b.format);
-  Verified verified{oracle::Verifier(subject, compared_by(o)), o.d, g.n};
+  Verified verified{oracle::Verifier(subject, compared_by(o)), o.d, owner};
   const ProductRecords records(subject, arrays, given);
   constexpr std::int64_t kPiece = std::int64_t{1} << 16;
-  const std::int64_t outputs = g.m * g.n;
+  const std::int64_t outputs = arrays.batch.outputs();
   if (outputs == 0) throw Error(o.d + ": expected results, found none");
   for (std::int64_t first = 0; verified.complete && first < outputs; first += kPiece) {
     oracle::Checked piece;

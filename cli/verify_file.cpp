@@ -49,6 +49,26 @@ Subject told_subject(const VerifyOptions& o, std::int64_t k) {
                               format(o.arrays.format_b));
 }
 
+/// Refuses operands that are not those of the file's first line.
+void require_told(const VerifyOptions& o, const std::string& name, const Subject& s) {
+  const auto require = [&](const char* option, bool agrees, const auto& found) {
+    if (!agrees)
+      throw Error(fmt::format("{}: expected {} or nothing, as {} has it", option, found, name));
+  };
+  const auto format = [&](const char* option, const std::string& told, const Format* own) {
+    const std::string found = own != nullptr ? own->name : "nothing";
+    require(option, told.empty() || (own != nullptr && find_format(told).name == found), found);
+  };
+  require("--k", o.k == 0 || o.k == s.k, s.k);
+  format("--from", o.from, s.a);
+  format("--to", o.to, s.to);
+  format("--format-a", o.arrays.format_a, s.a);
+  format("--format-b", o.arrays.format_b, s.b);
+  if (s.unit != nullptr && (!o.rounding.empty() || !o.overflow.empty()))
+    throw Error(fmt::format("{}: not allowed with the unit's vectors of {}",
+                            o.rounding.empty() ? "--overflow" : "--rounding", name));
+}
+
 /// The file's first line, except for what the options say instead.
 Subject subject_of(const VerifyOptions& o, const std::string& name, const std::string& header) {
   if (header.empty()) return told_subject(o, o.k);
@@ -65,8 +85,9 @@ Subject subject_of(const VerifyOptions& o, const std::string& name, const std::s
     throw Error(fmt::format(
         "--op: {} contradicts {}, whose vectors are of {}", o.op, name,
         s.unit != nullptr ? "unit " + s.unit->row().name : std::string(to_string(s.operation))));
-  if (!o.rounding.empty() && s.unit == nullptr) s.rounding = parse_rounding(o.rounding);
-  if (!o.overflow.empty() && s.unit == nullptr) s.overflow = parse_overflow(o.overflow);
+  require_told(o, name, s);
+  if (!o.rounding.empty()) s.rounding = parse_rounding(o.rounding);
+  if (!o.overflow.empty()) s.overflow = parse_overflow(o.overflow);
   return s;
 }
 
@@ -123,7 +144,7 @@ Verified verify_file(const VerifyOptions& o) {
   if (filled == 0) throw Error(stream.name() + ": expected records, found none");
   oracle::Compared compared = compared_by(o);
   compared.flags = source.has_flags(layout);
-  Verified verified{oracle::Verifier(source.subject, compared), stream.name()};
+  Verified verified{oracle::Verifier(source.subject, compared), stream.name(), nullptr};
   while (filled != 0) {
     while (filled < batches.size() && source.read(layout, most, batches[filled])) ++filled;
     verified.complete = verified.verifier.check({batches.data(), filled});

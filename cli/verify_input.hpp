@@ -1,8 +1,7 @@
 // What `numemu verify` reads: vector files, foreign lines, the arrays of a kernel.
 #pragma once
 #include <cstdint>
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "cli/gemm_arrays.hpp"
@@ -14,6 +13,7 @@ struct VerifyOptions {
   std::string in, unit, op, from, to, rounding, overflow, fields, element_order = "lsb";
   std::string nan = "any", zero_sign = "strict", junit, d;
   GemmFiles arrays;
+  bool dots = false;
   std::int64_t k = 0, max_errors = 0, ulp = 0;
   std::uint64_t seed = 0;
   bool json = false, quiet = false;
@@ -22,9 +22,9 @@ struct VerifyOptions {
 /// The verifier with everything it has read, and what a report says about the input.
 struct Verified {
   oracle::Verifier verifier;
-  std::string name;          ///< of the file
-  std::int64_t columns = 0;  ///< of D; 0: records of a file
-  bool complete = true;      ///< false: the limit of mismatches ended the reading
+  std::string name;                    ///< of the file
+  std::shared_ptr<GemmArrays> arrays;  ///< with the places of D; null: records of a file
+  bool complete = true;                ///< false: the limit of mismatches ended the reading
 };
 
 /// Reads and checks. Throws Error naming the file and its line, or the option.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/product.hpp"
 #include "cli/talk.hpp"
 #include "emu/oracle/parting.hpp"
 #include "formats/codec.hpp"
@@ -85,8 +86,10 @@ std::string Report::code_text(std::uint64_t code) const {
 
 std::string Report::place(const Finding& f) const {
   const std::int64_t number = f.one.number[0];
-  if (verified_.columns != 0)
-    return fmt::format("D[{},{}]", number / verified_.columns, number % verified_.columns);
+  if (verified_.arrays != nullptr) {
+    const GemmArrays& arrays = *verified_.arrays;
+    return fmt::format("D[{}]", place_text(place_of(number, arrays.batch), arrays));
+  }
   const std::string name(f.one.records.class_name(0));
   return fmt::format("line {}{}", f.one.records.line[0], name.empty() ? "" : " [" + name + "]");
 }
@@ -187,9 +190,8 @@ std::string Report::text() const {
 Json Report::finding_json(const Finding& f) const {
   const std::int64_t number = f.one.number[0];
   Json json = {{"record", number}, {"class", utf8_text(std::string(f.one.records.class_name(0)))}};
-  if (verified_.columns != 0) {
-    json["m"] = number / verified_.columns;
-    json["n"] = number % verified_.columns;
+  if (verified_.arrays != nullptr) {
+    add_place(place_of(number, verified_.arrays->batch), *verified_.arrays, json);
   } else {
     json["line"] = f.one.records.line[0];
   }

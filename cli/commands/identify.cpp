@@ -6,8 +6,6 @@
 
 #include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <optional>
 
 #include "cli/command.hpp"
@@ -15,13 +13,14 @@
 #include "cli/talk.hpp"
 #include "emu/oracle/protocol.hpp"
 #include "emu/oracle/summation_tree.hpp"
-#include "emu/oracle/text_reader.hpp"
+#include "emu/oracle/text_form.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/description/words.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/byte_stream.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {
@@ -76,6 +75,9 @@ Ports ports_of_options(const Options& o, const std::string& header) {
   } else if (!header.empty()) {
     const oracle::Subject subject = oracle::parse_header(header);
     if (subject.unit == nullptr) throw Error(o.in + ": line 1: expected records of a unit");
+    if (subject.rounding.stochastic())
+      throw Error(fmt::format("{}: line 1: expected a unit without random numbers, found {}", o.in,
+                              subject.unit->row().name));
     ports = oracle::ports_of(*subject.unit->description(), static_cast<int>(subject.k));
     ports.a = subject.a;
     ports.b = subject.b;
@@ -142,16 +144,6 @@ class Conversation {
   std::size_t asked_ = 0, unanswered_ = 0;
 };
 
-oracle::ByteReader bytes_of_file(const std::string& path) {
-  auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
-  if (path != "-" && !*file) throw Error(path + ": cannot open");
-  return [file, path](char* to, std::size_t most) {
-    std::istream& in = path == "-" ? std::cin : *file;
-    in.read(to, static_cast<std::streamsize>(most));
-    return static_cast<std::size_t>(in.gcount());
-  };
-}
-
 /// All records of the file without unknown digits.
 std::vector<oracle::Answered> read_records(oracle::TextReader& reader, const Ports& ports,
                                            std::size_t& skipped) {
@@ -170,7 +162,7 @@ std::vector<oracle::Answered> read_records(oracle::TextReader& reader, const Por
       }
       std::string name(records.class_name(i));
       all.push_back({{name.empty() ? "record" : std::move(name), oracle::dot_of(ports, records, i)},
-                     records.code(static_cast<int>(layout.size()) - 1, i)});
+                     records.code(oracle::find_field(layout, "d"), i)});
     }
   }
   return all;
@@ -293,7 +285,11 @@ int run(const Options& o) {
   Ports ports;
   if (!o.in.empty()) {
     report.records = true;
-    oracle::TextReader reader(o.in, bytes_of_file(o.in));
+    ByteStream stream(o.in);
+    oracle::TextReader reader(stream.name(),
+                              oracle::as_text(stream.name(), [&](char* to, std::size_t most) {
+                                return stream.read(to, most);
+                              }));
     ports = ports_of_options(o, reader.header());
     std::size_t skipped = 0;
     const auto records = read_records(reader, ports, skipped);
@@ -335,8 +331,9 @@ void add_identify(Program& program) {
       program.command("identify", "The rule of an unknown unit, from its answers to chosen dots",
                       [options] { return run(*options); });
   Options& o = *options;
-  command.option("--in FILE", o.in,
-                 "Records of a vector file, with results made elsewhere; - reads standard input");
+  command.option(
+      "--in FILE", o.in,
+      "Records of a vector file, gzip or not, results made elsewhere; - is standard input");
   command.option("--device COMMAND", o.device, "A program that reads questions and writes answers");
   command.flag("--live", o.live,
                "Ask on standard output, read answers from standard input, report on stderr");

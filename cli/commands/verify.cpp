@@ -16,6 +16,18 @@
 namespace numemu::cli {
 namespace {
 
+struct Given {
+  const char* option;
+  bool given;
+};
+
+/// Refuses options that would be ignored.
+void refuse_with(const char* what, std::initializer_list<Given> options) {
+  for (const Given& one : options) {
+    if (one.given) throw Error(fmt::format("{}: not allowed with {}", one.option, what));
+  }
+}
+
 /// Everything that can be refused before anything is read.
 void check_options(const VerifyOptions& o) {
   const bool arrays = !o.arrays.a.empty() || !o.arrays.b.empty() || !o.d.empty();
@@ -24,10 +36,24 @@ void check_options(const VerifyOptions& o) {
   if (arrays) {
     if (o.arrays.a.empty() || o.arrays.b.empty() || o.d.empty() || o.unit.empty())
       throw Error("--a, --b, --d: expected all three, and --unit");
+    refuse_with("arrays", {{"--fields", !o.fields.empty()}, {"--k", o.k != 0}});
+    if (o.dots) refuse_with("--dots", {{"--b-layout", o.arrays.b_layout != "kn"}});
     unit::parse_meta_layout(o.arrays.meta_layout);
+  } else {
+    refuse_with("--in", {{"--c", !o.arrays.c.empty()},
+                         {"--scale-a", !o.arrays.scale_a.empty()},
+                         {"--scale-b", !o.arrays.scale_b.empty()},
+                         {"--meta", !o.arrays.meta.empty()},
+                         {"--b-layout", o.arrays.b_layout != "kn"},
+                         {"--dots", o.dots}});
   }
-  if (!o.unit.empty() && !o.op.empty()) throw Error("--op: not allowed with --unit");
-  if (!o.fields.empty() && arrays) throw Error("--fields: not allowed with arrays");
+  if (!o.unit.empty()) {
+    refuse_with("--unit", {{"--op", !o.op.empty()},
+                           {"--from", !o.from.empty()},
+                           {"--to", !o.to.empty()},
+                           {"--rounding", !o.rounding.empty()},
+                           {"--overflow", !o.overflow.empty()}});
+  }
   if (!o.junit.empty()) {
     require_file("--junit", o.junit);
     require_replaceable(o.junit);
@@ -72,14 +98,17 @@ void add_verify(Program& program) {
       .option("--element-order ORDER", o.element_order,
               "Which end of a word has element 0: lsb or msb")
       .one_of({"lsb", "msb"});
-  command.option("--a A.npy", o.arrays.a, "Codes of A, M x K, of a kernel");
-  command.option("--b B.npy", o.arrays.b, "Codes of B, K x N");
-  command.option("--c C.npy", o.arrays.c, "C, M x N (default: +0)");
-  command.option("--d D.npy", o.d, "The kernel's D, M x N");
+  command.option("--a A.npy", o.arrays.a, "Codes of A of a kernel, [batch x] M x K");
+  command.option("--b B.npy", o.arrays.b, "Codes of B, [batch x] K x N");
+  command.option("--b-layout LAYOUT", o.arrays.b_layout, "kn, or nk where B is [batch x] N x K")
+      .one_of({"kn", "nk"});
+  command.flag("--dots", o.dots, "A and B are N x K, C and D have N elements, as in numemu dot");
+  command.option("--c C.npy", o.arrays.c, "C, [batch x] M x N (default: +0)");
+  command.option("--d D.npy", o.d, "The kernel's D, [batch x] M x N");
   command.option("--format-a F", o.arrays.format_a, "Format of A if the unit takes any format");
   command.option("--format-b F", o.arrays.format_b, "Format of B if the unit takes any format");
-  command.option("--scale-a SA.npy", o.arrays.scale_a, "Block scales of A, M x ceil(K / block)");
-  command.option("--scale-b SB.npy", o.arrays.scale_b, "Block scales of B, ceil(K / block) x N");
+  command.option("--scale-a SA.npy", o.arrays.scale_a, "Block scales of A, [batch x] M x blocks");
+  command.option("--scale-b SB.npy", o.arrays.scale_b, "Block scales of B, [batch x] blocks x N");
   command.option("--meta E.npy", o.arrays.meta, "Metadata of a sparse A");
   command.option("--meta-layout LAYOUT", o.arrays.meta_layout, "index or ptx");
   command.option("--seed S", o.seed, "Seed of a kernel's stochastic registers (default: 0)");

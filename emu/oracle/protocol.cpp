@@ -56,6 +56,8 @@ void check_ports(const Ports& ports) {
 Layout record_layout(const Ports& ports) {
   Layout layout = question_layout(ports);
   layout.push_back(answer_layout(ports).front());
+  if (ports.d != nullptr)
+    layout.push_back({.name = "flags", .bits = 8, .result = true, .optional = true});
   return layout;
 }
 

@@ -11,7 +11,7 @@ namespace numemu::oracle {
 /// Checks that a unit can have these ports. Throws Error naming the port and what was expected.
 void check_ports(const Ports&);
 
-/// a b [sa sb] [e] c d, as layout_of() gives it for a unit with these ports.
+/// a b [sa sb] [e] c d [flags], as layout_of() gives it for a unit with these ports.
 Layout record_layout(const Ports&);
 /// d alone.
 Layout answer_layout(const Ports&);

@@ -106,8 +106,18 @@ std::pair<const Format*, const Format*> parse_from(std::string_view text) {
   return {&a, comma == std::string_view::npos ? &a : &find_format(text.substr(comma + 1))};
 }
 
+/// The unit that the header names, one of the catalogue.
+const unit::Unit& named_unit(const Entries& entries) {
+  const std::string name = required(entries, "unit");
+  try {
+    return unit::find_unit(name);
+  } catch (const Error& error) {
+    throw Error(std::string(error.what()) + "; if it is yours, give its description FILE.json");
+  }
+}
+
 Subject parse_unit(const Entries& entries, const unit::Unit* told) {
-  const unit::Unit& unit = told != nullptr ? *told : unit::find_unit(required(entries, "unit"));
+  const unit::Unit& unit = told != nullptr ? *told : named_unit(entries);
   const unit::UnitDescription* u = unit.description();
   const std::string from = optional(entries, "from", "");
   const auto [a, b] = from.empty() ? std::pair<const Format*, const Format*>{} : parse_from(from);

@@ -122,8 +122,27 @@ TEST_CASE("identify: records of a file", "[fast]") {
   CHECK(wrong.code == 1);
   CHECK_THAT(wrong.out, Contains("answered 0x3f800001 where the nearest gives 0x3f800000"));
   s.file("short.txt", header + "3F80 0000 3F80\n");
-  check_refused(s.run("identify --in short.txt"), "short.txt: line 2: expected 6 words");
+  check_refused(s.run("identify --in short.txt"), "short.txt: line 2: expected 7 words");
   s.file("none.txt", header);
   check_refused(s.run("identify --in none.txt"), "expected at least one record");
   check_refused(s.run("identify --in absent.txt"), "absent.txt");
+}
+
+TEST_CASE("identify: records as vectors makes them, in each form, gzip, from a pipe", "[fast]") {
+  const Scratch s;
+  const auto vectors = [&](const std::string& unit, const std::string& rest) {
+    CHECK(s.run("vectors --unit " + unit + " --n 200 " + rest).code == 0);
+  };
+  for (const std::string form : {"text", "csv", "jsonl"}) {
+    INFO(form);
+    vectors("nvidia.h100.wgmma.e4m3.f32", "--out v --file-format " + form);
+    const Result r = s.run("identify --in v");
+    CHECK(r.code == 0);
+    CHECK_THAT(r.out, Contains("answers as nvidia.h100.wgmma.e4m3.f32"));
+  }
+  REQUIRE(std::system(("gzip " + s.path + "/v").c_str()) == 0);
+  CHECK(s.run("identify --in v.gz").code == 0);
+  CHECK(s.run("identify --in - <v.gz").code == 0);
+  vectors("neutral.mac.float16.sr8", "--format-a e4m3fn --k 4 --out sr");
+  check_refused(s.run("identify --in sr"), "sr: line 1: expected a unit without random numbers");
 }

@@ -135,7 +135,56 @@ TEST_CASE("verify: arrays of a kernel", "[fast]") {
   CHECK_THAT(wrong.out, Catch::Contains("first       D[1,1]: expected 40800000") &&
                             Catch::Contains("  NaN                  1\n"));
   s.floats("d.npy", {3, 2}, d);
-  check_refused(s.run(command), "d.npy: shape: expected [2, 3] (M x N), found [3, 2]");
+  check_refused(s.run(command), "d.npy: shape: expected [2, 3] (the shape of D), found [3, 2]");
+}
+
+TEST_CASE("verify: arrays of dots, of a batch, and B as N x K", "[fast]") {
+  const Scratch s;
+  const auto codes = [&](const char* file, const ArrayShape& shape, std::size_t from) {
+    Array array(ArrayType::uint8, shape);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(array.data.size()); ++i)
+      array.data.data()[i] = static_cast<std::byte>((word(from + i) >> 24 & 0xbf) + 0x10);
+    write_npy(s.path + "/" + file, array);
+  };
+  codes("a.npy", {12, 32}, 0);
+  codes("b.npy", {12, 32}, 1000);
+  codes("a3.npy", {3, 4, 32}, 0);
+  codes("b3.npy", {3, 5, 32}, 2000);
+  const auto check = [&](const std::string& make, const std::string& verify, const char* last) {
+    INFO(verify);
+    CHECK(s.run(make + " --out d.npy --unit " + kUnit).code == 0);
+    CHECK(s.run("verify --d d.npy " + verify + " --unit " + kUnit).code == 0);
+    Array d = read_npy(s.path + "/d.npy");
+    d.data.data()[d.data.size() - 2] ^= std::byte{0x80};
+    write_npy(s.path + "/d.npy", d);
+    const Result wrong = s.run("verify --d d.npy " + verify + " --unit " + kUnit);
+    CHECK(wrong.code == 1);
+    CHECK_THAT(wrong.out, Catch::Contains("mismatches  1\n") && Catch::Contains(last));
+  };
+  const std::string dots = "--a a.npy --b b.npy", batch = "--a a3.npy --b b3.npy --b-layout nk";
+  check("dot " + dots, dots + " --dots", "first       D[11]: ");
+  check("gemm " + batch, batch, "first       D[2,3,4]: ");
+  check_refused(s.run("verify --d d.npy " + batch + " --dots --unit " + kUnit),
+                "--b-layout: not allowed with --dots");
+}
+
+TEST_CASE("verify: options that contradict the file or would be ignored are refused", "[fast]") {
+  const Scratch s;
+  CHECK(s.run("vectors --op mul --format float32 --n 9 --out mul.txt").code == 0);
+  CHECK(s.run("verify --in mul.txt --from float32").code == 0);
+  for (const auto& [options, message] :
+       {std::pair{"--k 3", "--k: expected 1 or nothing, as mul.txt has it"},
+        {"--from float16", "--from: expected float32 or nothing"},
+        {"--to bfloat16", "--to: expected float32 or nothing"},
+        {"--c c.npy", "--c: not allowed with --in"},
+        {"--dots", "--dots: not allowed with --in"}})
+    check_refused(s.run(std::string("verify --in mul.txt ") + options), message);
+  CHECK(s.run(std::string("vectors --n 9 --out u.txt --unit ") + kUnit).code == 0);
+  check_refused(s.run("verify --in u.txt --rounding rne"), "--rounding: not allowed with");
+  check_refused(s.run(std::string("verify --in u.txt --rounding rne --unit ") + kUnit),
+                "--rounding: not allowed with --unit");
+  s.file("mine.txt", "# numemu-vectors 1 unit=my.unit k=4\n");
+  check_refused(s.run("verify --in mine.txt"), "if it is yours, give its description FILE.json");
 }
 
 TEST_CASE("verify: wrong files and options are refused", "[fast]") {
