@@ -222,7 +222,9 @@ class DescriptionReader {
     for_each_field(u_, [&](const std::string& key, auto& field) {
       const auto [object, member] = object_and_member(key);
       const JsonReader parent = object.empty() ? root_ : root_.member(object);
-      if (parent.has(member)) note(key, [&] { read(parent.member(member), field); });
+      if (!parent.has(member)) return;
+      const JsonReader value = parent.member(member);
+      note(key, [&] { read(value, field); });
     });
     // What a fused unit keeps is what it is: no number would be a neutral default.
     const bool aligned = root_.has("alignment") && root_.member("alignment").has("fraction_bits");
