@@ -44,6 +44,12 @@ UnitDescription plain(const Ports& ports, CoreKind core) {
   return u;
 }
 
+/// Sums of `every` products, each added to a register of D's format.
+UnitDescription promoted(UnitDescription u, int every) {
+  u.outer = {every, {.format = u.d}};
+  return u;
+}
+
 std::string rule_text(const UnitDescription& u) {
   std::string text;
   unit::for_each_field(u, [&](std::string_view key, const auto& field) {
@@ -92,6 +98,8 @@ std::vector<UnitDescription> families(const Ports& ports) {
       for (const int group : {2, 4, 8, 16, 32}) {
         u.group = group;
         add(u);
+        // A dot product, rounded, then added.
+        if (ports.d != nullptr && group < ports.kept()) add(promoted(u, group));
       }
     }
     if (core != CoreKind::fused) continue;
@@ -102,6 +110,9 @@ std::vector<UnitDescription> families(const Ports& ports) {
         u.k = u.group = group;
         u.alignment.fraction_bits = fraction;
         add(u);
+        for (const int every : {32, 64, 128}) {
+          if (every < ports.kept()) add(promoted(u, every));
+        }
       }
     }
     // FP8 lowered to two half-precision steps.

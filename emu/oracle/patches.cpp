@@ -15,8 +15,6 @@ using unit::NanRule;
 using unit::StepOrder;
 using unit::UnitDescription;
 
-constexpr int kMostDescribed = 23;  ///< mantissa bits of a format that has no name
-
 }  // namespace
 
 const char* words(RoundingMode mode) {
@@ -53,6 +51,7 @@ std::vector<Rival> Patches::make() {
   }
   overflow();
   steps();
+  levels();
   nan();
   return std::move(rivals_);
 }
@@ -127,28 +126,6 @@ void Patches::c_entry() {
   for (const RoundingMode mode : kModes) {
     add(fmt::format("C added with rounding {}", words(mode)),
         [mode](UnitDescription& u) { u.c_rounding = {.mode = mode}; });
-  }
-}
-
-void Patches::result() {
-  for (const RoundingMode mode : kModes) {
-    add(fmt::format("rounds {}", words(mode)),
-        [mode](UnitDescription& u) { u.accumulator.rounding = {.mode = mode}; });
-  }
-  const Format* r = u_.accumulator.format;
-  if (r == nullptr) return;
-  const Format& d = *unit::result_format(u_);
-  for (int bits = 1; bits <= d.mantissa_bits; ++bits) {
-    if (bits > kMostDescribed && bits != d.mantissa_bits) continue;
-    if (d.specials != Specials::ieee || d.field_zero != FieldZero::subnormal) continue;
-    add(fmt::format("the register keeps {} fraction bits instead of {}", bits, r->mantissa_bits),
-        [&](UnitDescription& u) {
-          u.c = unit::c_format(u_);
-          u.d = &d;
-          u.accumulator.format = bits == d.mantissa_bits
-                                     ? &d
-                                     : &find_format(fmt::format("e{}m{}", d.exponent_bits, bits));
-        });
   }
 }
 

@@ -41,12 +41,18 @@ class Patches {
   void c_entry();
   /// The register's rounding and width.
   void result();
+  /// Registers of any fraction up to that of `whole`; `what` holds `held`, and `put` finds it.
+  void widths(const char* what, const Format& held, const Format& whole,
+              unit::Register& (*put)(unit::UnitDescription&));
   /// Another core with everything that only the old one uses at its default.
   void core();
   void chain();
   void tree();
   /// Products of a step, of an instruction, and their order.
   void steps();
+  /// A second level of accumulation, or none; its sums and its register.
+  void levels();
+  void outer_register();
 
   // The numbers.
 

@@ -18,7 +18,9 @@ using unit::Scaling;
 using unit::UnitDescription;
 
 bool nearest_even(const UnitDescription& u) {
-  return u.accumulator.rounding.mode == RoundingMode::rne && u.c_rounding.mode == RoundingMode::rne;
+  return u.accumulator.rounding.mode == RoundingMode::rne &&
+         u.c_rounding.mode == RoundingMode::rne &&
+         u.outer.accumulator.rounding.mode == RoundingMode::rne;
 }
 
 }  // namespace

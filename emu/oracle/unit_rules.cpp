@@ -20,19 +20,22 @@ using unit::UnitDescription;
 /// The kind of fault that a difference of two descriptions is: of the first in this list that has a
 /// key which differs.
 std::string family_of(const UnitDescription& own, const UnitDescription& rival) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kFamilies{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kFamilies{{
       {"core", "order"},
       {"k", "order"},
       {"group", "order"},
       {"order", "order"},
       {"chain.", "order"},
       {"tree.", "order"},
+      {"outer.every", "order"},
       {"c_", "C"},
       {"alignment.", "alignment"},
       {"second.", "alignment"},
       {"accumulator.overflow", "saturation"},
       {"accumulator.integer_overflow", "saturation"},
+      {"outer.overflow", "saturation"},
       {"accumulator.", "rounding"},
+      {"outer.", "rounding"},
       {"subnormals.", "flush"},
       {"nan", "NaN"},
       {"nan_code", "NaN"},

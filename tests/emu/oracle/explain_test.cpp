@@ -253,6 +253,43 @@ TEST_CASE("faults of a unit of one's own are named", "[fast]") {
   }
 }
 
+TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
+  unit::UnitDescription u = *unit::find_unit("nvidia.h100.wgmma.e4m3.f32").description();
+  u.name = "promoted";
+  u.outer = {128, {.format = &find_format("float32")}};
+  const std::shared_ptr<const unit::Unit> kernel = unit::make_unit(u);
+  const Subject s = unit_subject(*kernel, 512);
+  struct Fault {
+    const char *family, *name;
+    std::function<void(unit::UnitDescription&)> plant;
+  };
+  const Fault faults[] = {
+      {"order", "sums promoted every 64 products instead of 128",
+       [](auto& d) { d.outer.every = 64; }},
+      {"order", "sums never promoted",
+       [](auto& d) {
+         d.outer = {};
+         d.c = d.d = &find_format("float32");
+       }},
+      {"rounding", "the outer register keeps 10 fraction bits instead of 23",
+       [](auto& d) {
+         d.outer.accumulator.format = &find_format("e8m10");
+         d.c = d.d = &find_format("float32");
+       }},
+  };
+  for (const Fault& fault : faults) {
+    INFO(fault.name);
+    unit::UnitDescription faulty = u;
+    fault.plant(faulty);
+    const Explanation e = explain(verified(s, results_of(s, faulty)));
+    REQUIRE_FALSE(e.fits.empty());
+    CHECK(e.fits[0].rule.name == fault.name);
+    CHECK(e.fits[0].rule.family == fault.family);
+    CHECK(e.fits[0].explained == e.mismatches);
+    CHECK(e.fits[0].contradicted == 0);
+  }
+}
+
 TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {
   const unit::Unit& h100 = unit::find_unit("nvidia.h100.wgmma.e4m3.f32");
   const Subject s = unit_subject(h100, 64);

@@ -91,6 +91,37 @@ TEST_CASE("identify: a unit that nobody described", "[slow]") {
   CHECK(differing(finding.description, hidden, ports) == 0);
 }
 
+namespace {
+
+void recover_two_levels(const UnitDescription& hidden, bool catalogue) {
+  const Ports ports = ports_of(hidden, telling_depth(hidden));
+  const Finding finding = identify(ports, device_of(hidden, ports), {.catalogue = catalogue});
+  REQUIRE(finding.fits);
+  CHECK(finding.presets.empty());
+  CHECK(finding.description.outer.every == hidden.outer.every);
+  CHECK(differing(finding.description, hidden, ports) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("identify: rounded dot products that are added", "[fast]") {
+  UnitDescription hidden;
+  hidden.name = "dots";
+  hidden.core = unit::CoreKind::exact;
+  hidden.k = hidden.group = 4;
+  hidden.a = hidden.b = &find_format("bfloat16");
+  hidden.accumulator.format = &find_format("float32");
+  hidden.outer = {4, hidden.accumulator};
+  recover_two_levels(hidden, false);
+}
+
+TEST_CASE("identify: a kernel that promotes the sums of a tensor core", "[slow]") {
+  UnitDescription hidden = described("nvidia.h100.wgmma.e4m3.f32");
+  hidden.name = "promoted";
+  hidden.outer = {64, {.format = &find_format("float32")}};
+  recover_two_levels(hidden, true);
+}
+
 TEST_CASE("identify: what fits nothing is called so, with a contradiction", "[slow]") {
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);

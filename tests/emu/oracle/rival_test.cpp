@@ -78,6 +78,24 @@ TEST_CASE("rival: each passes the checks and has another result", "[fast]") {
   }
 }
 
+TEST_CASE("rival: two levels of accumulation, and units that have one", "[fast]") {
+  unit::UnitDescription u = described("nvidia.h100.wgmma.e4m3.f32");
+  CHECK(has(patches_of(u), "sums promoted every 64 products to float32"));
+  u.outer = {64, {.format = &find_format("float32")}};
+  CHECK(telling_depth(u) == 128);
+  // Which of them results tell apart, explain_test shows.
+  const std::vector<Rival> rivals = patches_of(u);
+  for (const char* name :
+       {"sums promoted every 32 products instead of 64",
+        "sums promoted every 128 products instead of 64", "sums never promoted",
+        "the outer register rounds toward zero",
+        "the outer register keeps 10 fraction bits instead of 23",
+        "the register keeps 14 fraction bits instead of 13", "rounds to nearest even"}) {
+    INFO(name);
+    CHECK(has(rivals, name));
+  }
+}
+
 TEST_CASE("rival: what no result shows is none", "[fast]") {
   // Every sum of float16 products fits float32: they never overflow at once.
   CHECK_FALSE(has(rivals_of(described("nvidia.v100.mma.f16.f32")),
