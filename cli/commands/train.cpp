@@ -173,12 +173,16 @@ int run(TrainCommand options) {
     Json result = {{"checkpoint", utf8_text(path)},
                    {"recipe", options.numerics.json()},
                    {"metrics", test_json(tested, text)}};
-    if (stages > 0) result["stage"] = quantized->stage(last);
+    if (stages > 0) {
+      result["stage"] = quantized->stage(last);
+      result["test_stage"] = stages;
+    }
     fmt::print("{}\n", result.dump(2));
   } else {
+    const std::string in_stage = stages > 0 ? fmt::format(", stage {}", stages) : "";
     fmt::print("{}, {}\n{}\n", test_line(tested, text, noun_of(dataset.kind())),
                options.recipe.empty() ? "float32 on neutral.f32.sequential"
-                                      : "numerics of " + harmless(options.recipe),
+                                      : "numerics of " + harmless(options.recipe) + in_stage,
                harmless(path));
   }
   return kFine;

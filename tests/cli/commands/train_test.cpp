@@ -105,12 +105,12 @@ TEST_CASE("the checkpoint says how it was trained", "[fast]") {
 
 TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fast]") {
   const Scratch s;
-  const auto run = [&](int epoch) {
+  const auto run = [&](int epoch, const std::string& more = "") {
     s.file("r.json", R"({"numemu_recipe": 1, "objectives": ["cross_entropy", "complement"],
       "stages": [{"from": {"epoch": )" +
                          std::to_string(epoch) + R"(},
                   "patch": {"roles": {"weight": {"format": "int8"}}}}]})");
-    return s.run(text_of(s) + "--epochs 2 --out o --recipe r.json --fresh");
+    return s.run(text_of(s) + "--epochs 2 --out o --recipe r.json --fresh " + more);
   };
   const Result two = run(1);
   INFO(two.err);
@@ -125,8 +125,14 @@ TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fa
       numemu::net::read_safetensors(s.path + "/o/lstm-char-text.safetensors");
   for (const auto& [key, value] : file.metadata) training += key == "training" ? value : "";
   CHECK_THAT(training, Contains(" objectives cross_entropy complement"));
-  CHECK_THAT(run(2).err, Contains("note: training ended in stage 0; the test uses the last one, "
-                                  "stage 1, as eval does\n"));
+  // The test after a training that did not reach the last stage.
+  const Result one = run(2);
+  CHECK_THAT(one.err, Contains("note: training ended in stage 0; the test uses the last one, "
+                               "stage 1, as eval does\n"));
+  CHECK_THAT(one.out, Contains("numerics of r.json, stage 1\n"));
+  const Json json = Json::parse(run(2, "--json").out);
+  CHECK(json["stage"] == 0);
+  CHECK(json["test_stage"] == 1);
 }
 
 TEST_CASE("options that are wrong are refused in a line", "[fast]") {
