@@ -40,6 +40,10 @@ void check_options(const VerifyOptions& o) {
     if (o.dots) refuse_with("--dots", {{"--b-layout", o.arrays.b_layout != "kn"}});
     unit::parse_meta_layout(o.arrays.meta_layout);
   } else {
+    if (o.in.ends_with(".npz"))
+      throw Error(o.in +
+                  ": expected text, csv or JSON lines, found npz: unzip it, and give a.npy, "
+                  "b.npy, c.npy and d.npy of a unit to --a, --b, --c and --d with --dots");
     refuse_with("--in", {{"--c", !o.arrays.c.empty()},
                          {"--scale-a", !o.arrays.scale_a.empty()},
                          {"--scale-b", !o.arrays.scale_b.empty()},

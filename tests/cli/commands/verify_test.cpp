@@ -183,6 +183,7 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
   check_refused(s.run("verify --in u.txt --rounding rne"), "--rounding: not allowed with");
   check_refused(s.run(std::string("verify --in u.txt --rounding rne --unit ") + kUnit),
                 "--rounding: not allowed with --unit");
+  check_refused(s.run("verify --in v.npz"), "v.npz: expected text, csv or JSON lines, found npz");
   s.file("mine.txt", "# numemu-vectors 1 unit=my.unit k=4\n");
   check_refused(s.run("verify --in mine.txt"), "if it is yours, give its description FILE.json");
 }
