@@ -123,12 +123,12 @@ class Identification {
     std::vector<std::size_t> left(survivors_.size());
     for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
     while (left.size() > 1) {
-      const auto [question, largest] = best_split(results, left, count);
-      if (largest == left.size()) break;
-      ask(pool_[first + question]);
+      const auto best = best_split(results, left, count);
+      if (best.second == left.size()) break;
+      ask(pool_[first + best.first]);
       const std::uint64_t code = finding_.answered.back().code;
       std::erase_if(left,
-                    [&](std::size_t i) { return !evidence_.same(results[i][question], code); });
+                    [&](std::size_t i) { return !evidence_.same(results[i][best.first], code); });
     }
     std::vector<UnitDescription> kept;
     for (const std::size_t i : left) kept.push_back(std::move(survivors_[i]));
