@@ -152,7 +152,11 @@ class DescriptionReader {
     try {
       step();
     } catch (const Error& error) {
-      lines_.emplace_back(error.what());
+      // Keys and names in a file may have line ends; a message has none.
+      std::string line = error.what();
+      std::ranges::replace_if(
+          line, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+      lines_.push_back(std::move(line));
       failed_.push_back(key);
     }
   }
