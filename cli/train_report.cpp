@@ -35,6 +35,10 @@ std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
   row["gradient_norm"] = digits(epoch.gradient_norm);
   row["skipped_steps"] = epoch.skipped;
   row["loss_scale"] = epoch.loss_scale;  // powers of two keep their digits
+  if (const net::KeptBytes::Sums* const kept = kept_.of_epoch(epoch.epoch)) {
+    row["kept_bytes_per_sample"] = digits(kept->per_sample());
+    row["kept_bytes_per_sample_float32"] = digits(kept->float32_per_sample());
+  }
   if (staged_ != nullptr) row["stage"] = staged_->stage(epoch.epoch);
   return row.dump() + "\n";
 }
@@ -63,6 +67,18 @@ std::string epoch_line(const net::EpochMetrics& epoch, bool text) {
   if (epoch.skipped > 0)
     line += fmt::format("  {} steps skipped, loss scale {}", epoch.skipped, epoch.loss_scale);
   return line;
+}
+
+std::string kept_line(const net::KeptBytes::Sums* kept) {
+  if (kept == nullptr) return "";
+  return fmt::format("kept for backward: {:.0f} bytes per sample, float32 {:.0f}\n",
+                     kept->per_sample(), kept->float32_per_sample());
+}
+
+Json kept_json(const net::KeptBytes::Sums* kept) {
+  if (kept == nullptr) return nullptr;
+  return {{"bytes_per_sample", policies::significant(kept->per_sample(), 6)},
+          {"float32_bytes_per_sample", policies::significant(kept->float32_per_sample(), 6)}};
 }
 
 Json test_json(const net::Evaluation& tested, bool text) {

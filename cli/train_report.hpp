@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/net/kept_bytes.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/metrics.hpp"
 #include "formats/storage/json.hpp"
@@ -14,9 +15,10 @@ namespace numemu::cli {
 class MetricsFile {
  public:
   /// `text`: rows have perplexity and bits per character of the validation. `staged`: rows have the
-  /// stage of the recipe; null without stages.
-  MetricsFile(std::string path, bool text, const policies::StagedNumerics* staged)
-      : path_(std::move(path)), text_(text), staged_(staged) {}
+  /// stage of the recipe; null without stages. `kept` counts what is kept for backward.
+  MetricsFile(std::string path, bool text, const policies::StagedNumerics* staged,
+              const net::KeptBytes& kept)
+      : path_(std::move(path)), text_(text), staged_(staged), kept_(kept) {}
   /// Replaces whatever is there by the rows of those epochs. Throws Error naming the file.
   void begin(const std::vector<net::EpochMetrics>&);
   void append(const net::EpochMetrics&);
@@ -26,10 +28,16 @@ class MetricsFile {
   std::string path_;
   bool text_;
   const policies::StagedNumerics* staged_;
+  const net::KeptBytes& kept_;
 };
 
 /// "epoch   3  loss 0.0512  train 98.41 %  validation loss 0.0601  98.12 %"
 std::string epoch_line(const net::EpochMetrics&, bool text);
+/// The line "kept for backward: 4812 bytes per sample, float32 35424"; nothing where none were
+/// counted.
+std::string kept_line(const net::KeptBytes::Sums*);
+/// {"bytes_per_sample": 4812, "float32_bytes_per_sample": 35424}, or null.
+Json kept_json(const net::KeptBytes::Sums*);
 /// The metrics of --json for the test split.
 Json test_json(const net::Evaluation&, bool text);
 /// "test 98.01 % of 10000 images, 95 % interval [..], loss .." `noun` names the targets.

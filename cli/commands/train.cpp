@@ -17,6 +17,7 @@
 #include "cli/talk.hpp"
 #include "cli/train_options.hpp"
 #include "cli/train_report.hpp"
+#include "emu/net/kept_bytes.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "formats/error.hpp"
@@ -92,11 +93,11 @@ net::RunFile run_file(const TrainCommand& options) {
 
 /// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.
 /// `staged`: the numerics where their recipe has stages, else null.
-std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::Numerics& numerics,
+std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptBytes& numerics,
                    const policies::StagedNumerics* staged, const TrainCommand& options) {
   const bool text = dataset.kind() == net::DataKind::text;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  MetricsFile metrics(options.out + "/metrics.jsonl", text, staged);
+  MetricsFile metrics(options.out + "/metrics.jsonl", text, staged, numerics);
   std::unique_ptr<Progress> progress;
   std::int64_t behind = 0;
   net::TrainHooks hooks;
@@ -146,7 +147,7 @@ int run(TrainCommand options) {
   }
   const std::size_t stages = options.numerics.stages().size();
   if (quantized && !options.quiet) note_short_names_in(options.recipe);
-  net::Numerics& numerics = quantized ? *quantized : float32;
+  net::KeptBytes numerics(quantized ? *quantized : float32);
 
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
@@ -172,7 +173,8 @@ int run(TrainCommand options) {
   if (options.json) {
     Json result = {{"checkpoint", utf8_text(path)},
                    {"recipe", options.numerics.json()},
-                   {"metrics", test_json(tested, text)}};
+                   {"metrics", test_json(tested, text)},
+                   {"kept", kept_json(numerics.of_epoch(last))}};
     if (stages > 0) {
       result["stage"] = quantized->stage(last);
       result["test_stage"] = stages;
@@ -180,10 +182,10 @@ int run(TrainCommand options) {
     fmt::print("{}\n", result.dump(2));
   } else {
     const std::string in_stage = stages > 0 ? fmt::format(", stage {}", stages) : "";
-    fmt::print("{}, {}\n{}\n", test_line(tested, text, noun_of(dataset.kind())),
+    fmt::print("{}, {}\n{}{}\n", test_line(tested, text, noun_of(dataset.kind())),
                options.recipe.empty() ? "float32 on neutral.f32.sequential"
                                       : "numerics of " + harmless(options.recipe) + in_stage,
-               harmless(path));
+               kept_line(numerics.of_epoch(last)), harmless(path));
   }
   return kFine;
 }
