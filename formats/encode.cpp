@@ -157,9 +157,10 @@ Rounded round_floating(const Format& f, const Value& v, const Rounding& rounding
   if (f.field_zero == FieldZero::scale) first_normal = 0;
   const Position normal = position_as_normal(f, v);
   // Tininess is detected after rounding, as if exponents had no lower end (IEEE 754-2019, 7.5).
-  const bool tiny = round(normal) < first_normal;
+  const std::int64_t as_normal = round(normal);
+  const bool tiny = as_normal < first_normal;
   if (normal.down >= first_normal)
-    return {static_cast<std::uint64_t>(round(normal)), normal.inexact(), tiny};
+    return {static_cast<std::uint64_t>(as_normal), normal.inexact(), tiny};
   if (!f.has_zero()) return {0, true, tiny};
   const Position below = position_below_normal(f, v);
   const auto magnitude = static_cast<std::uint64_t>(round(below));

@@ -97,26 +97,24 @@ Value Kulisch::sum() const {
   if (positive_infinity_ || negative_infinity_)
     return {.kind = Class::infinite, .negative = negative_infinity_};
 
+  std::size_t lowest = 0;  // limb that is not zero
+  while (lowest < limbs_.size() && limbs_[lowest] == 0) ++lowest;
+  if (lowest == limbs_.size())
+    return {.kind = Class::zero, .negative = any_term_ && all_negative_zero_};
   const bool negative = (limbs_.back() >> 63) != 0;
-  std::vector<std::uint64_t> magnitude = limbs_;
-  if (negative) {
-    std::uint64_t carry = 1;
-    for (std::uint64_t& limb : magnitude) {
-      limb = ~limb + carry;
-      carry = carry != 0 && limb == 0 ? 1 : 0;
-    }
-  }
-  std::size_t top = magnitude.size();
-  while (top > 0 && magnitude[top - 1] == 0) --top;
-  if (top == 0) return {.kind = Class::zero, .negative = any_term_ && all_negative_zero_};
+  // Negation is ~x + 1, whose carry ends in the lowest limb that is not zero.
+  const auto magnitude = [&](std::size_t i) {
+    return negative && i >= lowest ? ~limbs_[i] + (i == lowest) : limbs_[i];
+  };
+  std::size_t top = limbs_.size();
+  while (magnitude(top - 1) == 0) --top;
 
   // The 64 bits from the leading one down straddle two limbs.
-  const std::uint64_t above = magnitude[top - 1], below = top > 1 ? magnitude[top - 2] : 0;
+  const std::uint64_t above = magnitude(top - 1), below = top > 1 ? magnitude(top - 2) : 0;
   const int lead = std::countl_zero(above);
   Value value{Class::finite, negative, false, 0, above << lead};
   if (lead != 0) value.significand |= below >> (64 - lead);
-  value.sticky = lead < 64 && (below << lead) != 0;
-  for (std::size_t i = 0; i + 2 < top; ++i) value.sticky |= magnitude[i] != 0;
+  value.sticky = (below << lead) != 0 || lowest + 2 < top;
   value.exponent = low_ + static_cast<int>(top - 1) * 64 - lead;
   return value;
 }

@@ -4,20 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "emu/unit/operand.hpp"
-
 namespace numemu::unit {
-
-int leading_exponent(const Value& v) {
-  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
-}
-
-std::optional<int> exponent_of(const Format* format, const Value& v,
-                               const std::optional<int>& of_zero) {
-  if (v.kind != Class::finite) return v.kind == Class::zero ? of_zero : std::optional<int>(0);
-  const int leading = leading_exponent(v);
-  return format == nullptr ? leading : std::max(leading, smallest_normal_exponent(*format));
-}
 
 Scale scale_of(const Format& format, const Value& v) {
   if (v.kind == Class::zero) return {smallest_normal_exponent(format), 0, 0};

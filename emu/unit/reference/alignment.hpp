@@ -1,8 +1,11 @@
 // Addends of a fused step: their exponents, and how each is cut below the largest.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <optional>
 
+#include "emu/unit/operand.hpp"
 #include "formats/format.hpp"
 #include "formats/rounding.hpp"
 #include "formats/value.hpp"
@@ -18,11 +21,18 @@ struct Term {
 };
 
 /// Of the leading bit; v is finite.
-int leading_exponent(const Value& v);
+inline int leading_exponent(const Value& v) {
+  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
+}
 
 /// Of one factor: that of its leading bit, but not below the format's smallest normal number.
 /// nullptr: two's complement, no lower end.
-std::optional<int> exponent_of(const Format*, const Value&, const std::optional<int>& of_zero);
+inline std::optional<int> exponent_of(const Format* format, const Value& v,
+                                      const std::optional<int>& of_zero) {
+  if (v.kind != Class::finite) return v.kind == Class::zero ? of_zero : std::optional<int>(0);
+  const int leading = leading_exponent(v);
+  return format == nullptr ? leading : std::max(leading, smallest_normal_exponent(*format));
+}
 
 /// The power of two of a scale and, beside it, its significand in units of 2^-fraction.
 struct Scale {

@@ -44,7 +44,7 @@ class Chain {
       m_.sum.add_product(f.a, f.b);
       m_.sum.add(sum);
       result = round_sum(m_, {&f.a, &f.b, &sum}, random(f));
-      note(f, exact_product(f.a, f.b), result);
+      if (trace_ != nullptr) note(f, exact_product(f.a, f.b), result);
     } else {
       const Value product = rounded_product(f);
       result = add_rounded(m_, product, sum, random(f));
@@ -139,13 +139,12 @@ Value run_interleaved(const Machine& m, std::span<const Factors> products) {
 }  // namespace
 
 Value run_chain(const Machine& m, std::span<const Factors> products, const Value& c) {
-  const std::vector<Factors> ordered = in_step_order(m.unit, products);
   const bool later = m.unit.c_entry == CEntry::after_rounding;
   const Value start = later ? Value{} : c;
-  if (m.unit.chain.chunk != 0) return run_chunks(m, ordered, start);
+  if (m.unit.chain.chunk != 0) return run_chunks(m, products, start);
   const Value sum = m.unit.chain.chains > 1
-                        ? run_interleaved(m, ordered)
-                        : Chain(m).run(ordered, start, "chain", start_name(m, true));
+                        ? run_interleaved(m, products)
+                        : Chain(m).run(products, start, "chain", start_name(m, true));
   return later ? add_c(m, c, sum) : sum;
 }
 

@@ -58,7 +58,9 @@ struct ReferenceDot::Problem {
   Source<Value> a, b;
   Exponents range;
 
-  Factors factors(std::int64_t i, std::int64_t j, std::int64_t p) const;
+  /// Fills the factors of product p of an output, codes only where the trace or a core reads them;
+  /// `f` is fresh.
+  void read(std::int64_t i, std::int64_t j, std::int64_t p, bool traced, Factors& f) const;
   Value scale(const std::uint8_t* scales, std::int64_t row, std::int64_t block) const;
   /// Adds the product as it counts in an exact sum.
   void add_exact(const Factors&, Kulisch& sum) const;
@@ -73,8 +75,8 @@ Value ReferenceDot::Problem::scale(const std::uint8_t* scales, std::int64_t row,
   return decode(format, code);
 }
 
-Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int64_t p) const {
-  Factors f;
+void ReferenceDot::Problem::read(std::int64_t i, std::int64_t j, std::int64_t p, bool traced,
+                                 Factors& f) const {
   f.k = p;
   const bool scaled = unit.scaling.point == Scaling::Point::exponents ||
                       unit.scaling.point == Scaling::Point::groups;
@@ -83,7 +85,7 @@ Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int6
     f.scale_b = scale(gemm.scale_b, j, p / unit.scaling.block);
   }
   f.padding = p >= products;
-  if (f.padding) return f;
+  if (f.padding) return;
   if (!unit.sparsity.dense()) {
     const Sparsity& s = unit.sparsity;
     f.k = p / s.kept * s.group + gemm.kept[i * products + p];
@@ -91,10 +93,10 @@ Factors ReferenceDot::Problem::factors(std::int64_t i, std::int64_t j, std::int6
   const std::int64_t at_a = a.row[i] + a.depth[p], at_b = b.row[j] + b.depth[f.k];
   f.a = a.values[at_a];
   f.b = b.values[at_b];
-  // Codes are shown and looked up; a padded source has none for its border.
+  if (!traced && unit.core != CoreKind::xnor && unit.core != CoreKind::table) return;
+  // A padded source has no code for its border.
   if (gemm.a.gather->padding.identity()) f.code_a = code_at(gemm.a, at_a);
   if (gemm.b.gather->padding.identity()) f.code_b = code_at(gemm.b, at_b);
-  return f;
 }
 
 void ReferenceDot::Problem::add_exact(const Factors& f, Kulisch& sum) const {
@@ -171,10 +173,13 @@ Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_ele
   std::vector<Factors> products;
   const auto run = [&](std::int64_t begin, std::int64_t end, const Value& start) {
     products.clear();
+    products.reserve(static_cast<std::size_t>(end - begin));
     for (std::int64_t k = begin; k < end; ++k) {
-      const Factors& f = products.emplace_back(p.factors(i, j, k));
+      Factors& f = products.emplace_back();
+      p.read(i, j, k, trace != nullptr, f);
       if (is_signalling(f.a) || is_signalling(f.b)) flags |= kInvalid;
     }
+    put_in_step_order(unit, products);
     switch (unit.core) {
       case CoreKind::fused:
         return run_fused(machine, products, start);
@@ -221,8 +226,11 @@ Value ReferenceDot::exact(std::int64_t i, std::int64_t j, std::initializer_list<
   Exponents range = p.range;
   for (const Value& v : more) range.include(v);
   Kulisch sum(range, p.products + 1 + static_cast<std::int64_t>(more.size()));
-  for (std::int64_t product = 0; product < p.products; ++product)
-    p.add_exact(p.factors(i, j, product), sum);
+  for (std::int64_t product = 0; product < p.products; ++product) {
+    Factors f;
+    p.read(i, j, product, false, f);
+    p.add_exact(f, sum);
+  }
   if (p.gemm.c != nullptr)
     sum.add(read_element(p.c_format, result_register(p.unit), p.gemm.c, i * p.gemm.n + j));
   for (const Value& v : more) sum.add(v);
@@ -235,7 +243,8 @@ std::vector<Value> ReferenceDot::exact_sums(std::int64_t i, std::int64_t j,
   const Problem& p = *problem_;
   std::map<std::int64_t, Factors> by_k;
   for (std::int64_t product = 0; product < p.products; ++product) {
-    const Factors f = p.factors(i, j, product);
+    Factors f;
+    p.read(i, j, product, false, f);
     by_k[f.k] = f;
   }
   Kulisch sum(p.range, p.products + 1);

@@ -41,6 +41,7 @@ class FusedStep {
   /// `c_name` is what the trace calls the register before the step.
   FusedStep(const Machine& machine, std::span<const Factors> products, const char* c_name)
       : m_(machine), unit_(machine.unit), c_name_(c_name) {
+    terms_.reserve(products.size() + 1);
     if (m_.trace != nullptr) trace_ = &add_step(m_, step_name(*m_.trace, products));
     nan_operand_ = any_nan(products);
     if (unit_.scaling.point == Scaling::Point::groups) {
@@ -53,10 +54,8 @@ class FusedStep {
   /// The register after the step.
   Value run(const Value& c) {
     const Term c_term{c, exponent_of(m_.c, c, unit_.alignment.zero_exponent)};
-    const bool meets_later = unit_.c_entry == CEntry::after_alignment;
-    std::vector<Term> all = terms_;
-    all.push_back(c_term);
-    if (const auto special = special_sum(all)) {
+    terms_.push_back(c_term);
+    if (const auto special = special_sum(terms_)) {
       check_invalid(m_, *special, nan_operand_ || c.kind == Class::nan);
       // Nothing is aligned then: the trace shows the addends as they are.
       if (trace_ != nullptr) {
@@ -65,7 +64,8 @@ class FusedStep {
       }
       return finish(*special);
     }
-    if (!meets_later) terms_.push_back(c_term);
+    const bool meets_later = unit_.c_entry == CEntry::after_alignment;
+    if (meets_later) terms_.pop_back();
     const Value sum = meets_later ? meet(c_term) : add(0, 1);
     if (trace_ != nullptr && !meets_later) note_aligned(c_name_, c_term, c_kept_);
     return finish(sum);
@@ -75,10 +75,10 @@ class FusedStep {
   void add_product(const Factors& f) {
     const auto& of_zero = unit_.alignment.zero_exponent;
     const auto ea = exponent_of(m_.a, f.a, of_zero), eb = exponent_of(m_.b, f.b, of_zero);
-    Term term{infinite_if_beyond(m_, exact_product(f.a, f.b)), std::nullopt};
+    Term& term = terms_.emplace_back();
+    term.value = infinite_if_beyond(m_, exact_product(f.a, f.b));
     if (ea && eb) term.exponent = *ea + *eb;
     if (unit_.scaling.point == Scaling::Point::exponents) scale(f, term);
-    terms_.push_back(term);
     if (trace_ != nullptr) note(f, term);
   }
 
@@ -143,10 +143,12 @@ class FusedStep {
     trace_->terms.back().exponent = term.exponent;
   }
 
-  int largest(std::span<const Term> terms) const {
+  /// Exponent of every `stride`-th term from `first` on.
+  int largest(std::size_t first, std::size_t stride) const {
     std::optional<int> most = unit_.alignment.floor;
-    for (const Term& t : terms) {
-      if (t.exponent && (!most || *t.exponent > *most)) most = t.exponent;
+    for (std::size_t i = first; i < terms_.size(); i += stride) {
+      const std::optional<int>& exponent = terms_[i].exponent;
+      if (exponent && (!most || *exponent > *most)) most = exponent;
     }
     return most.value_or(0);
   }
@@ -154,9 +156,7 @@ class FusedStep {
   /// The exact sum of every `stride`-th term from `first` on, each cut F bits below the largest
   /// exponent among them, which exponent_ is then.
   Value add(std::size_t first, std::size_t stride) {
-    std::vector<Term> terms;
-    for (std::size_t i = first; i < terms_.size(); i += stride) terms.push_back(terms_[i]);
-    exponent_ = largest(terms);
+    exponent_ = largest(first, stride);
     const int unit = exponent_ - unit_.alignment.fraction_bits;
     WideInteger sum = 0;
     for (std::size_t i = first; i < terms_.size(); i += stride) {
@@ -245,13 +245,12 @@ Value FusedStep::meet(const Term& c) {
 }  // namespace
 
 Value run_fused(const Machine& m, std::span<const Factors> products, const Value& c) {
-  const std::vector<Factors> ordered = in_step_order(m.unit, products);
   const bool later = m.unit.c_entry == CEntry::after_rounding;
   Value sum = later ? Value{} : c;
   const auto size =
-      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
-  for (std::size_t first = 0; first < ordered.size(); first += size) {
-    const auto step = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
+      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(products.size())));
+  for (std::size_t first = 0; first < products.size(); first += size) {
+    const auto step = products.subspan(first, std::min(size, products.size() - first));
     sum = FusedStep(m, step, start_name(m, first == 0)).run(sum);
   }
   return later ? add_c(m, c, sum) : sum;

@@ -42,13 +42,12 @@ Value integer_product(const UnitDescription& unit, const Format& b, const Factor
 }
 
 Value run_integer(const Machine& m, std::span<const Factors> products, const Value& c) {
-  const std::vector<Factors> ordered = in_step_order(m.unit, products);
   const bool each = m.unit.accumulator.integer == IntegerOverflow::saturate_each;
   const auto size =
-      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
+      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(products.size())));
   std::int64_t sum = whole_number(c);
-  for (std::size_t first = 0; first < ordered.size(); first += size) {
-    const auto step = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
+  for (std::size_t first = 0; first < products.size(); first += size) {
+    const auto step = products.subspan(first, std::min(size, products.size() - first));
     TraceStep* const trace = m.trace == nullptr ? nullptr : &add_step(m, step_name(*m.trace, step));
     if (trace != nullptr)
       trace->terms.push_back(start_term(m, start_name(m, first == 0), value_of_whole(sum)));

@@ -40,7 +40,8 @@ std::uint32_t Draw::at(std::int64_t k, int bits) const {
   return whole >> (piece - bits);
 }
 
-std::vector<Factors> in_step_order(const UnitDescription& unit, std::span<const Factors> products) {
+void put_in_step_order(const UnitDescription& unit, std::vector<Factors>& products) {
+  if (unit.order == StepOrder::ascending) return;
   std::vector<std::int64_t> order(products.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) {
@@ -49,7 +50,7 @@ std::vector<Factors> in_step_order(const UnitDescription& unit, std::span<const 
   std::vector<Factors> ordered;
   ordered.reserve(products.size());
   for (const std::int64_t i : order) ordered.push_back(products[static_cast<std::size_t>(i)]);
-  return ordered;
+  products = std::move(ordered);
 }
 
 std::int64_t step_size(const UnitDescription& unit, std::int64_t products) {
@@ -179,8 +180,7 @@ Value add_outer(const Machine& m, const char* name, const Value& outer, const Va
   m.sum.clear();
   m.sum.add(outer);
   m.sum.add(sum);
-  Value result = round_exact(m, r, m.sum.sum(),
-                             outer.kind == Class::nan || sum.kind == Class::nan);
+  Value result = round_exact(m, r, m.sum.sum(), outer.kind == Class::nan || sum.kind == Class::nan);
   for (const Value* v : {&sum, &outer}) {
     if (v->kind == Class::nan && r.format != nullptr) result = *v;
   }

@@ -46,7 +46,8 @@ struct Machine {
   const char* c_name = "C";
 };
 
-/// The register after one instruction on `products`, in ascending k. C is in the register before.
+/// The register after one instruction on `products`, in the order of the unit's steps. C is in the
+/// register before.
 Value run_fused(const Machine&, std::span<const Factors> products, const Value& c);
 Value run_exact(const Machine&, std::span<const Factors> products, const Value& c);
 Value run_chain(const Machine&, std::span<const Factors> products, const Value& c);
@@ -56,8 +57,9 @@ Value run_integer(const Machine&, std::span<const Factors> products, const Value
 /// The product of an integer, xnor or table unit; B has format `b`.
 Value integer_product(const UnitDescription&, const Format& b, const Factors&);
 
-/// The products in the order of the unit's steps, and products per step.
-std::vector<Factors> in_step_order(const UnitDescription&, std::span<const Factors> products);
+/// Puts products in ascending k in the order of the unit's steps.
+void put_in_step_order(const UnitDescription&, std::vector<Factors>& products);
+/// Products per step.
 std::int64_t step_size(const UnitDescription&, std::int64_t products);
 /// "k 16..31", "2 of k 0..3", "k 0..2 and 29 of padding", "padding".
 std::string products_name(std::span<const Factors>);

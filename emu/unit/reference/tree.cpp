@@ -12,11 +12,10 @@ namespace {
 /// Steps of the unit's size; each starts from the register of the previous one.
 template <class Step>
 Value over_steps(const Machine& m, std::span<const Factors> products, Value sum, const Step& step) {
-  const std::vector<Factors> ordered = in_step_order(m.unit, products);
   const auto size =
-      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(ordered.size())));
-  for (std::size_t first = 0; first < ordered.size(); first += size) {
-    const auto part = std::span(ordered).subspan(first, std::min(size, ordered.size() - first));
+      static_cast<std::size_t>(step_size(m.unit, static_cast<std::int64_t>(products.size())));
+  for (std::size_t first = 0; first < products.size(); first += size) {
+    const auto part = products.subspan(first, std::min(size, products.size() - first));
     if (m.trace != nullptr) add_step(m, step_name(*m.trace, part));
     sum = step(part, sum, start_name(m, first == 0));
     if (m.trace != nullptr) end_step(m, sum);

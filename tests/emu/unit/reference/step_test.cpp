@@ -22,8 +22,10 @@ std::vector<Factors> numbered(int count) {
 std::vector<std::int64_t> order_of(StepOrder order, int count) {
   UnitDescription u;
   u.order = order;
+  std::vector<Factors> products = numbered(count);
+  put_in_step_order(u, products);
   std::vector<std::int64_t> ks;
-  for (const Factors& f : in_step_order(u, numbered(count))) ks.push_back(f.k - 100);
+  for (const Factors& f : products) ks.push_back(f.k - 100);
   return ks;
 }
 
