@@ -60,11 +60,23 @@ std::string path_words(const unit::UnitDescription& u) {
                             fmt::join(changes, " and "), report.like, report.other_path);
 }
 
+/// In lines of at most 80 columns; all but the first begin with `indent` blanks.
+std::string wrapped(std::string text, std::size_t indent) {
+  constexpr std::size_t kColumns = 80;
+  for (std::size_t begin = 0; text.size() - begin > kColumns;) {
+    const std::size_t blank = text.rfind(' ', begin + kColumns);
+    if (blank <= begin + indent) break;  // a word longer than a line
+    text.replace(blank, 1, "\n" + std::string(indent, ' '));
+    begin = blank + 1;
+  }
+  return text;
+}
+
 void print_one(const unit::Unit& one) {
   const unit::UnitRow& row = one.row();
   fmt::print("{}\n\n", row.name.empty() ? "unnamed" : row.name);
   const auto line = [](const char* key, const std::string& text) {
-    if (!text.empty()) fmt::print("{:<11}{}\n", key, text);
+    if (!text.empty()) fmt::print("{}\n", wrapped(fmt::format("{:<11}{}", key, text), 11));
   };
   line("alias", row.alias);
   line("operands", row.operand == "any" ? one.operand_rule() : row.operand);
@@ -79,7 +91,8 @@ void print_one(const unit::Unit& one) {
   line("code", unit::description_code(*u));
   line("fast path", path_words(*u));
   fmt::print("\n");
-  for (const std::string& sentence : unit::description_words(*u)) fmt::print("- {}\n", sentence);
+  for (const std::string& sentence : unit::description_words(*u))
+    fmt::print("{}\n", wrapped("- " + sentence, 2));
 }
 
 /// The table of docs/units.md.
