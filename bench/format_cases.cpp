@@ -119,11 +119,13 @@ ConversionCase decode_case(const std::string& name) {
 
 }  // namespace
 
-std::string to_string(Data data) {
-  return data == Data::normal ? "normal" : data == Data::log_uniform ? "log-uniform" : "special";
+std::string to_string(Numbers data) {
+  return data == Numbers::normal        ? "normal"
+         : data == Numbers::log_uniform ? "log-uniform"
+                                        : "special";
 }
 
-Arrays::Arrays(std::int64_t count, Data data)
+Arrays::Arrays(std::int64_t count, Numbers data)
     : n(count),
       codes(static_cast<std::size_t>(count)),
       flags(static_cast<std::size_t>(count)),
@@ -138,9 +140,9 @@ Arrays::Arrays(std::int64_t count, Data data)
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint32_t word = static_cast<std::uint32_t>(generator());
     const float sign = (word & 1) != 0 ? 1.0F : -1.0F;
-    if (data == Data::normal) x[i] = normal(generator);
-    if (data == Data::log_uniform) x[i] = sign * std::exp2(exponent(generator));
-    if (data == Data::special)
+    if (data == Numbers::normal) x[i] = normal(generator);
+    if (data == Numbers::log_uniform) x[i] = sign * std::exp2(exponent(generator));
+    if (data == Numbers::special)
       x[i] = word % 4 == 0 ? kSpecials[word / 4 % std::size(kSpecials)] : normal(generator);
   }
 }

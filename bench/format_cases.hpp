@@ -8,13 +8,13 @@
 namespace numemu::bench {
 
 /// What the elements look like. Speed must not depend on it.
-enum class Data { normal, log_uniform, special };
-inline constexpr Data kAllData[] = {Data::normal, Data::log_uniform, Data::special};
-std::string to_string(Data);
+enum class Numbers { normal, log_uniform, special };
+inline constexpr Numbers kAllNumbers[] = {Numbers::normal, Numbers::log_uniform, Numbers::special};
+std::string to_string(Numbers);
 
 /// Arrays of n elements: x as float32, codes of a format of at most 8 bits, and room for results.
 struct Arrays {
-  Arrays(std::int64_t count, Data);
+  Arrays(std::int64_t count, Numbers);
   std::int64_t n;
   float *x, *y;  ///< aligned to a cache line
   std::vector<std::uint8_t> codes, flags;

@@ -65,7 +65,7 @@ Figures measure(const ConversionCase& c, Arrays& a, bool with_flags) {
 
 std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.2f}", value); }
 
-void print_table(const std::vector<ConversionCase>& cases, Data data, bool wide_registers) {
+void print_table(const std::vector<ConversionCase>& cases, Numbers data, bool wide_registers) {
   if (cases.empty()) return;
   Arrays small(kSmall, data), large(kLarge, data);
   std::vector<double> copies;
@@ -162,7 +162,7 @@ std::vector<ConversionCase> quantize_cases() {
 
 void register_case(const ConversionCase& c) {
   benchmark::RegisterBenchmark(c.name.c_str(), [c](benchmark::State& state) {
-    Arrays a(state.range(0), Data::normal);
+    Arrays a(state.range(0), Numbers::normal);
     if (c.prepare) c.prepare(a);
     for (auto _ : state) {
       c.run(a, false);
@@ -186,7 +186,7 @@ int run(int argc, char** argv) {
   const std::vector<ConversionCase> special = cases;  // the others send NaN to the reference
   cases.insert(cases.end(), finite.begin(), finite.end());
   if (cases.empty()) return 0;
-  for (const Data data : kAllData) {
+  for (const Numbers data : kAllNumbers) {
     Arrays checked(4 * kSmall, data);
     for (const ConversionCase& c : cases) {
       if (c.prepare) c.prepare(checked);
@@ -195,10 +195,11 @@ int run(int argc, char** argv) {
   }
   ceiling.wait();
   const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  for (const Data data : kAllData) print_table(data == Data::special ? special : cases, data, wide);
+  for (const Numbers data : kAllNumbers)
+    print_table(data == Numbers::special ? special : cases, data, wide);
   if (wide) {
     hwy::SetSupportedTargetsForTest(HWY_AVX2);
-    print_table(cases, Data::normal, false);
+    print_table(cases, Numbers::normal, false);
     hwy::SetSupportedTargetsForTest(0);
   }
   for (const ConversionCase& c : cases) register_case(c);

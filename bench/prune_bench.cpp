@@ -65,7 +65,7 @@ Figures measure(const PruneCase& c, Arrays& a) {
 /// Three figures, as many as count, in billions.
 std::string billions(double rate) { return fmt::format("{:.3g}", rate * 1e-9); }
 
-void print_table(const std::vector<PruneCase>& cases, Data data) {
+void print_table(const std::vector<PruneCase>& cases, Numbers data) {
   fmt::print("\n{} data, {}, one thread, medians of {} and {} rounds; G elements/s\n",
              to_string(data), hwy::TargetName(hwy::SupportedTargets() & -hwy::SupportedTargets()),
              kRounds, kLargeRounds);
@@ -91,7 +91,7 @@ void print_table(const std::vector<PruneCase>& cases, Data data) {
 
 void register_case(const PruneCase& c) {
   benchmark::RegisterBenchmark(c.text.c_str(), [c](benchmark::State& state) {
-    Arrays a(state.range(0), Data::normal);
+    Arrays a(state.range(0), Numbers::normal);
     const double threshold = threshold_of(c, a);
     for (auto _ : state) {
       prune(c, a, threshold);
@@ -114,17 +114,17 @@ int run(int argc, char** argv) {
   if (cases.empty()) return 0;
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
-    for (const Data data : kAllData) {
+    for (const Numbers data : kAllNumbers) {
       Arrays checked(4 * kSmall, data);
       for (const PruneCase& c : cases) require_equal(c, checked);
     }
   }
   hwy::SetSupportedTargetsForTest(0);
   ceiling.wait();
-  for (const Data data : kAllData) print_table(cases, data);
+  for (const Numbers data : kAllNumbers) print_table(cases, data);
   if ((hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0) {
     hwy::SetSupportedTargetsForTest(HWY_AVX2);
-    print_table(cases, Data::normal);
+    print_table(cases, Numbers::normal);
     hwy::SetSupportedTargetsForTest(0);
   }
   for (const PruneCase& c : cases) register_case(c);

@@ -94,7 +94,7 @@ void time_case(const Arrays& a, const std::string& element, std::int64_t size,
 int run(int argc, char** argv) {
   omp_set_num_threads(1);
   const std::string filter = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
-  const Arrays some(kElements, Data::normal), tensor(kTensor, Data::normal);
+  const Arrays some(kElements, Numbers::normal), tensor(kTensor, Numbers::normal);
   fmt::print(
       "normal data, one thread, millions of elements per second\n{:<40} {:>9} {:>11} {:>7} {:>8}\n",
       "", "mse(17)", "mse(exact)", "ratio", "gain dB");

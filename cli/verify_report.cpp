@@ -16,9 +16,9 @@ namespace numemu::cli {
 namespace {
 
 using oracle::Explanation;
-using oracle::Finding;
 using oracle::Fit;
 using oracle::Mismatch;
+using oracle::MismatchedRecord;
 using oracle::Subject;
 using oracle::Tally;
 
@@ -36,14 +36,14 @@ class Report {
   std::string subject_text() const;
   std::string ulp_text() const;
   std::string code_text(std::uint64_t code) const;
-  std::string place(const Finding&) const;
-  std::string mismatch_text(const Finding&) const;
-  std::string finding_text(std::string_view title, const Finding&) const;
+  std::string place(const MismatchedRecord&) const;
+  std::string mismatch_text(const MismatchedRecord&) const;
+  std::string finding_text(std::string_view title, const MismatchedRecord&) const;
   std::string rule_text(const Fit&) const;
   std::string rules_text() const;
   /// The rule that gives the finding's result; nullptr where none does.
-  const oracle::Rule* rule_of(const Finding&) const;
-  Json finding_json(const Finding&) const;
+  const oracle::Rule* rule_of(const MismatchedRecord&) const;
+  Json finding_json(const MismatchedRecord&) const;
 
   const oracle::Verifier& v_;
   const Verified& verified_;
@@ -84,7 +84,7 @@ std::string Report::code_text(std::uint64_t code) const {
   return text;
 }
 
-std::string Report::place(const Finding& f) const {
+std::string Report::place(const MismatchedRecord& f) const {
   const std::int64_t number = f.one.number[0];
   if (verified_.arrays != nullptr) {
     const GemmArrays& arrays = *verified_.arrays;
@@ -94,7 +94,7 @@ std::string Report::place(const Finding& f) const {
   return fmt::format("line {}{}", f.one.records.line[0], name.empty() ? "" : " [" + name + "]");
 }
 
-std::string Report::mismatch_text(const Finding& f) const {
+std::string Report::mismatch_text(const MismatchedRecord& f) const {
   if (f.comparison.mismatch == Mismatch::unknown) return "X or Z digits";
   const std::uint64_t given = f.one.records.code(v_.result_field(), 0);
   const std::uint64_t ulps = f.comparison.ulps.value_or(0);
@@ -108,14 +108,14 @@ std::string Report::mismatch_text(const Finding& f) const {
   return text;
 }
 
-const oracle::Rule* Report::rule_of(const Finding& f) const {
+const oracle::Rule* Report::rule_of(const MismatchedRecord& f) const {
   for (const Fit& fit : explanation_.fits) {
     if (oracle::agrees(v_, fit.rule, f.one.records)[0]) return &fit.rule;
   }
   return nullptr;
 }
 
-std::string Report::finding_text(std::string_view title, const Finding& f) const {
+std::string Report::finding_text(std::string_view title, const MismatchedRecord& f) const {
   std::string text = fmt::format("{:<11} {}: {}\n", title, place(f), mismatch_text(f));
   if (f.comparison.mismatch == Mismatch::unknown) return text;
   for (const std::string& line : oracle::parting(subject(), f.one.records, rule_of(f)))
@@ -187,7 +187,7 @@ std::string Report::text() const {
   return text + rules_text();
 }
 
-Json Report::finding_json(const Finding& f) const {
+Json Report::finding_json(const MismatchedRecord& f) const {
   const std::int64_t number = f.one.number[0];
   Json json = {{"record", number}, {"class", utf8_text(std::string(f.one.records.class_name(0)))}};
   if (verified_.arrays != nullptr) {

@@ -139,7 +139,7 @@ void Verifier::find(const Checked& checked, std::int64_t i, ClassTally& own) {
   };
   const bool is_first = !first_, is_worst = !worst_ || distance(c) > distance(worst_->comparison);
   if (is_first || is_worst || !own.first) {
-    Finding finding{c, {}};
+    MismatchedRecord finding{c, {}};
     add_to(finding.one, checked, i);
     if (is_first) first_ = finding;
     if (!own.first) own.first = finding;

@@ -36,7 +36,7 @@ struct Sample {
 };
 
 /// One mismatch.
-struct Finding {
+struct MismatchedRecord {
   Comparison comparison;
   Sample one;
 };
@@ -45,7 +45,7 @@ struct Finding {
 struct ClassTally {
   std::string name;  ///< "" where a record has none
   Tally tally;
-  std::optional<Finding> first;
+  std::optional<MismatchedRecord> first;
 };
 
 /// Which results there are.
@@ -81,9 +81,9 @@ class Verifier {
   const Tally& tally() const { return tally_; }
   /// The classes of records in the order in which they first appear.
   const std::vector<ClassTally>& classes() const { return classes_; }
-  const std::optional<Finding>& first() const { return first_; }
+  const std::optional<MismatchedRecord>& first() const { return first_; }
   /// The first with the most ulps; NaN against a number counts as more.
-  const std::optional<Finding>& worst() const { return worst_; }
+  const std::optional<MismatchedRecord>& worst() const { return worst_; }
   /// The first mismatches whose digits are all known.
   const Sample& wrong() const { return wrong_; }
   /// Matches from all over the file.
@@ -106,7 +106,7 @@ class Verifier {
   Comparer comparer_;
   Tally tally_;
   std::vector<ClassTally> classes_;
-  std::optional<Finding> first_, worst_;
+  std::optional<MismatchedRecord> first_, worst_;
   Sample wrong_, right_;
   std::int64_t most_wrong_, most_right_, stride_ = 1;
 };

@@ -167,7 +167,7 @@ BlockFunction<T> BlockOf(std::int64_t rows, std::integer_sequence<int, kRowsMinu
 
 /// The block of `rows` (1..kMaxRows) rows and one or two vectors.
 template <class T>
-BlockFunction<T> Block(std::int64_t rows, std::int64_t vectors) {
+BlockFunction<T> BlockFor(std::int64_t rows, std::int64_t vectors) {
   constexpr std::make_integer_sequence<int, kMaxRows> kRows;
   return vectors == 2 ? BlockOf<T, 2>(rows, kRows) : BlockOf<T, 1>(rows, kRows);
 }

@@ -119,7 +119,7 @@ void RunTile(const ChainTile<T, Out>& t) {
       const std::int64_t panel_lanes = std::min(width, t.lane_end - lane);
       const std::int64_t vectors = panel_lanes <= vector ? 1 : 2;
       const std::int64_t panel_width = vectors * vector;
-      const BlockFunction<T> multiply = Block<T>(block_rows, vectors);
+      const BlockFunction<T> multiply = BlockFor<T>(block_rows, vectors);
       Pack<T>(
           {t.lanes, lane, panel_lanes, panel_width, lane_depth, depth, lane_runs, lane_run_count},
           panel.get());

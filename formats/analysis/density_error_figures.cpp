@@ -178,7 +178,7 @@ class DensitySums {
 
  private:
   /// [low, high] gives `outcome` with probability p.
-  void add(double low, double high, const Outcome& outcome, double p) {
+  void add(double low, double high, const PossibleResult& outcome, double p) {
     if (p == 0) return;
     const double value = outcome.value * scale_;
     const bool poles = Sums::kPoles && value != 0 && std::isfinite(value);

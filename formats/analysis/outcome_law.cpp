@@ -15,8 +15,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The outcome of a real far beyond the ends, by the codec: saturated, infinite or NaN.
-Outcome beyond(const Format& format, const Rounding& rounding, Overflow overflow, bool negative,
-               double last) {
+PossibleResult beyond(const Format& format, const Rounding& rounding, Overflow overflow,
+                      bool negative, double last) {
   const Value huge{Class::finite, negative, false, 1 << 20, 1};
   const Encoded encoded = encode(format, huge, rounding, overflow);
   const Value value = decode(format, encoded.code);
@@ -65,19 +65,19 @@ NormalEdge normal_edge(const Format& format) {
   return {{first - step, !odd}, {first, odd}};
 }
 
-OutcomePiece fixed(double low, bool closed, double high, const Outcome& outcome) {
+OutcomePiece fixed(double low, bool closed, double high, const PossibleResult& outcome) {
   return {low, high, closed, outcome, outcome};
 }
 
 /// Closes the lower end of a list at `at` and lets `outcome` reach from there to -infinity.
-void put_below(double at, bool upper_owns, const Outcome& outcome,
+void put_below(double at, bool upper_owns, const PossibleResult& outcome,
                std::vector<OutcomePiece>* list) {
   list->front().low = at;
   list->front().low_closed = upper_owns;
   list->insert(list->begin(), fixed(-kInfinity, true, at, outcome));
 }
 
-void put_above(double at, bool upper_owns, const Outcome& outcome,
+void put_above(double at, bool upper_owns, const PossibleResult& outcome,
                std::vector<OutcomePiece>* list) {
   list->back().high = at;
   list->push_back(fixed(at, upper_owns, kInfinity, outcome));
@@ -92,7 +92,7 @@ RoundingMode mirrored(RoundingMode mode) {
 /// Negative reals of a format without sign: what rounds to zero is zero, the rest is refused.
 void put_negatives(const Format& format, const Rounding& rounding, Overflow overflow,
                    std::vector<OutcomePiece>* list) {
-  const Outcome refused = beyond(format, rounding, overflow, true, 0);
+  const PossibleResult refused = beyond(format, rounding, overflow, true, 0);
   if (!format.has_zero()) return put_below(0, true, refused, list);
   const std::vector<Cell> mirror =
       cells(format, {.mode = mirrored(rounding.mode)}, false);  // of the magnitudes
@@ -107,7 +107,7 @@ std::vector<OutcomePiece> deterministic_pieces(const Format& format, const Round
   if (format.kind == Kind::sign) return list;
   const std::vector<GridPoint> grid = grid_points(rounding_grid(format), symmetric);
   const GridPoint first = grid.front(), last = grid.back();
-  const Outcome above = beyond(format, rounding, overflow, false, last.value);
+  const PossibleResult above = beyond(format, rounding, overflow, false, last.value);
   if (format.kind == Kind::codebook) {
     put_above(last.value, false, above, &list);
     put_below(first.value, true, beyond(format, rounding, overflow, true, first.value), &list);
@@ -126,7 +126,8 @@ std::vector<OutcomePiece> deterministic_pieces(const Format& format, const Round
 }
 
 /// The gap between two neighbours of one sign, or from zero.
-OutcomePiece gap(double low, double high, const Outcome& at_low, const Outcome& at_high) {
+OutcomePiece gap(double low, double high, const PossibleResult& at_low,
+                 const PossibleResult& at_high) {
   if (low >= 0) return {low, high, true, at_low, at_high, low, high};
   return {low, high, true, at_high, at_low, high, low};
 }
@@ -136,9 +137,9 @@ std::vector<OutcomePiece> stochastic_pieces(const Format& format, const Rounding
   const std::vector<GridPoint> grid = grid_points(rounding_grid(format), symmetric);
   const double first = grid.front().value, last = grid.back().value;
   const double normal = flushes(format) ? smallest_normal(format) : 0;
-  const auto kept = [&](double v) { return Outcome{.value = std::abs(v) < normal ? 0 : v}; };
-  const Outcome above = beyond(format, rounding, overflow, false, last);
-  const Outcome below = beyond(format, rounding, overflow, true, first);
+  const auto kept = [&](double v) { return PossibleResult{.value = std::abs(v) < normal ? 0 : v}; };
+  const PossibleResult above = beyond(format, rounding, overflow, false, last);
+  const PossibleResult below = beyond(format, rounding, overflow, true, first);
   std::vector<OutcomePiece> list;
   const auto add = [&](const OutcomePiece& piece) { list.push_back(piece); };
   if (format.kind == Kind::codebook) {
@@ -182,7 +183,7 @@ std::vector<OutcomePiece> stochastic_pieces(const Format& format, const Rounding
 /// Tininess is judged on a grid whose normal numbers go on below the smallest one.
 std::vector<OutcomePiece> tiny_pieces(const Format& format, const Rounding& rounding,
                                       const std::vector<OutcomePiece>& pieces) {
-  const Outcome yes{.value = 1}, no{.value = 0};
+  const PossibleResult yes{.value = 1}, no{.value = 0};
   if (!has_tiny(format)) return {fixed(-kInfinity, true, kInfinity, no)};
   const auto [before, first] = normal_edge(format);
   std::vector<OutcomePiece> list;

@@ -8,7 +8,7 @@
 namespace numemu {
 
 /// What a number may become: a finite value, an infinity or NaN, and the flags that come with it.
-struct Outcome {
+struct PossibleResult {
   double value = 0;
   bool overflow = false;  ///< the rounded number lies beyond the largest finite value (flag OF)
   bool invalid = false;   ///< a negative number in a format without sign (flag NV)
@@ -21,7 +21,7 @@ struct Outcome {
 struct OutcomePiece {
   double low, high;
   bool low_closed = true;
-  Outcome near = {}, far = {};
+  PossibleResult near = {}, far = {};
   double from = 0, to = 0;
   bool stochastic() const { return from != to; }
 };

@@ -15,7 +15,7 @@ namespace numemu::simd {
 namespace HWY_NAMESPACE {
 
 // What one vector becomes; only what the loop stores is computed.
-struct Result {
+struct Converted {
   FloatVector value;
   WordVector code, flags;
 };
@@ -27,8 +27,8 @@ template <Step kStep, bool kCodes, bool kFlags>
 struct Plain {
   static constexpr bool kRandom = kStep == Step::stochastic, kBeyond = kRandom && kFlags;
 
-  static HWY_INLINE Result convert(const Plan& plan, FloatVector x, WordVector random) {
-    Result result{};
+  static HWY_INLINE Converted convert(const Plan& plan, FloatVector x, WordVector random) {
+    Converted result{};
     const FloatMask number = is_number(x);
     const FloatVector largest = set(plan.largest), nan = set(plan.nan.value);
     const FloatVector limit = kBeyond ? set(plan.beyond) : largest;
@@ -106,14 +106,14 @@ struct General {
     return choose(negative, set(other), set(positive));
   }
   static HWY_INLINE void replace(FloatMask where, FloatMask negative, const Special& positive,
-                                 const Special& other, Result& result) {
+                                 const Special& other, Converted& result) {
     result.value =
         hn::IfThenElse(where, sided(negative, positive.value, other.value), result.value);
     result.code = choose(where, sided(negative, positive.code, other.code), result.code);
     result.flags = choose(where, sided(negative, positive.flags, other.flags), result.flags);
   }
 
-  static HWY_INLINE Result convert(const Plan& plan, FloatVector x, WordVector random) {
+  static HWY_INLINE Converted convert(const Plan& plan, FloatVector x, WordVector random) {
     const hn::RebindToSigned<Floats> integers;
     const FloatVector zero = hn::Zero(kFloats), magnitude = hn::Abs(x);
     const FloatMask negative =
@@ -142,7 +142,7 @@ struct General {
         y, sided(negative, plan.largest, plan.is_signed ? plan.largest_negative : plan.largest));
     const FloatMask inexact = differ(y, magnitude);
     const FloatMask tiny = hn::And(inexact, is_tiny(plan, a, magnitude, negative, random));
-    Result result;
+    Converted result;
     result.flags = choose(inexact, set(std::uint32_t{kInexact}), hn::Zero(kWords));
     result.flags = choose(tiny, set(std::uint32_t{kInexact | kUnderflow}), result.flags);
 
@@ -174,10 +174,10 @@ struct General {
 };
 
 template <class Kernel, Step kStep, bool kCodes>
-HWY_INLINE Result convert_one(const Plan& plan, const Arrays& to, std::int64_t i) {
+HWY_INLINE Converted convert_one(const Plan& plan, const Arrays& to, std::int64_t i) {
   const WordVector random =
       kStep == Step::stochastic ? hn::LoadU(kWords, to.random + i) : hn::Zero(kWords);
-  const Result result = Kernel::convert(plan, hn::LoadU(kFloats, to.x + i), random);
+  const Converted result = Kernel::convert(plan, hn::LoadU(kFloats, to.x + i), random);
   if (kCodes) {
     if (to.codes8 == nullptr) {
       const hn::Rebind<std::uint16_t, Words> halves;
@@ -196,10 +196,10 @@ std::int64_t step() { return kStepVectors * lanes(); }
 template <class Kernel, Step kStep, bool kCodes, bool kFlags>
 HWY_INLINE void convert_some(const Plan& plan, const Arrays& to, std::int64_t i) {
   const std::int64_t n = lanes();
-  const Result a = convert_one<Kernel, kStep, kCodes>(plan, to, i);
-  const Result b = convert_one<Kernel, kStep, kCodes>(plan, to, i + n);
-  const Result c = convert_one<Kernel, kStep, kCodes>(plan, to, i + 2 * n);
-  const Result d = convert_one<Kernel, kStep, kCodes>(plan, to, i + 3 * n);
+  const Converted a = convert_one<Kernel, kStep, kCodes>(plan, to, i);
+  const Converted b = convert_one<Kernel, kStep, kCodes>(plan, to, i + n);
+  const Converted c = convert_one<Kernel, kStep, kCodes>(plan, to, i + 2 * n);
+  const Converted d = convert_one<Kernel, kStep, kCodes>(plan, to, i + 3 * n);
   if (kCodes && to.codes8 != nullptr) store_bytes(a.code, b.code, c.code, d.code, to.codes8 + i);
   if (kFlags) store_bytes(a.flags, b.flags, c.flags, d.flags, to.flags + i);
 }

@@ -17,14 +17,14 @@ inline constexpr std::int64_t kStrip =
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// How a layout is cut. Each decision has `deep` rows of `wide` elements.
-struct Cut {
+struct LayoutCut {
   bool lines = false;  ///< decisions lie one after the other along contiguous lines
   std::int64_t deep = 1, wide = 1;
   std::int64_t line_count = 0, line_length = 0;  ///< of lines
   const char* axis = "";
   std::int64_t tail_wide = 0, tail_deep = 0;  ///< elements left over along each axis
 
-  Cut(const MaskPolicy& policy, const MaskLayout& layout) {
+  LayoutCut(const MaskPolicy& policy, const MaskLayout& layout) {
     const std::int64_t m = policy.pattern.group;
     const bool tiles = policy.rule->span == MaskSpan::tile && policy.layout == TileLayout::tile;
     lines = !tiles && (!layout.along_rows || policy.rule->span == MaskSpan::tile);
@@ -63,7 +63,7 @@ struct Arrays {
 };
 
 template <class Visit>
-void for_each_place(const Cut& cut, const Strip& s, const Visit& visit) {
+void for_each_place(const LayoutCut& cut, const Strip& s, const Visit& visit) {
   for (std::int64_t r = 0; r < s.rows; ++r) {
     for (std::int64_t c = 0; c < cut.wide; ++c) {
       const std::int64_t place = r * cut.wide + c, from = s.base + r * s.down + c * s.across;
@@ -76,7 +76,7 @@ void for_each_place(const Cut& cut, const Strip& s, const Visit& visit) {
 
 /// Gathers a strip, calls `body` on it, and scatters the results.
 template <class Body>
-void run_strip(const Cut& cut, const Strip& s, const Arrays& arrays, bool reads_keep,
+void run_strip(const LayoutCut& cut, const Strip& s, const Arrays& arrays, bool reads_keep,
                const Body& body) {
   thread_local std::vector<float> x, y;
   thread_local std::vector<std::uint8_t> keep;
@@ -162,7 +162,7 @@ void for_each_run(const MaskPolicy& policy, const MaskLayout& layout, std::uint6
                   const Arrays& arrays, bool reads_keep, const Body& body) {
   require_layout(policy, layout);
   if (layout.size() == 0) return;
-  const Cut cut(policy, layout);
+  const LayoutCut cut(policy, layout);
   const bool tail = cut.tail_wide != 0 || cut.tail_deep != 0;
   if (tail && policy.remainder == Remainder::dense) {
     if (arrays.y != nullptr) std::copy_n(arrays.x, layout.size(), arrays.y);

@@ -50,7 +50,7 @@ void absorb_pruned(std::int64_t groups, std::int64_t size, const float* x, const
 
 void require_layout(const MaskPolicy& policy, const MaskLayout& layout) {
   if (policy.rule->span == MaskSpan::tensor || policy.remainder != Remainder::error) return;
-  const Cut cut(policy, layout);
+  const LayoutCut cut(policy, layout);
   const auto refuse = [&](const char* axis, std::int64_t by, std::int64_t length) {
     throw Error(
         fmt::format("mask {}: expected a multiple of {} along {}, found {} (remainder=pad "
@@ -67,7 +67,7 @@ void require_layout(const MaskPolicy& policy, const MaskLayout& layout) {
 
 std::uint64_t decision_count(const MaskPolicy& policy, const MaskLayout& layout) {
   if (policy.rule->span == MaskSpan::tensor) return static_cast<std::uint64_t>(layout.size());
-  const Cut cut(policy, layout);
+  const LayoutCut cut(policy, layout);
   const auto pieces = [&](std::int64_t length, std::int64_t by) {
     return policy.remainder == Remainder::pad ? ceil_div(length, by) : length / by;
   };
@@ -83,7 +83,7 @@ KeptElements kept_elements(const MaskPolicy& policy, const MaskLayout& layout) {
   const double size = static_cast<double>(layout.size());
   if (policy.rule->span == MaskSpan::tensor) return {kept_share(policy) * size, 0};
   if (policy.pattern.kept == policy.pattern.group) return {0, size};
-  const Cut cut(policy, layout);
+  const LayoutCut cut(policy, layout);
   const std::int64_t n = policy.pattern.kept, m = policy.pattern.group;
   const bool pad = policy.remainder == Remainder::pad;
   // Of `length` neighbours: those in whole groups, and those of the tail.

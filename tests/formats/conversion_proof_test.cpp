@@ -8,8 +8,8 @@
 namespace numemu {
 namespace {
 
+using oracle::ProofTally;
 using oracle::RationalCodec;
-using oracle::Tally;
 
 // An array of codes in the containers of its format.
 class Codes {
@@ -72,10 +72,11 @@ struct Source {
 std::uint32_t word_at(std::size_t i) { return static_cast<std::uint32_t>(i) * 2654435761U; }
 
 // convert_codes_reference() and convert_codes() of every code of the source.
-Tally convert(Source& source, const RationalCodec& target, const std::vector<Rounding>& rules) {
+ProofTally convert(Source& source, const RationalCodec& target,
+                   const std::vector<Rounding>& rules) {
   const Format& to = find_format(target.format().name);
   const std::size_t n = source.count();
-  Tally tally{.formats = 1, .first = {}};
+  ProofTally tally{.formats = 1, .first = {}};
   std::vector<oracle::Place> places;
   std::vector<std::uint32_t> words;
   places.reserve(n);
@@ -134,9 +135,9 @@ std::vector<RationalCodec> targets(int low, int high) {
   return list;
 }
 
-Tally convert_pairs(int low, int high, const std::vector<RationalCodec>& to,
-                    const std::vector<Rounding>& rules) {
-  Tally tally;
+ProofTally convert_pairs(int low, int high, const std::vector<RationalCodec>& to,
+                         const std::vector<Rounding>& rules) {
+  ProofTally tally;
   for (const Format* from : named_formats()) {
     if (from->bits < low || from->bits > high) continue;
     Source source(from->name);
@@ -145,7 +146,7 @@ Tally convert_pairs(int low, int high, const std::vector<RationalCodec>& to,
   return tally;
 }
 
-void report(const std::string& what, const Tally& tally) {
+void report(const std::string& what, const ProofTally& tally) {
   WARN(tally.report(what));
   CHECK(tally.formats > 0);
   CHECK(tally.differences == 0);
@@ -159,7 +160,7 @@ TEST_CASE("conversion: named formats up to 8 bits to each other, every code, rne
 
 TEST_CASE("conversion: named formats up to 16 bits to each other, every code, rne and rtz",
           "[slow]") {
-  Tally tally = convert_pairs(9, 16, targets(1, 16), rne_and_rtz());
+  ProofTally tally = convert_pairs(9, 16, targets(1, 16), rne_and_rtz());
   tally += convert_pairs(1, 8, targets(9, 16), rne_and_rtz());
   report("pairs of named formats with one of 9 to 16 bits x rne rtz x 3 overflows x 2 paths",
          tally);
@@ -180,7 +181,7 @@ TEST_CASE("conversion: 16-bit formats to formats up to 8 bits in every mode and 
 }
 
 TEST_CASE("conversion: tfloat32 from and to every named format up to 16 bits", "[slow]") {
-  Tally tally = convert_pairs(17, 19, targets(1, 19), rne_and_rtz());
+  ProofTally tally = convert_pairs(17, 19, targets(1, 19), rne_and_rtz());
   tally += convert_pairs(1, 16, targets(17, 19), rne_and_rtz());
   report("tfloat32 and named formats up to 16 bits x rne rtz x 3 overflows x 2 paths", tally);
 }
@@ -191,8 +192,8 @@ TEST_CASE("conversion: formats up to 8 bits to tfloat32, float32 and float64", "
       convert_pairs(1, 8, targets(17, 64), rne_and_rtz()));
 }
 
-Tally convert_family(int low, int high) {
-  Tally tally;
+ProofTally convert_family(int low, int high) {
+  ProofTally tally;
   const RationalCodec small("float8_e4m3fn"), half("float16");
   Source from_small("float8_e4m3fn"), from_half("float16");
   for (int k = low; k <= high; ++k) {

@@ -7,17 +7,17 @@
 namespace numemu {
 namespace {
 
+using oracle::ProofTally;
 using oracle::RationalCodec;
-using oracle::Tally;
 
-void report(const std::string& what, const Tally& tally) {
+void report(const std::string& what, const ProofTally& tally) {
   WARN(tally.report(what));
   CHECK(tally.formats > 0);
   CHECK(tally.differences == 0);
 }
 
-Tally prove_family(int low, int high) {
-  Tally tally;
+ProofTally prove_family(int low, int high) {
+  ProofTally tally;
   for (int k = low; k <= high; ++k) {
     for (const std::string& name : oracle::p3109_names(k))
       tally += oracle::compare_decode(RationalCodec(name));
@@ -29,7 +29,7 @@ TEST_CASE(
     "decode: every code of the named formats up to 16 bits is the exact rational, in order, and "
     "back",
     "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const Format* f : named_formats())
     if (f->bits <= 16) tally += oracle::compare_decode(RationalCodec(f->name));
   report("decode and back, named up to 16 bits, every code", tally);
@@ -40,13 +40,13 @@ TEST_CASE("decode: every code of the P3109 family up to K = 8, in order, and bac
 }
 
 TEST_CASE("decode: every code of the P3109 family of K = 9 to 15 and of tfloat32", "[slow]") {
-  Tally tally = prove_family(9, 15);
+  ProofTally tally = prove_family(9, 15);
   tally += oracle::compare_decode(RationalCodec("tfloat32"));
   report("decode and back, P3109 K 9..15 and tfloat32, every code", tally);
 }
 
 TEST_CASE("decode: every code of the described formats up to 8 bits", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const std::string& name : oracle::descriptor_names(8)) {
     oracle::Specified described = oracle::specified(name);
     described.name = find_format(name).name;
@@ -82,7 +82,7 @@ TEST_CASE("decode: all 2^32 codes of float32 are what the host reads, and come b
 }
 
 TEST_CASE("decode: float32 and float64 codes of every field equal the oracle", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const char* name : {"float32", "float64"}) {
     const Format& f = find_format(name);
     const RationalCodec codec(name);

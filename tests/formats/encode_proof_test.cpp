@@ -5,18 +5,18 @@
 namespace numemu {
 namespace {
 
+using oracle::ProofTally;
 using oracle::RationalCodec;
-using oracle::Tally;
 
-void report(const std::string& what, const Tally& tally) {
+void report(const std::string& what, const ProofTally& tally) {
   WARN(tally.report(what));
   CHECK(tally.formats > 0);
   CHECK(tally.differences == 0);
 }
 
 // The named rows of `low` to `high` bits.
-Tally prove_rows(int low, int high, const std::vector<Rounding>& rules, int words = 0) {
-  Tally tally;
+ProofTally prove_rows(int low, int high, const std::vector<Rounding>& rules, int words = 0) {
+  ProofTally tally;
   for (const Format* f : named_formats()) {
     if (f->bits < low || f->bits > high) continue;
     const RationalCodec codec(f->name);
@@ -25,8 +25,8 @@ Tally prove_rows(int low, int high, const std::vector<Rounding>& rules, int word
   return tally;
 }
 
-Tally prove_family(int low, int high, const std::vector<Rounding>& rules, int words = 0) {
-  Tally tally;
+ProofTally prove_family(int low, int high, const std::vector<Rounding>& rules, int words = 0) {
+  ProofTally tally;
   for (int k = low; k <= high; ++k) {
     for (const std::string& name : oracle::p3109_names(k)) {
       const RationalCodec codec(name);
@@ -57,7 +57,7 @@ TEST_CASE("encode: the P3109 family up to K = 8 equals the oracle", "[fast]") {
 TEST_CASE("encode: a sample around 16-bit formats' values and midpoints equals the oracle",
           "[fast]") {
   constexpr std::size_t kStride = 61;
-  Tally tally;
+  ProofTally tally;
   for (const char* name : {"float16", "bfloat16", "dlfloat16", "hfp16_e6m9", "binary15p7se"}) {
     const RationalCodec codec(name);
     const std::vector<oracle::Input> all = oracle::probes(codec);
@@ -71,7 +71,7 @@ TEST_CASE("encode: a sample around 16-bit formats' values and midpoints equals t
 
 // Too many values for a list: the oracle bisects the formula.
 TEST_CASE("encode: float32 and float64 targets at both ends equal the oracle", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const char* name : {"float32", "float64", "e15m23+finite", "e12m20+nosub"}) {
     const RationalCodec codec(name);
     const std::uint64_t hidden = std::uint64_t{1} << codec.format().m;
@@ -109,7 +109,7 @@ TEST_CASE("encode: the P3109 family up to K = 8 in sr(n) equals the oracle", "[s
 }
 
 TEST_CASE("encode: every described format up to 7 bits equals the oracle", "[slow]") {
-  Tally tally;
+  ProofTally tally;
   for (const std::string& name : oracle::descriptor_names(7)) {
     const Format& f = find_format(name);
     oracle::Specified described = oracle::specified(name);
@@ -121,7 +121,7 @@ TEST_CASE("encode: every described format up to 7 bits equals the oracle", "[slo
 }
 
 TEST_CASE("encode: one described format of each kind equals the oracle", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const char* name :
        {"e4m3b8+fnuz", "e3m2+nosub", "e2m1+nosub+unsigned", "e3m0+finite", "e4m0",
         "e2m3+nan1+unsigned", "e3m2b9+finite", "e1m3+finite", "e3m0+nosub+finite", "e6m0+fnuz",

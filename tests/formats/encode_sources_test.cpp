@@ -9,13 +9,13 @@
 namespace numemu {
 namespace {
 
+using oracle::ProofTally;
 using oracle::RationalCodec;
-using oracle::Tally;
 
 // Every number of the narrow source as itself, as a float32 and as a float64.
 TEST_CASE("encode: float16, bfloat16, float32 and float64 sources agree on common values",
           "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const char* source : {"float16", "bfloat16"}) {
     const Format& from = find_format(source);
     for (const char* target : {"float8_e4m3fn", "float8_e5m2fnuz", "float4_e2m1fn",
@@ -44,7 +44,7 @@ TEST_CASE("encode: float16, bfloat16, float32 and float64 sources agree on commo
 // steps breaks the tie to even, whatever side the number was on.
 TEST_CASE("encode: float64 a hair off a midpoint keeps its side where float32 would lose it",
           "[fast]") {
-  Tally tally;
+  ProofTally tally;
   std::int64_t traps = 0;
   for (const Format* f : named_formats()) {
     if (f->bits > 16 || f->bits < 2) continue;
@@ -104,7 +104,7 @@ TEST_CASE("encode: every midpoint is a tie in every format of at most 8 bits", "
 
 // Quotients of float32 are not float32: the oracle takes the rational, the codec the sticky bit.
 TEST_CASE("encode: inexact quotients round like the rational", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   for (const char* name : {"float8_e4m3fn", "float4_e2m1fn", "float8_e5m2", "hfp8_e4m3_nosub",
                            "int8", "float16", "float8_e8m0fnu"}) {
     const Format& f = find_format(name);
@@ -138,7 +138,7 @@ TEST_CASE("encode: inexact quotients round like the rational", "[fast]") {
 // A sticky bit on every probe, and on the ties of the cut fraction of sr(n): the number is a little
 // more than what the bits say, which the oracle sees as one more bit far below.
 TEST_CASE("encode: a sticky bit anywhere rounds like the number above", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   constexpr int kRandomBits = 5;
   for (const char* name : {"float8_e4m3fn", "float4_e2m1fn", "float8_e5m2", "hfp8_e4m3_nosub",
                            "int8", "uint8", "float8_e8m0fnu", "binary8p1se", "e4m2+ftz"}) {

@@ -101,11 +101,11 @@ std::vector<Input> probes(const RationalCodec& codec) {
   return inputs;
 }
 
-std::string Tally::text(const Encoded& e) {
+std::string ProofTally::text(const Encoded& e) {
   return " code " + std::to_string(e.code) + " flags " + std::to_string(e.flags);
 }
 
-Tally& Tally::operator+=(const Tally& other) {
+ProofTally& ProofTally::operator+=(const ProofTally& other) {
   formats += other.formats;
   comparisons += other.comparisons;
   differences += other.differences;
@@ -113,7 +113,7 @@ Tally& Tally::operator+=(const Tally& other) {
   return *this;
 }
 
-std::string Tally::report(const std::string& what) const {
+std::string ProofTally::report(const std::string& what) const {
   std::string line = what + ": " + std::to_string(formats) + " formats, " +
                      std::to_string(comparisons) + " comparisons, " + std::to_string(differences) +
                      " differences";
@@ -134,10 +134,10 @@ std::string describe(const std::string& format, const Input& x, const Rounding& 
          to_string(overflow);
 }
 
-Tally compare_encode(const RationalCodec& codec, const std::vector<Input>& inputs,
-                     const std::vector<Rounding>& rules, int words) {
+ProofTally compare_encode(const RationalCodec& codec, const std::vector<Input>& inputs,
+                          const std::vector<Rounding>& rules, int words) {
   const Format& f = find_format(codec.format().name);
-  Tally tally{.formats = 1, .first = {}};
+  ProofTally tally{.formats = 1, .first = {}};
   std::uint64_t drawn = 0;
   for (const Input& x : inputs) {
     const Value v = x.value();
@@ -163,11 +163,11 @@ Tally compare_encode(const RationalCodec& codec, const std::vector<Input>& input
   return tally;
 }
 
-Tally compare_decode(const RationalCodec& codec) {
+ProofTally compare_decode(const RationalCodec& codec) {
   const Format& f = find_format(codec.format().name);
   const bool reads_one_zero = f.kind == Kind::floating && !codec.has_negative_zero();
   const std::vector<Rounding> rules = roundings({8});
-  Tally tally{.formats = 1, .first = {}};
+  ProofTally tally{.formats = 1, .first = {}};
   const auto expect = [&](bool holds, std::uint64_t code, const char* what) {
     ++tally.comparisons;
     if (!holds && tally.differences++ == 0)

@@ -38,7 +38,7 @@ struct Input {
 std::vector<Input> probes(const RationalCodec&);
 
 /// Counts what was compared and keeps the first difference.
-struct Tally {
+struct ProofTally {
   std::int64_t formats = 0, comparisons = 0, differences = 0;
   std::string first;
 
@@ -48,19 +48,19 @@ struct Tally {
     if (differences++ == 0) first = describe() + text(got) + ", oracle" + text(want);
   }
   static std::string text(const Encoded&);
-  Tally& operator+=(const Tally&);
+  ProofTally& operator+=(const ProofTally&);
   /// "named formats: 22 formats x 6 modes..., 1234 comparisons, 0 differences".
   std::string report(const std::string& what) const;
 };
 
 /// encode() against the oracle: inputs x roundings x overflow modes; `words` random words for each
 /// stochastic rounding (a keyed sequence that holds both extremes).
-Tally compare_encode(const RationalCodec&, const std::vector<Input>&, const std::vector<Rounding>&,
-                     int words = 0);
+ProofTally compare_encode(const RationalCodec&, const std::vector<Input>&,
+                          const std::vector<Rounding>&, int words = 0);
 /// Every code: decode() against the oracle, finite values strictly increasing in code order on
 /// each side of zero, and encode(decode(c)) = c without flags in every rounding and overflow mode,
 /// for infinities in those that keep them.
-Tally compare_decode(const RationalCodec&);
+ProofTally compare_decode(const RationalCodec&);
 
 std::string describe(const std::string& format, const Input&, const Rounding&, Overflow);
 

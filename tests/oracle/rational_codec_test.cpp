@@ -81,7 +81,7 @@ TEST_CASE("rational codec: the first random word that goes up, by hand", "[fast]
 }
 
 TEST_CASE("rational codec: a tally reports a difference", "[fast]") {
-  Tally tally;
+  ProofTally tally;
   tally.compare({1, 0}, {1, 0}, [] { return std::string("equal"); });
   tally.compare({1, 0}, {1, 1}, [] { return std::string("flags"); });
   tally.compare({1, 0}, {2, 0}, [] { return std::string("code"); });

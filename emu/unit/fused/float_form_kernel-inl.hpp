@@ -57,8 +57,8 @@ struct StepOperands {
 /// Exponent fields of the largest product exponents, [row][lane]. A step without products has the
 /// field 1, -126, which is no larger than that of any C.
 template <int kRows>
-HWY_INLINE void LargestExponents(const StepConstants& s, const StepOperands& x,
-                                 std::uint8_t* HWY_RESTRICT fields) {
+HWY_INLINE void LargestFields(const StepConstants& s, const StepOperands& x,
+                              std::uint8_t* HWY_RESTRICT fields) {
   const ByteTag d;
   const hn::Repartition<std::uint32_t, ByteTag> d32;
   const std::int64_t width = PanelWidth();
@@ -161,7 +161,7 @@ template <bool kHalf>
 HWY_NOINLINE void Step(const StepConstants& s, const StepOperands& x, float* HWY_RESTRICT state) {
   const std::int64_t width = PanelWidth();
   HWY_ALIGN std::uint8_t fields[kStepRows * HWY_MAX_BYTES];
-  LargestExponents<kStepRows>(s, x, fields);
+  LargestFields<kStepRows>(s, x, fields);
   RowSums first, second;
   BeginRow<kHalf>(s, state, fields, first);
   if constexpr (kStepRows == 2) BeginRow<kHalf>(s, state + width, fields + width, second);

@@ -74,7 +74,7 @@ HWY_INLINE void SplitRows(const float* packed, std::int64_t count, int emin, int
 }
 
 /// The panel from floats [k][width].
-HWY_INLINE void SplitLanes(const float* packed, std::int64_t depth, int emin, int zero_exponent,
+HWY_INLINE void SplitPanel(const float* packed, std::int64_t depth, int emin, int zero_exponent,
                            const LanePanel& panel) {
   const Doubles d;
   const hn::Rebind<float, Doubles> d_float;

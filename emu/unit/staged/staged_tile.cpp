@@ -101,7 +101,7 @@ class StagedSlices {
   void PackLanes(std::int64_t k, std::int64_t p) {
     const std::int64_t lane = t_.lane_begin + p * width_;
     PackFloats(t_.lanes, lane, std::min(width_, t_.lane_end - lane), width_, k);
-    SplitLanes(floats_.get(), Depth(k), t_.lane_emin, t_.rule.zero_exponent, Panel());
+    SplitPanel(floats_.get(), Depth(k), t_.lane_emin, t_.rule.zero_exponent, Panel());
   }
   LanePanel Panel() const { return {numbers_.get(), exponents_.get(), width_}; }
 

@@ -59,7 +59,7 @@ int differences(const Format& f, const Rounding& rounding, Overflow overflow) {
   for (const double x : probes(law)) {
     const Encoded expected = encode_element(c, value_of(x), 0);
     const double value = to_double(decode(f, expected.code));
-    const Outcome& got = piece_at(law.pieces, x, 1).near;
+    const PossibleResult& got = piece_at(law.pieces, x, 1).near;
     const bool tiny = piece_at(law.tiny, x, 1).near.value == 1 && got.value != x;
     const bool right = same(value, got.value) &&
                        got.overflow == ((expected.flags & kOverflow) != 0) &&

@@ -32,7 +32,7 @@ TEST_CASE("float form: every kind of data and of C, every mix of formats", "[fas
   int declined = 0;
   for (const UnitDescription& unit : units()) {
     for (const Mix& mix : kMixes) {
-      for (const Data data : kAllData) {
+      for (const FormData data : kAllFormData) {
         for (const CData c : kAllC) {
           const FormProblem p = make_form_problem({unit, mix.a, mix.b, 5, 19, 96, data, c}, ++seed);
           INFO(unit.group << " " << unit.accumulator.format->name << " " << mix.a << " " << mix.b
@@ -63,8 +63,8 @@ TEST_CASE("float form: shapes, layouts and tails of K", "[fast]") {
     for (const Size& s : sizes) {
       const int layout = static_cast<int>(++seed % 4);
       const FormProblem p =
-          make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", s.m, s.n, s.k, Data::uniform,
-                             CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
+          make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", s.m, s.n, s.k,
+                             FormData::uniform, CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
                             seed);
       INFO(s.m << "x" << s.n << "x" << s.k << " layout " << layout);
       CHECK(mismatches(p) == 0);
@@ -91,7 +91,7 @@ TEST_CASE("float form: fraction bits, groups and registers up to the proven limi
       for (const char* reg : {"e8m13", "float32", "float16"}) {
         const UnitDescription unit = fp8_unit(64, group, reg, fraction_bits);
         const FormProblem p = make_form_problem(
-            {unit, "float8_e5m2", "float8_e4m3fn", 3, 17, 130, Data::gaussian, CData::gaussian},
+            {unit, "float8_e5m2", "float8_e4m3fn", 3, 17, 130, FormData::gaussian, CData::gaussian},
             ++seed);
         INFO(group << " F " << fraction_bits << " " << reg);
         const bool declines = 4 * group + 2 > 1 << (23 - fraction_bits);
@@ -126,18 +126,18 @@ TEST_CASE("float form: declines what it does not cover", "[fast]") {
   unit = wgmma_e4m3();
   unit.core = CoreKind::exact;
   CHECK(declined(unit) == -1);
-  FormProblem huge = make_form_problem(
-      {wgmma_e4m3(), "float8_e4m3fn", "float8_e4m3fn", 2, 3, 32, Data::gaussian, CData::gaussian},
-      1);
+  FormProblem huge = make_form_problem({wgmma_e4m3(), "float8_e4m3fn", "float8_e4m3fn", 2, 3, 32,
+                                        FormData::gaussian, CData::gaussian},
+                                       1);
   huge.c[1] = 0x1p120f;
   CHECK(mismatches(huge) == -1);
 }
 
 TEST_CASE("float form: 1, 2 and 3 threads give the same bits", "[fast]") {
   const int before = omp_get_max_threads();
-  const FormProblem p = make_form_problem(
-      {wgmma_e4m3(), "float8_e4m3fn", "float8_e4m3fn", 131, 197, 100, Data::uniform, CData::mixed},
-      4000);
+  const FormProblem p = make_form_problem({wgmma_e4m3(), "float8_e4m3fn", "float8_e4m3fn", 131, 197,
+                                           100, FormData::uniform, CData::mixed},
+                                          4000);
   std::vector<std::uint8_t> one, more;
   omp_set_num_threads(1);
   REQUIRE(multiply_fused_float(p.unit, p.gemm(one)));
@@ -151,11 +151,11 @@ TEST_CASE("float form: 1, 2 and 3 threads give the same bits", "[fast]") {
 
 TEST_CASE("float form: several slices of K, blocks of rows and tiles", "[slow]") {
   for (const UnitDescription& unit : units()) {
-    CHECK(mismatches(make_form_problem(
-              {unit, "float8_e4m3fn", "float8_e4m3fn", 260, 66, 530, Data::gaussian, CData::mixed},
-              5000)) == 0);
-    CHECK(mismatches(make_form_problem(
-              {unit, "float8_e5m2", "float8_e4m3fn", 5, 530, 530, Data::wide_sparse, CData::none},
-              5001)) == 0);
+    CHECK(mismatches(make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", 260, 66, 530,
+                                        FormData::gaussian, CData::mixed},
+                                       5000)) == 0);
+    CHECK(mismatches(make_form_problem({unit, "float8_e5m2", "float8_e4m3fn", 5, 530, 530,
+                                        FormData::wide_sparse, CData::none},
+                                       5001)) == 0);
   }
 }

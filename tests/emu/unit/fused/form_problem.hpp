@@ -36,55 +36,56 @@ inline UnitDescription wgmma_e4m3() { return fp8_unit(32, 32, "e8m13"); }
 inline UnitDescription ada_f32() { return fp8_unit(32, 16, "e8m13"); }
 inline UnitDescription ada_f16() { return fp8_unit(32, 16, "float16"); }
 
-enum class Data { gaussian, uniform, wide_sparse, cancelling, subnormal, zero_groups, special };
-constexpr Data kAllData[] = {Data::gaussian,   Data::uniform,   Data::wide_sparse,
-                             Data::cancelling, Data::subnormal, Data::zero_groups,
-                             Data::special};
+enum class FormData { gaussian, uniform, wide_sparse, cancelling, subnormal, zero_groups, special };
+constexpr FormData kAllFormData[] = {
+    FormData::gaussian,  FormData::uniform,     FormData::wide_sparse, FormData::cancelling,
+    FormData::subnormal, FormData::zero_groups, FormData::special};
 
 enum class CData { none, gaussian, dominating, tiny, minus_zero, special, mixed };
 constexpr CData kAllC[] = {CData::none,       CData::gaussian, CData::dominating, CData::tiny,
                            CData::minus_zero, CData::special,  CData::mixed};
 
 /// One code of an 8-bit format. `group` counts runs of 32 elements.
-inline std::uint8_t draw_code(const Format& format, Data data, std::int64_t group, Dice& dice) {
+inline std::uint8_t draw_form_code(const Format& format, FormData data, std::int64_t group,
+                                   Dice& dice) {
   const auto largest = static_cast<std::int64_t>(format.largest_code());
   const auto sign = static_cast<std::uint8_t>(dice.bits() & format.sign_bit());
   const auto uniform = [&] {
     return static_cast<std::uint8_t>(sign | static_cast<std::uint8_t>(dice.below(largest + 1)));
   };
   switch (data) {
-    case Data::gaussian: {
+    case FormData::gaussian: {
       // Twelve uniform numbers; the field of 2^4 in the middle of E4M3.
       double sum = -6;
       for (int i = 0; i < 12; ++i) sum += dice.bits() * 0x1p-32;
       const Value v = value_of(sum * 32);
       return static_cast<std::uint8_t>(encode(format, v, {}, Overflow::saturate).code);
     }
-    case Data::cancelling:
-    case Data::uniform:
+    case FormData::cancelling:
+    case FormData::uniform:
       return uniform();
-    case Data::wide_sparse:
+    case FormData::wide_sparse:
       return dice.below(8) == 0 ? uniform() : std::uint8_t{0};
-    case Data::subnormal:
+    case FormData::subnormal:
       return static_cast<std::uint8_t>(sign | dice.below(dice.below(4) == 0
                                                              ? 1 << (format.mantissa_bits + 2)
                                                              : 1 << format.mantissa_bits));
-    case Data::zero_groups:
+    case FormData::zero_groups:
       return group % 3 != 0 ? sign : uniform();
-    case Data::special:
+    case FormData::special:
       return dice.below(400) == 0 ? static_cast<std::uint8_t>(dice.bits()) : uniform();
   }
   return 0;
 }
 
 inline OperandData fp8_operand(const std::string& format, Gather gather, std::int64_t size,
-                               Data data, Dice& dice) {
+                               FormData data, Dice& dice) {
   OperandData x;
   x.format = &find_format(format);
   x.gather = std::move(gather);
   x.bytes.resize(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i)
-    x.bytes[static_cast<std::size_t>(i)] = draw_code(*x.format, data, i / 32, dice);
+    x.bytes[static_cast<std::size_t>(i)] = draw_form_code(*x.format, data, i / 32, dice);
   return x;
 }
 
@@ -95,7 +96,7 @@ inline void make_cancelling(OperandData& a, OperandData& b) {
     b.bytes[i + 1] = b.bytes[i] ^ static_cast<std::uint8_t>(b.format->sign_bit());
 }
 
-inline float draw_c(CData data, Dice& dice) {
+inline float draw_form_c(CData data, Dice& dice) {
   const float unit = static_cast<float>(static_cast<std::int32_t>(dice.bits())) * 0x1p-31f;
   switch (data) {
     case CData::gaussian:
@@ -158,7 +159,7 @@ inline void add_c(FormProblem& p, CData data, Dice& dice) {
   p.c.resize(static_cast<std::size_t>(p.m * p.n));
   p.half_c.resize(p.c.size());
   for (std::size_t i = 0; i < p.c.size(); ++i) {
-    p.c[i] = draw_c(data, dice);
+    p.c[i] = draw_form_c(data, dice);
     const float scaled = data == CData::dominating ? p.c[i] * 0x1p-26f : p.c[i];
     p.half_c[i] = static_cast<std::uint16_t>(
         encode(find_format("float16"), value_of(scaled), {}, Overflow::ieee).code);
@@ -169,7 +170,7 @@ struct FormCase {
   UnitDescription unit;
   std::string format_a = "float8_e4m3fn", format_b = "float8_e4m3fn";
   std::int64_t m = 1, n = 1, k = 1;
-  Data data = Data::gaussian;
+  FormData data = FormData::gaussian;
   CData c = CData::none;
   bool a_transposed = false, b_transposed = false;
 };
@@ -183,7 +184,7 @@ inline FormProblem make_form_problem(const FormCase& f, std::uint64_t seed) {
   p.k = f.k;
   p.a = fp8_operand(f.format_a, Gather::matrix(f.m, f.k, f.a_transposed), f.m * f.k, f.data, dice);
   p.b = fp8_operand(f.format_b, Gather::matrix(f.n, f.k, f.b_transposed), f.n * f.k, f.data, dice);
-  if (f.data == Data::cancelling) make_cancelling(p.a, p.b);
+  if (f.data == FormData::cancelling) make_cancelling(p.a, p.b);
   add_c(p, f.c, dice);
   return p;
 }
@@ -200,8 +201,8 @@ inline FormProblem make_form_convolution(const UnitDescription& unit, const Conv
   p.n = outputs;
   p.k = static_cast<std::int64_t>(gather.depth.size());
   const std::int64_t source = gather.padding.source_size();
-  p.a = fp8_operand("float8_e4m3fn", std::move(gather), source, Data::gaussian, dice);
-  p.b = fp8_operand(format_b, Gather::matrix(p.n, p.k), p.n * p.k, Data::gaussian, dice);
+  p.a = fp8_operand("float8_e4m3fn", std::move(gather), source, FormData::gaussian, dice);
+  p.b = fp8_operand(format_b, Gather::matrix(p.n, p.k), p.n * p.k, FormData::gaussian, dice);
   return p;
 }
 

@@ -25,7 +25,7 @@ std::vector<UnitDescription> units() { return {wgmma_e4m3(), ada_f32(), ada_f16(
 TEST_CASE("half form: every kind of E4M3 data and of C", "[fast]") {
   std::uint64_t seed = 0;
   for (const UnitDescription& unit : units()) {
-    for (const Data data : kAllData) {
+    for (const FormData data : kAllFormData) {
       for (const CData c : kAllC) {
         for (const std::int64_t n : {19, 70}) {
           const FormProblem p = make_form_problem(
@@ -45,7 +45,8 @@ TEST_CASE("half form: every kind of E4M3 data and of C", "[fast]") {
 TEST_CASE("half form: float16 registers of small sums, subnormal ones too", "[fast]") {
   std::uint64_t seed = 50;
   for (const CData c : {CData::none, CData::gaussian, CData::tiny, CData::minus_zero}) {
-    for (const Data data : {Data::subnormal, Data::zero_groups, Data::wide_sparse}) {
+    for (const FormData data :
+         {FormData::subnormal, FormData::zero_groups, FormData::wide_sparse}) {
       FormProblem p = make_form_problem(
           {ada_f16(), "float8_e4m3fn", "float8_e4m3fn", 9, 40, 128, data, c}, ++seed);
       // Magnitudes below 2^-3.
@@ -62,13 +63,14 @@ TEST_CASE("half form: narrow formats, and E5M2 where its exponents are narrow", 
   for (const UnitDescription& unit : units()) {
     for (const char* a : {"float6_e3m2fn", "float6_e2m3fn", "float4_e2m1fn", "float8_e3m4"}) {
       const FormProblem p = make_form_problem(
-          {unit, a, "float8_e4m3fn", 4, 35, 70, Data::uniform, CData::gaussian}, ++seed);
+          {unit, a, "float8_e4m3fn", 4, 35, 70, FormData::uniform, CData::gaussian}, ++seed);
       INFO(a);
       CHECK(equal_if_available(mismatches(p)));
     }
     for (const int lowest_field : {0, 8, 10, 12, 14, 20, 27}) {
       FormProblem p = make_form_problem(
-          {unit, "float8_e5m2", "float8_e4m3fn", 4, 35, 70, Data::uniform, CData::none}, ++seed);
+          {unit, "float8_e5m2", "float8_e4m3fn", 4, 35, 70, FormData::uniform, CData::none},
+          ++seed);
       for (auto& code : p.a.bytes) {
         if (((code >> 2) & 31) < lowest_field)
           code = static_cast<std::uint8_t>((code & 0x83) | lowest_field << 2);
@@ -96,8 +98,8 @@ TEST_CASE("half form: shapes, layouts and tails of K", "[fast]") {
     for (const Size& s : sizes) {
       const int layout = static_cast<int>(++seed % 4);
       const FormProblem p =
-          make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", s.m, s.n, s.k, Data::uniform,
-                             CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
+          make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", s.m, s.n, s.k,
+                             FormData::uniform, CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
                             seed);
       INFO(s.m << "x" << s.n << "x" << s.k << " layout " << layout);
       CHECK(equal_if_available(mismatches(p)));
@@ -124,7 +126,7 @@ TEST_CASE("half form: fraction bits and groups", "[fast]") {
       for (const char* reg : {"e8m13", "float32", "float16"}) {
         const FormProblem p =
             make_form_problem({fp8_unit(64, group, reg, fraction_bits), "float8_e4m3fn",
-                               "float8_e4m3fn", 3, 17, 130, Data::wide_sparse, CData::mixed},
+                               "float8_e4m3fn", 3, 17, 130, FormData::wide_sparse, CData::mixed},
                               ++seed);
         INFO(group << " F " << fraction_bits << " " << reg);
         const std::int64_t differing = mismatches(p);
@@ -146,10 +148,10 @@ TEST_CASE("half form: sums at the upper end of what a group can reach", "[fast]"
 TEST_CASE("half form: several slices of K, blocks of rows and tiles", "[slow]") {
   for (const UnitDescription& unit : units()) {
     CHECK(equal_if_available(mismatches(make_form_problem(
-        {unit, "float8_e4m3fn", "float8_e4m3fn", 260, 66, 530, Data::gaussian, CData::mixed},
+        {unit, "float8_e4m3fn", "float8_e4m3fn", 260, 66, 530, FormData::gaussian, CData::mixed},
         5000))));
     CHECK(equal_if_available(mismatches(make_form_problem(
-        {unit, "float8_e4m3fn", "float8_e4m3fn", 5, 530, 530, Data::wide_sparse, CData::none},
+        {unit, "float8_e4m3fn", "float8_e4m3fn", 5, 530, 530, FormData::wide_sparse, CData::none},
         5001))));
   }
 }

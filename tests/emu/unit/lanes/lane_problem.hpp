@@ -18,7 +18,7 @@
 
 namespace numemu::unit::test {
 
-enum class Data {
+enum class LaneData {
   gaussian,
   codes,       ///< every finite code alike
   wide,        ///< seven of eight are zeros, the others of any exponent
@@ -27,8 +27,9 @@ enum class Data {
   zeros,       ///< zeros of one sign per row, and little else
   specials,    ///< gaussian with rows that hold NaN, infinity or the largest number
 };
-constexpr Data kAllData[] = {Data::gaussian, Data::codes, Data::wide,    Data::cancelling,
-                             Data::tiny,     Data::zeros, Data::specials};
+constexpr LaneData kAllLaneData[] = {LaneData::gaussian,   LaneData::codes, LaneData::wide,
+                                     LaneData::cancelling, LaneData::tiny,  LaneData::zeros,
+                                     LaneData::specials};
 
 inline float gaussian(Dice& dice) {
   double sum = 0;
@@ -37,8 +38,8 @@ inline float gaussian(Dice& dice) {
 }
 
 /// A code of the kind at depth `k` of row `row`.
-inline std::uint64_t draw_code(const Format& f, Data data, std::int64_t row, std::int64_t k,
-                               Dice& dice) {
+inline std::uint64_t draw_lane_code(const Format& f, LaneData data, std::int64_t row,
+                                    std::int64_t k, Dice& dice) {
   const auto any = [&] {
     for (;;) {
       const std::uint64_t code = dice.bits() & f.code_mask();
@@ -52,25 +53,25 @@ inline std::uint64_t draw_code(const Format& f, Data data, std::int64_t row, std
   const std::uint64_t sign = dice.below(2) == 0 ? 0 : f.sign_bit();
   const std::uint64_t one_bit = std::uint64_t{1} << f.mantissa_bits;
   switch (data) {
-    case Data::gaussian:
+    case LaneData::gaussian:
       return of(gaussian(dice));
-    case Data::codes:
+    case LaneData::codes:
       return any();
-    case Data::wide:
+    case LaneData::wide:
       return dice.below(8) != 0 ? 0 : any();
-    case Data::cancelling: {
+    case LaneData::cancelling: {
       const float x = 1 + static_cast<float>(row % 7) / 8;
       const float y = k % 2 == 0 ? x : -x * (1 + static_cast<float>(dice.below(3)) * 0x1p-9f);
       return of(y);
     }
-    case Data::tiny: {
+    case LaneData::tiny: {
       const std::uint64_t code = dice.bits() % (4 * one_bit) | sign;
       return decode(f, code).kind == Class::nan ? 0 : code;
     }
-    case Data::zeros:
+    case LaneData::zeros:
       if (dice.below(256) == 0) return any();
       return f.has_negative_zero() && row % 2 == 1 ? f.sign_bit() : 0;
-    case Data::specials:
+    case LaneData::specials:
       break;
   }
   if (row % 3 == 1 && dice.below(6) == 0) {
@@ -83,12 +84,12 @@ inline std::uint64_t draw_code(const Format& f, Data data, std::int64_t row, std
   return of(gaussian(dice));
 }
 
-inline void fill_operand(OperandData& o, Data data, Dice& dice) {
+inline void fill_operand(OperandData& o, LaneData data, Dice& dice) {
   const std::int64_t depth =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(o.gather.depth.size()));
   const auto at = [&](std::size_t i) {
     const auto index = static_cast<std::int64_t>(i);
-    return draw_code(*o.format, data, index / depth, index % depth, dice);
+    return draw_lane_code(*o.format, data, index / depth, index % depth, dice);
   };
   for (std::size_t i = 0; i < o.bytes.size(); ++i) o.bytes[i] = static_cast<std::uint8_t>(at(i));
   for (std::size_t i = 0; i < o.halves.size(); ++i) o.halves[i] = static_cast<std::uint16_t>(at(i));
@@ -157,7 +158,7 @@ inline Counts compare_all(const UnitDescription& u, Multiply fast, const std::st
   constexpr std::int64_t kShapes[][3] = {{5, 7, 1}, {3, 37, 19}, {35, 2, 45}, {9, 33, 72}};
   Counts counts;
   std::uint64_t seed = 1;
-  for (const Data data : kAllData) {
+  for (const LaneData data : kAllLaneData) {
     for (int kind = 0; kind < kKindsOfC; ++kind, ++seed) {
       const auto& s = kShapes[seed % 4];
       const MatrixLayout layout{.a_transposed = kind % 2 == 1, .b_transposed = kind % 3 == 1};

@@ -36,8 +36,8 @@ TEST_CASE("a larger product over several tiles and slices of k", "[fast]") {
   for (const UnitDescription& u : {avx512_bf16(), amx_bf16()}) {
     Problem p = make_matrices("bfloat16", "bfloat16", 101, 41, 290, {}, Fill::any, 5);
     Dice dice(5);
-    fill_operand(p.a, Data::gaussian, dice);
-    fill_operand(p.b, Data::gaussian, dice);
+    fill_operand(p.a, LaneData::gaussian, dice);
+    fill_operand(p.b, LaneData::gaussian, dice);
     Counts counts;
     compare(u, multiply_lanes, p, 3, counts, nullptr);
     CHECK(counts.differing == 0);
@@ -51,7 +51,7 @@ TEST_CASE("chains of binary16 multiply-adds give the reference's bits", "[fast]"
   u.nan_code = 0xfe00;
   Counts counts;
   std::uint64_t seed = 1;
-  for (const Data data : kAllData) {
+  for (const LaneData data : kAllLaneData) {
     for (const bool with_c : {false, true}) {
       Problem p = make_matrices("float16", "float16", 19, 70, 301, {.b_transposed = with_c},
                                 Fill::any, ++seed);

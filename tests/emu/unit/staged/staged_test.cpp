@@ -40,8 +40,8 @@ TEST_CASE("two alignments over several tiles and slices of k", "[fast]") {
   for (const Case& c : {kCases[1], kCases[5]}) {
     Problem p = make_matrices(c.a, c.b, 35, 45, 267, {}, Fill::any, 5);
     Dice dice(5);
-    fill_operand(p.a, Data::gaussian, dice);
-    fill_operand(p.b, Data::gaussian, dice);
+    fill_operand(p.a, LaneData::gaussian, dice);
+    fill_operand(p.b, LaneData::gaussian, dice);
     fill_c(p.c, p.m * p.n, 1, dice);
     for (const int threads : {1, 3}) {
       Counts counts;

@@ -68,8 +68,8 @@ TEST_CASE("sums of -0 alone stay -0 beside numbers that need two doubles", "[fas
 TEST_CASE("exact groups over several tiles and slices of k", "[fast]") {
   Problem p = make_matrices("float16", "float16", 35, 45, 267, {}, Fill::any, 5);
   Dice dice(5);
-  fill_operand(p.a, Data::gaussian, dice);
-  fill_operand(p.b, Data::gaussian, dice);
+  fill_operand(p.a, LaneData::gaussian, dice);
+  fill_operand(p.b, LaneData::gaussian, dice);
   fill_c(p.c, p.m * p.n, 1, dice);
   Counts counts;
   compare(rounded_groups(4), multiply_exact_groups, p, 3, counts, p.c.data());

@@ -77,9 +77,9 @@ int ask_all(const Respondent& who, const AskAllOptions& options,
   const AskOptions each{options.seed, options.threads, who.unit, who.source, options.tiles};
   const std::vector<Task> tasks = tasks_of(who, options.only);
   const int count = static_cast<int>(tasks.size());
-  const Parts parts(options.out, who.source + ", seed " + std::to_string(options.seed) +
-                                     ", program " + options.program + ", only '" + options.only +
-                                     "', " + std::to_string(count) + " tasks");
+  const TaskParts parts(options.out, who.source + ", seed " + std::to_string(options.seed) +
+                                         ", program " + options.program + ", only '" +
+                                         options.only + "', " + std::to_string(count) + " tasks");
   if (!who.table.empty()) write_whole_file(options.out + "/gpu.tsv", who.table);
   Progress progress(tasks.size());
   int failed = 0;

@@ -49,7 +49,7 @@ int lock_file(const std::string& path) {
 
 }  // namespace
 
-Parts::Parts(std::string folder, const std::string& identity) : folder_(std::move(folder)) {
+TaskParts::TaskParts(std::string folder, const std::string& identity) : folder_(std::move(folder)) {
   const std::string parts = folder_ + "/parts", path = parts + "/identity";
   if (fs::exists(path)) {
     const std::string there = read_whole_file(path);
@@ -68,34 +68,34 @@ Parts::Parts(std::string folder, const std::string& identity) : folder_(std::mov
   write_whole_file(path, identity + "\n");
 }
 
-Parts::~Parts() {
+TaskParts::~TaskParts() {
   if (lock_ >= 0) close(lock_);
 }
 
-std::string Parts::part(int task) const {
+std::string TaskParts::part(int task) const {
   std::string digits = std::to_string(task);
   digits.insert(0, digits.size() < 3 ? 3 - digits.size() : 0, '0');
   return folder_ + "/parts/" + digits;
 }
 
-std::string Parts::open(int task) const {
+std::string TaskParts::open(int task) const {
   if (!done(task)) fs::remove_all(part(task));
   return part(task);
 }
 
-void Parts::mark_done(int task) const { write_whole_file(part(task) + "/done", ""); }
+void TaskParts::mark_done(int task) const { write_whole_file(part(task) + "/done", ""); }
 
-bool Parts::done(int task) const { return fs::exists(part(task) + "/done"); }
+bool TaskParts::done(int task) const { return fs::exists(part(task) + "/done"); }
 
-void Parts::mark_failed(int task, const std::string& layout) const {
+void TaskParts::mark_failed(int task, const std::string& layout) const {
   const std::string emptied = open(task);
   write_whole_file(emptied + "/layout.tsv", layout);
   write_whole_file(emptied + "/failed", "");
 }
 
-bool Parts::failed(int task) const { return fs::exists(part(task) + "/failed"); }
+bool TaskParts::failed(int task) const { return fs::exists(part(task) + "/failed"); }
 
-void Parts::gather(int tasks) const {
+void TaskParts::gather(int tasks) const {
   std::vector<HashedRun> runs;
   for (const char* table : kTables) {
     std::string all;

@@ -8,14 +8,14 @@ namespace numemu::gpu {
 
 /// FOLDER/parts/000, 001...: each holds what one task wrote, complete once mark_done() has been
 /// called.
-class Parts {
+class TaskParts {
  public:
   /// identity: the machine, the toolkit and the seed in a line. Throws std::runtime_error when the
   /// folder holds parts of another identity or a finished run, or when a run is at work there.
-  Parts(std::string folder, const std::string& identity);
-  ~Parts();
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
+  TaskParts(std::string folder, const std::string& identity);
+  ~TaskParts();
+  TaskParts(const TaskParts&) = delete;
+  TaskParts& operator=(const TaskParts&) = delete;
 
   /// Where a task writes. Emptied when what is there was not completed.
   std::string open(int task) const;

@@ -11,7 +11,7 @@ namespace numemu::gpu {
 
 TEST_CASE("parts that are done are put together in the order of tasks", "[fast]") {
   const test::TemporaryFolder folder;
-  const Parts parts(folder.path(), "a GPU, seed 1");
+  const TaskParts parts(folder.path(), "a GPU, seed 1");
   for (const int task : {2, 0, 1}) {
     const std::string part = parts.open(task);
     const std::string digit = std::to_string(task);
@@ -29,29 +29,29 @@ TEST_CASE("parts that are done are put together in the order of tasks", "[fast]"
   CHECK(read_whole_file(folder / "layout.tsv") == "instruction\tanswer\nb\tFAILED\nc\tdone\n");
   CHECK(read_whole_file(folder / "faults/c.txt") == "all");
   CHECK_FALSE(std::filesystem::exists(folder / "parts"));
-  CHECK_THROWS_AS(Parts(folder.path(), "a GPU, seed 1"), std::runtime_error);
+  CHECK_THROWS_AS(TaskParts(folder.path(), "a GPU, seed 1"), std::runtime_error);
 }
 
 TEST_CASE("two runs do not work in one folder at a time", "[fast]") {
   const test::TemporaryFolder folder;
-  const Parts parts(folder.path(), "a GPU, seed 1");
-  CHECK_THROWS_WITH(Parts(folder.path(), "a GPU, seed 1"), Catch::Contains("another run"));
+  const TaskParts parts(folder.path(), "a GPU, seed 1");
+  CHECK_THROWS_WITH(TaskParts(folder.path(), "a GPU, seed 1"), Catch::Contains("another run"));
 }
 
 TEST_CASE("a run that was killed goes on, another run does not", "[fast]") {
   const test::TemporaryFolder folder;
   {
-    const Parts parts(folder.path(), "a GPU, seed 1");
+    const TaskParts parts(folder.path(), "a GPU, seed 1");
     write_whole_file(parts.open(0) + "/index.tsv", "whole");
     parts.mark_done(0);
     write_whole_file(parts.open(1) + "/index.tsv", "half");
   }
-  const Parts again(folder.path(), "a GPU, seed 1");
+  const TaskParts again(folder.path(), "a GPU, seed 1");
   CHECK(again.done(0));
   CHECK_FALSE(again.done(1));
   CHECK(read_whole_file(again.open(0) + "/index.tsv") == "whole");
   CHECK_FALSE(std::filesystem::exists(again.open(1) + "/index.tsv"));
-  CHECK_THROWS_WITH(Parts(folder.path(), "a GPU, seed 2"),
+  CHECK_THROWS_WITH(TaskParts(folder.path(), "a GPU, seed 2"),
                     Catch::Contains("holds answers of a GPU, seed 1; expected a GPU, seed 2"));
 }
 
