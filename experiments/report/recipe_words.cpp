@@ -10,6 +10,7 @@
 #include "formats/error.hpp"
 #include "formats/glob.hpp"
 #include "formats/storage/json.hpp"
+#include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
@@ -40,6 +41,26 @@ std::string role_words(const Json& role) {
   return words.empty() ? "float32" : words;
 }
 
+/// "transform hadamard block 32": the policies that an object of a recipe chooses and that act in
+/// inference.
+std::vector<std::string> policy_words(const Json& object) {
+  std::vector<std::string> all;
+  for (const policies::PolicySlot& slot : policies::policy_slots()) {
+    const std::string key(slot.object);
+    const Json* const choice = json_at(object, {key.c_str()});
+    if (key.empty() || !slot.in_inference || choice == nullptr) continue;
+    std::string words = key + " " + (choice->is_null() ? "none" : json_text(object, {key.c_str()}));
+    if (choice->is_object()) {
+      words = key + " " + json_text(*choice, {"rule"});
+      for (const auto& [option, value] : choice->items()) {
+        if (option != "rule") words += " " + option + " " + json_text(*choice, {option.c_str()});
+      }
+    }
+    all.push_back(std::move(words));
+  }
+  return all;
+}
+
 /// "fc*: weight mxfp4, fprop exact".
 std::string layer_rule(const Json& rule) {
   std::string out;
@@ -53,6 +74,8 @@ std::string layer_rule(const Json& rule) {
                          words.empty() ? "default unit" : words);
     }
   }
+  for (const std::string& words : policy_words(rule))
+    out += fmt::format("{} {}", out.empty() ? "" : ",", words);
   return layer_words(json_text(rule, {"match"})) + ":" + out;
 }
 
@@ -93,6 +116,8 @@ void apply_rule(const Json& rule, Effective& layer) {
             fmt::format("{}{} {}", layer.rest.empty() ? "" : ", ", name, role_words(rest));
     }
   }
+  for (const std::string& words : policy_words(rule))
+    layer.rest += (layer.rest.empty() ? "" : ", ") + words;
   if (const std::string unit = unit_words(json_at(rule, {"gemms", "fprop", "unit"})); !unit.empty())
     layer.unit = unit;
 }
@@ -136,6 +161,7 @@ std::string other_rules(const Json& recipe) {
       add(name + words);
     }
   }
+  for (const std::string& words : policy_words(recipe)) add(words);
   add(layer_rules(recipe));
   return out;
 }

@@ -80,6 +80,11 @@ TEST_CASE("formats outside the table, described units and other rules keep their
   const Record masked = read_records(again)[0];
   CHECK(masked.other.find("fc*: weight int8 greedy(1:4), activation float32 greedy(2:4), "
                           "gradient wgrad float32 mvue(1:2)") != std::string::npos);
+  recipe["transform"] = {{"rule", "hadamard"}, {"block", 16}};
+  recipe["layers"] = {{{"match", "fc*"}, {"transform", nullptr}}};
+  const std::vector<Json> turned = {row};
+  CHECK(read_records(turned)[0].other.find("transform hadamard block 16; fc*: transform none") !=
+        std::string::npos);
 }
 
 TEST_CASE("block formats have the bits of their elements and a family of their own", "[fast]") {
