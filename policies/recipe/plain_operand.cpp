@@ -5,11 +5,6 @@
 namespace numemu::policies {
 namespace {
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
-
 std::int64_t groups_of(const RolePolicy& policy, const net::ProductSide& side,
                        std::int64_t samples) {
   if (policy.granularity == Granularity::channel) return side.source->dim(0);
@@ -18,6 +13,11 @@ std::int64_t groups_of(const RolePolicy& policy, const net::ProductSide& side,
 }
 
 }  // namespace
+
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
 
 void prepare_plain(const RoleQuantizer& quantizer, const net::ProductSide& side, const float* fixed,
                    std::int64_t samples, const RandomPiece& random, PlainOperand& out) {

@@ -5,8 +5,11 @@
 
 namespace numemu::policies {
 
-/// Quantizes a side's source. `fixed`: the one scale of the tensor, null for that of the tensor in
-/// hand; `samples`: shares of the source that have a tensor scale of their own.
+/// What operands without a quantizer are read as.
+const Format& float32();
+
+/// Quantizes a side's source. `fixed`: the one scale of the tensor, null for the scale of its own
+/// values; `samples`: shares of the source that have a tensor scale of their own.
 void prepare_plain(const RoleQuantizer&, const net::ProductSide&, const float* fixed,
                    std::int64_t samples, const RandomPiece&, PlainOperand&);
 

@@ -23,11 +23,6 @@ namespace {
 
 using net::GemmKind;
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
-
 /// One side of the current product.
 struct ReadSide {
   const net::ProductSide& source;

@@ -5,14 +5,10 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "policies/recipe/plain_operand.hpp"
 
 namespace numemu::policies {
 namespace {
-
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
 
 /// The roles of A and B.
 std::pair<net::Role, net::Role> roles_of(net::GemmKind kind) {

@@ -6,15 +6,11 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/convert.hpp"
 #include "policies/recipe/half_values.hpp"
+#include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
 
 namespace numemu::policies {
 namespace {
-
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
 
 /// Bytes of a two's complement register's container.
 int integer_bytes(int bits) { return bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
