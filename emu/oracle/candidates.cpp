@@ -125,6 +125,25 @@ std::vector<UnitDescription> families(const Ports& ports) {
   return all;
 }
 
+std::vector<UnitDescription> in_blocks(std::span<const UnitDescription> all, int block) {
+  std::vector<UnitDescription> blocked;
+  for (const UnitDescription& u : all) {
+    const Format* const d = unit::result_format(u);
+    if (d == nullptr || u.outer.every != 0) continue;
+    UnitDescription other = promoted(u, block);
+    other.name = "found";
+    other.c = unit::c_format(u);
+    other.d = other.outer.accumulator.format = d;
+    other.nan = unit::NanRule::canonical;
+    try {
+      unit::check_description(other);
+      blocked.push_back(std::move(other));
+    } catch (const Error&) {  // a core that has no second level
+    }
+  }
+  return blocked;
+}
+
 std::vector<UnitDescription> presets(const Ports& ports) {
   std::vector<UnitDescription> all;
   for (const unit::Unit* base : unit::all_units()) {

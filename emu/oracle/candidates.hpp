@@ -13,6 +13,9 @@ namespace numemu::oracle {
 
 /// Plain units of every core for these ports: what a search without the catalogue begins with.
 std::vector<unit::UnitDescription> families(const Ports&);
+/// Those with one level of accumulation, but every `block` products are summed apart and their sum
+/// is added to a register of D's format.
+std::vector<unit::UnitDescription> in_blocks(std::span<const unit::UnitDescription>, int block);
 /// The units of the catalogue, with their modifiers, that have these ports.
 std::vector<unit::UnitDescription> presets(const Ports&);
 
@@ -54,8 +57,8 @@ class Candidates {
 /// product a step, which has the same results.
 bool plainer(const unit::UnitDescription& x, const unit::UnitDescription& y);
 
-/// Descriptions that agree with the evidence, the plainest first, found by changing one parameter after another of
-/// those given; where none does, the one with the fewest contradictions.
+/// Descriptions that agree with the evidence, the plainest first, found by changing one parameter
+/// after another of those given; where none does, the one with the fewest contradictions.
 std::vector<unit::UnitDescription> search(const Evidence&,
                                           std::span<const unit::UnitDescription> first);
 

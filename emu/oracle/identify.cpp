@@ -6,6 +6,7 @@
 
 #include "emu/oracle/candidates.hpp"
 #include "emu/oracle/rival.hpp"
+#include "emu/oracle/summation_tree.hpp"
 
 namespace numemu::oracle {
 namespace {
@@ -60,6 +61,7 @@ class Identification {
       narrow();
       if (survivors_.empty()) {
         ask_more();
+        add_blocks();
         survivors_ = search(evidence_, start_.all);
         ++searches;
         const std::size_t wrong = evidence_.contradictions(survivors_.front(), evidence_.size());
@@ -163,6 +165,15 @@ class Identification {
     for (std::size_t i = spread_++; i < pool_.size(); i += stride) ask(pool_[i]);
   }
 
+  /// Once: if the order of the sum shows blocks, descriptions with blocks of that size.
+  void add_blocks() {
+    if (std::exchange(order_read_, true) || ports_.d == nullptr) return;
+    const auto order = read_summation_tree(ports_, *device_);
+    const int block = order ? block_of(*order) : 0;
+    if (block == 0) return;
+    for (UnitDescription& u : in_blocks(std::vector(start_.all), block)) start_.add(std::move(u));
+  }
+
   /// Adds the patches of the first survivor that no answer contradicts yet; false if there is none
   /// that some question could tell apart from it.
   bool add_neighbours() {
@@ -238,6 +249,7 @@ class Identification {
   std::vector<UnitDescription> presets_, survivors_;
   Candidates start_, expanded_;
   std::size_t spread_ = 0;
+  bool order_read_ = false;
   Finding finding_;
 };
 

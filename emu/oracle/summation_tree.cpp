@@ -165,17 +165,6 @@ bool pairwise(const SummationNode& node) {
          stride_of(products_of(node)) == 1 && pairwise(node.parts[0]) && pairwise(node.parts[1]);
 }
 
-/// Neighbours of one size that are added one block after the other; 0: no such blocks.
-int block_of(const SummationNode& node) {
-  if (stride_of(products_of(node)) != 1) return 0;
-  const int size = node.parts.back().leaves();
-  const SummationNode* at = &node;
-  for (; at->leaves() > size; at = &at->parts.front()) {
-    if (at->parts.size() != 2 || at->parts.back().leaves() != size) return 0;
-  }
-  return at->leaves() == size && size > 1 && &node != at ? size : 0;
-}
-
 /// Products added at once in every step of a fused unit; 0: no such steps.
 int step_of(const SummationNode& node) {
   const SummationNode* at = &node;
@@ -253,6 +242,20 @@ std::string order_words(const SummationNode& node) {
     return fmt::format("{} blocks of {} neighbours, each one product after the other", count,
                        leaves / count);
   return "a tree of its own";
+}
+
+int block_of(const SummationNode& node) {
+  if (node.parts.size() != 2 || stride_of(products_of(node)) != 1) return 0;
+  const SummationNode* first = &node;  // the block that begins with product 0
+  while (first->parts.size() == 2 && first->parts.back().leaves() > 1)
+    first = &first->parts.front();
+  const int size = first->leaves();
+  if (first == &node || size < 2) return 0;
+  for (const SummationNode* at = &node; at != first; at = &at->parts.front()) {
+    const int added = at->parts.back().leaves();
+    if (at == &node ? added > size : added != size) return 0;
+  }
+  return size;
 }
 
 }  // namespace numemu::oracle

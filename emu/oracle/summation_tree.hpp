@@ -31,4 +31,8 @@ std::string to_string(const SummationNode&);
 /// products", "pairwise", "all at once", "another tree".
 std::string order_words(const SummationNode&);
 
+/// Size of the neighbouring blocks of products whose sums are added one after the other, the last
+/// block perhaps shorter; 0 where there are none.
+int block_of(const SummationNode&);
+
 }  // namespace numemu::oracle

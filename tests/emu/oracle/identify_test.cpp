@@ -115,6 +115,14 @@ TEST_CASE("identify: rounded dot products that are added", "[fast]") {
   recover_two_levels(hidden, false);
 }
 
+TEST_CASE("identify: blocks of any size, as the order of the sum shows them", "[fast]") {
+  UnitDescription hidden = described("neutral.f32.sequential");
+  hidden.name = "blocked";
+  hidden.a = hidden.b = hidden.c = hidden.d = &find_format("float32");
+  hidden.outer = {13, {.format = hidden.d}};
+  recover_two_levels(hidden, true);
+}
+
 TEST_CASE("identify: a kernel that promotes the sums of a tensor core", "[slow]") {
   UnitDescription hidden = described("nvidia.h100.wgmma.e4m3.f32");
   hidden.name = "promoted";
