@@ -22,25 +22,24 @@ has_letter() {
 }
 knows_architecture() { known_architectures | grep -qx -- "$1"; }
 
-# The program includes only its own folder and the standard library; a file that includes more serves tests.
-# The status of grep -L differs by version and means nothing here.
-sources_in() {
-  { find "$@" -type f ! -name '*_test.cpp' -exec grep -LE '#include "(formats|emu|tests/[a-z_]+\.hpp)' {} + || true; } | sort
+# The program includes only its own folder, the product's recording of GPUs and the standard library.
+device_sources() { find "$here" -name '*.cu' | sort; }
+host_sources() {
+  find "$here" "$root/emu/oracle/recording" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/emulator/*' \
+    ! -path '*/paper/*' | sort
 }
-device_sources() { sources_in "$here" -name '*.cu'; }
-host_sources() { sources_in "$here" -name '*.cpp' ! -name main.cpp ! -path '*/emulator/*' ! -path '*/paper/*'; }
 gpu_sources() { device_sources; host_sources; }
 replay_sources() { printf '%s\n' "$here/replay/main.cpp"; host_sources; }
 
-# probes/zero_sign.cpp: the name of a file below the folder of the program.
-below() { printf '%s\n' "${1#"$here"/}"; }
+# device/wgmma.cu, emu/oracle/recording/batch.cpp: the name of a file below the folder of the program or of the project.
+below() { local name=${1#"$here"/}; printf '%s\n' "${name#"$root"/}"; }
 object_of() { local name; name=$(below "$2"); printf '%s/%s.o\n' "$1" "${name//\//__}"; }
 
 # Out of date: missing, or older than its source, any header or table, or these scripts.
 is_stale() {
   local object=$1 source=$2
   [[ ! -e $object || $source -nt $object ]] && return
-  [[ -n $(find "$here" \( -name '*.hpp' -o -name '*.cuh' -o -name '*.def' -o -name '*.sh' -o -name run \) -newer "$object" -print -quit) ]]
+  [[ -n $(find "$here" "$root/emu/oracle/recording" "$root/formats/error.hpp" \( -name '*.hpp' -o -name '*.cuh' -o -name '*.def' -o -name '*.sh' -o -name run \) -newer "$object" -print -quit) ]]
 }
 
 wait_for_place() {

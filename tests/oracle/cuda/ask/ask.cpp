@@ -4,15 +4,15 @@
 #include <thread>
 #include <vector>
 
+#include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/records.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/steps.hpp"
-#include "tests/oracle/cuda/inputs/data.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
-#include "tests/oracle/cuda/probes/probe.hpp"
-#include "tests/oracle/cuda/records/hashes.hpp"
-#include "tests/oracle/cuda/records/records.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
+#include "tests/oracle/cuda/probes/probes.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// Tiles that are in memory at once; a multiple of ten, so that each kind of data is in every
@@ -97,4 +97,4 @@ Asked ask(Machine& machine, int number, const AskOptions& options, const std::st
   return asked;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -5,7 +5,7 @@
 
 #include "tests/oracle/cuda/ask/machine.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct AskOptions {
   std::uint64_t seed = 1;
@@ -29,4 +29,4 @@ struct Asked {
 /// Throws what the machine throws, and where a file cannot be written.
 Asked ask(Machine&, int number, const AskOptions&, const std::string& folder);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

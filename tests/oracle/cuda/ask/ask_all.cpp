@@ -3,11 +3,11 @@
 #include <chrono>
 #include <cstdio>
 
+#include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/parts.hpp"
 #include "tests/oracle/cuda/ask/supervise.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr const char* kLayoutColumns = "instruction\tanswer";
@@ -110,4 +110,4 @@ int ask_all(const Respondent& who, const AskAllOptions& options,
   return failed;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

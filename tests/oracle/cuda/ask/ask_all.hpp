@@ -10,7 +10,7 @@
 #include "tests/oracle/cuda/ask/ask.hpp"
 #include "tests/oracle/cuda/ask/ask_conversion.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// The machine to measure. The functions are called in a child process.
 struct Respondent {
@@ -39,4 +39,4 @@ struct AskAllOptions {
 int ask_all(const Respondent&, const AskAllOptions&,
             const std::function<void(const std::string&)>& say);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -12,7 +12,7 @@
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/paper/respondent.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 AskAllOptions options_for(const std::string& out) {
@@ -112,4 +112,4 @@ TEST_CASE("of a wrong layout everything found is kept", "[fast]") {
   CHECK(files.count("records/mmasp__m16n8k8_f32_tf32_tf32_f32.bin") == 0);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tests/oracle/cuda/records/hashes.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
+#include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 std::string hash_of(const std::vector<std::uint32_t>& answers) {
@@ -46,4 +46,4 @@ std::int64_t ask_conversion(const Converter& convert, const Conversion& c,
   return static_cast<std::int64_t>(in.size());
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

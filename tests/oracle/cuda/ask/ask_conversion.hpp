@@ -6,7 +6,7 @@
 #include "tests/oracle/cuda/ask/ask.hpp"
 #include "tests/oracle/cuda/conversions/conversion.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// The packed answers of the conversion, one per input.
 using Converter =
@@ -19,4 +19,4 @@ using Converter =
 std::int64_t ask_conversion(const Converter&, const Conversion&, const AskOptions&,
                             const std::string& folder);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

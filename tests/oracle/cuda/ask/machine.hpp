@@ -2,9 +2,9 @@
 #pragma once
 #include <string>
 
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 class Machine {
  public:
@@ -15,4 +15,4 @@ class Machine {
   virtual void run(Batch& batch) = 0;
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -9,14 +9,14 @@
 #include <string>
 #include <thread>
 
+#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/ask_all.hpp"
 #include "tests/oracle/cuda/ask/supervise.hpp"
 #include "tests/oracle/cuda/device/gpu_machine.cuh"
-#include "tests/oracle/cuda/instructions/chip.hpp"
-#include "tests/oracle/cuda/records/hashes.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr int kNoGpu = 77;  // what test harnesses read as skipped
@@ -125,11 +125,11 @@ int run(AskAllOptions options) {
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording
 
 int main(int count, char** words) {
   try {
-    return numemu::gpu::run(numemu::gpu::parse(count, words));
+    return numemu::oracle::recording::run(numemu::oracle::recording::parse(count, words));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;

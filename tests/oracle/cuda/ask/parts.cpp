@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "tests/oracle/cuda/records/hashes.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
+#include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 namespace fs = std::filesystem;
@@ -117,4 +117,4 @@ void TaskParts::gather(int tasks) const {
   fs::remove_all(finished);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

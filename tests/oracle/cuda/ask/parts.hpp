@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// FOLDER/parts/000, 001...: each holds what one task wrote, complete once mark_done() has been
 /// called.
@@ -38,4 +38,4 @@ class TaskParts {
   int lock_ = -1;  ///< a file that is locked while a process works on the parts
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

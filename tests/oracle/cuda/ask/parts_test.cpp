@@ -3,11 +3,11 @@
 
 #include <stdexcept>
 
+#include "emu/oracle/recording/whole_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 TEST_CASE("parts that are done are put together in the order of tasks", "[fast]") {
   const test::TemporaryFolder folder;
@@ -55,4 +55,4 @@ TEST_CASE("a run that was killed goes on, another run does not", "[fast]") {
                     Catch::Contains("holds answers of a GPU, seed 1; expected a GPU, seed 2"));
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

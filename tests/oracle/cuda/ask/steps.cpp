@@ -1,9 +1,9 @@
 #include "tests/oracle/cuda/ask/steps.hpp"
 
+#include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/probes/step_map.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 void ask_steps(Machine& machine, const Instruction& i, const std::string& folder) {
   const std::string header = table_line({"kind", "instr", "variant", "position", "map", "step"});
@@ -21,4 +21,4 @@ void ask_steps(Machine& machine, const Instruction& i, const std::string& folder
   if (!rows.empty()) write_whole_file(folder + "/steps.tsv", header + rows);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

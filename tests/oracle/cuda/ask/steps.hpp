@@ -4,7 +4,7 @@
 
 #include "tests/oracle/cuda/ask/machine.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// FOLDER/steps.tsv: kind instr variant position map step. One row per kept position i: the map is
 /// '1' at j where the small product at j outlives the large one at i, '0' where it is lost, '?'
@@ -12,4 +12,4 @@ namespace numemu::gpu {
 /// step map write nothing.
 void ask_steps(Machine&, const Instruction&, const std::string& folder);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// One line per task from the child: "" when it is done, else what went wrong.
@@ -171,4 +171,4 @@ void supervise(int tasks, int patience_s, const std::function<void(int)>& task,
   for (int at = 0; at < tasks;) at = run_child(at, tasks, patience_s, task, report);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct Outcome {
   int task;
@@ -21,4 +21,4 @@ struct Outcome {
 void supervise(int tasks, int patience_s, const std::function<void(int)>& task,
                const std::function<void(const Outcome&)>& report);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "tests/oracle/cuda/inputs/batch.hpp"
-#include "tests/oracle/cuda/inputs/philox.hpp"
+#include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/recording/philox.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr std::size_t kRandomCodes = std::size_t{1} << 20;
@@ -194,4 +194,4 @@ std::vector<std::uint8_t> conversion_records(const Conversion& c,
   return records;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/oracle/cuda/instructions/instruction.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// exact: every value of the source is a value of the target. rs adds the bits of random_bits().
 enum class CvtRounding : std::uint8_t { exact, rn, rz, rna, rp, rs };
@@ -105,4 +105,4 @@ std::vector<std::uint8_t> conversion_records(const Conversion&,
                                              const std::vector<std::uint32_t>& in,
                                              const std::vector<std::uint32_t>& answers);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -6,13 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/recording/philox.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/conversions/convert.hpp"
-#include "tests/oracle/cuda/inputs/batch.hpp"
-#include "tests/oracle/cuda/inputs/philox.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 const Conversion& named(const std::string& name) {
@@ -175,4 +175,4 @@ TEST_CASE("conversions: random bits of rs stay in their field and reach its ends
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/conversions/round.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// The mantissa of a NaN in the target: the upper bits of the source's.
@@ -90,4 +90,4 @@ std::uint32_t convert(const Conversion& c, std::uint32_t in) {
   return convert(c, in, conversion_rules(c).front());
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

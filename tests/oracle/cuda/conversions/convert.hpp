@@ -7,7 +7,7 @@
 
 #include "tests/oracle/cuda/conversions/conversion.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// The code that NaN becomes. PTX ISA: "NaN in the destination format"; FP6 and FP4 have none and
 /// take the largest number.
@@ -45,4 +45,4 @@ std::uint32_t convert(const Conversion&, std::uint32_t in);
 /// additions (tf32 with rna, bf16 to float32).
 std::vector<ConversionRule> conversion_rules(const Conversion&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

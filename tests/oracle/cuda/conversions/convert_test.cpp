@@ -3,14 +3,14 @@
 #include <filesystem>
 #include <map>
 
+#include "emu/oracle/recording/philox.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/ask/ask_conversion.hpp"
 #include "tests/oracle/cuda/conversions/replay.hpp"
-#include "tests/oracle/cuda/inputs/philox.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 const Conversion& named(const std::string& name) {
@@ -250,4 +250,4 @@ TEST_CASE("replay of conversions: no table, no tallies; a short file is refused"
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,11 +4,11 @@
 #include <set>
 #include <stdexcept>
 
-#include "tests/oracle/cuda/inputs/batch.hpp"
-#include "tests/oracle/cuda/records/hashes.hpp"
-#include "tests/oracle/cuda/records/whole_file.hpp"
+#include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr const char* kHeader =
@@ -145,4 +145,4 @@ int print_tallies(const std::vector<ConversionTally>& tallies, std::FILE* out) {
   return wrong;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -7,7 +7,7 @@
 
 #include "tests/oracle/cuda/conversions/convert.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct ConversionTally {
   const Conversion* conversion;
@@ -32,4 +32,4 @@ int print_tallies(const std::vector<ConversionTally>&, std::FILE*);
 std::uint64_t run_hash(const Conversion&, const std::vector<std::uint32_t>& in,
                        const ConversionRule&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

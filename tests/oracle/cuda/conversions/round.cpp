@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// Codes of tf32 sit above 13 bits of their container.
@@ -97,4 +97,4 @@ std::uint32_t rounded_magnitude(Element e, const Real& x, const RoundTo& to) {
   return static_cast<std::uint32_t>(code);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

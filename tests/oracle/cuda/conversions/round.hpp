@@ -4,7 +4,7 @@
 
 #include "tests/oracle/cuda/conversions/conversion.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 enum class NumberKind : std::uint8_t { finite, infinite, nan };
 
@@ -38,4 +38,4 @@ struct RoundTo {
 /// decides what overflow becomes.
 std::uint32_t rounded_magnitude(Element, const Real&, const RoundTo&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

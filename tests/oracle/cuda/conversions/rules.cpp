@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/conversions/convert.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// The first rule and copies of it, each with one change.
@@ -90,4 +90,4 @@ std::vector<ConversionRule> conversion_rules(const Conversion& c) {
   return rivals.take();
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

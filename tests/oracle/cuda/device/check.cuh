@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <string>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 inline void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess)
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -1,7 +1,7 @@
 // cvt: each thread converts one input, once in every lane of the packed instruction.
 #include "tests/oracle/cuda/device/cvt.cuh"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr int kToolkit = __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__;
@@ -147,4 +147,4 @@ void add_conversions(std::vector<ConversionKernel>& kernels) {
 #undef NUMEMU_GPU_CONVERSION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,7 +4,7 @@
 
 #include "tests/oracle/cuda/conversions/conversion.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct ConversionKernel {
   Conversion conversion;
@@ -17,4 +17,4 @@ struct ConversionKernel {
 /// for has(conversion, chip) to say.
 void add_conversions(std::vector<ConversionKernel>&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,11 +4,11 @@
 #include <map>
 #include <stdexcept>
 
+#include "emu/oracle/recording/chip.hpp"
 #include "tests/oracle/cuda/device/check.cuh"
 #include "tests/oracle/cuda/device/gpu_machine.cuh"
-#include "tests/oracle/cuda/instructions/chip.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// Device memory that holds a copy of host bytes.
@@ -37,7 +37,7 @@ class Gpu : public Machine {
  public:
   Gpu() : identity_(gpu_identity()) {
     for (const Kernel& kernel : kernels())
-      if (gpu::has(kernel.instruction, identity_.capability))
+      if (recording::has(kernel.instruction, identity_.capability))
         launches_[full_name(kernel.instruction)] = kernel.launch;
   }
 
@@ -122,4 +122,4 @@ Converter gpu_converter() {
 
 std::unique_ptr<Machine> gpu_machine() { return std::make_unique<Gpu>(); }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -10,7 +10,7 @@
 #include "tests/oracle/cuda/device/cvt.cuh"
 #include "tests/oracle/cuda/device/kernel.cuh"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// What the driver says of a device.
 struct GpuIdentity {
@@ -31,4 +31,4 @@ std::unique_ptr<Machine> gpu_machine();
 /// Its conversions.
 Converter gpu_converter();
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

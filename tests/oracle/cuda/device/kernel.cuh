@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct Kernel {
   Instruction instruction;
@@ -28,4 +28,4 @@ void add_tcgen05(std::vector<Kernel>&);
 void add_tcgen05_sparse(std::vector<Kernel>&);
 void add_tcgen05_block_scale(std::vector<Kernel>&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -12,7 +12,7 @@
 #define NUMEMU_BLOCK_SCALE_NAME(M, N, K, A, B, SCALE, BLOCK) \
   mma_block_scale_m##M##n##N##k##K##_##A##_##B##_##SCALE##_block##BLOCK
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, C, sparsity, SCALE, BLOCK, satfinite,       \
@@ -34,7 +34,7 @@ namespace rows {
                      "r"(scale_b));                                                                \
     }                                                                                              \
   };
-#include "tests/oracle/cuda/instructions/mma_block_scale.def"
+#include "emu/oracle/recording/instructions/mma_block_scale.def"
 #undef NUMEMU_GPU_INSTRUCTION
 
 }  // namespace rows
@@ -88,8 +88,8 @@ void add_block_scale_row(std::vector<Kernel>& kernels) {
 void add_mma_block_scale(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, C, sparsity, SCALE, BLOCK, ...) \
   add_block_scale_row<rows::NUMEMU_BLOCK_SCALE_NAME(M, N, K, A, B, SCALE, BLOCK)>(kernels);
-#include "tests/oracle/cuda/instructions/mma_block_scale.def"
+#include "emu/oracle/recording/instructions/mma_block_scale.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

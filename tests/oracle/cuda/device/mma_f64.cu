@@ -1,17 +1,17 @@
 // mma.sync of float64.
 #include "tests/oracle/cuda/device/warp_kernel.cuh"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 #define NUMEMU_GPU_INSTRUCTION NUMEMU_GPU_ROW
-#include "tests/oracle/cuda/instructions/mma_f64.def"
+#include "emu/oracle/recording/instructions/mma_f64.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }  // namespace rows
 
 void add_mma_f64(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION NUMEMU_GPU_ADD
-#include "tests/oracle/cuda/instructions/mma_f64.def"
+#include "emu/oracle/recording/instructions/mma_f64.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,7 +4,7 @@
 // FP6 sits low in its byte, FP4 at bits 2 to 5 (fragment.hpp, slot_shift): CuTe
 // mma_traits_sm120.hpp, fp4_shift_A. The kind came with PTX 8.7, of CUDA 12.8.
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 
 #define NUMEMU_F8F6F4_NAME(M, N, K, D, A, B) mma_f8f6f4_m##M##n##N##k##K##_##D##_##A##_##B
@@ -24,7 +24,7 @@ namespace rows {
                            "." #A "." #B "." #C)                                             \
     }                                                                                        \
   };
-#include "tests/oracle/cuda/instructions/mma_f8f6f4.def"
+#include "emu/oracle/recording/instructions/mma_f8f6f4.def"
 #undef NUMEMU_GPU_INSTRUCTION
 
 }  // namespace rows
@@ -32,8 +32,8 @@ namespace rows {
 void add_mma_f8f6f4(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, ...) \
   add_row<rows::NUMEMU_F8F6F4_NAME(M, N, K, D, A, B)>(kernels);
-#include "tests/oracle/cuda/instructions/mma_f8f6f4.def"
+#include "emu/oracle/recording/instructions/mma_f8f6f4.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -1,17 +1,17 @@
 // mma.sync of half precision and bfloat16.
 #include "tests/oracle/cuda/device/warp_kernel.cuh"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 #define NUMEMU_GPU_INSTRUCTION NUMEMU_GPU_ROW
-#include "tests/oracle/cuda/instructions/mma_half.def"
+#include "emu/oracle/recording/instructions/mma_half.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }  // namespace rows
 
 void add_mma_half(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION NUMEMU_GPU_ADD
-#include "tests/oracle/cuda/instructions/mma_half.def"
+#include "emu/oracle/recording/instructions/mma_half.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -11,7 +11,7 @@
 #define NUMEMU_TCGEN05_SCALED_NAME(kind, M, N, K, D, A, B, scale, block) \
   kind##_m##M##n##N##k##K##_##D##_##A##_##B##_##scale##_block##block
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, C, sparsity, scale, block, ...) \
@@ -19,7 +19,7 @@ namespace rows {
                      "tcgen05.mma.cta_group::1." NUMEMU_TCGEN05_SCALED_##K##_##block   \
                      " [%0], %1, %2, %3, [%5], [%6]",                                  \
                      kind, M, N, K, D, A, B, C, sparsity, scale, block, __VA_ARGS__)
-#include "tests/oracle/cuda/instructions/tcgen05_block_scale.def"
+#include "emu/oracle/recording/instructions/tcgen05_block_scale.def"
 #undef NUMEMU_GPU_INSTRUCTION
 
 }  // namespace rows
@@ -27,8 +27,8 @@ namespace rows {
 void add_tcgen05_block_scale(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, C, sparsity, scale, block, ...) \
   tcgen05::add_row<rows::NUMEMU_TCGEN05_SCALED_NAME(kind, M, N, K, D, A, B, scale, block)>(kernels);
-#include "tests/oracle/cuda/instructions/tcgen05_block_scale.def"
+#include "emu/oracle/recording/instructions/tcgen05_block_scale.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

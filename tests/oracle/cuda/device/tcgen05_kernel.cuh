@@ -10,7 +10,7 @@
 #define NUMEMU_TCGEN05
 #endif
 
-namespace numemu::gpu::tcgen05 {
+namespace numemu::oracle::recording::tcgen05 {
 
 constexpr int kThreads = 128;
 
@@ -215,7 +215,7 @@ void add_row(std::vector<Kernel>& kernels) {
         {Row::instruction(), &launch<Row>, reinterpret_cast<const void*>(&tcgen05_kernel<Row>)});
 }
 
-}  // namespace numemu::gpu::tcgen05
+}  // namespace numemu::oracle::recording::tcgen05
 
 // tc5_m64n8k32_s32_s8_u8_satfinite
 #define NUMEMU_TCGEN05_JOIN(name, suffix) NUMEMU_TCGEN05_JOIN_(name, suffix)

@@ -1,7 +1,7 @@
 // tcgen05.mma.sp: a kernel for each row of instructions/tcgen05_sparse.def.
 #include "tests/oracle/cuda/device/tcgen05_kernel.cuh"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, C, sparsity, scale, block, satfinite, ...) \
@@ -9,7 +9,7 @@ namespace rows {
                      "tcgen05.mma.sp.cta_group::1." NUMEMU_TCGEN05_KIND_##A                       \
                      " [%0], %1, %2, [%4], %3",                                                   \
                      kind, M, N, K, D, A, B, C, sparsity, scale, block, satfinite, __VA_ARGS__)
-#include "tests/oracle/cuda/instructions/tcgen05_sparse.def"
+#include "emu/oracle/recording/instructions/tcgen05_sparse.def"
 #undef NUMEMU_GPU_INSTRUCTION
 
 }  // namespace rows
@@ -17,8 +17,8 @@ namespace rows {
 void add_tcgen05_sparse(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION(kind, M, N, K, D, A, B, C, sparsity, scale, block, satfinite, ...) \
   tcgen05::add_row<rows::NUMEMU_TCGEN05_NAME(kind, M, N, K, D, A, B, satfinite)>(kernels);
-#include "tests/oracle/cuda/instructions/tcgen05_sparse.def"
+#include "emu/oracle/recording/instructions/tcgen05_sparse.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

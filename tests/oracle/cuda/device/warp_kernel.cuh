@@ -6,7 +6,7 @@
 #include "tests/oracle/cuda/layout/fragment_volta.hpp"
 #include "tests/oracle/cuda/layout/metadata.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Operands of one lane; f32 and f64 travel as their bits.
 template <class Word, int kD, int kA, int kB, int kC>
@@ -21,26 +21,30 @@ struct Registers {
 
 /// The fragments of fragment.hpp; mma.m8n8k4 of half precision has its own (fragment_volta.hpp).
 struct WarpLayout {
-  NUMEMU_HD static constexpr int a_registers(const Instruction& i) { return gpu::a_registers(i); }
-  NUMEMU_HD static constexpr int b_registers(const Instruction& i) { return gpu::b_registers(i); }
+  NUMEMU_HD static constexpr int a_registers(const Instruction& i) {
+    return recording::a_registers(i);
+  }
+  NUMEMU_HD static constexpr int b_registers(const Instruction& i) {
+    return recording::b_registers(i);
+  }
   NUMEMU_HD static constexpr int c_registers(const Instruction& i, Element e) {
-    return gpu::c_registers(i, e);
+    return recording::c_registers(i, e);
   }
   NUMEMU_HD static std::uint64_t gather_a(const Instruction& i, const std::uint8_t* a, int lane,
                                           int r) {
-    return gpu::gather_a(i, a, lane, r);
+    return recording::gather_a(i, a, lane, r);
   }
   NUMEMU_HD static std::uint64_t gather_b(const Instruction& i, const std::uint8_t* b, int lane,
                                           int r) {
-    return gpu::gather_b(i, b, lane, r);
+    return recording::gather_b(i, b, lane, r);
   }
   NUMEMU_HD static std::uint64_t gather_c(const Instruction& i, const std::uint8_t* c, int lane,
                                           int r) {
-    return gpu::gather_c(i, c, lane, r);
+    return recording::gather_c(i, c, lane, r);
   }
   NUMEMU_HD static void scatter_d(const Instruction& i, std::uint8_t* d, int lane, int r,
                                   std::uint64_t word) {
-    gpu::scatter_d(i, d, lane, r, word);
+    recording::scatter_d(i, d, lane, r, word);
   }
 };
 
@@ -124,7 +128,7 @@ constexpr bool knows(const Instruction& i) {
   return kCompiler >= (i.k == 16 || i.d == Element::f16 ? 1208 : 1204);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording
 
 // A family defines NUMEMU_GPU_INSTRUCTION as NUMEMU_GPU_ROW and includes its instructions/*.def for
 // a struct a row, then defines it as NUMEMU_GPU_ADD and includes it again within add_FAMILY.

@@ -1,11 +1,11 @@
 // wgmma of Hopper, dense: a kernel for each row of instructions/wgmma.def.
 #include "tests/oracle/cuda/device/wgmma_kernel.cuh"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace rows {
 
 #define NUMEMU_GPU_INSTRUCTION(...) NUMEMU_WGMMA_ROW("", "", __VA_ARGS__)
-#include "tests/oracle/cuda/instructions/wgmma.def"
+#include "emu/oracle/recording/instructions/wgmma.def"
 #undef NUMEMU_GPU_INSTRUCTION
 
 }  // namespace rows
@@ -13,8 +13,8 @@ namespace rows {
 void add_wgmma(std::vector<Kernel>& kernels) {
 #define NUMEMU_GPU_INSTRUCTION(kind, m, n, k, d, a, b, c, sparsity, scale, block, satfinite, ...) \
   add_wgmma_row<rows::NUMEMU_WGMMA_NAME(kind, m, n, k, d, a, b, satfinite)>(kernels);
-#include "tests/oracle/cuda/instructions/wgmma.def"
+#include "emu/oracle/recording/instructions/wgmma.def"
 #undef NUMEMU_GPU_INSTRUCTION
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -6,7 +6,7 @@
 #include "tests/oracle/cuda/layout/metadata.hpp"
 #include "tests/oracle/cuda/layout/wgmma_descriptor.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 constexpr int kWarpgroup = 128;
 
@@ -75,7 +75,7 @@ void add_wgmma_row(std::vector<Kernel>& kernels) {
                        reinterpret_cast<const void*>(&wgmma_kernel<Row>)});
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording
 
 // Pieces of the text of an instruction: D by its type; what follows scale-d, by the type of A:
 // imm-scale-a, imm-scale-b (not of integers) and imm-trans-b (16-bit types only).

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "emu/oracle/recording/records.hpp"
 #include "tests/oracle/cuda/emulator/unit_answers.hpp"
 #include "tests/oracle/cuda/emulator/unit_of.hpp"
-#include "tests/oracle/cuda/records/records.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// Single dots as tiles of one row and one column.
@@ -73,4 +73,4 @@ std::vector<ComparedFile> compare_folder(const std::string& folder) {
   return files;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

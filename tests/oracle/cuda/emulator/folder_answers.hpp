@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// One file of records compared.
 struct ComparedFile {
@@ -17,4 +17,4 @@ struct ComparedFile {
 /// std::runtime_error on a bad file.
 std::vector<ComparedFile> compare_folder(const std::string& folder);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

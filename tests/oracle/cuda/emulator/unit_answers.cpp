@@ -5,7 +5,7 @@
 #include "emu/unit/gather.hpp"
 #include "formats/format.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// tf32 registers are float32 codes where the unit drops the low bits itself.
@@ -72,4 +72,4 @@ std::vector<std::uint8_t> unit_answers(const unit::Unit& unit, Batch& batch, Way
   return d;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -6,7 +6,7 @@
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 bool exists(const std::string& unit) {
@@ -59,4 +59,4 @@ std::string unit_of(const std::string& chip, const Instruction& i) {
   return "";
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -2,12 +2,12 @@
 #pragma once
 #include <string>
 
-#include "tests/oracle/cuda/instructions/instruction.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// "nvidia.h100.mma.f16.f32" for mma m16n8k16.f32.f16.f16.f32 of the H100, as ./numemu units names
 /// it; "": the emulator has none.
 std::string unit_of(const std::string& chip, const Instruction&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -3,17 +3,17 @@
 // reference and the fast path, bit for bit.
 #include <cstdio>
 
+#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/data.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/emulator/unit_answers.hpp"
 #include "tests/oracle/cuda/emulator/unit_of.hpp"
-#include "tests/oracle/cuda/inputs/data.hpp"
-#include "tests/oracle/cuda/instructions/chip.hpp"
-#include "tests/oracle/cuda/probes/probe.hpp"
+#include "tests/oracle/cuda/probes/probes.hpp"
 #include "tests/oracle/cuda/replay/chips.hpp"
 #include "tests/oracle/cuda/replay/rule.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr std::uint64_t kSeed = 20;
@@ -107,4 +107,4 @@ NUMEMU_CHIP("H200")
 NUMEMU_CHIP("B200")
 NUMEMU_CHIP("RTXBlackwell")
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

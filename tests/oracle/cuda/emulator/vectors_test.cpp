@@ -6,7 +6,7 @@
 #include "tests/oracle/cuda/emulator/folder_answers.hpp"
 #include "tests/oracle/cuda/paper/respondent.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ TEST_CASE("every answer of a GPU that is kept is what the unit says", "[fast]") 
   if (folders == 0) WARN("skipped: data/vectors holds no answers of a GPU yet");
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

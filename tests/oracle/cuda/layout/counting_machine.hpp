@@ -8,7 +8,7 @@
 #include "tests/oracle/cuda/layout/layout_questions.hpp"
 #include "tests/oracle/cuda/paper/paper_machine.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 class CountingMachine : public PaperMachine {
  public:
@@ -80,4 +80,4 @@ class CountingMachine : public PaperMachine {
   Disturbance before_, after_;
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

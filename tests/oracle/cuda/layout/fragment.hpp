@@ -1,9 +1,9 @@
 // The places of the elements of a tile in the lanes of a warp: the fragments of mma.sync, mma.sp
 // and (per warp) wgmma.
 #pragma once
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Source: PTX ISA, "Matrix fragments for mma". Lane l is thread t = l mod 4 of group g = l / 4; a
 /// 32-bit register holds `packed` codes of consecutive k (f64: a 64-bit register holds one).
@@ -102,4 +102,4 @@ NUMEMU_HD inline void scatter_d(const Instruction& i, std::uint8_t* d, int lane,
   }
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

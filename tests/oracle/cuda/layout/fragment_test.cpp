@@ -12,7 +12,7 @@
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 #include "tests/oracle/cuda/paper/tile_registers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 using At = std::pair<int, int>;
@@ -184,4 +184,4 @@ TEST_CASE("scales stand in the lanes and bytes that CuTe reads", "[fast]") {
   CHECK(scaled == 28);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

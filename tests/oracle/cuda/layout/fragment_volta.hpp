@@ -3,7 +3,7 @@
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// A warp computes four products of 8x8x4; product q belongs to lanes 4q..4q+3 (rows or columns
 /// 0..3) and 16+4q..19+4q (4..7). Every product is given the same tile, so all four must agree and
@@ -73,4 +73,4 @@ struct QuadPairLayout {
   }
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,7 +4,7 @@
 #include "tests/oracle/cuda/layout/layout_metadata.hpp"
 #include "tests/oracle/cuda/layout/layout_questions.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// A and B are zero: D must be C.
@@ -158,4 +158,4 @@ std::vector<std::string> check_layout(Machine& machine, const Instruction& i) {
   return all;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -6,7 +6,7 @@
 #include "tests/oracle/cuda/ask/machine.hpp"
 #include "tests/oracle/cuda/layout/layout_metadata.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Empty: every element of A, B, C, the metadata and the scales reaches the dots it belongs to, and
 /// D comes back in its place. Else sentences that name the operand and the first elements that went
@@ -15,4 +15,4 @@ namespace numemu::gpu {
 /// have in common; fragment_test.cpp holds that against the tables of CuTe and PTX.
 std::vector<std::string> check_layout(Machine&, const Instruction&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

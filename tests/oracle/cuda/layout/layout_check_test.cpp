@@ -5,11 +5,11 @@
 #include <tuple>
 
 #include "tests/catch.hpp"
-#include "tests/oracle/cuda/instructions/named.hpp"
+#include "tests/emu/oracle/recording/named.hpp"
 #include "tests/oracle/cuda/layout/counting_machine.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// Whether a sentence starts with `operand` and one of them has `text`.
@@ -259,4 +259,4 @@ TEST_CASE("an order of k that A and B share is not seen", "[fast]") {
   CHECK(check_layout(machine, instruction("mma", "m16n8k8.f32.tf32.tf32.f32")).empty());
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,7 +4,7 @@
 
 #include "tests/oracle/cuda/layout/layout_questions.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// Valid words of metadata: two ascending indices of two bits, the first low; in 1:2 the pair names
@@ -140,4 +140,4 @@ std::string metadata_map(Machine& machine, const Instruction& i) {
   return text;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -5,7 +5,7 @@
 
 #include "tests/oracle/cuda/ask/machine.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Adds errors in the content of words and in the assignment of words to the places of kept
 /// values, each after the words `blamed`. Not for dense instructions.
@@ -16,4 +16,4 @@ void check_metadata(Machine&, const Instruction&, const std::string& blamed,
 /// the places of, one line a word. Dense instructions: "".
 std::string metadata_map(Machine&, const Instruction&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -1,7 +1,7 @@
 // Questions in tiles, answers in indices.
 #include "tests/oracle/cuda/layout/layout_questions.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr std::size_t kShown = 4;
@@ -101,4 +101,4 @@ void Complaints::move_to(std::vector<std::string>& all, const std::string& blame
     all.push_back(blamed + ": and " + std::to_string(count_ - kShown) + " more of this kind");
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -7,7 +7,7 @@
 
 #include "tests/oracle/cuda/ask/machine.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 constexpr int kNothing = -1;  ///< no element arrived
 constexpr int kGarbled = -2;  ///< D is not one of the two numbers it can be
@@ -58,4 +58,4 @@ class Complaints {
   std::vector<std::string> shown_;
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -3,7 +3,7 @@
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// A four-bit word of metadata: its row of A (0..15 within a warp) and its group within the row.
 struct MetadataPlace {
@@ -57,4 +57,4 @@ NUMEMU_HD inline std::uint32_t gather_metadata(const Instruction& i, const std::
   return bits;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

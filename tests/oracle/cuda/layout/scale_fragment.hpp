@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Sources: PTX ISA, "Block scaling for mma.sync": two neighbouring lanes of a quad give the scales
 /// of A, one lane those of B, block s of K in byte s of a register. Which of the two lanes holds
@@ -30,4 +30,4 @@ NUMEMU_HD inline std::uint32_t gather_scale_b(const Instruction& i, const std::u
   return scale_word(i, scale_b, scale_b_column(lane));
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

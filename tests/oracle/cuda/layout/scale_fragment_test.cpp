@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// A CuTe layout with its modes laid flat: the first counts fastest.
@@ -80,4 +80,4 @@ TEST_CASE("byte-id b, in its steps, names the scales of a row in the order of K"
   }
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

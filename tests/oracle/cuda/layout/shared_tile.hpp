@@ -1,9 +1,9 @@
 // The place of each byte of a tile in shared memory for an instruction that reads it by a
 // descriptor: K-major, no swizzle.
 #pragma once
-#include "tests/oracle/cuda/instructions/host_device.hpp"
+#include "emu/oracle/recording/host_device.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// A core matrix is 8 rows (columns of B) of 16 bytes of k, row after row: 128 bytes in a row.
 constexpr int kCoreRows = 8;
@@ -33,4 +33,4 @@ struct SharedTile {
   }
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

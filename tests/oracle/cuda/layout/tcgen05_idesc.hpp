@@ -1,8 +1,8 @@
 // The 32-bit instruction descriptor of tcgen05.mma: types, shape, sparsity, saturation.
 #pragma once
-#include "tests/oracle/cuda/instructions/instruction.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
-namespace numemu::gpu::tcgen05 {
+namespace numemu::oracle::recording::tcgen05 {
 
 /// The kinds of tcgen05.mma in the table.
 enum class MmaKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
@@ -61,4 +61,4 @@ NUMEMU_HD constexpr std::uint32_t instruction_descriptor(const Instruction& i) {
   return word | result_format(i.d) << 4;
 }
 
-}  // namespace numemu::gpu::tcgen05
+}  // namespace numemu::oracle::recording::tcgen05

@@ -1,11 +1,11 @@
 // The places of a tile for tcgen05.mma: A and B in shared memory; C, D, metadata and scales in
 // tensor memory.
 #pragma once
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 #include "tests/oracle/cuda/layout/shared_tile.hpp"
 #include "tests/oracle/cuda/layout/tcgen05_idesc.hpp"
 
-namespace numemu::gpu::tcgen05 {
+namespace numemu::oracle::recording::tcgen05 {
 
 /// Sixteen bytes of a row of A or a column of B ("row" below), a row of a core matrix.
 struct alignas(16) Chunk {
@@ -113,4 +113,4 @@ NUMEMU_HD inline std::uint32_t scale_cell(const Instruction& i, const std::uint8
   return cell;
 }
 
-}  // namespace numemu::gpu::tcgen05
+}  // namespace numemu::oracle::recording::tcgen05

@@ -1,10 +1,10 @@
 // The operands of wgmma: B by a descriptor of shared memory; A, C, D and the metadata by the rows
 // of each warp.
 #pragma once
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 #include "tests/oracle/cuda/layout/shared_tile.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Columns of B as rows of k: 32 bytes of k (dense) or 64 (sparse: every k of B), so two or four
 /// core matrices side by side.
@@ -64,4 +64,4 @@ NUMEMU_HD inline Tiles warp_rows(const Instruction& i, const Tiles& tiles, int t
   return rows;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

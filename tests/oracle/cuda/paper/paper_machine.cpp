@@ -4,10 +4,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tests/oracle/cuda/instructions/chip.hpp"
+#include "emu/oracle/recording/chip.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -102,7 +102,7 @@ PaperMachine::PaperMachine(std::string chip, std::size_t rule)
     : chip_(std::move(chip)), rule_(rule) {}
 
 bool PaperMachine::has(const Instruction& i) const {
-  return gpu::has(i, capability_of(chip_)) && rules(chip_, i).size() > rule_;
+  return recording::has(i, capability_of(chip_)) && rules(chip_, i).size() > rule_;
 }
 
 std::uint64_t PaperMachine::dot(const Dot& dot) const { return answer(asked_, dot); }
@@ -110,12 +110,13 @@ std::uint64_t PaperMachine::dot(const Dot& dot) const { return answer(asked_, do
 void PaperMachine::run(Batch& batch) {
   const Instruction& i = *batch.instruction;
   if (!has(i))
-    throw std::runtime_error(name() + ": expected one of its instructions, got " + gpu::name(i));
+    throw std::runtime_error(name() + ": expected one of its instructions, got " +
+                             recording::name(i));
   const std::vector<Rule> known = rules(chip_, i);
   asked_ = known.size() > rule_ ? known[rule_] : Rule();
   if (!has_fragments(i.kind)) {
     for (int t = 0; t < batch.count; ++t) {
-      const Tiles tile = gpu::tile_of(batch, t);
+      const Tiles tile = recording::tile_of(batch, t);
       for (int place = 0; place < i.m * i.n; ++place)
         store_code(tile.d + place * info(i.d).bytes, info(i.d).bytes,
                    dot(dot_at(i, tile, {place / i.n, place % i.n})));
@@ -124,7 +125,7 @@ void PaperMachine::run(Batch& batch) {
   }
   const PtxFragments tables = ptx_fragments(i);
   for (int t = 0; t < batch.count; ++t) {
-    const Tiles tile = gpu::tile_of(batch, t);
+    const Tiles tile = recording::tile_of(batch, t);
     TileRegisters held = gather_tile(i, tile);
     disturb(i, held);
     const Matrices codes = read(i, tables, held);
@@ -137,4 +138,4 @@ void PaperMachine::run(Batch& batch) {
   }
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

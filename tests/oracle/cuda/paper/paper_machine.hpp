@@ -5,7 +5,7 @@
 #include "tests/oracle/cuda/paper/tile_registers.hpp"
 #include "tests/oracle/cuda/replay/rule.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// tcgen05, whose operands are never in registers, is computed from the arrays.
 class PaperMachine : public Machine {
@@ -31,4 +31,4 @@ class PaperMachine : public Machine {
   Rule asked_;  ///< the rule of the instruction that runs
 };
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,14 +4,14 @@
 #include <set>
 #include <stdexcept>
 
+#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/philox.hpp"
 #include "tests/catch.hpp"
-#include "tests/oracle/cuda/inputs/philox.hpp"
-#include "tests/oracle/cuda/instructions/chip.hpp"
-#include "tests/oracle/cuda/instructions/named.hpp"
+#include "tests/emu/oracle/recording/named.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 const char* const kChips[] = {"V100", "T4", "A100", "Ada", "H100", "B200", "RTXBlackwell"};
@@ -164,4 +164,4 @@ TEST_CASE("a machine by a rival's rule answers as the rival", "[fast]") {
   CHECK(differ > 0);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 enum class Family : std::uint8_t { mma, mma_sparse, wgmma, wgmma_sparse };
@@ -271,4 +271,4 @@ void write_slot(std::uint64_t* registers, int register_bits, int bits, int v, st
   registers[v / per] |= code << (v % per * bits);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

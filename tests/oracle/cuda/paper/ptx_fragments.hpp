@@ -3,7 +3,7 @@
 #pragma once
 #include "tests/oracle/cuda/layout/fragment.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// One mode of a layout: `extent` coordinates, `stride` apart. Extent 0: not there.
 struct Mode {
@@ -48,4 +48,4 @@ std::uint64_t read_slot(const std::uint64_t* registers, int register_bits, int b
                         int v);
 void write_slot(std::uint64_t* registers, int register_bits, int bits, int v, std::uint64_t code);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

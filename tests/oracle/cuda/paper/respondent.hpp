@@ -5,7 +5,7 @@
 #include "tests/oracle/cuda/ask/ask_all.hpp"
 #include "tests/oracle/cuda/paper/paper_machine.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Every instruction of the H100 by the replay's rules, which are not the emulator's; no
 /// conversions.
@@ -20,4 +20,4 @@ inline Respondent on_paper() {
   return who;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

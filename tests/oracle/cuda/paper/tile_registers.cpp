@@ -6,7 +6,7 @@
 #include "tests/oracle/cuda/layout/scale_fragment.hpp"
 #include "tests/oracle/cuda/layout/wgmma_descriptor.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 constexpr std::uint32_t kSharedAddress = 1024;  ///< anywhere but 0
@@ -23,21 +23,23 @@ Tiles warp_of(const Instruction& i, const Tiles& tile, int thread) {
 
 /// Which functions a kernel calls: those of QuadPairLayout or those of fragment.hpp.
 struct WarpFragments {
-  static int a_registers(const Instruction& i) { return gpu::a_registers(i); }
-  static int b_registers(const Instruction& i) { return is_warpgroup(i) ? 0 : gpu::b_registers(i); }
-  static int c_registers(const Instruction& i, Element e) { return gpu::c_registers(i, e); }
+  static int a_registers(const Instruction& i) { return recording::a_registers(i); }
+  static int b_registers(const Instruction& i) {
+    return is_warpgroup(i) ? 0 : recording::b_registers(i);
+  }
+  static int c_registers(const Instruction& i, Element e) { return recording::c_registers(i, e); }
   static std::uint64_t gather_a(const Instruction& i, const std::uint8_t* a, int lane, int r) {
-    return gpu::gather_a(i, a, lane, r);
+    return recording::gather_a(i, a, lane, r);
   }
   static std::uint64_t gather_b(const Instruction& i, const std::uint8_t* b, int lane, int r) {
-    return gpu::gather_b(i, b, lane, r);
+    return recording::gather_b(i, b, lane, r);
   }
   static std::uint64_t gather_c(const Instruction& i, const std::uint8_t* c, int lane, int r) {
-    return gpu::gather_c(i, c, lane, r);
+    return recording::gather_c(i, c, lane, r);
   }
   static void scatter_d(const Instruction& i, std::uint8_t* d, int lane, int r,
                         std::uint64_t word) {
-    gpu::scatter_d(i, d, lane, r, word);
+    recording::scatter_d(i, d, lane, r, word);
   }
 };
 
@@ -122,4 +124,4 @@ void scatter_tile(const Instruction& i, const TileRegisters& held, const Tiles& 
     scatter_sums<WarpFragments>(i, held, tile);
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -1,9 +1,9 @@
 // The registers of a warp or a warpgroup for one tile: filled and emptied on the host with the
 // functions that the kernels call.
 #pragma once
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct TileRegisters {
   int lanes = 0;
@@ -24,4 +24,4 @@ TileRegisters gather_tile(const Instruction&, const Tiles& tile);
 /// After it.
 void scatter_tile(const Instruction&, const TileRegisters&, const Tiles& tile);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

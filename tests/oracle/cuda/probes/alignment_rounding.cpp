@@ -1,7 +1,7 @@
 // Three quarters of the last kept bit beside a large term: what the alignment makes of it.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "alignment-rounding";
@@ -51,4 +51,4 @@ void ask_alignment_rounding(Sheet& sheet) {
   ask_opposite(sheet);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

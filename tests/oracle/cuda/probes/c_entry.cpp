@@ -1,7 +1,7 @@
 // Sums whose answer shows whether C was aligned with the products or added to their rounded sum.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "c-entry";
@@ -33,4 +33,4 @@ void ask_c_entry(Sheet& sheet) {
   sheet.add(sheet.draft("c-entry.large.near", kQuestion).c(power(24)).product(0, -power(-2)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/probes/draft.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 /// The number that a finite code stands for, read field by field.
@@ -130,4 +130,4 @@ TEST_CASE("a product finds factors whose product it is, in every instruction", "
 }
 
 }  // namespace
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -1,7 +1,7 @@
 // Float64: fused or rounded products, the order of the chain, the rounding of each link.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 void ask_double_chain(Sheet& sheet) {
   const Instruction& i = sheet.instruction();
@@ -37,4 +37,4 @@ void ask_double_chain(Sheet& sheet) {
   sheet.add(draft("down").factors(0, -scaled(3, -55), power(0)).c(-power(0)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

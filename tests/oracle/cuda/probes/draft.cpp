@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <tuple>
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -209,4 +209,4 @@ Probe Draft::probe() const {
   return probe;
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "tests/oracle/cuda/probes/exact.hpp"
-#include "tests/oracle/cuda/probes/probe.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 /// Four bits of metadata for two kept of four (PTX ISA, "Sparse matrix storage"): the first two; of
 /// one_of_two the first.
@@ -95,4 +95,4 @@ class Sheet {
   std::vector<Probe> probes_;
 };
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -1,7 +1,7 @@
 // Codes of exact numbers, in integers only.
 #include "tests/oracle/cuda/probes/exact.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 /// tf32 is in the top 19 bits of its container.
@@ -106,4 +106,4 @@ Code scale_code(Element e, int exponent) {
   return static_cast<std::uint64_t>(code);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

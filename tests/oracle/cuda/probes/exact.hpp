@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "tests/oracle/cuda/instructions/element.hpp"
+#include "emu/oracle/recording/element.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 /// +-significand * 2^exponent; significand 0 is a zero that keeps its sign.
 struct Exact {
@@ -46,4 +46,4 @@ Code nan_code(Element, bool negative, bool quiet, std::uint64_t payload);
 /// Code of the scale 2^exponent.
 Code scale_code(Element, int exponent);
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

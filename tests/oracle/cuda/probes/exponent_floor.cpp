@@ -1,7 +1,7 @@
 // Tiny sums with C = 0: where the exponent of the alignment has a floor, the smaller term is lost.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "exponent-floor";
@@ -70,4 +70,4 @@ void ask_exponent_floor(Sheet& sheet) {
                 .least_scales());
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/oracle/cuda/probes/draft.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 void ask_zero_exponent(Sheet&);
 void ask_exponent_floor(Sheet&);
@@ -42,4 +42,4 @@ Exact tiny_c(const Instruction&);
 /// Adds +2^top and -2^top, which cancel and leave what lies beside them.
 Draft& cancelling_pair(Draft&);
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -2,7 +2,7 @@
 // C.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "fp8-lowering";
@@ -48,4 +48,4 @@ void ask_fp8_lowering(Sheet& sheet) {
                 .c(-power(11)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

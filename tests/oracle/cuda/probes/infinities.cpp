@@ -1,7 +1,7 @@
 // Infinite operands and C: alone, opposed in one step and across steps, times zero.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 void ask_infinities(Sheet& sheet) {
   const Instruction& i = sheet.instruction();
@@ -25,4 +25,4 @@ void ask_infinities(Sheet& sheet) {
   sheet.add(draft("c-minus").c_code(infinity_code(i.c, true)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -1,7 +1,7 @@
 // Accumulators at the ends of int32: sums that leave and return, pair by pair and all at once.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "int-saturation";
@@ -90,4 +90,4 @@ void ask_int_saturation(Sheet& sheet) {
   ask_many(sheet);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

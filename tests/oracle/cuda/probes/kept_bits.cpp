@@ -1,7 +1,7 @@
 // Sweeps of the distance between a large and a small term: the flip of the answers is the width F.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "kept-bits";
@@ -42,4 +42,4 @@ void ask_kept_bits(Sheet& sheet) {
   }
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -1,7 +1,7 @@
 // Zeros of sparse A: a kept one opposite an infinity or a NaN, and B where A is not kept.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "kept-zeros";
@@ -60,4 +60,4 @@ void ask_kept_zeros(Sheet& sheet) {
                 .b_code(unkept(i, kFirstTwo), code_of(i.b, largest(i.b))));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -9,11 +9,11 @@
 
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/probes/exact.hpp"
-#include "tests/oracle/cuda/probes/probe.hpp"
+#include "tests/oracle/cuda/probes/probes.hpp"
 #include "tests/oracle/cuda/probes/question.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 bool fits(Element e, std::uint64_t code) {
@@ -203,4 +203,4 @@ TEST_CASE("the rules predict what the published file says of each probe", "[fast
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

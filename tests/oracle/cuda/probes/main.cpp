@@ -5,11 +5,11 @@
 #include "tests/oracle/cuda/replay/chips.hpp"
 
 int main(int count, char** words) {
-  const std::string chip = count == 2 ? numemu::gpu::replay::chip_of(words[1]) : "";
+  const std::string chip = count == 2 ? numemu::oracle::recording::replay::chip_of(words[1]) : "";
   if (chip.empty()) {
-    std::cerr << "usage: numemu_predictions CHIP, one of " << numemu::gpu::replay::chip_names()
-              << "\n";
+    std::cerr << "usage: numemu_predictions CHIP, one of "
+              << numemu::oracle::recording::replay::chip_names() << "\n";
     return 2;
   }
-  numemu::gpu::print_predictions(std::cout, chip);
+  numemu::oracle::recording::print_predictions(std::cout, chip);
 }

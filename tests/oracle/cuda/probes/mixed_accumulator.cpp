@@ -2,7 +2,7 @@
 // way.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 void ask_mixed_accumulator(Sheet& sheet) {
   const Instruction& i = sheet.instruction();
@@ -18,4 +18,4 @@ void ask_mixed_accumulator(Sheet& sheet) {
   sheet.add(draft("cancels").c(power(11)).product(0, -power(11)).product(1, power(-10)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

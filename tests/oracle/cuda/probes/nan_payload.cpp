@@ -1,7 +1,7 @@
 // NaN in A, B and C, quiet and signalling, of both signs: which bits of them reach the result.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 struct Kind {
@@ -40,4 +40,4 @@ void ask_nan_payload(Sheet& sheet) {
   sheet.add(draft("last").codes(i.kept() - 1, a, one_b));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -1,7 +1,7 @@
 // Results beyond the largest number, and terms beyond it that cancel.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "overflow";
@@ -85,4 +85,4 @@ void ask_overflow(Sheet& sheet) {
                 .c(-power(end)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -7,12 +7,12 @@
 #include <set>
 #include <utility>
 
-#include "tests/oracle/cuda/instructions/chip.hpp"
-#include "tests/oracle/cuda/probes/probe.hpp"
+#include "emu/oracle/recording/chip.hpp"
+#include "tests/oracle/cuda/probes/probes.hpp"
 #include "tests/oracle/cuda/probes/question.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 struct Example {
@@ -161,4 +161,4 @@ void print_predictions(std::ostream& out, const std::string& chip) {
   }
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,11 +4,11 @@
 #include <iosfwd>
 #include <string>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// Markdown: each open question, its rivals, its probes, and for example instructions
 /// of the chip a probe that separates each rival rule from the specification's, with both answers.
 /// chip: as rules() takes it.
 void print_predictions(std::ostream&, const std::string& chip);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

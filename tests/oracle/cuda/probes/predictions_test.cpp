@@ -8,7 +8,7 @@
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/probes/question.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 std::string printed(const char* chip) {
@@ -63,4 +63,4 @@ TEST_CASE("the documents are what the rules say", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

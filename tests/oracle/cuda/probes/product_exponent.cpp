@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "product-exponent";
@@ -47,4 +47,4 @@ void ask_product_exponent(Sheet& sheet) {
   }
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 struct Question {
   const char* id;
@@ -20,4 +20,4 @@ inline const std::vector<Question>& questions() {
   return kTable;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -1,7 +1,7 @@
 // Block scales: NaN, the extremes, the significand and sign bit of ue4m3, and an infinite C.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 Code nan_scale(Element scale) { return scale == Element::ue8m0 ? 0xff : 0x7f; }
@@ -97,4 +97,4 @@ void ask_scales(Sheet& sheet) {
   ask_infinite_c(sheet);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

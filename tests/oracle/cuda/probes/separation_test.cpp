@@ -4,13 +4,13 @@
 #include <map>
 #include <utility>
 
+#include "emu/oracle/recording/philox.hpp"
 #include "tests/catch.hpp"
-#include "tests/oracle/cuda/inputs/philox.hpp"
 #include "tests/oracle/cuda/probes/exact.hpp"
-#include "tests/oracle/cuda/probes/probe.hpp"
+#include "tests/oracle/cuda/probes/probes.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 using probing::greatest_exponent;
@@ -210,4 +210,4 @@ TEST_CASE("a probe refutes every rival on the other chips, or none can", "[slow]
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

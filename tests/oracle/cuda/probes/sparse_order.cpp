@@ -1,7 +1,7 @@
 // The k that metadata selects, read from sums of distinct B, and the order of the selected.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "sparse-order";
@@ -90,4 +90,4 @@ void ask_sparse_order(Sheet& sheet) {
   }
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -6,7 +6,7 @@
 
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 using namespace probing;
@@ -165,4 +165,4 @@ std::vector<int> steps_of(const std::vector<std::string>& map) {
   return steps;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

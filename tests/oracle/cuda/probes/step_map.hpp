@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// How a dot shows whether the product at position j enters in a later step than that at i.
 enum class Variant : std::uint8_t {
@@ -34,4 +34,4 @@ std::vector<std::string> read_step_map(const Instruction&, const Batch&, Variant
 /// The step of each position, from 0; empty where the map is not an order of steps.
 std::vector<int> steps_of(const std::vector<std::string>& map);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "tests/catch.hpp"
-#include "tests/oracle/cuda/instructions/named.hpp"
+#include "tests/emu/oracle/recording/named.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 namespace {
 
 /// The map that a unit following the rule would return.
@@ -195,4 +195,4 @@ TEST_CASE("steps are numbered only where a map is an order", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

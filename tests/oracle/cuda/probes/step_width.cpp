@@ -2,7 +2,7 @@
 // The step maps test every pair; these probes are in the records of every run.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "step-width";
@@ -68,4 +68,4 @@ void ask_step_width(Sheet& sheet) {
   if (i.scales() > 1) ask_groups(sheet);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

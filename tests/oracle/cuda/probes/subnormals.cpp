@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 /// Every mantissa bit set, no leading bit.
@@ -65,4 +65,4 @@ void ask_subnormals(Sheet& sheet) {
   ask_results(sheet);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

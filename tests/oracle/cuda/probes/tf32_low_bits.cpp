@@ -1,7 +1,7 @@
 // tf32 operands whose 13 low bits are set: dropped, rounded, or used?
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 struct Case {
@@ -33,4 +33,4 @@ void ask_tf32_low_bits(Sheet& sheet) {
   }
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 
 std::vector<int> candidate_widths(const Instruction& i) {
   if (i.scales() > 1) return {25, 35};
@@ -31,4 +31,4 @@ Draft& cancelling_pair(Draft& draft) {
   return draft.product(together(i, 0), large).product(together(i, 1), -large);
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

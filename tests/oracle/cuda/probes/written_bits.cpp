@@ -1,7 +1,7 @@
 // Sums with more fraction bits than a narrow register holds: which of them are written.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "written-bits";
@@ -38,4 +38,4 @@ void ask_written_bits(Sheet& sheet) {
                 .product(0, power(0)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

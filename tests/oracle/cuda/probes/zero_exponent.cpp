@@ -2,7 +2,7 @@
 // the exponent of the alignment.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "zero-exponent";
@@ -62,4 +62,4 @@ void ask_zero_exponent(Sheet& sheet) {
   }
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

@@ -1,7 +1,7 @@
 // Zero results of every origin: their sign.
 #include "tests/oracle/cuda/probes/families.hpp"
 
-namespace numemu::gpu::probing {
+namespace numemu::oracle::recording::probing {
 namespace {
 
 constexpr const char* kQuestion = "zero-sign";
@@ -45,4 +45,4 @@ void ask_zero_sign(Sheet& sheet) {
   sheet.add(cancelling_pair(c).c(-power(top - 38)));
 }
 
-}  // namespace numemu::gpu::probing
+}  // namespace numemu::oracle::recording::probing

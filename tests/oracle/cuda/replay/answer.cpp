@@ -1,7 +1,7 @@
 // The answer of a rule: its core, then the payload of a NaN.
 #include "tests/oracle/cuda/replay/cores.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// The quieted NaN of `code` in type `to`.
@@ -45,9 +45,9 @@ std::uint64_t core_answer(const Rule& rule, const Dot& dot) {
 }
 
 }  // namespace
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay
 
-std::uint64_t numemu::gpu::answer(const Rule& rule, const Dot& dot) {
+std::uint64_t numemu::oracle::recording::answer(const Rule& rule, const Dot& dot) {
   const std::uint64_t code = replay::core_answer(rule, dot);
   const bool as_is = rule.nan == NanPayload::canonical || !replay::is_nan(dot.instruction->d, code);
   return as_is ? code : replay::first_nan(rule, dot, code);

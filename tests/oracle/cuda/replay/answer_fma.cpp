@@ -2,7 +2,7 @@
 #include "tests/oracle/cuda/replay/cores.hpp"
 #include "tests/oracle/cuda/replay/wide.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 std::uint64_t fma(const Rule& rule, std::uint64_t code_a, std::uint64_t code_b,
@@ -48,4 +48,4 @@ std::uint64_t fma_answer(const Rule& rule, const Dot& dot) {
   return rule.chain == Chain::c_last ? fma(rule, c, kOne, sum) : sum;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

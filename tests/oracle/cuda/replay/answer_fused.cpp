@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/replay/cores.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// Other orders than stretches of ascending k: each product moves to where its step takes it.
@@ -50,4 +50,4 @@ std::uint64_t fused_answer(const Rule& rule, const Dot& dot) {
   return last ? rounded_sum(rule, i.c, c, i.d, result) : result;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -2,7 +2,7 @@
 // step over the groups and C (specification of matrix units, 1.2: groups of 16).
 #include "tests/oracle/cuda/replay/cores.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// Fraction bits of the exact sums: those of two FP4.
@@ -69,4 +69,4 @@ std::uint64_t groups_answer(const Rule& rule, const Dot& dot) {
   return last ? rounded_sum(rule, i.c, c, i.d, t) : t;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

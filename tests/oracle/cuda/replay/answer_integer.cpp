@@ -4,7 +4,7 @@
 
 #include "tests/oracle/cuda/replay/cores.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 std::uint64_t integer_answer(const Rule& rule, const Dot& dot) {
   const Instruction& i = *dot.instruction;
@@ -26,4 +26,4 @@ std::uint64_t integer_answer(const Rule& rule, const Dot& dot) {
   return static_cast<std::uint32_t>(sum);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

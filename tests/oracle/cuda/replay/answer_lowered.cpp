@@ -2,7 +2,7 @@
 // of C (specification of matrix units, 1.4).
 #include "tests/oracle/cuda/replay/cores.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 bool in_first_half(Split split, int place, int count) {
@@ -50,4 +50,4 @@ std::uint64_t lowered_answer(const Rule& rule, const Dot& dot) {
   return first_c ? t : rounded_sum(rule, i.c, c, i.d, t);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

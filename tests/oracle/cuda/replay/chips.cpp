@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 const std::vector<std::pair<std::string, std::string>>& table() {
@@ -39,4 +39,4 @@ std::string chip_names() {
   return names;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// "NVIDIA H100 80GB HBM3" -> "H100"; "" where no rule is known.
 std::string chip_of(const std::string& gpu);
@@ -10,4 +10,4 @@ std::string chip_of(const std::string& gpu);
 /// Every chip, for messages: "V100 T4 ...".
 std::string chip_names();
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

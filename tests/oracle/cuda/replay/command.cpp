@@ -10,7 +10,7 @@
 #include "tests/oracle/cuda/replay/hash_check.hpp"
 #include "tests/oracle/cuda/replay/report.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ int replay_command(const std::vector<std::string>& words, std::FILE* out, std::F
   }
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

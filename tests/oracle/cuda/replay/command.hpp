@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// 0: the specification's rules give the recorded results; 1: they do not; 2: bad arguments or
 /// input, reported on `errors`.
 int replay_command(const std::vector<std::string>& words, std::FILE* out, std::FILE* errors);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

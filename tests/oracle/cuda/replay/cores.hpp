@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/oracle/cuda/replay/products.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 std::uint64_t fused_answer(const Rule&, const Dot&);
 std::uint64_t fma_answer(const Rule&, const Dot&);
@@ -25,4 +25,4 @@ std::uint64_t fused_step(const Rule&, const Product*, int count, int fraction, E
 std::uint64_t rounded_sum(const Rule&, Element of_c, std::uint64_t c, Element of_t,
                           std::uint64_t t);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

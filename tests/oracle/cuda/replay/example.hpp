@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 #include "tests/oracle/cuda/replay/record_file.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// All operands are zero, scales are one, the metadata keeps the first of each group.
 class Example {
@@ -49,7 +49,7 @@ class Example {
     return {instruction_,     a_.data(),       b_.data(),      c_.data(),
             metadata_.data(), scale_a_.data(), scale_b_.data()};
   }
-  std::uint64_t answer(const Rule& rule) const { return gpu::answer(rule, dot()); }
+  std::uint64_t answer(const Rule& rule) const { return recording::answer(rule, dot()); }
   /// The result of the specification on a chip.
   std::uint64_t answer(const std::string& chip) const {
     return answer(rules(chip, *instruction_).at(0));
@@ -86,4 +86,4 @@ class Example {
   std::vector<std::uint8_t> a_, b_, c_, scale_a_, scale_b_, metadata_;
 };
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

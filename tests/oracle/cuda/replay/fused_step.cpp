@@ -5,7 +5,7 @@
 #include "tests/oracle/cuda/replay/cores.hpp"
 #include "tests/oracle/cuda/replay/wide.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// significand * 2^-shift, signed, as the alignment leaves it.
@@ -145,4 +145,4 @@ std::uint64_t rounded_sum(const Rule& rule, Element of_c, std::uint64_t code_c, 
   return encode(to, negative, top.magnitude, top.exponent);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

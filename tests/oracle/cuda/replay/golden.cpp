@@ -5,7 +5,7 @@
 #include "tests/oracle/cuda/replay/index.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 std::string element_named(const std::string& name) {
@@ -93,4 +93,4 @@ Records read_hardware_records(const std::string& folder) {
   return records;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

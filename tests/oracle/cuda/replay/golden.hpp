@@ -2,10 +2,10 @@
 #pragma once
 #include "tests/oracle/cuda/replay/record_file.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// `folder` holds index_hw_leeds.tsv. c is zero, or rounded to float16 first, where the README says
 /// so; every row becomes records of the instruction that was run.
 Records read_hardware_records(const std::string& folder);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

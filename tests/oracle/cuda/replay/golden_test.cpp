@@ -10,7 +10,7 @@
 #include "tests/oracle/cuda/replay/chips.hpp"
 #include "tests/oracle/cuda/replay/report.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// "": there are no golden files.
@@ -102,4 +102,4 @@ TEST_CASE("every rival is refuted somewhere, but for those named here", "[slow][
   CHECK(refuted.size() > 50);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -6,19 +6,19 @@
 #include <thread>
 #include <vector>
 
-#include "tests/oracle/cuda/inputs/data.hpp"
-#include "tests/oracle/cuda/records/hashes.hpp"
-#include "tests/oracle/cuda/records/records.hpp"
+#include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/records.hpp"
 #include "tests/oracle/cuda/replay/chips.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// The chip on which each instruction of a folder was measured.
 std::map<std::string, std::string> chips_of(const std::string& folder) {
   std::map<std::string, std::string> chips;
-  for (const gpu::IndexRow& row : gpu::read_index(folder))
+  for (const recording::IndexRow& row : recording::read_index(folder))
     chips[full_name(*row.instruction)] = chip_of(row.unit);
   return chips;
 }
@@ -81,4 +81,4 @@ int check_hashes(const std::string& folder, const std::string& only, int threads
   return wrong;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

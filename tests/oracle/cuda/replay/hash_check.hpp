@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// FOLDER/hashes.tsv, whose inputs are drawn again; chips by FOLDER/index.tsv. Prints a line per
 /// run: hashes that agree, and where the first one differs (its first tile and kind of data). Only
@@ -12,4 +12,4 @@ namespace numemu::gpu::replay {
 /// names file and line.
 int check_hashes(const std::string& folder, const std::string& only, int threads, std::FILE* out);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -7,7 +7,7 @@
 #include "tests/oracle/cuda/ask/ask.hpp"
 #include "tests/oracle/cuda/paper/paper_machine.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// Runs one instruction on a paper H100 that follows rule number `rule`; returns the report of the
@@ -58,4 +58,4 @@ TEST_CASE("a machine that keeps one bit less is found by its hashes", "[fast]") 
         std::string::npos);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

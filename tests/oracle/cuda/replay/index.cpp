@@ -6,7 +6,7 @@
 
 #include "tests/oracle/cuda/replay/record_file.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 std::vector<std::string> split(const std::string& line, char separator) {
@@ -81,4 +81,4 @@ std::string path_below(const std::string& folder, const IndexRow& row, const std
   return folder + "/" + file;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

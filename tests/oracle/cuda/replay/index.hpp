@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 struct IndexRow {
   std::string where;  ///< "PATH line N", for messages
@@ -22,4 +22,4 @@ std::vector<IndexRow> read_index(const std::string& path);
 /// A path below `folder`: relative, without "..".
 std::string path_below(const std::string& folder, const IndexRow&, const std::string& file);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

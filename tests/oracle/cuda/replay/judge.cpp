@@ -7,7 +7,7 @@
 #include "tests/oracle/cuda/replay/number.hpp"
 #include "tests/oracle/cuda/replay/rules.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 Verdict verdict_of(const Rule& rule, const RecordFile& file, std::size_t records) {
@@ -66,4 +66,4 @@ std::vector<Verdict> closest_rule(const Judgement& j) {
   return improved ? std::vector<Verdict>{best} : std::vector<Verdict>{};
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

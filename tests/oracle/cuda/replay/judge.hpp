@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/oracle/cuda/replay/record_file.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// One rule on one file.
 struct Verdict {
@@ -34,4 +34,4 @@ std::vector<Verdict> closest_rule(const Judgement&);
 
 Judgement judge(const RecordFile&, const Choice&);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

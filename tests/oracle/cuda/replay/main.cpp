@@ -2,5 +2,6 @@
 #include "tests/oracle/cuda/replay/command.hpp"
 
 int main(int count, char** arguments) {
-  return numemu::gpu::replay::replay_command({arguments + 1, arguments + count}, stdout, stderr);
+  return numemu::oracle::recording::replay::replay_command({arguments + 1, arguments + count},
+                                                           stdout, stderr);
 }

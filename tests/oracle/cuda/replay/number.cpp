@@ -1,7 +1,7 @@
 // Codes of the elements to integers and back; every rounding of the check happens in encode().
 #include "tests/oracle/cuda/replay/number.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 constexpr std::uint64_t ones(int bits) {
@@ -105,4 +105,4 @@ bool is_zero(Element element, std::uint64_t code) {
   return !is_integer(element) && (code & ones(info(element).bits - 1)) == 0;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

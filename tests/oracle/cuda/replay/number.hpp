@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "tests/oracle/cuda/instructions/element.hpp"
+#include "emu/oracle/recording/element.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 enum class Class : std::uint8_t { finite, infinite, nan };
 
@@ -47,4 +47,4 @@ std::uint64_t canonical_nan(Element);
 bool is_nan(Element, std::uint64_t code);
 bool is_zero(Element, std::uint64_t code);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -9,7 +9,7 @@
 #include "tests/oracle/cuda/replay/example.hpp"
 #include "tests/oracle/cuda/replay/wide.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 double value_of(Element element, std::uint64_t code) {
@@ -167,4 +167,4 @@ TEST_CASE("the float64 chain is the host's fused multiply-add", "[fast]") {
   CHECK(special > 1000);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -8,7 +8,7 @@
 #include "tests/oracle/cuda/replay/index.hpp"
 #include "tests/oracle/cuda/replay/number.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 std::uint64_t hexadecimal(const std::string& digits) { return std::stoull(digits, nullptr, 16); }
@@ -69,4 +69,4 @@ TEST_CASE("three rules give the three predictions of the probe file", "[fast][sh
   CHECK(apart[1] == 12);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

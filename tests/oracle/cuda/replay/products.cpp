@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// float16 normalizes what was subnormal in FP8 (the lowered sequence converts first).
@@ -123,4 +123,4 @@ void gather(const Rule& rule, const Dot& dot, Products& products) {
   }
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -5,7 +5,7 @@
 #include "tests/oracle/cuda/replay/number.hpp"
 #include "tests/oracle/cuda/replay/rule.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// Kept products of the longest instruction.
 constexpr int kMostProducts = 128;
@@ -47,4 +47,4 @@ inline std::uint64_t code_at(const std::uint8_t* codes, Element e, int i) {
 /// All products of floating-point operands but float64, with the exponents of their scales.
 void gather(const Rule&, const Dot&, Products&);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

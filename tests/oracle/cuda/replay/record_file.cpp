@@ -10,7 +10,7 @@
 #include "tests/oracle/cuda/replay/index.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// Where each part of a record begins; `d` is the last.
@@ -185,4 +185,4 @@ void name_probes(const std::string& table, Records& records) {
   }
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

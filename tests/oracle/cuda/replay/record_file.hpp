@@ -7,7 +7,7 @@
 
 #include "tests/oracle/cuda/replay/rule.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// Something in an index or a record is not as it must be; the text names file and position.
 struct BadInput : std::runtime_error {
@@ -54,4 +54,4 @@ void check(const RecordFile&);
 /// The whole file; throws BadInput where it cannot be read.
 std::vector<std::uint8_t> read_bytes(const std::string& path);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -11,7 +11,7 @@
 #include "tests/oracle/cuda/replay/example.hpp"
 #include "tests/oracle/cuda/replay/judge.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -318,4 +318,4 @@ TEST_CASE("bad records are refused with their place", "[fast]") {
   refused(folder, "expected 3 records of 112 bytes, that is 336 bytes, got 335");
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

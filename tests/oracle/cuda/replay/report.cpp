@@ -7,7 +7,7 @@
 #include "tests/oracle/cuda/replay/number.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 void print_codes(std::FILE* out, const char* title, const std::uint8_t* codes, Element e,
@@ -153,4 +153,4 @@ void print_questions(std::FILE* out, const std::vector<Standing>& all) {
   }
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

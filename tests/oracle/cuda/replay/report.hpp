@@ -5,7 +5,7 @@
 
 #include "tests/oracle/cuda/replay/judge.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// The operands of one record in hexadecimal, and both answers.
 void print_record(std::FILE*, const RecordFile&, const Verdict&);
@@ -31,4 +31,4 @@ struct Standing {
 std::vector<Standing> standings(const std::vector<Judgement>&);
 void print_questions(std::FILE*, const std::vector<Standing>&);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

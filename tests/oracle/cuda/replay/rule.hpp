@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/oracle/cuda/instructions/instruction.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// One dot as a record holds it: codes in their containers.
 struct Dot {
@@ -103,4 +103,4 @@ std::uint64_t answer(const Rule&, const Dot&);
 /// known. chip: "V100", "T4", "A100", "Ada", "H100", "H200", "B200", "RTXBlackwell".
 std::vector<Rule> rules(const std::string& chip, const Instruction&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

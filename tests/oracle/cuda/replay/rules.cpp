@@ -3,7 +3,7 @@
 
 #include "tests/oracle/cuda/replay/chips.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 enum class Family { any, mma, wgmma, tc5 };
@@ -147,9 +147,10 @@ std::vector<Rule> rivals_of(const std::string& chip, const Instruction& i, const
   return all;
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay
 
-std::vector<numemu::gpu::Rule> numemu::gpu::rules(const std::string& chip, const Instruction& i) {
+std::vector<numemu::oracle::recording::Rule> numemu::oracle::recording::rules(
+    const std::string& chip, const Instruction& i) {
   const Rule first = replay::specified_rule(chip, i);
   std::vector<Rule> all;
   if (first.name.empty()) return all;

@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/oracle/cuda/replay/rule.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// The marker of a rule that no document states for this instruction.
 constexpr const char* kByExtension = " (by extension)";
@@ -27,4 +27,4 @@ void add_nan_rivals(const Rule& first, std::vector<Rule>&);
 /// `first` under another name, to be changed in one place.
 Rule rival(const Rule& first, const char* question, const std::string& name);
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -4,7 +4,7 @@
 #include "tests/oracle/cuda/replay/number.hpp"
 #include "tests/oracle/cuda/replay/rules.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 /// Leeds' lower clamp of the largest exponent: least exponent of the output - (5 + extra bits),
@@ -123,4 +123,4 @@ void add_fused_rivals(const Instruction& i, const Rule& first, std::vector<Rule>
   add_corners(i, first, all);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

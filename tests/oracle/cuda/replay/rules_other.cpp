@@ -1,7 +1,7 @@
 // Rivals that are not of the fused step: how FP8 is lowered, sparse order, integers, NaN.
 #include "tests/oracle/cuda/replay/rules.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 constexpr const char* kLowering = "fp8-lowering";
@@ -129,4 +129,4 @@ void add_nan_rivals(const Rule& first, std::vector<Rule>& all) {
   add("payload of the first NaN of C, A, B", NanPayload::c_a_b);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

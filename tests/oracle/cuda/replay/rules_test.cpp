@@ -8,7 +8,7 @@
 #include "tests/oracle/cuda/replay/number.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 namespace {
 
 const std::string kHalf = "m16n8k16.f32.f16.f16.f32", kBrain = "m16n8k16.f32.bf16.bf16.f32";
@@ -294,4 +294,4 @@ TEST_CASE("FP6 and FP4 are multiplied like the others", "[fast]") {
         0x3ec00000);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

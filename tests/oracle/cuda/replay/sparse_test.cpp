@@ -5,7 +5,7 @@
 #include "tests/oracle/cuda/replay/example.hpp"
 #include "tests/oracle/cuda/replay/products.hpp"
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 TEST_CASE("metadata chooses positions", "[fast]") {
   Example two("mmasp", "m16n8k16.f32.f16.f16.f32");
@@ -115,4 +115,4 @@ TEST_CASE("a kept zero beside infinity, and infinity where nothing is kept", "[f
   CHECK(last.answer("H100", &Rule::expands, true) == 0x7fffffff);
 }
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

@@ -1,6 +1,6 @@
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 Dot dot_of(const Batch& batch, int tile, int row, int column) {
   const Instruction& i = *batch.instruction;
@@ -31,4 +31,4 @@ std::vector<std::uint8_t> tile_answers(const Rule& rule, const Batch& batch) {
   return d;
 }
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -1,9 +1,9 @@
 // The results of a rule for every dot of tiles.
 #pragma once
-#include "tests/oracle/cuda/inputs/batch.hpp"
+#include "emu/oracle/recording/batch.hpp"
 #include "tests/oracle/cuda/replay/rule.hpp"
 
-namespace numemu::gpu {
+namespace numemu::oracle::recording {
 
 /// The dot of row `row` and column `column` of a tile; points into the batch.
 Dot dot_of(const Batch&, int tile, int row, int column);
@@ -11,4 +11,4 @@ Dot dot_of(const Batch&, int tile, int row, int column);
 /// D of every tile, [count][m][n] in the containers of batch.d.
 std::vector<std::uint8_t> tile_answers(const Rule&, const Batch&);
 
-}  // namespace numemu::gpu
+}  // namespace numemu::oracle::recording

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace numemu::gpu::replay {
+namespace numemu::oracle::recording::replay {
 
 /// kLimbs * 64 bits of two's complement; the lowest bit weighs 2^kLowest.
 template <int kLimbs, int kLowest>
@@ -79,4 +79,4 @@ using WideSingle = Wide<5, -149>;
 /// Sums of products with block scales, and of everything narrower.
 using WideProducts = Wide<16, -400>;
 
-}  // namespace numemu::gpu::replay
+}  // namespace numemu::oracle::recording::replay

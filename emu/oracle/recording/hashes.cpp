@@ -1,0 +1,162 @@
+#include "emu/oracle/recording/hashes.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::oracle::recording {
+namespace {
+
+constexpr const char* kHeader = "kind\tinstr\tseed\ttiles\tdots\tdots_per_hash\toffset\tcount";
+constexpr std::int64_t kLeastDots = 2500000;
+constexpr std::uint64_t kMostTiles = 1000000000;  // that a table may claim
+
+std::string text(std::uint64_t n) { return std::to_string(n); }
+
+std::uint64_t dots_of(const Instruction& i, int tiles) {
+  return static_cast<std::uint64_t>(i.m) * static_cast<std::uint64_t>(i.n) *
+         static_cast<std::uint64_t>(tiles);
+}
+
+std::vector<std::string> cells(const HashedRun& run, std::size_t offset) {
+  const Instruction& i = *run.instruction;
+  return {name(i.kind),
+          name(i),
+          text(run.seed),
+          text(static_cast<std::uint64_t>(run.tiles)),
+          text(dots_of(i, run.tiles)),
+          text(kDotsPerHash),
+          text(offset),
+          text(run.hashes.size())};
+}
+
+std::string hexadecimal(std::uint64_t n) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(n));
+  return digits;
+}
+
+const HashedRun* find(const std::vector<HashedRun>& runs, const HashedRun& wanted) {
+  for (const HashedRun& run : runs)
+    if (full_name(*run.instruction) == full_name(*wanted.instruction)) return &run;
+  return nullptr;
+}
+
+std::string difference(const HashedRun& expected, const HashedRun& got) {
+  const std::string what = full_name(*expected.instruction) + ": ";
+  if (expected.seed != got.seed)
+    return what + "expected seed " + text(expected.seed) + ", got " + text(got.seed);
+  if (expected.tiles != got.tiles)
+    return what + "expected " + std::to_string(expected.tiles) + " tiles, got " +
+           std::to_string(got.tiles);
+  const auto [e, g] = std::mismatch(expected.hashes.begin(), expected.hashes.end(),
+                                    got.hashes.begin(), got.hashes.end());
+  if (e == expected.hashes.end() && g == got.hashes.end()) return "";
+  if (e == expected.hashes.end() || g == got.hashes.end())
+    return what + "expected " + text(expected.hashes.size()) + " hashes, got " +
+           text(got.hashes.size());
+  const std::int64_t hash = e - expected.hashes.begin();
+  const int tile_dots = expected.instruction->m * expected.instruction->n;
+  const std::int64_t first = hash * kDotsPerHash / tile_dots;
+  const std::int64_t last = ((hash + 1) * kDotsPerHash - 1) / tile_dots;
+  return what + "expected hash " + std::to_string(hash) + " (tiles " + std::to_string(first) +
+         " to " + std::to_string(last) + ") " + hexadecimal(*e) + ", got " + hexadecimal(*g);
+}
+
+}  // namespace
+
+int large_run_tiles(const Instruction& i) {
+  const int dots = i.m * i.n;
+  const int whole_hashes = kDotsPerHash / std::gcd(kDotsPerHash, dots);
+  const int unit = std::lcm(whole_hashes, kDataKinds);
+  const std::int64_t unit_dots = static_cast<std::int64_t>(unit) * dots;
+  return static_cast<int>((kLeastDots + unit_dots - 1) / unit_dots) * unit;
+}
+
+void DotHasher::add(const Batch& batch) {
+  const int bytes = info(batch.instruction->d).bytes;
+  std::int64_t left = static_cast<std::int64_t>(dots_of(*batch.instruction, batch.count));
+  const std::uint8_t* at = batch.d.data();
+  while (left > 0) {
+    const auto now = static_cast<int>(std::min<std::int64_t>(left, kDotsPerHash - dots_));
+    hash_ = fnv1a(hash_, at, static_cast<std::size_t>(now) * static_cast<std::size_t>(bytes));
+    at += static_cast<std::ptrdiff_t>(now) * bytes;
+    left -= now;
+    dots_ += now;
+    if (dots_ == kDotsPerHash) {
+      hashes_.push_back(hash_);
+      hash_ = kFnvBasis;
+      dots_ = 0;
+    }
+  }
+}
+
+void write_hashes(const std::string& folder, const std::vector<HashedRun>& runs) {
+  std::string table = std::string(kHeader) + '\n', bytes;
+  for (const HashedRun& run : runs) {
+    table += table_line(cells(run, bytes.size() / 8));
+    for (const std::uint64_t hash : run.hashes) {
+      std::uint8_t code[8];
+      store_code(code, 8, hash);
+      bytes.append(code, code + 8);
+    }
+  }
+  write_whole_file(folder + "/hashes.bin", bytes);
+  write_whole_file(folder + "/hashes.tsv", table);
+}
+
+std::vector<HashedRun> read_hashes(const std::string& folder) {
+  const std::string path = folder + "/hashes.tsv", data = folder + "/hashes.bin";
+  const std::string bytes = read_whole_file(data);
+  std::vector<HashedRun> runs;
+  std::size_t offset = 0;
+  for (const std::vector<std::string>& cell : read_table(path, kHeader)) {
+    const std::string where = path + ":" + std::to_string(runs.size() + 2);
+    const int found = find_instruction(cell[0], cell[1]);
+    if (found < 0) throw Error(where + ": no instruction " + cell[0] + " " + cell[1]);
+    const std::uint64_t tiles = cell_number(where, cell[3]), count = cell_number(where, cell[7]);
+    if (tiles > kMostTiles)
+      throw Error(where + ": expected at most " + text(kMostTiles) + " tiles, got " + cell[3]);
+    HashedRun run{&instructions()[static_cast<std::size_t>(found)],
+                  cell_number(where, cell[2]),
+                  static_cast<int>(tiles),
+                  {}};
+    if (count > bytes.size() / 8 - offset)
+      throw Error(data + ": expected " + text(count) + " hashes at " + text(offset) + ", has " +
+                  text(bytes.size() / 8) + " in all");
+    for (std::uint64_t h = 0; h < count; ++h)
+      run.hashes.push_back(
+          load_code(reinterpret_cast<const std::uint8_t*>(bytes.data()) + 8 * (offset + h), 8));
+    const std::vector<std::string> expected = cells(run, offset);
+    for (std::size_t column = 0; column < cell.size(); ++column)
+      if (cell[column] != expected[column])
+        throw Error(where + ": expected '" + expected[column] + "' in column " +
+                    std::to_string(column + 1) + ", got '" + cell[column] + "'");
+    if (find(runs, run) != nullptr)
+      throw Error(where + ": " + full_name(*run.instruction) + " stands twice");
+    offset += count;
+    runs.push_back(run);
+  }
+  if (bytes.size() != 8 * offset)
+    throw Error(data + ": expected " + text(8 * offset) + " bytes, has " + text(bytes.size()));
+  return runs;
+}
+
+std::string first_difference(const std::vector<HashedRun>& expected,
+                             const std::vector<HashedRun>& got) {
+  for (const HashedRun& run : expected) {
+    const HashedRun* other = find(got, run);
+    if (other == nullptr) return full_name(*run.instruction) + ": expected, but not there";
+    const std::string found = difference(run, *other);
+    if (!found.empty()) return found;
+  }
+  for (const HashedRun& run : got)
+    if (find(expected, run) == nullptr) return full_name(*run.instruction) + ": not expected";
+  return "";
+}
+
+}  // namespace numemu::oracle::recording

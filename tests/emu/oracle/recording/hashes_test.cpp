@@ -1,0 +1,168 @@
+// Hashes: the published answers of FNV-1a, any division into batches, and two runs compared.
+#include "emu/oracle/recording/hashes.hpp"
+
+#include <functional>
+#include <stdexcept>
+
+#include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/oracle/recording/named.hpp"
+#include "tests/files.hpp"
+
+namespace numemu::oracle::recording {
+namespace {
+
+using test::TemporaryFolder;
+
+std::uint64_t hash_of(const std::string& text) {
+  return fnv1a(kFnvBasis, reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+}
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// RFC 9923 and the test vectors of its authors (fnv-5.0.4, test_fnv.c).
+TEST_CASE("FNV-1a gives the published answers", "[fast]") {
+  CHECK(hash_of("") == 0xcbf29ce484222325);
+  CHECK(hash_of("a") == 0xaf63dc4c8601ec8c);
+  CHECK(hash_of("foobar") == 0x85944171f73967e8);
+}
+
+TEST_CASE("the large run is whole in every respect", "[fast]") {
+  for (const Instruction& i : instructions()) {
+    const std::int64_t tiles = large_run_tiles(i), dots = tiles * i.m * i.n;
+    INFO(name(i.kind) << " " << name(i) << " " << tiles);
+    CHECK(dots >= 2500000);
+    CHECK(dots < 2600000);
+    CHECK(dots % kDotsPerHash == 0);
+    CHECK(tiles % kDataKinds == 0);
+  }
+  CHECK(large_run_tiles(instruction("mma", "m16n8k16.f32.f16.f16.f32")) == 19680);
+  CHECK(large_run_tiles(instruction("mma", "m8n8k4.f64.f64.f64.f64")) == 39360);
+  CHECK(large_run_tiles(instruction("wgmma", "m64n8k16.f32.f16.f16")) == 4920);
+}
+
+/// Answers that differ from dot to dot.
+Batch answers(const Instruction& i, int tiles, std::size_t first_byte) {
+  Batch batch(i, tiles);
+  for (std::size_t at = 0; at < batch.d.size(); ++at)
+    batch.d[at] = static_cast<std::uint8_t>((at + first_byte) * 2654435761 >> 13);
+  return batch;
+}
+
+TEST_CASE("hashes are those of 4096 dots each, however the run is cut", "[fast]") {
+  for (const char* name : {"m8n8k4.f64.f64.f64.f64", "m16n8k8.f16.f16.f16.f16"}) {
+    const Instruction& i = instruction("mma", name);
+    const int tiles = 200;
+    const Batch whole = answers(i, tiles, 0);
+    DotHasher at_once, in_pieces;
+    at_once.add(whole);
+    int done = 0;
+    for (const int size : {1, 63, 64, 2, 70}) {
+      in_pieces.add(answers(i, size, static_cast<std::size_t>(done) * tile_bytes(i).d));
+      done += size;
+    }
+    REQUIRE(done == tiles);
+    const std::size_t bytes = kDotsPerHash * static_cast<std::size_t>(info(i.d).bytes);
+    std::vector<std::uint64_t> expected;
+    for (std::size_t at = 0; at + bytes <= whole.d.size(); at += bytes)
+      expected.push_back(fnv1a(kFnvBasis, whole.d.data() + at, bytes));
+    CHECK(expected.size() == static_cast<std::size_t>(tiles * i.m * i.n / kDotsPerHash));
+    CHECK(at_once.hashes() == expected);
+    CHECK(in_pieces.hashes() == expected);
+  }
+}
+
+std::vector<HashedRun> two_runs() {
+  return {{&instruction("mma", "m16n8k16.f32.f16.f16.f32"), 7, 160, {1, 2, 3, 4, 5}},
+          {&instruction("wgmma", "m64n8k16.f32.f16.f16"),
+           ~std::uint64_t{0},
+           16,
+           {0xfedcba9876543210, 6}}};
+}
+
+TEST_CASE("hashes come back as they were written", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "new";
+  write_hashes(out, two_runs());
+  CHECK(read_whole_file(out + "/hashes.tsv") ==
+        "kind\tinstr\tseed\ttiles\tdots\tdots_per_hash\toffset\tcount\n"
+        "mma\tm16n8k16.f32.f16.f16.f32\t7\t160\t20480\t4096\t0\t5\n"
+        "wgmma\tm64n8k16.f32.f16.f16\t18446744073709551615\t16\t8192\t4096\t5\t2\n");
+  const std::string bytes = read_whole_file(out + "/hashes.bin");
+  CHECK(bytes.size() == 7 * 8);
+  CHECK(bytes.substr(40, 8) == "\x10\x32\x54\x76\x98\xba\xdc\xfe");
+  const std::vector<HashedRun> read = read_hashes(out);
+  CHECK(first_difference(two_runs(), read).empty());
+  CHECK(read.at(1).seed == ~std::uint64_t{0});
+  CHECK(read.at(1).hashes == two_runs()[1].hashes);
+}
+
+TEST_CASE("the first difference between two runs is told", "[fast]") {
+  const auto told = [](const std::function<void(std::vector<HashedRun>&)>& change) {
+    std::vector<HashedRun> got = two_runs();
+    change(got);
+    return first_difference(two_runs(), got);
+  };
+  CHECK(told([](auto& got) { std::swap(got[0], got[1]); }).empty());
+  CHECK(told([](auto& got) { got[0].hashes[3] = 0xabc; }) ==
+        "mma m16n8k16.f32.f16.f16.f32: expected hash 3 (tiles 96 to 127) 0000000000000004, got "
+        "0000000000000abc");
+  CHECK(told([](auto& got) { got[1].hashes[1] = 7; }) ==
+        "wgmma m64n8k16.f32.f16.f16: expected hash 1 (tiles 8 to 15) 0000000000000006, got "
+        "0000000000000007");
+  CHECK(told([](auto& got) { got[1].seed = 8; }) ==
+        "wgmma m64n8k16.f32.f16.f16: expected seed 18446744073709551615, got 8");
+  CHECK(told([](auto& got) { got[1].tiles = 8; }) ==
+        "wgmma m64n8k16.f32.f16.f16: expected 16 tiles, got 8");
+  CHECK(told([](auto& got) { got[0].hashes.pop_back(); }) ==
+        "mma m16n8k16.f32.f16.f16.f32: expected 5 hashes, got 4");
+  CHECK(told([](auto& got) { got.pop_back(); }) ==
+        "wgmma m64n8k16.f32.f16.f16: expected, but not there");
+  CHECK(told([](auto& got) {
+          got.push_back({&instruction("mma", "m16n8k8.f32.f16.f16.f32"), 7, 32, {1}});
+        }) == "mma m16n8k8.f32.f16.f16.f32: not expected");
+}
+
+TEST_CASE("what is wrong in a folder of hashes is said with its place", "[fast]") {
+  const TemporaryFolder folder;
+  write_hashes(folder.path(), two_runs());
+  const std::string table = read_whole_file(folder / "hashes.tsv");
+  const std::string bytes = read_whole_file(folder / "hashes.bin");
+  const auto error = [&] { return message([&] { read_hashes(folder.path()); }); };
+  const auto error_with = [&](const std::string& from, const std::string& to) {
+    std::string bad = table;
+    bad.replace(bad.find(from), from.size(), to);
+    test::write_file(folder / "hashes.tsv", bad);
+    return error();
+  };
+  CHECK(holds(error_with("tiles", "tile"), "hashes.tsv:1: expected the columns 'kind"));
+  CHECK(holds(error_with("wgmma\tm64", "wgmma\tm65"), "hashes.tsv:3: no instruction wgmma m65n8"));
+  CHECK(holds(error_with("20480", "20481"),
+              "hashes.tsv:2: expected '20480' in column 5, got '20481'"));
+  CHECK(holds(error_with("\t160\t20480", "\t18446744073709551615\t18446744073709551488"),
+              "hashes.tsv:2: expected at most 1000000000 tiles, got 18446744073709551615"));
+  CHECK(holds(error_with("\t0\t5", "\t0\t"), "hashes.tsv:2: expected a number, got ''"));
+  CHECK(holds(error_with("\t7\t", "\t77777777777777777777\t"),
+              "hashes.tsv:2: expected a number, got '77777777777777777777'"));
+  CHECK(holds(error_with("\t5\t2\n", "\t5\t3\n"), "hashes.bin: expected 3 hashes at 5, has 7"));
+  CHECK(error_with("kind", "kind") == "no error");
+  test::write_file(folder / "hashes.bin", bytes + "x");
+  CHECK(holds(error(), "hashes.bin: expected 56 bytes, has 57"));
+  std::filesystem::remove(folder / "hashes.bin");
+  CHECK(holds(error(), "hashes.bin: cannot read"));
+}
+
+}  // namespace
+}  // namespace numemu::oracle::recording
