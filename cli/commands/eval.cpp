@@ -141,7 +141,10 @@ int run(const Options& options) {
   const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,
                      reference = experiments::reference_count(trained.graph, dataset);
   const double shared = experiments::bench_cost(images, reference);
-  const double own = experiments::point_cost(images, reference, !options.no_predictions);
+  const std::int64_t calibration = experiments::calibration_samples(
+      whole.last_stage(), trained.graph, dataset.calibration_count());
+  const double own =
+      experiments::point_cost(images, reference, calibration, !options.no_predictions);
   std::optional<Progress> progress;
   progress.emplace("eval", static_cast<std::int64_t>(shared + own), "", options.quiet);
   double before = 0, free = 0, latest = 0;  // done and free by the workbench

@@ -1,17 +1,22 @@
 // A try may end in the middle of the first sample, so multiply-adds measure how far it came.
 #include "experiments/engine/estimate.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <vector>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
 #include "experiments/engine/baseline_cache.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -19,8 +24,11 @@
 namespace numemu::experiments {
 namespace {
 
-/// Of the time for tries; the rest is for float32.
+/// Of the time for trials; the rest is for float32.
 constexpr double kPointsShare = 0.75;
+/// Of the time of a trial, how much may go into test samples, and into tensors, of which a sample takes
+/// about so many times as long as in float32 when it is predicted twice and measured.
+constexpr double kSamplesShare = 0.5, kTensorsShare = 0.4, kTensorsCost = 8;
 
 struct OutOfTime {};
 
@@ -28,7 +36,11 @@ struct Trial {
   const net::Dataset& dataset;
   const net::Graph& graph;
   const std::function<double()>& clock;
-  double macs;  ///< multiply-adds of a sample
+  double macs = 0;                    ///< multiply-adds of a sample
+  std::int64_t reference = 0;         ///< samples that predictions read
+  double float32 = 0, pass = 0;       ///< seconds per sample: evaluated, and with all tensors kept
+  policies::FloatReference few = {};  ///< of fewer samples
+  double whole = 1;                   ///< elements of the reference over those of `few`
 };
 
 double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
@@ -36,40 +48,84 @@ double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
   return net::multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
 }
 
-/// Seconds per sample over at most so many test samples, until `budget` seconds have passed.
+/// Seconds per sample over at most so many test samples: each thread evaluates one, then two, four
+/// and so on, since small batches cost more each, until `budget` seconds are nearly spent.
 double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t samples,
                       double budget) {
+  const std::int64_t threads = omp_get_max_threads();
+  const std::int64_t most = std::min(samples, trial.dataset.test_count());
   const double begin = trial.clock();
-  std::atomic<double> macs = 0;
-  Listening pilot(numerics, [&](const net::Product& p) {
-    macs += net::multiply_adds(p);
-    if (trial.clock() > begin + budget) throw OutOfTime();
-  });
-  try {
-    net::evaluate(trial.graph, trial.dataset, net::Split::test,
-                  std::min(samples, trial.dataset.test_count()), pilot);
-  } catch (const OutOfTime&) {
+  const auto rate = [&](std::int64_t batch) {
+    const double start = trial.clock();
+    std::atomic<double> macs = 0;
+    Listening pilot(numerics, [&](const net::Product& p) {
+      macs += net::multiply_adds(p);
+      if (trial.clock() > begin + budget) throw OutOfTime();
+    });
+    try {
+      net::evaluate(trial.graph, trial.dataset, net::Split::test, std::min(most, batch * threads),
+                    pilot, batch);
+    } catch (const OutOfTime&) {
+    }
+    return (trial.clock() - start) * trial.macs / std::max(1.0, macs.load());
+  };
+  double seconds = rate(1);  // also prepares weights and waits for threads and memory
+  for (std::int64_t batch = 1;
+       batch <= net::kEvaluationBatch && 3 * (trial.clock() - begin) < 2 * budget; batch *= 2) {
+    seconds = rate(batch);
+    if (batch * threads >= most) break;
   }
-  return (trial.clock() - begin) * trial.macs / std::max(1.0, macs.load());
+  return seconds;
 }
 
-/// Of a point: setting up once, its predictions in float32, and all else under the point, whose
-/// test samples are tried.
-double point_seconds(const Trial& trial, const Point& point, double float32, double budget) {
-  const net::Graph& graph = trial.graph;
+/// Of predictions, and of measuring what they predict about tensors, from a reference of few
+/// samples. Setting up the probes takes time as the elements that are read do, and then each probe
+/// takes its own.
+double prediction_seconds(const Trial& trial, const Point& point,
+                          const policies::RecipeNumerics& numerics) {
+  const auto scales = numerics.static_scales();
+  FitCache fits;  // filled once and shared by the points of a sweep
+  predict_tensors(point.recipe, trial.graph, trial.few, fits, scales);
   const double begin = trial.clock();
-  policies::RecipeNumerics numerics(point.recipe, graph, point.where);
-  numerics.freeze(graph, 1, [&](std::int64_t first, std::int64_t count) {
+  std::vector<TensorNoise> tensors =
+      predict_tensors(point.recipe, trial.graph, trial.few, fits, scales);
+  measure_tensors(tensors, point.recipe, trial.graph, trial.few);
+  const double tensors_end = trial.clock();
+  const std::int64_t few = omp_get_max_threads();
+  const auto probes_seconds = [&](std::int64_t probes) {
+    const double start = trial.clock();
+    predict_layers(point.recipe, trial.graph, trial.few, scales, probes);
+    return trial.clock() - start;
+  };
+  const ProbePlan plan = probe_plan(trial.macs, trial.reference);
+  const double one = probes_seconds(few), two = probes_seconds(2 * few);
+  const double each = std::max(0.0, two - one) / static_cast<double>(few) *
+                      static_cast<double>(plan.samples) /
+                      static_cast<double>(std::min(plan.samples, trial.few.samples()));
+  return trial.whole * (tensors_end - begin + std::max(0.0, 2 * one - two)) +
+         each * static_cast<double>(plan.probes);
+}
+
+/// Of a point.
+double point_seconds(const Trial& trial, const Point& point, double budget) {
+  const double begin = trial.clock();
+  policies::RecipeNumerics numerics(point.recipe, trial.graph, point.where);
+  double passes = 0;  // over the calibration samples, here one
+  numerics.freeze(trial.graph, 1, [&](std::int64_t first, std::int64_t count) {
+    passes += static_cast<double>(count);
     std::vector<std::uint8_t> labels;
     return std::vector<net::Tensor>{trial.dataset.calibration_batch(first, count, labels)};
   });
-  const double setting_up = trial.clock() - begin;
+  double seconds = trial.clock() - begin;
+  const std::int64_t calibration =
+      std::min(trial.dataset.calibration_count(), point.recipe.calibration().samples);
+  seconds += passes * static_cast<double>(calibration - 1) * trial.pass;
+  if (makes_predictions(point)) seconds += prediction_seconds(trial, point, numerics);
   const std::int64_t images = std::min(point.eval_images, trial.dataset.test_count());
-  const std::int64_t reference = reference_count(graph, trial.dataset);
-  const double measuring = point_cost(images, reference, false);
-  const double predicting = point_cost(images, reference, makes_predictions(point)) - measuring;
-  const double sample = sample_seconds(trial, numerics, images, budget);
-  return setting_up + predicting * float32 + measuring / evaluation_cost(1) * sample;
+  const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
+  // The reference is compared with float32, layer by layer.
+  return seconds + sample * static_cast<double>(images + trial.reference) +
+         trial.float32 * static_cast<double>(trial.reference);
 }
 
 /// Whether the cache holds the baseline of the sweep.
@@ -83,12 +139,27 @@ bool has_baseline(const Folders& folders, const net::Dataset& dataset, const Tra
   return BaselineCache(folders.cache, trained, dataset, reference, images).read().has_value();
 }
 
-/// Seconds per sample in float32.
-double float32_seconds(const Trial& trial, double budget) {
+/// Times float32: the rate of test samples, then a pass that keeps all tensors of as many samples
+/// as trials of `share` seconds can afford.
+void try_float32(Trial& trial, double budget, double share) {
   net::Numerics float32;
-  // The first samples wait for threads and memory.
-  sample_seconds(trial, float32, trial.dataset.test_count(), budget / 5);
-  return sample_seconds(trial, float32, trial.dataset.test_count(), budget);
+  const std::int64_t all = trial.dataset.test_count();
+  trial.float32 = sample_seconds(trial, float32, all, budget);
+  trial.reference = reference_count(trial.graph, trial.dataset);
+  const double affordable = kTensorsShare * share / (kTensorsCost * trial.float32);
+  const std::int64_t few = std::min(trial.reference, 1 + static_cast<std::int64_t>(affordable));
+  std::vector<std::uint8_t> labels;
+  net::Tensor batch = trial.dataset.calibration_batch(0, few, labels);
+  const double begin = trial.clock();
+  trial.few = policies::float_reference(trial.graph, std::move(batch));
+  trial.pass = (trial.clock() - begin) / static_cast<double>(few);
+  double weights = 0, activations = 0;  // elements
+  for (const net::GemmLayer& layer : net::gemm_layers(trial.graph)) {
+    if (layer.weight != nullptr) weights += static_cast<double>(layer.weight->size());
+  }
+  for (const auto& [layer, x] : trial.few.inputs) activations += static_cast<double>(x.size());
+  const double more = static_cast<double>(trial.reference) / static_cast<double>(few);
+  trial.whole = (weights + more * activations) / std::max(1.0, weights + activations);
 }
 
 /// Seconds by key; what cannot be read is not a time.
@@ -104,18 +175,38 @@ std::map<std::string, double> stored_times(const std::string& folder) {
   return times;
 }
 
-double measured_seconds(const Trial& trial, const std::vector<const Point*>& missing,
-                        double float32, double budget) {
-  std::map<std::string, std::vector<const Point*>> by_unit;  // a name or a description
-  for (const Point* point : missing)
-    by_unit[point->recipe.json()["gemms"]["fprop"]["unit"].dump()].push_back(point);
-  const double share = budget / static_cast<double>(by_unit.size());
-  double total = 0;
-  for (const auto& [unit, group] : by_unit) {
-    total += static_cast<double>(group.size()) *
-             point_seconds(trial, *group[group.size() / 2], float32, share);
+/// Points that take about as long: the same unit, and blocks or none.
+struct Group {
+  std::vector<const Point*> missing;
+  double seconds = 0, points = 0;  ///< of those whose time is known
+};
+
+std::string group_of(const Point& point) {
+  const Json& json = point.recipe.json();
+  std::string name = json["gemms"]["fprop"]["unit"].dump();  // a name or a description
+  for (const char* role : {"weight", "activation"}) {
+    const Json& policy = json["roles"][role];
+    name += " " + (policy.is_object() ? policy["granularity"].dump() : "float32");
   }
-  return total;
+  return name;
+}
+
+/// One point of each unknown group is tried, then further ones until `budget` seconds have passed.
+void try_groups(const Trial& trial, const std::vector<Group*>& unknown, double budget,
+                double share) {
+  const double begin = trial.clock();
+  for (std::size_t round = 0, tried = 1; tried > 0; ++round) {
+    tried = 0;
+    for (Group* const group : unknown) {
+      const std::size_t n = group->missing.size();
+      if (round >= n || (round > 0 && trial.clock() > begin + budget)) continue;
+      // The middle one first, then on both sides of it.
+      const std::size_t step = (round + 1) / 2, place = n / 2 + (round % 2 == 0 ? step : n - step);
+      group->seconds += point_seconds(trial, *group->missing[place % n], share);
+      ++group->points;
+      ++tried;
+    }
+  }
 }
 
 }  // namespace
@@ -131,28 +222,36 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
       existing == Existing::fresh ? std::set<std::string>() : stored_keys(folder);
   const std::map<std::string, double> times = stored_times(folder);
   Estimate estimate;
-  std::vector<const Point*> missing;
-  double known = 0, known_points = 0;
+  std::map<std::string, Group> groups;
   for (const Point* point : shard_points(config, shard)) {
     const std::string key = row_key(identify(*point, dataset, trained, images));
+    Group& group = groups[group_of(*point)];
     if (const auto time = times.find(key); time != times.end()) {
-      known += time->second;
-      ++known_points;
+      group.seconds += time->second;
+      ++group.points;
     }
-    if (!rows.contains(key)) missing.push_back(point);
+    if (rows.contains(key)) {
+      ++estimate.kept;
+    } else {
+      group.missing.push_back(point);
+    }
     ++estimate.points;
   }
-  estimate.kept = estimate.points - missing.size();
-  const Trial trial{dataset, trained.graph, clock, macs_of_a_sample(dataset, trained.graph)};
-  const double float32 = float32_seconds(trial, (1 - kPointsShare) * budget);
-  if (known_points > 0) {
-    estimate.seconds = known / known_points * static_cast<double>(missing.size());
-  } else if (!missing.empty()) {
-    estimate.seconds = measured_seconds(trial, missing, float32, kPointsShare * budget);
+  std::vector<Group*> unknown;
+  for (auto& [name, group] : groups) {
+    if (group.points == 0 && !group.missing.empty()) unknown.push_back(&group);
   }
+  Trial trial{dataset, trained.graph, clock, macs_of_a_sample(dataset, trained.graph)};
+  const double share = kPointsShare * budget / static_cast<double>(unknown.size() + 1);
+  try_float32(trial, (1 - kPointsShare) * budget, share);
+  try_groups(trial, unknown, kPointsShare * budget, share);
   const bool kept = existing != Existing::fresh && has_baseline(folders, dataset, trained, images);
-  estimate.seconds +=
-      loading + float32 * bench_cost(kept ? 0 : images, reference_count(trained.graph, dataset));
+  estimate.seconds = loading + trial.pass * static_cast<double>(trial.reference) +
+                     (kept ? 0 : trial.float32 * static_cast<double>(images));
+  for (const auto& [name, group] : groups) {
+    if (!group.missing.empty())
+      estimate.seconds += group.seconds / group.points * static_cast<double>(group.missing.size());
+  }
   return estimate;
 }
 

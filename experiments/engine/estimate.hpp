@@ -1,4 +1,4 @@
-// An estimate of the time of a sweep, within a second or two.
+// An estimate of the time of a sweep, within two or three seconds.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -17,11 +17,11 @@ struct Estimate {
   double seconds = 0;
 };
 
-/// A point takes the mean of the times of this sweep's points that `folder` holds; without any, its
-/// multiply-adds at the rate of test samples under one point of each unit. The workbench takes its
-/// multiply-adds at the rate of float32. Rates are tried for `budget` seconds in all (one product
-/// of one layer each at least). `clock` gives seconds. With Existing::fresh nothing is kept.
+/// Points with the same unit take alike, with blocks and without: the mean of their times in
+/// `folder`; without any, what points of the group take in trials of all their parts on fewer
+/// samples. Loading, the workbench and float32 are timed as well. Tries take `budget` seconds in
+/// all (one of each group at least). `clock` gives seconds. With Existing::fresh nothing is kept.
 Estimate estimate_sweep(const SweepConfig&, const Folders&, const std::string& folder, const Shard&,
-                        Existing, const std::function<double()>& clock, double budget = 1.0);
+                        Existing, const std::function<double()>& clock, double budget = 2.0);
 
 }  // namespace numemu::experiments

@@ -15,6 +15,7 @@
 #include "experiments/predict/noise_power.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/version.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/notes.hpp"
@@ -111,12 +112,24 @@ Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet&
   return json;
 }
 
+std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Graph& graph,
+                                 std::int64_t available) {
+  for (const std::string& name : net::gemm_layer_names(graph)) {
+    const policies::LayerRecipe layer = recipe.layer(name);
+    if (layer.activation && policies::has_static_scale(recipe.calibration(), *layer.activation))
+      return std::min(available, recipe.calibration().samples);
+  }
+  return 0;
+}
+
 Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const net::Graph& graph = bench.trained.graph;
   const bool predictions = makes_predictions(point);
   const std::int64_t samples = bench.reference.samples();
-  Work work(on_work, point_cost(bench.eval_images, samples, predictions));
-  work.begin("calibration", 0);
+  const std::int64_t calibration =
+      calibration_samples(point.recipe, graph, bench.dataset.calibration_count());
+  Work work(on_work, point_cost(bench.eval_images, samples, calibration, predictions));
+  work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(point.recipe, graph, point.where);
   numerics.freeze(
       graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {

@@ -12,6 +12,10 @@ Json identify(const Point&, const Workbench&);
 /// The same without a workbench, for `images` test samples.
 Json identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
 
+/// Samples that static scales are calibrated on, of those available; 0 without such scales.
+std::int64_t calibration_samples(const policies::Recipe&, const net::Graph&,
+                                 std::int64_t available);
+
 /// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
 /// no thread count. Where the point turns predictions off, every predicted figure is null.
 Json run_point(const Point&, Workbench&, const OnWork& = {});

@@ -40,10 +40,14 @@ double bench_cost(std::int64_t images, std::int64_t reference) {
   return static_cast<double>(images + reference);
 }
 
-double point_cost(std::int64_t images, std::int64_t reference, bool predictions) {
-  return (predictions ? tensors_cost(reference) + layers_cost(reference) : 0) +
+double point_cost(std::int64_t images, std::int64_t reference, std::int64_t calibration,
+                  bool predictions) {
+  return calibration_cost(calibration) +
+         (predictions ? tensors_cost(reference) + layers_cost(reference) : 0) +
          noise_cost(reference) + evaluation_cost(images);
 }
+
+double calibration_cost(std::int64_t samples) { return 1.3 * static_cast<double>(samples); }
 
 double tensors_cost(std::int64_t reference) { return 5.0 * static_cast<double>(reference); }
 

@@ -41,10 +41,12 @@ class Work {
 
 /// Costs of a workbench and of a point, for `images` test samples and so many of the reference.
 double bench_cost(std::int64_t images, std::int64_t reference);
-double point_cost(std::int64_t images, std::int64_t reference, bool predictions);
-/// Of a point: predictions of tensors, and of layers; noise measured on the reference; evaluation.
-/// Measured on ResNet-20 with blocks and elements of 4 and 8 bits. Predictions run in float32, the
-/// other parts under the point's numerics.
+double point_cost(std::int64_t images, std::int64_t reference, std::int64_t calibration,
+                  bool predictions);
+/// Of a point: calibration on so many samples, predictions of tensors, and of layers; noise
+/// measured on the reference; evaluation. Measured on ResNet-20 with blocks and elements of 4 and 8
+/// bits. Calibration and predictions run in float32, the other parts under the point's numerics.
+double calibration_cost(std::int64_t samples);
 double tensors_cost(std::int64_t reference);
 double layers_cost(std::int64_t reference);
 double noise_cost(std::int64_t reference);

@@ -1,5 +1,6 @@
 #include "experiments/predict/layer_noise.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <exception>
@@ -144,7 +145,8 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
 
 LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph& graph,
                                const policies::FloatReference& reference,
-                               const std::map<std::string, float, std::less<>>& static_scales) {
+                               const std::map<std::string, float, std::less<>>& static_scales,
+                               std::int64_t most) {
   struct Probe {
     std::map<std::string, Power> layers;
     Correlation output;
@@ -152,7 +154,8 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
   const InjectedRoles roles(recipe, graph, reference, static_scales);
   std::vector<net::Tensor> one;
   for (const net::Tensor& x : reference.batch) one.push_back(policies::first_samples(x, 1));
-  const ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
+  ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
+  plan.probes = std::min(plan.probes, most);
   // Chunks of the reference follow each other; after the last whole one comes the first again.
   const std::int64_t chunks = reference.samples() / std::max<std::int64_t>(1, plan.samples);
   std::vector<Probe> probes(static_cast<std::size_t>(plan.probes));

@@ -63,10 +63,12 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 /// Runs the float32 network with noise of random phase (injected_noise.hpp) in the operands of all
 /// products at once, and compares every layer with the reference. Reads no quantized tensor; of
 /// each rounding it takes two or three sums per channel and the errors within one step of zero.
-/// Static scales as in predict_tensors(). Uses threads; the same bits for any number of them.
+/// Static scales as in predict_tensors(). Uses threads; the same bits for any number of them. At
+/// most `probes` of the plan's probes run: fewer serve to measure what they cost.
 LayerPrediction predict_layers(const policies::Recipe&, const net::Graph&,
                                const policies::FloatReference&,
-                               const std::map<std::string, float, std::less<>>& static_scales = {});
+                               const std::map<std::string, float, std::less<>>& static_scales = {},
+                               std::int64_t probes = kProbes);
 
 struct LayerMeasurement {
   std::map<std::string, double> db;

@@ -1,5 +1,8 @@
-// The estimate follows predictions and the cache. Its clock counts readings, so that it is exact.
+// An estimate follows predictions and the cache, and is near the time that the sweep takes.
 #include "experiments/engine/estimate.hpp"
+
+#include <omp.h>
+#include <time.h>
 
 #include <atomic>
 
@@ -10,6 +13,18 @@
 
 using namespace numemu::experiments;
 
+namespace {
+
+/// Processor time is then the time of the work, whatever else runs.
+struct OneThread {
+  OneThread() { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before); }
+  int before = omp_get_max_threads();
+};
+
+}  // namespace
+
+// The clock counts readings, so that the estimate is exact.
 TEST_CASE("an estimate counts predictions and a missing baseline", "[fast]") {
   const numemu::test::TemporaryFolder folder;
   testing::write_click_network(folder / "n.safetensors");
@@ -34,4 +49,46 @@ TEST_CASE("an estimate counts predictions and a missing baseline", "[fast]") {
   CHECK(cached.seconds < all.seconds);
   turn_predictions_off(config);
   CHECK(estimate().seconds < cached.seconds);
+}
+
+TEST_CASE("an estimate is near the processor time of a sweep with cheap and dear points",
+          "[fast]") {
+  // The estimate rests on trials of milliseconds.
+  constexpr double kMostRatio = 2;
+  const auto seconds = [] {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  const OneThread one_thread;
+  const numemu::test::TemporaryFolder folder;
+  testing::write_click_network(folder / "n.safetensors");
+  struct Case {
+    const char *predictions, *images, *seeds;
+  };
+  // Without predictions and with few images, calibration takes most of a point; with them, blocks
+  // take several times as long as the other points.
+  const Case c = GENERATE(Case{"false", "40", "0, 1, 2, 3, 4, 5, 6, 7"}, Case{"true", "1000", "0"});
+  const SweepConfig config =
+      parse_sweep(R"({"numemu_sweep": 1, "net": ")" + (folder / "n.safetensors") +
+                      R"(", "data": "clicks", "eval_images": )" + c.images +
+                      R"(, "predictions": )" + c.predictions + R"(, "seeds": [)" + c.seeds + R"(],
+            "base": {"numemu_recipe": 1,
+                     "gemms": {"fprop": {"unit": "neutral.mac.bfloat16.rne"}}},
+            "grid": {"roles.weight.format": ["int8", "int6", "int5", "int4", "mxfp4"],
+                     "roles.activation.format": ["int8", "int6", "int5", "int4", "mxfp4"]},
+            "tie": [["roles.weight.format", "roles.activation.format"]]})",
+                  "s.json");
+  const Folders folders{folder.path(), folder.path()};
+  const Estimate estimate =
+      estimate_sweep(config, folders, folder / "out", {}, Existing::resume, seconds);
+  const double begin = seconds();
+  auto [dataset, trained] = load_sweep(config, folders);
+  RowStore rows = open_rows(config, dataset, trained, folder / "out", {}, Existing::resume);
+  Workbench bench(std::move(dataset), std::move(trained), config.eval_images, {folders.cache});
+  run_sweep(config, bench, rows, folder / "out", {}, {});
+  const double taken = seconds() - begin;
+  CAPTURE(estimate.seconds, taken);
+  CHECK(estimate.seconds < kMostRatio * taken);
+  CHECK(estimate.seconds > taken / kMostRatio);
 }
