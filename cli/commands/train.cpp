@@ -74,8 +74,8 @@ net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
                      const policies::Recipe& recipe) {
   policies::RecipeNumerics numerics(recipe.last_stage(), graph);
   numerics.freeze(graph, dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-    std::vector<std::uint8_t> labels;
-    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, labels)};
+    net::Targets targets;
+    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
   });
   return net::evaluate(graph, dataset, net::Split::test, 0, numerics);
 }

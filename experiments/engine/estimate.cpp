@@ -44,8 +44,8 @@ struct Trial {
 };
 
 double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
-  std::vector<std::uint8_t> labels;
-  return net::multiply_adds(graph, {dataset.calibration_batch(0, 1, labels)});
+  net::Targets targets;
+  return net::multiply_adds(graph, {dataset.calibration_batch(0, 1, targets)});
 }
 
 /// Seconds per sample over at most so many test samples: each thread evaluates one, then two, four
@@ -113,8 +113,8 @@ double point_seconds(const Trial& trial, const Point& point, double budget) {
   double passes = 0;  // over the calibration samples, here one
   numerics.freeze(trial.graph, 1, [&](std::int64_t first, std::int64_t count) {
     passes += static_cast<double>(count);
-    std::vector<std::uint8_t> labels;
-    return std::vector<net::Tensor>{trial.dataset.calibration_batch(first, count, labels)};
+    net::Targets targets;
+    return std::vector<net::Tensor>{trial.dataset.calibration_batch(first, count, targets)};
   });
   double seconds = trial.clock() - begin;
   const std::int64_t calibration =
@@ -133,9 +133,9 @@ bool has_baseline(const Folders& folders, const net::Dataset& dataset, const Tra
                   std::int64_t images) {
   std::error_code error;
   if (std::filesystem::is_empty(folders.cache + "/baselines", error) || error) return false;
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   const policies::FloatReference reference = policies::float_reference(
-      trained.graph, dataset.calibration_batch(0, reference_count(trained.graph, dataset), labels));
+      trained.graph, dataset.calibration_batch(0, reference_count(trained.graph, dataset), targets));
   return BaselineCache(folders.cache, trained, dataset, reference, images).read().has_value();
 }
 
@@ -148,8 +148,8 @@ void try_float32(Trial& trial, double budget, double share) {
   trial.reference = reference_count(trial.graph, trial.dataset);
   const double affordable = kTensorsShare * share / (kTensorsCost * trial.float32);
   const std::int64_t few = std::min(trial.reference, 1 + static_cast<std::int64_t>(affordable));
-  std::vector<std::uint8_t> labels;
-  net::Tensor batch = trial.dataset.calibration_batch(0, few, labels);
+  net::Targets targets;
+  net::Tensor batch = trial.dataset.calibration_batch(0, few, targets);
   const double begin = trial.clock();
   trial.few = policies::float_reference(trial.graph, std::move(batch));
   trial.pass = (trial.clock() - begin) / static_cast<double>(few);

@@ -133,8 +133,8 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   policies::RecipeNumerics numerics(point.recipe, graph, point.where);
   numerics.freeze(
       graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-        std::vector<std::uint8_t> labels;
-        return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, labels)};
+        net::Targets targets;
+        return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, targets)};
       });
   std::vector<TensorNoise> tensors;
   LayerPrediction predicted;

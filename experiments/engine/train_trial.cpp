@@ -38,7 +38,7 @@ class FirstSamples final : public net::Samples {
   }
 
   void read(net::Part part, std::int64_t id, const net::AugmentDraw* draw, float* x,
-            std::uint8_t* targets) const override {
+            net::TargetSpan targets) const override {
     whole_->read(part, id, draw, x, targets);
   }
 
@@ -105,8 +105,8 @@ net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
                      const policies::Recipe& recipe, std::int64_t samples) {
   policies::RecipeNumerics numerics(recipe.last_stage(), graph);
   numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-    std::vector<std::uint8_t> labels;
-    return std::vector<net::Tensor>{data.calibration_batch(first, count, labels)};
+    net::Targets targets;
+    return std::vector<net::Tensor>{data.calibration_batch(first, count, targets)};
   });
   return net::evaluate(graph, data, net::Split::test, samples, numerics);
 }
@@ -223,12 +223,12 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
     const std::int64_t place = step % per_epoch;
     if (place == 0) order = net::shuffled(data.train_count(), seed, step / per_epoch);
     const auto first = order.begin() + place * batch;
-    std::vector<std::uint8_t> labels;
-    const net::Tensor x = data.train_batch({first, first + batch}, labels);
+    net::Targets targets;
+    const net::Tensor x = data.train_batch({first, first + batch}, targets);
     net::Tape tape = net::forward_training(graph, x, numerics,
                                            {.phase = net::Phase::training, .index = step}, seed);
     net::Tensor grad_output;
-    net::cross_entropy(tape.output, labels, &grad_output, 1);
+    net::cross_entropy(tape.output, targets.classes, &grad_output, 1);
     net::backward(graph, std::move(tape), std::move(grad_output), numerics);
   }
   std::vector<LayerGradient> gradients;

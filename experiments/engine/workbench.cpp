@@ -52,10 +52,10 @@ class Activations : public net::Numerics {
 policies::FloatReference float32_reference(const TrainedNet& trained, const net::Dataset& dataset,
                                            std::int64_t images, const BenchOptions& options) {
   const std::int64_t count = reference_count(trained.graph, dataset);
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   Work work(options.on_work, bench_cost(images, count));
   work.begin("float32 reference", static_cast<double>(count));
-  return policies::float_reference(trained.graph, dataset.calibration_batch(0, count, labels));
+  return policies::float_reference(trained.graph, dataset.calibration_batch(0, count, targets));
 }
 
 net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& options) {
@@ -130,9 +130,9 @@ void fold_batch_norm(TrainedNet& trained) {
 }
 
 std::int64_t reference_count(const net::Graph& graph, const net::Dataset& dataset) {
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   Activations one;
-  net::forward(graph, dataset.calibration_batch(0, 1, labels), one);
+  net::forward(graph, dataset.calibration_batch(0, 1, targets), one);
   const std::int64_t most = Workbench::kReferenceElements / std::max<std::int64_t>(1, one.elements);
   return std::clamp<std::int64_t>(most, 1, dataset.calibration_count());
 }

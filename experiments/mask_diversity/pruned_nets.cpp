@@ -64,8 +64,8 @@ Json evaluate_masked(const net::Graph& graph, const net::Dataset& data,
       policies::Recipe::parse(recipe_of(layers, mask), "one-shot pruning");
   policies::RecipeNumerics numerics(recipe, graph);
   numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-    std::vector<std::uint8_t> labels;
-    return std::vector<net::Tensor>{data.calibration_batch(first, count, labels)};
+    net::Targets targets;
+    return std::vector<net::Tensor>{data.calibration_batch(first, count, targets)};
   });
   const net::Evaluation tested = net::evaluate(graph, data, net::Split::test, images, numerics);
   Json json = kept_of(graph, recipe, layers);

@@ -43,7 +43,7 @@ class Recorder final : public policies::RecipeNumerics {
 
 /// One batch, forward and backward. The step gives each pass its own draws.
 const Gradients& pass(const net::Graph& graph, const net::Tensor& x,
-                      const std::vector<std::uint8_t>& labels, std::uint64_t seed,
+                      const std::vector<std::int32_t>& labels, std::uint64_t seed,
                       std::int64_t step, Recorder& numerics) {
   const FloatGuard guard;
   const net::Step begun{.phase = net::Phase::training, .index = step};
@@ -89,10 +89,10 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
   const std::vector<std::string> layers = net::gemm_layer_names(graph);
   std::vector<std::int64_t> ids = net::shuffled(data.train_count(), run.seed, 0);
   ids.resize(static_cast<std::size_t>(std::min(batch, data.train_count())));
-  std::vector<std::uint8_t> labels;
-  const net::Tensor x = data.train_batch(ids, labels);
+  net::Targets targets;
+  const net::Tensor x = data.train_batch(ids, targets);
   Recorder float32(policies::Recipe(), graph);
-  const Gradients dense = pass(graph, x, labels, run.seed, 0, float32);
+  const Gradients dense = pass(graph, x, targets.classes, run.seed, 0, float32);
 
   ResultTable table{fmt::format("gradients of {} (initial weights) pruned in every dgrad but that "
                                 "of the output layer: projection on the dense gradient, {} passes",
@@ -117,7 +117,7 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
     const bool unbiased = policies::parse_mask(rule).rule->unbiased;
     std::map<std::string, std::vector<double>> projections;
     for (std::int64_t p = 0; p < passes; ++p) {
-      for (const auto& [layer, g] : pass(graph, x, labels, run.seed, p, numerics))
+      for (const auto& [layer, g] : pass(graph, x, targets.classes, run.seed, p, numerics))
         projections[layer].push_back(projection(g, dense.at(layer)));
     }
     table.header.emplace_back(rule);

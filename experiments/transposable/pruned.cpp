@@ -25,8 +25,8 @@ struct Seen {
 
 std::vector<net::Tensor> calibration_batch(const net::Dataset& data, std::int64_t first,
                                            std::int64_t count) {
-  std::vector<std::uint8_t> labels;
-  return {data.calibration_batch(first, count, labels)};
+  net::Targets targets;
+  return {data.calibration_batch(first, count, targets)};
 }
 
 constexpr std::int64_t kAtOnce = 64;  // images in memory
@@ -37,8 +37,8 @@ Seen see(const net::Graph& graph, const net::Dataset& data, std::int64_t images,
   Seen seen{layers, LayerErrors(layers), LayerErrors(layers),
             policies::AdaPrune(std::set<std::string, std::less<>>(layers.begin(), layers.end()))};
   for (std::int64_t first = 0; first < images; first += kAtOnce) {
-    std::vector<std::uint8_t> labels;
-    net::forward(graph, data.test_batch(first, std::min(kAtOnce, images - first), labels),
+    net::Targets targets;
+    net::forward(graph, data.test_batch(first, std::min(kAtOnce, images - first), targets),
                  seen.outputs);
   }
   for (std::int64_t first = 0; first < calibration; first += kAtOnce) {

@@ -101,8 +101,8 @@ class Bench {
   std::vector<std::vector<double>> train() {
     const std::int64_t samples = at_most(std::min(trial_.train_samples, data_.train_count()));
     const auto images = [&](std::int64_t first, std::int64_t count) {
-      std::vector<std::uint8_t> labels;
-      return data_.train_batch(ids_from(first, count), labels);
+      net::Targets targets;
+      return data_.train_batch(ids_from(first, count), targets);
     };
     return policies::train_zap_network(zap_, graph_, samples, images,
                                        {.epochs = trial_.epochs, .seed = trial_.seed});
@@ -111,11 +111,11 @@ class Bench {
   /// What may be known of each layer beforehand, on validation images.
   std::vector<Json> measure_curves() {
     std::vector<Json> layers;
-    std::vector<std::uint8_t> labels;
+    net::Targets targets;
     policies::for_each_map(
         zap_, graph_, at_most(std::min(kValidationImages, data_.validation_count())),
         [&](std::int64_t first, std::int64_t count) {
-          return data_.validation_batch(first, count, labels);
+          return data_.validation_batch(first, count, targets);
         },
         [&](std::size_t l, net::Tensor maps) {
           layers.push_back(
@@ -146,11 +146,11 @@ class Bench {
 
   /// Adds the float32 maps of test images.
   void measure_on_test(const std::vector<ThresholdChoice>& choices, std::vector<Json>& layers) {
-    std::vector<std::uint8_t> labels;
+    net::Targets targets;
     policies::for_each_map(
         zap_, graph_, at_most(trial_.images),
         [&](std::int64_t first, std::int64_t count) {
-          return data_.test_batch(first, count, labels);
+          return data_.test_batch(first, count, targets);
         },
         [&](std::size_t l, net::Tensor maps) {
           layers[l].update(test_results(l, {zap_.layers[l].predictor, std::move(maps)}, choices));
@@ -215,11 +215,11 @@ class Bench {
     const auto is_norm = [](const net::Node& node) { return node.op->kind() == "batch_norm"; };
     if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), is_norm)) return false;
     std::vector<std::vector<net::Tensor>> batches;
-    std::vector<std::uint8_t> labels;
+    net::Targets targets;
     const std::int64_t images = std::min(kStatisticsImages, data_.train_count());
     for (std::int64_t first = 0; first < images; first += kStatisticsBatch) {
       const std::int64_t count = std::min(kStatisticsBatch, images - first);
-      batches.emplace_back().push_back(data_.train_batch(ids_from(first, count), labels));
+      batches.emplace_back().push_back(data_.train_batch(ids_from(first, count), targets));
     }
     return policies::reestimate_batch_norm(graph_, batches, numerics) > 0;
   }

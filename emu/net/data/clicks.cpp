@@ -147,7 +147,6 @@ ClickSamples::ClickSamples(Records train, Records test)
   facts_ = {.kind = DataKind::clicks,
             .noun = "records",
             .classes = 2,
-            .targets_per_sample = 1,
             .input_shape = {kFeatures},
             .sizes = {count - kValidation, kValidation, kCalibration,
                       static_cast<std::int64_t>(test_.clicked.size())},
@@ -155,11 +154,11 @@ ClickSamples::ClickSamples(Records train, Records test)
 }
 
 void ClickSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,
-                        std::uint8_t* clicked) const {
+                        TargetSpan targets) const {
   const Records& records = part == Part::test ? test_ : train_;
   if (part == Part::validation) id += facts_.sizes.train;
   std::copy_n(records.features.begin() + id * kFeatures, kFeatures, x);
-  *clicked = records.clicked[id];
+  *targets.classes = records.clicked[id];
 }
 
 }  // namespace clicks

@@ -39,8 +39,7 @@ class ClickSamples final : public Samples {
   static constexpr std::int64_t kCalibration = 512;
 
   ClickSamples(Records train, Records test);
-  void read(Part, std::int64_t id, const AugmentDraw*, float* x,
-            std::uint8_t* clicked) const override;
+  void read(Part, std::int64_t id, const AugmentDraw*, float* x, TargetSpan) const override;
 
  private:
   Records train_, test_;

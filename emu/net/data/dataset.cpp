@@ -33,17 +33,21 @@ Dataset::Dataset(std::string name, std::int64_t classes, Images train, Images te
                                               mean, deviation)) {}
 
 Tensor Dataset::batch(Part part, const std::vector<std::int64_t>& ids, const AugmentDraw* draw,
-                      std::vector<std::uint8_t>& labels, std::int64_t copies) const {
+                      Targets& targets, std::int64_t copies) const {
   Shape shape = input_shape();
-  const std::int64_t size = element_count(shape), targets = targets_per_sample();
+  const std::int64_t size = element_count(shape), each = targets_per_sample();
   shape.insert(shape.begin(), static_cast<std::int64_t>(ids.size()) * copies);
   Tensor out(shape);
-  labels.resize(static_cast<std::size_t>(out.dim(0) * targets));
+  const bool classes = target() == TargetKind::classes, values = target() == TargetKind::values;
+  targets.classes.resize(static_cast<std::size_t>(classes ? out.dim(0) * each : 0));
+  targets.values.resize(static_cast<std::size_t>(values ? out.dim(0) * each : 0));
   AugmentDraw own = draw == nullptr ? AugmentDraw{} : *draw;
   for (std::int64_t i = 0; i < out.dim(0); ++i) {
     own.copy = i % copies;
+    const TargetSpan own_targets{classes ? targets.classes.data() + i * each : nullptr,
+                                 values ? targets.values.data() + i * each : nullptr};
     samples_->read(part, ids[i / copies], draw == nullptr ? nullptr : &own,
-                   out.data.data() + i * size, labels.data() + i * targets);
+                   out.data.data() + i * size, own_targets);
   }
   return out;
 }
@@ -59,7 +63,7 @@ std::vector<std::int64_t> Dataset::run_of(std::string_view split, std::int64_t s
   return ids;
 }
 
-Tensor Dataset::train_batch(const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels,
+Tensor Dataset::train_batch(const std::vector<std::int64_t>& ids, Targets& targets,
                             const Augmentation* augmentation, std::uint64_t seed,
                             std::int64_t epoch, std::int64_t copies) const {
   for (const std::int64_t id : ids) {
@@ -68,31 +72,28 @@ Tensor Dataset::train_batch(const std::vector<std::int64_t>& ids, std::vector<st
                               train_count() - 1, id));
     }
   }
-  if (augmentation == nullptr) return batch(Part::train, ids, nullptr, labels, copies);
+  if (augmentation == nullptr) return batch(Part::train, ids, nullptr, targets, copies);
   if (kind() != DataKind::images) {
     throw Error(
         fmt::format("{}: augmentation: expected images, found {}", name_, to_string(kind())));
   }
   const AugmentDraw draw{*augmentation, seed, epoch};
-  return batch(Part::train, ids, &draw, labels, copies);
+  return batch(Part::train, ids, &draw, targets, copies);
 }
 
-Tensor Dataset::validation_batch(std::int64_t first, std::int64_t count,
-                                 std::vector<std::uint8_t>& labels) const {
+Tensor Dataset::validation_batch(std::int64_t first, std::int64_t count, Targets& targets) const {
   return batch(Part::validation, run_of("validation", validation_count(), first, count), nullptr,
-               labels);
+               targets);
 }
 
-Tensor Dataset::calibration_batch(std::int64_t first, std::int64_t count,
-                                  std::vector<std::uint8_t>& labels) const {
+Tensor Dataset::calibration_batch(std::int64_t first, std::int64_t count, Targets& targets) const {
   return batch(Part::train, run_of("calibration", calibration_count(), first, count), nullptr,
-               labels);
+               targets);
 }
 
-Tensor Dataset::test_batch(std::int64_t first, std::int64_t count,
-                           std::vector<std::uint8_t>& labels) const {
+Tensor Dataset::test_batch(std::int64_t first, std::int64_t count, Targets& targets) const {
   std::atomic_ref(test_reads_).fetch_add(1, std::memory_order_relaxed);
-  return batch(Part::test, run_of("test", test_count(), first, count), nullptr, labels);
+  return batch(Part::test, run_of("test", test_count(), first, count), nullptr, targets);
 }
 
 }  // namespace numemu::net

@@ -9,6 +9,7 @@
 #include "emu/net/data/augment.hpp"
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/samples.hpp"
+#include "emu/net/data/targets.hpp"
 #include "emu/net/tensor.hpp"
 
 namespace numemu::net {
@@ -32,31 +33,33 @@ class Dataset {
   DataKind kind() const { return facts().kind; }
   /// Identity of the samples: 16 hexadecimal digits.
   const std::string& digest() const { return facts().digest; }
-  /// Classes of images, characters of a text, 2 for clicks.
+  TargetKind target() const { return facts().target; }
+  /// Classes of images, characters of a text, 2 for clicks, 0 where targets are no classes.
   std::int64_t classes() const { return facts().classes; }
   /// One sample: [height, width, channels], [context] character numbers, or [dense + categorical]
   /// features of a click.
   const Shape& input_shape() const { return facts().input_shape; }
-  /// Number of targets per sample: the context of a text, else 1.
-  std::int64_t targets_per_sample() const { return facts().targets_per_sample; }
+  /// Of the targets of one sample: {} of one class, [context] of a text.
+  const Shape& target_shape() const { return facts().target_shape; }
+  /// Number of targets per sample, 0 where there are none.
+  std::int64_t targets_per_sample() const {
+    return target() == TargetKind::none ? 0 : element_count(target_shape());
+  }
   std::int64_t train_count() const { return facts().sizes.train; }
   std::int64_t validation_count() const { return facts().sizes.validation; }
   std::int64_t calibration_count() const { return facts().sizes.calibration; }
   std::int64_t test_count() const { return facts().sizes.test; }
 
-  /// [samples, input_shape...]; `labels` gets targets_per_sample() numbers for each sample, sample
-  /// by sample. With an augmentation (of images; anything else is an Error) what a training image
-  /// looks like is a function of `seed`, `epoch`, its number, and of the copy: each image fills
-  /// `copies` neighbouring rows, copy 0 first (batch augmentation, Hoffer et al., CVPR 2020).
-  Tensor train_batch(const std::vector<std::int64_t>& ids, std::vector<std::uint8_t>& labels,
+  /// [samples, input_shape...]; `targets` gets those of the samples. With an augmentation (of
+  /// images; anything else is an Error) what a training image looks like is a function of `seed`,
+  /// `epoch`, its number, and of the copy: each image fills `copies` neighbouring rows, copy 0
+  /// first (batch augmentation, Hoffer et al., CVPR 2020).
+  Tensor train_batch(const std::vector<std::int64_t>& ids, Targets& targets,
                      const Augmentation* = nullptr, std::uint64_t seed = 0, std::int64_t epoch = 0,
                      std::int64_t copies = 1) const;
-  Tensor validation_batch(std::int64_t first, std::int64_t count,
-                          std::vector<std::uint8_t>& labels) const;
-  Tensor calibration_batch(std::int64_t first, std::int64_t count,
-                           std::vector<std::uint8_t>& labels) const;
-  Tensor test_batch(std::int64_t first, std::int64_t count,
-                    std::vector<std::uint8_t>& labels) const;
+  Tensor validation_batch(std::int64_t first, std::int64_t count, Targets& targets) const;
+  Tensor calibration_batch(std::int64_t first, std::int64_t count, Targets& targets) const;
+  Tensor test_batch(std::int64_t first, std::int64_t count, Targets& targets) const;
   /// What the batches are made of.
   const std::shared_ptr<const Samples>& samples() const { return samples_; }
   /// How often test_batch was called.
@@ -64,8 +67,8 @@ class Dataset {
 
  private:
   const DataFacts& facts() const { return samples_->facts(); }
-  Tensor batch(Part, const std::vector<std::int64_t>& ids, const AugmentDraw*,
-               std::vector<std::uint8_t>& labels, std::int64_t copies = 1) const;
+  Tensor batch(Part, const std::vector<std::int64_t>& ids, const AugmentDraw*, Targets&,
+               std::int64_t copies = 1) const;
   std::vector<std::int64_t> run_of(std::string_view split, std::int64_t size, std::int64_t first,
                                    std::int64_t count) const;
 

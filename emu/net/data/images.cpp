@@ -58,17 +58,16 @@ ImageSamples::ImageSamples(const std::string& name, std::int64_t classes, Images
   facts_ = {.kind = DataKind::images,
             .noun = "images",
             .classes = classes,
-            .targets_per_sample = 1,
             .input_shape = {train_.height, train_.width, train_.channels},
             .sizes = {train_.count - kValidation, kValidation, kCalibration, test_.count},
             .digest = sha256_hex(digests).substr(0, 16)};
 }
 
 void ImageSamples::read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
-                        std::uint8_t* label) const {
+                        TargetSpan targets) const {
   const Images& images = part == Part::test ? test_ : train_;
   if (part == Part::validation) id += facts_.sizes.train;
-  *label = images.labels[id];
+  *targets.classes = images.labels[id];
   const std::int64_t channels = images.channels, pixels = images.height * images.width;
   const std::uint8_t* const image = images.pixels.data() + id * pixels * channels;
   if (draw == nullptr) {

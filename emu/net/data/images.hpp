@@ -28,8 +28,7 @@ class ImageSamples final : public Samples {
 
   /// [height, width, channels] of (pixel / 255 - mean) / deviation, computed once per byte value in
   /// float64 and rounded to float32.
-  void read(Part, std::int64_t id, const AugmentDraw*, float* x,
-            std::uint8_t* label) const override;
+  void read(Part, std::int64_t id, const AugmentDraw*, float* x, TargetSpan) const override;
 
  private:
   Images train_, test_;

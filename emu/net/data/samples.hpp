@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "emu/net/data/augment.hpp"
+#include "emu/net/data/targets.hpp"
 #include "emu/net/tensor.hpp"
 
 namespace numemu::net {
@@ -24,12 +25,13 @@ struct SplitSizes {
 /// What is known of a data set without reading a sample.
 struct DataFacts {
   DataKind kind = DataKind::images;
-  std::string_view noun = "images";     ///< what errors call the samples
-  std::int64_t classes = 0;             ///< every target is below
-  std::int64_t targets_per_sample = 1;  ///< classes to predict per sample
-  Shape input_shape;                    ///< of one sample
+  std::string_view noun = "images";  ///< what errors call the samples
+  TargetKind target = TargetKind::classes;
+  std::int64_t classes = 0;  ///< every class number is below; 0 without classes
+  Shape target_shape = {};   ///< of one sample: {} of one number, [context], [height, width], ...
+  Shape input_shape = {};    ///< of one sample
   SplitSizes sizes;
-  std::string digest;  ///< 16 hexadecimal digits that differ where any sample does
+  std::string digest = {};  ///< 16 hexadecimal digits that differ where any sample does
 };
 
 /// The samples of one data set; never changes, so copies of the set share it.
@@ -38,10 +40,10 @@ class Samples {
   virtual ~Samples() = default;
   const DataFacts& facts() const { return facts_; }
   /// Writes sample `id` of a part (the caller checked that it is there) to `x`, input_shape
-  /// elements, and its targets to `targets`. `draw` is null where nothing is augmented, as always
-  /// with other kinds than images.
+  /// elements, and its targets, target_shape elements, to `targets`. `draw` is null where nothing
+  /// is augmented, as always with other kinds than images.
   virtual void read(Part, std::int64_t id, const AugmentDraw* draw, float* x,
-                    std::uint8_t* targets) const = 0;
+                    TargetSpan targets) const = 0;
 
  protected:
   DataFacts facts_;

@@ -31,7 +31,7 @@ TextSamples::TextSamples(const std::string& name, std::vector<std::uint8_t> text
   };
   facts_.kind = DataKind::text;
   facts_.noun = "windows";
-  facts_.targets_per_sample = context;
+  facts_.target_shape = {context};
   facts_.input_shape = {context};
   facts_.sizes.validation = windows("validation", validation_start_, test_start_);
   facts_.sizes.test = windows("test", test_start_, size);
@@ -54,14 +54,14 @@ TextSamples::TextSamples(const std::string& name, std::vector<std::uint8_t> text
 }
 
 void TextSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,
-                       std::uint8_t* targets) const {
+                       TargetSpan targets) const {
   const std::int64_t start = part == Part::train        ? 0
                              : part == Part::validation ? validation_start_
                                                         : test_start_;
   const std::uint8_t* const from = tokens_.data() + start + id * context_;
   for (std::int64_t t = 0; t < context_; ++t) {
     x[t] = static_cast<float>(from[t]);
-    targets[t] = from[t + 1];
+    targets.classes[t] = from[t + 1];
   }
 }
 

@@ -22,8 +22,7 @@ class TextSamples final : public Samples {
               std::int64_t context = kContext);
 
   /// x [context]: numbers of characters; targets [context]: of the characters after each.
-  void read(Part, std::int64_t id, const AugmentDraw*, float* x,
-            std::uint8_t* targets) const override;
+  void read(Part, std::int64_t id, const AugmentDraw*, float* x, TargetSpan) const override;
 
   /// The characters by number.
   const std::string& vocabulary() const { return vocabulary_; }

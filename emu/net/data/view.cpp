@@ -59,7 +59,7 @@ class ViewedSamples final : public Samples {
   }
 
   void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
-            std::uint8_t* targets) const override {
+            TargetSpan targets) const override {
     if (view_.image_size == 0) {
       stored_->read(part, id, draw, x, targets);
     } else {
@@ -74,8 +74,9 @@ class ViewedSamples final : public Samples {
       // One of the others: 1 to classes - 1 further on.
       const auto others = static_cast<std::uint64_t>(facts_.classes - 1);
       const std::uint64_t further = 1 + ((class_.bits(sample, 32) * others) >> 32);
-      *targets = static_cast<std::uint8_t>((*targets + further) %
-                                           static_cast<std::uint64_t>(facts_.classes));
+      const auto label = static_cast<std::uint64_t>(*targets.classes);
+      *targets.classes =
+          static_cast<std::int32_t>((label + further) % static_cast<std::uint64_t>(facts_.classes));
     }
   }
 

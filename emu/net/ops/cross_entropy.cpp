@@ -23,7 +23,7 @@ double row_loss(const LogitRow& row, std::span<double> derivative) {
 
 }  // namespace
 
-Classified cross_entropy(const Tensor& logits, const std::vector<std::uint8_t>& labels,
+Classified cross_entropy(const Tensor& logits, const std::vector<std::int32_t>& labels,
                          Tensor* gradient, float scale) {
   return classify("cross_entropy", row_loss, logits, labels, gradient, scale);
 }

@@ -6,7 +6,7 @@ namespace numemu::net {
 
 /// classify() with the loss ln sum exp(z - max) + max - z[label], in float64 from float32 exp and
 /// ln; its derivative is softmax - one-hot.
-Classified cross_entropy(const Tensor& logits, const std::vector<std::uint8_t>& labels,
+Classified cross_entropy(const Tensor& logits, const std::vector<std::int32_t>& labels,
                          Tensor* gradient = nullptr, float scale = 1);
 
 }  // namespace numemu::net

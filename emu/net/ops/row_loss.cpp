@@ -29,7 +29,7 @@ std::int64_t argmax(const float* z, std::int64_t classes) {
 }  // namespace
 
 Classified classify(std::string_view name, RowLoss row_loss, const Tensor& logits,
-                    const std::vector<std::uint8_t>& labels, Tensor* gradient, float scale) {
+                    const std::vector<std::int32_t>& labels, Tensor* gradient, float scale) {
   const auto rows = static_cast<std::int64_t>(labels.size());
   const bool fits = logits.shape.size() >= 2 &&
                     element_count({logits.shape.begin(), logits.shape.end() - 1}) == rows;
@@ -38,14 +38,18 @@ Classified classify(std::string_view name, RowLoss row_loss, const Tensor& logit
                             name, rows, to_string(logits.shape)));
   }
   const std::int64_t classes = logits.dim(-1);
+  std::int64_t counted = 0;
   for (std::int64_t i = 0; i < rows; ++i) {
-    if (labels[i] < classes) continue;
+    counted += labels[i] != kNone;
+    if (labels[i] >= kNone && labels[i] < classes) continue;
     throw Error(fmt::format("{}: label {} of sample {} is not below the number of classes, {}",
                             name, labels[i], i, classes));
   }
-  Classified result{std::vector<double>(labels.size()), std::vector<std::uint8_t>(labels.size())};
+  Classified result{std::vector<double>(labels.size()), std::vector<std::uint8_t>(labels.size()),
+                    counted};
   if (gradient != nullptr) *gradient = Tensor(logits.shape);
   for_each_row(rows, classes, [&](std::int64_t i) {
+    if (labels[i] == kNone) return;
     const float* const z = logits.data.data() + i * classes;
     const std::int64_t best = argmax(z, classes);
     const LogitRow row{
@@ -57,7 +61,7 @@ Classified classify(std::string_view name, RowLoss row_loss, const Tensor& logit
     result.loss[i] = row_loss(row, derivative);
     for (std::size_t c = 0; c < derivative.size(); ++c) {
       gradient->data[i * classes + c] =
-          neutral(static_cast<float>(derivative[c] * scale / static_cast<double>(rows)));
+          neutral(static_cast<float>(derivative[c] * scale / static_cast<double>(counted)));
     }
   });
   return result;

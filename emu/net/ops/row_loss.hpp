@@ -11,9 +11,10 @@ namespace numemu::net {
 
 /// Per target of a batch, in the order of the labels.
 struct Classified {
-  std::vector<double> loss;
+  std::vector<double> loss;  ///< 0 where there is no label
   std::vector<std::uint8_t>
       right;  ///< whether the first largest logit is the label; never with a NaN logit
+  std::int64_t counted = 0;  ///< targets that have a label
 };
 
 /// The logits of one target.
@@ -27,11 +28,11 @@ struct LogitRow {
 using RowLoss = double (*)(const LogitRow&, std::span<double> derivative);
 
 /// logits [batch, ..., classes], one label for each position of the leading axes, in row-major
-/// order (a text has one per character). With `gradient`, of the same shape: that of `scale` * mean
-/// loss over the labels. Throws Error that begins with `name` when the numbers differ and when a
-/// label is not a class.
+/// order (a text has one per character); -1 is none. With `gradient`, of the same shape: that of
+/// `scale` * mean loss over the labels that are one. Throws Error that begins with `name` when the
+/// numbers differ and when a label is not a class.
 Classified classify(std::string_view name, RowLoss, const Tensor& logits,
-                    const std::vector<std::uint8_t>& labels, Tensor* gradient = nullptr,
+                    const std::vector<std::int32_t>& labels, Tensor* gradient = nullptr,
                     float scale = 1);
 
 }  // namespace numemu::net

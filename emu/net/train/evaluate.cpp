@@ -20,8 +20,7 @@ struct SplitRow {
   Split split;
   const char* name;
   std::int64_t (*count)(const Dataset&);
-  Tensor (Dataset::*batch)(std::int64_t first, std::int64_t count,
-                           std::vector<std::uint8_t>& labels) const;
+  Tensor (Dataset::*batch)(std::int64_t first, std::int64_t count, Targets& targets) const;
 };
 
 const SplitRow& find_split(Split split) {
@@ -48,6 +47,8 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
     throw Error("evaluation: " + std::to_string(count) + " samples requested, the " + row.name +
                 " split of " + data.name() + " has " + std::to_string(available));
   }
+  if (data.target() != TargetKind::classes)
+    throw Error("evaluation: expected a data set of classes, " + data.name() + " has none");
   const std::int64_t targets = data.targets_per_sample();
   Evaluation result;
   result.samples = count == 0 ? available : count;
@@ -72,11 +73,11 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
       std::iota(samples.begin(), samples.end(), first);
       const Step step{Phase::inference, b, &samples};
       numerics.begin_step(step);
-      std::vector<std::uint8_t> labels;
-      const Tensor x = (data.*row.batch)(first, size, labels);
+      Targets expected;
+      const Tensor x = (data.*row.batch)(first, size, expected);
       const Tensor logits = forward(graph, x, numerics, step);
       outputs[b] = stats::count_finite(logits.data.data(), logits.size());
-      const Classified seen = cross_entropy(logits, labels);
+      const Classified seen = cross_entropy(logits, expected.classes);
       std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
       std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
       numerics.end_step(step);

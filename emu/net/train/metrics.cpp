@@ -12,8 +12,9 @@ double EpochSums::add(const StepResult& step, double rate) {
   const auto count = static_cast<std::int64_t>(step.seen.loss.size());
   const double step_loss =
       stats::pairwise_sum(count, [&](std::int64_t i) { return step.seen.loss[i]; });
-  loss += step_loss + step.penalty * static_cast<double>(count);
-  targets += count;
+  const std::int64_t counted = step.seen.counted;
+  loss += step_loss + step.penalty * static_cast<double>(counted);
+  targets += counted;
   right += std::accumulate(step.seen.right.begin(), step.seen.right.end(), std::int64_t{0});
   ++steps;
   learning_rate = rate;
@@ -23,7 +24,7 @@ double EpochSums::add(const StepResult& step, double rate) {
   } else {
     ++skipped;
   }
-  return step_loss / static_cast<double>(count) + step.penalty;
+  return step_loss / static_cast<double>(counted) + step.penalty;
 }
 
 EpochMetrics EpochSums::metrics(std::int64_t epoch, std::int64_t step) const {

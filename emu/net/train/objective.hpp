@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emu/net/data/targets.hpp"
 #include "emu/net/ops/row_loss.hpp"
 
 namespace numemu::net {
@@ -12,9 +13,9 @@ namespace numemu::net {
 struct Objective {
   std::string_view name;
   /// The loss of every target, and with `gradient` that of `scale` * mean loss along the logits
-  /// [batch, ..., classes]. Throws Error for labels that do not fit.
-  Classified (*evaluate)(const Tensor& logits, const std::vector<std::uint8_t>& labels,
-                         Tensor* gradient, float scale);
+  /// [batch, ..., classes]. Throws Error for targets that do not fit.
+  Classified (*evaluate)(const Tensor& logits, const Targets& targets, Tensor* gradient,
+                         float scale);
 };
 
 /// Throws Error with the nearest known name.

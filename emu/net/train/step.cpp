@@ -50,7 +50,8 @@ StepInput cut(const StepInput& input, const Part& part) {
   own.x.shape = input.x.shape;
   own.x.shape[0] = part.count;
   piece(input.x.data, own.x.data);
-  piece(input.labels, own.labels);
+  piece(input.targets.classes, own.targets.classes);
+  piece(input.targets.values, own.targets.values);
   piece(input.samples, own.samples);
   return own;
 }
@@ -65,9 +66,10 @@ void compute_gradients(Graph& graph, const StepInput& input, const Step& step, f
   apply_buffers(graph, std::exchange(tape.buffers, {}));
   Tensor grad_output;
   const Classified seen =
-      objective.evaluate(tape.output, input.labels, &grad_output, scale * weight);
+      objective.evaluate(tape.output, input.targets, &grad_output, scale * weight);
   result.seen.loss.insert(result.seen.loss.end(), seen.loss.begin(), seen.loss.end());
   result.seen.right.insert(result.seen.right.end(), seen.right.begin(), seen.right.end());
+  result.seen.counted += seen.counted;
   for (Tensor& gradient : backward(graph, std::move(tape), std::move(grad_output), numerics)) {
     if (scale != 1) {
       float* const g = gradient.data.data();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emu/net/data/targets.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/optimizer.hpp"
@@ -13,7 +14,7 @@ namespace numemu::net {
 /// What a step works on.
 struct StepInput {
   Tensor x;
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   std::vector<std::int64_t> samples;  ///< ids
   std::int64_t index = 0;             ///< of the step in the run
   double learning_rate = 0;

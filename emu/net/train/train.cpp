@@ -124,7 +124,7 @@ class Loop {
         options_.learning_rate * rate_factor(schedule_, progress, options_.warmup);
     {
       const Section section(SectionKind::data, "", "batch");
-      input.x = data_.train_batch(input.samples, input.labels,
+      input.x = data_.train_batch(input.samples, input.targets,
                                   options_.augments() ? &options_.augment : nullptr, options_.seed,
                                   state_.epoch, options_.copies);
       repeat(input.samples, options_.copies);

@@ -141,12 +141,12 @@ TEST_CASE(
     "[fast]") {
   const Dataset data = test::synthetic_dataset();
   const Graph graph = test::stateful_net(data);
-  std::vector<std::uint8_t> labels;
-  const Tensor x = data.train_batch({0, 1, 2, 3, 4, 5, 6, 7}, labels);
+  Targets targets;
+  const Tensor x = data.train_batch({0, 1, 2, 3, 4, 5, 6, 7}, targets);
   Numerics float32;
   Tape tape = forward_training(graph, x, float32, kStep, 9);
   Tensor grad_output;
-  cross_entropy(tape.output, labels, &grad_output);
+  cross_entropy(tape.output, targets.classes, &grad_output);
   const std::vector<Tensor> expected =
       backward(graph, std::move(tape), std::move(grad_output), float32);
   std::vector<std::vector<float>> before;
@@ -154,7 +154,7 @@ TEST_CASE(
   const std::vector<std::string> want{"input", "relu"};
   const std::vector<Injection> inject{{"fc", [&](const Tensor& logits) {
                                          Tensor gradient;
-                                         cross_entropy(logits, labels, &gradient);
+                                         cross_entropy(logits, targets.classes, &gradient);
                                          return gradient;
                                        }}};
   const Gradients found = gradients(graph, {&x, 1}, float32, kStep, want, inject, 9);

@@ -47,8 +47,8 @@ void check_cut(Graph& graph, const Tensor& x, const std::string& cut) {
 TEST_CASE("two parts give the bits of the whole, forward and backward", "[fast]") {
   const Dataset data = test::synthetic_dataset();
   Graph graph = test::stateful_net(data);
-  std::vector<std::uint8_t> labels;
-  const Tensor x = data.train_batch({0, 1, 2, 3, 4, 5, 6, 7}, labels);
+  Targets targets;
+  const Tensor x = data.train_batch({0, 1, 2, 3, 4, 5, 6, 7}, targets);
   for (const char* cut : {"conv", "norm", "flatten", "dropout"}) check_cut(graph, x, cut);
 }
 

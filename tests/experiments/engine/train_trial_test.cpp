@@ -82,21 +82,21 @@ TEST_CASE("a restricted set is the first samples of the whole", "[fast]") {
   CHECK(part.calibration_count() == 10);
   CHECK(part.validation_count() == 0);
   CHECK(part.test_count() == data().test_count());
-  std::vector<std::uint8_t> labels, expected_labels;
+  net::Targets targets, expected;
   const net::Augmentation augment{.shift = 2, .flip = true};
   for (const net::Augmentation* how : {static_cast<const net::Augmentation*>(nullptr), &augment}) {
-    CHECK(part.train_batch({9, 0}, labels, how, 3, 1).data ==
-          data().train_batch({9, 0}, expected_labels, how, 3, 1).data);
-    CHECK(labels == expected_labels);
+    CHECK(part.train_batch({9, 0}, targets, how, 3, 1).data ==
+          data().train_batch({9, 0}, expected, how, 3, 1).data);
+    CHECK(targets.classes == expected.classes);
   }
-  CHECK(part.test_batch(7, 2, labels).data == data().test_batch(7, 2, expected_labels).data);
-  CHECK(labels == expected_labels);
-  CHECK_THROWS(part.train_batch({10}, labels));
+  CHECK(part.test_batch(7, 2, targets).data == data().test_batch(7, 2, expected).data);
+  CHECK(targets.classes == expected.classes);
+  CHECK_THROWS(part.train_batch({10}, targets));
   const net::Dataset all = restricted(data(), 0, true);
   CHECK(all.train_count() == data().train_count());
   CHECK(all.calibration_count() == data().calibration_count());
   CHECK(all.validation_count() == data().validation_count());
-  CHECK(all.validation_batch(1, 1, labels).data == data().validation_batch(1, 1, labels).data);
+  CHECK(all.validation_batch(1, 1, targets).data == data().validation_batch(1, 1, targets).data);
   CHECK_THAT(message_of([] { restricted(data(), 601, false); }),
              Contains("expected at most its 600 training samples, not 601"));
 }

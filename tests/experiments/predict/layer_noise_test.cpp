@@ -33,9 +33,9 @@ struct Run {
 Run small_run(std::int64_t samples) {
   Run run;
   run.graph = testing::small_net().graph;
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   run.reference = policies::float_reference(
-      run.graph, testing::small_dataset().calibration_batch(0, samples, labels));
+      run.graph, testing::small_dataset().calibration_batch(0, samples, targets));
   return run;
 }
 
@@ -193,9 +193,9 @@ TEST_CASE("an error in one probe reaches the caller, for any number of threads",
   std::atomic<int> calls = 0;
   Run run = small_run(1);
   run.graph.add("last", std::make_unique<Failing>(calls));
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   run.reference = policies::float_reference(
-      run.graph, testing::small_dataset().calibration_batch(0, 40, labels));
+      run.graph, testing::small_dataset().calibration_batch(0, 40, targets));
   const int before = omp_get_max_threads();
   for (const int threads : {1, 3}) {
     omp_set_num_threads(threads);

@@ -84,9 +84,9 @@ TEST_CASE("left out: the rounding of units is named, and alone it is no predicti
 
 TEST_CASE("left out: values that become infinite", "[fast]") {
   const net::Graph graph = testing::small_net().graph;
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   const policies::FloatReference reference =
-      policies::float_reference(graph, testing::small_dataset().calibration_batch(0, 32, labels));
+      policies::float_reference(graph, testing::small_dataset().calibration_batch(0, 32, targets));
   for (const char* overflow : {"saturate", "ieee"}) {
     const policies::Recipe recipe = policies::Recipe::parse_text(
         std::string(R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp8_e5m2", )") +

@@ -37,9 +37,9 @@ bool throws(Call&& call) {
 int main() {
   net::Dataset dataset = testing::small_dataset();
   const TrainedNet trained = testing::small_net();
-  std::vector<std::uint8_t> labels;
+  net::Targets targets;
   const policies::FloatReference reference =
-      policies::float_reference(trained.graph, dataset.calibration_batch(0, 128, labels));
+      policies::float_reference(trained.graph, dataset.calibration_batch(0, 128, targets));
   FitCache fits;
   for (const std::string format : {"int4", "float8_e4m3fn", "mxfp4"}) {
     for (const std::string rule : {format == "mxfp4" ? "floor" : "absmax", "mse"}) {

@@ -51,7 +51,7 @@ std::vector<float> trained(const Recipe& recipe, std::int64_t steps, std::int64_
       numerics->load_state(state);
     }
     net::StepInput input{noise({8, 16}, static_cast<std::uint32_t>(i)),
-                         {0, 1, 2, 3, 0, 1, 2, 3},
+                         {{0, 1, 2, 3, 0, 1, 2, 3}, {}},
                          {0, 1, 2, 3, 4, 5, 6, 7},
                          i,
                          0.05};

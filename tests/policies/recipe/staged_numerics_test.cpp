@@ -90,7 +90,7 @@ std::vector<float> by_hand(const Recipe& first, const Recipe& second, std::int64
           options.learning_rate * net::rate_factor(net::find_schedule(options.schedule),
                                                    {step, per_epoch * kEpochs, epoch, kEpochs},
                                                    options.warmup);
-      input.x = data().train_batch(input.samples, input.labels);
+      input.x = data().train_batch(input.samples, input.targets);
       net::training_step(graph, input, options, *optimizer, epoch < change ? before : after);
     }
   }
@@ -278,7 +278,7 @@ TEST_CASE("stages: every policy keeps its state under its key and name", "[fast]
     net::StepInput input;
     input.samples = {0, 1, 2, 3};
     input.learning_rate = 0.01;
-    input.x = data().train_batch(input.samples, input.labels);
+    input.x = data().train_batch(input.samples, input.targets);
     net::training_step(graph, input, options, *optimizer, numerics);
     net::NamedState state;
     numerics.save_state(state);

@@ -37,9 +37,8 @@ double row_loss(const LogitRow& row, std::span<double> derivative) {
   return -entropy / k;
 }
 
-Classified complement(const Tensor& logits, const std::vector<std::uint8_t>& labels,
-                      Tensor* gradient, float scale) {
-  return classify("complement", row_loss, logits, labels, gradient, scale);
+Classified complement(const Tensor& logits, const Targets& targets, Tensor* gradient, float scale) {
+  return classify("complement", row_loss, logits, targets.classes, gradient, scale);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ inline constexpr std::int64_t kBatch = 8;
 struct Lesson {
   Graph graph;
   Tensor x;
-  std::vector<std::uint8_t> labels;
+  std::vector<std::int32_t> labels;
 };
 
 /// The untrained network with random weights, and random samples of its kind of data.
@@ -43,7 +43,7 @@ inline Lesson lesson(const std::string& name, const Shape& input, std::int64_t c
   if (kind == DataKind::clicks) lesson.x.data = clicks::generate(0, kBatch).features;
   const std::int64_t targets = kind == DataKind::text ? lesson.x.size() : kBatch;
   for (std::int64_t i = 0; i < targets; ++i)
-    lesson.labels.push_back(static_cast<std::uint8_t>(below(i, classes)));
+    lesson.labels.push_back(static_cast<std::int32_t>(below(i, classes)));
   return lesson;
 }
 

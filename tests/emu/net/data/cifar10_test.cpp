@@ -43,9 +43,9 @@ TEST_CASE("batches 2 and 4, one of them gzip, in order", "[fast]") {
   CHECK(data.input_shape() == Shape{32, 32, 3});
   CHECK(data.train_count() == 15'000);
   CHECK(data.test_count() == 10'000);
-  std::vector<std::uint8_t> labels;
-  const Tensor x = data.train_batch({7, 10'007}, labels);
-  CHECK(labels == std::vector<std::uint8_t>{7, 8});
+  Targets targets;
+  const Tensor x = data.train_batch({7, 10'007}, targets);
+  CHECK(targets.classes == std::vector<std::int32_t>{7, 8});
   REQUIRE(x.shape == Shape{2, 32, 32, 3});
   for (int p : {0, 1, 32, 1023}) {
     for (int c = 0; c < 3; ++c) CHECK(x.data[p * 3 + c] == normalised(7 + p + 50 * c, c));
@@ -84,10 +84,10 @@ TEST_CASE("the real CIFAR-10 loads: one training batch and the test set", "[fast
   const Dataset data = load_dataset("cifar10:" + folder + "/cifar10", "");
   CHECK(data.train_count() == 5'000);
   CHECK(data.test_count() == 10'000);
-  std::vector<std::uint8_t> labels;
-  data.test_batch(0, 10'000, labels);
+  Targets targets;
+  data.test_batch(0, 10'000, targets);
   std::vector<int> per_class(10);
-  for (const std::uint8_t label : labels) ++per_class[label];
+  for (const std::int32_t label : targets.classes) ++per_class[label];
   CHECK(per_class == std::vector<int>(10, 1000));
 }
 

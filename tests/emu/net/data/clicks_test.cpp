@@ -31,12 +31,12 @@ TEST_CASE("the click data are pinned", "[fast]") {
   CHECK(data.test_count() == 10'000);
 
   const clicks::Records after = clicks::generate(54'999, 55'001);
-  std::vector<std::uint8_t> labels;
-  const Tensor last = data.train_batch({54'999}, labels),
-               first = data.validation_batch(0, 1, labels);
+  Targets targets;
+  const Tensor last = data.train_batch({54'999}, targets),
+               first = data.validation_batch(0, 1, targets);
   CHECK(std::equal(last.data.begin(), last.data.end(), after.features.begin()));
   CHECK(std::equal(first.data.begin(), first.data.end(), after.features.begin() + kFeatures));
-  CHECK(labels[0] == after.clicked[1]);
+  CHECK(targets.classes[0] == after.clicked[1]);
 }
 
 TEST_CASE("a record depends on its number alone", "[fast]") {

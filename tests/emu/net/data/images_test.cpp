@@ -32,7 +32,7 @@ TEST_CASE("the facts of an image set", "[fast]") {
   const DataFacts& facts = samples.facts();
   CHECK(facts.kind == DataKind::images);
   CHECK(facts.classes == 3);
-  CHECK(facts.targets_per_sample == 1);
+  CHECK(facts.target_shape.empty());
   CHECK(facts.input_shape == Shape{2, 3, 2});
   CHECK(facts.sizes.train == 520);
   CHECK(facts.sizes.validation == 5000);
@@ -47,14 +47,14 @@ TEST_CASE("the facts of an image set", "[fast]") {
 TEST_CASE("an augmented image shows the pixels of its view and black beyond", "[fast]") {
   const Dataset data("small", std::make_shared<ImageSamples>(small()));
   const Augmentation what{.shift = 1, .flip = true};
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   const std::vector<std::int64_t> ids = {0, 17, 300, 519};
-  const Tensor plain = data.train_batch(ids, labels);
+  const Tensor plain = data.train_batch(ids, targets);
   bool moved = false;
   for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
-    const Tensor x = data.train_batch(ids, labels, &what, 5, epoch);
+    const Tensor x = data.train_batch(ids, targets, &what, 5, epoch);
     REQUIRE(x.shape == plain.shape);
-    CHECK(labels == std::vector<std::uint8_t>{0, 2, 0, 0});
+    CHECK(targets.classes == std::vector<std::int32_t>{0, 2, 0, 0});
     moved = moved || x.data != plain.data;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const ImageView view = draw_view({what, 5, epoch}, ids[i], 2, 3);
@@ -69,20 +69,20 @@ TEST_CASE("an augmented image shows the pixels of its view and black beyond", "[
   }
   CHECK(moved);
   // A batch of one image is that image of any batch.
-  const Tensor all = data.train_batch(ids, labels, &what, 5, 2);
-  CHECK(data.train_batch({300}, labels, &what, 5, 2).data ==
+  const Tensor all = data.train_batch(ids, targets, &what, 5, 2);
+  CHECK(data.train_batch({300}, targets, &what, 5, 2).data ==
         std::vector<float>(all.data.begin() + 24, all.data.begin() + 36));
 }
 
 TEST_CASE("copies are neighbouring views of an image, the first that of one copy", "[fast]") {
   const Dataset data("small", std::make_shared<ImageSamples>(small()));
   const Augmentation what{.shift = 1, .flip = true};
-  std::vector<std::uint8_t> labels, single;
+  Targets targets, single;
   const Tensor one = data.train_batch({17, 300}, single, &what, 5, 2);
-  const Tensor three = data.train_batch({17, 300}, labels, &what, 5, 2, 3);
+  const Tensor three = data.train_batch({17, 300}, targets, &what, 5, 2, 3);
   CHECK(three.shape == Shape{6, 2, 3, 2});
-  CHECK(labels == std::vector<std::uint8_t>{single[0], single[0], single[0], single[1], single[1],
-                                            single[1]});
+  const std::int32_t a = single.classes.at(0), b = single.classes.at(1);
+  CHECK(targets.classes == std::vector<std::int32_t>{a, a, a, b, b, b});
   const auto row = [](const Tensor& x, std::int64_t i) {
     return std::vector<float>(x.data.begin() + 12 * i, x.data.begin() + 12 * (i + 1));
   };
@@ -90,10 +90,10 @@ TEST_CASE("copies are neighbouring views of an image, the first that of one copy
   CHECK(row(three, 3) == row(one, 1));
   int equal = 0;
   for (std::int64_t id = 0; id < 100; ++id) {
-    const Tensor copies = data.train_batch({id}, labels, &what, 5, 2, 3);
+    const Tensor copies = data.train_batch({id}, targets, &what, 5, 2, 3);
     equal += row(copies, 0) == row(copies, 1);
     const ImageView view = draw_view({what, 5, 2, 2}, id, 2, 3);
-    const Tensor plain = data.train_batch({id}, labels);
+    const Tensor plain = data.train_batch({id}, targets);
     const std::int64_t from = view.source(1, 2);
     CHECK(row(copies, 2)[10] == (from < 0 ? -1.0f : plain.data[2 * from]));
   }
@@ -102,10 +102,10 @@ TEST_CASE("copies are neighbouring views of an image, the first that of one copy
 
 TEST_CASE("an augmentation of nothing changes nothing", "[fast]") {
   const Dataset data("small", std::make_shared<ImageSamples>(small()));
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   const Augmentation nothing;
-  CHECK(data.train_batch({3, 4}, labels, &nothing, 1, 2).data ==
-        data.train_batch({3, 4}, labels).data);
+  CHECK(data.train_batch({3, 4}, targets, &nothing, 1, 2).data ==
+        data.train_batch({3, 4}, targets).data);
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ TEST_CASE("the real MNIST loads with its published mean and deviation", "[fast][
   CHECK(data.input_shape() == Shape{28, 28, 1});
   CHECK(data.train_count() == 55'000);
   CHECK(data.test_count() == 10'000);
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   std::vector<std::int64_t> ids(55'000);
   std::iota(ids.begin(), ids.end(), 0);
-  const Tensor x = data.train_batch(ids, labels);
+  const Tensor x = data.train_batch(ids, targets);
   double sum = 0, squares = 0;
   for (const float v : x.data) {
     sum += v;
@@ -37,9 +37,9 @@ TEST_CASE("the real MNIST loads with its published mean and deviation", "[fast][
   constexpr double kTolerance = 0.001;
   CHECK(std::abs(mean) < kTolerance);
   CHECK(std::abs(std::sqrt(squares / n - mean * mean) - 1) < kTolerance);
-  data.test_batch(0, 10'000, labels);
+  data.test_batch(0, 10'000, targets);
   std::vector<int> per_class(10);
-  for (const std::uint8_t label : labels) ++per_class[label];
+  for (const std::int32_t label : targets.classes) ++per_class[label];
   CHECK(per_class == std::vector<int>{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});
 }
 

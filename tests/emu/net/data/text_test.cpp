@@ -35,28 +35,28 @@ TEST_CASE("windows and targets and splits of a text", "[fast]") {
   CHECK(data.test_count() == 3);
   CHECK(data.calibration_count() == 59);
 
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   const auto check_window = [&](const Tensor& x, std::int64_t row, std::size_t start) {
     for (std::size_t t = 0; t < 6; ++t) {
       const auto character = [&](double number) {
         return samples->vocabulary().at(static_cast<std::size_t>(number));
       };
       CHECK(character(x.data[row * 6 + t]) == text[start + t]);
-      CHECK(character(labels[row * 6 + t]) == text[start + t + 1]);
+      CHECK(character(targets.classes[row * 6 + t]) == text[start + t + 1]);
     }
   };
-  const Tensor train = data.train_batch({58, 0}, labels);
+  const Tensor train = data.train_batch({58, 0}, targets);
   CHECK(train.shape == Shape{2, 6});
-  CHECK(labels.size() == 12);
+  CHECK(targets.classes.size() == 12);
   check_window(train, 0, 348);
   check_window(train, 1, 0);
-  check_window(data.validation_batch(1, 2, labels), 1, 360 + 12);
-  check_window(data.test_batch(2, 1, labels), 0, 380 + 12);
-  check_window(data.calibration_batch(58, 1, labels), 0, 348);
-  CHECK(message_of([&] { data.train_batch({59}, labels); }) ==
+  check_window(data.validation_batch(1, 2, targets), 1, 360 + 12);
+  check_window(data.test_batch(2, 1, targets), 0, 380 + 12);
+  check_window(data.calibration_batch(58, 1, targets), 0, 348);
+  CHECK(message_of([&] { data.train_batch({59}, targets); }) ==
         "text: expected training windows 0..58, found 59");
   const Augmentation what{.flip = true};
-  CHECK(message_of([&] { data.train_batch({0}, labels, &what); }) ==
+  CHECK(message_of([&] { data.train_batch({0}, targets, &what); }) ==
         "text: augmentation: expected images, found text");
 }
 

@@ -3,6 +3,7 @@
 #include "emu/net/data/view.hpp"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "emu/net/model/safetensors.hpp"
@@ -34,16 +35,16 @@ Dataset ramp(std::int64_t height, std::int64_t width) {
 }
 
 std::vector<float> resized(const Dataset& data, std::int64_t size) {
-  std::vector<std::uint8_t> labels;
-  return view_of(data, {.image_size = size}).train_batch({0}, labels).data;
+  Targets targets;
+  return view_of(data, {.image_size = size}).train_batch({0}, targets).data;
 }
 
-std::vector<std::uint8_t> labels_of(const Dataset& data) {
+std::vector<std::int32_t> labels_of(const Dataset& data) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(data.train_count()));
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
-  std::vector<std::uint8_t> labels;
-  data.train_batch(ids, labels);
-  return labels;
+  Targets targets;
+  data.train_batch(ids, targets);
+  return targets.classes;
 }
 
 TEST_CASE("an image of another size has the means of what its pixels cover", "[fast]") {
@@ -67,22 +68,22 @@ TEST_CASE("an image of another size has the means of what its pixels cover", "[f
 TEST_CASE("augmentation is that of the stored pixels", "[fast]") {
   const Dataset data = test::synthetic_dataset(), small = view_of(data, {.image_size = 4});
   const Augmentation augment{.shift = 3, .flip = true};
-  std::vector<std::uint8_t> labels;
-  const Tensor stored = data.train_batch({5}, labels, &augment, 1, 2);
-  const Tensor seen = small.train_batch({5}, labels, &augment, 1, 2);
+  Targets targets;
+  const Tensor stored = data.train_batch({5}, targets, &augment, 1, 2);
+  const Tensor seen = small.train_batch({5}, targets, &augment, 1, 2);
   const float* const s = stored.data.data();
   CHECK(seen.data[0] == static_cast<float>((double{s[0]} + s[1] + (double{s[8]} + s[9])) / 4));
   const Augmentation wide{.crop = 8};
-  CHECK(message_of([&] { view_of(data, {.image_size = 16}).train_batch({5}, labels, &wide); }) ==
+  CHECK(message_of([&] { view_of(data, {.image_size = 16}).train_batch({5}, targets, &wide); }) ==
         "augmentation: crop: expected 0 to 7 pixels, found 8");
 }
 
 TEST_CASE("label noise replaces its share of the training labels, by other classes alike",
           "[fast]") {
   const Dataset data = test::synthetic_dataset();
-  const std::vector<std::uint8_t> clean = labels_of(data);
+  const std::vector<std::int32_t> clean = labels_of(data);
   const Dataset noisy = view_of(data, {.label_noise = 0.25, .seed = 3});
-  const std::vector<std::uint8_t> labels = labels_of(noisy);
+  const std::vector<std::int32_t> labels = labels_of(noisy);
   const RandomSource replaced{3, Stream::data, tensor_word("data/labels/replaced"), 0};
   const RandomSource other{3, Stream::data, tensor_word("data/labels/class"), 0};
   int changed = 0;
@@ -93,7 +94,8 @@ TEST_CASE("label noise replaces its share of the training labels, by other class
     changed += expected;
     ++by_distance[(labels[i] + 10 - clean[i]) % 10];
     if (expected)
-      CHECK(labels[i] == (clean[i] + 1 + ((std::uint64_t{other.bits(i, 32)} * 9) >> 32)) % 10);
+      CHECK(std::cmp_equal(labels[i],
+                           (clean[i] + 1 + ((std::uint64_t{other.bits(i, 32)} * 9) >> 32)) % 10));
   }
   // Four standard deviations of binomial counts.
   CHECK(std::abs(changed - 160) < 4 * std::sqrt(640 * 0.25 * 0.75));
@@ -101,13 +103,13 @@ TEST_CASE("label noise replaces its share of the training labels, by other class
     CHECK(std::abs(by_distance[d] - changed / 9.0) < 4 * std::sqrt(changed * 8 / 81.0));
   CHECK(labels_of(view_of(data, {.label_noise = 1})) != clean);
   CHECK(labels_of(view_of(data, {.label_noise = 0.25, .seed = 4})) != labels);
-  std::vector<std::uint8_t> one, two;
+  Targets one, two;
   noisy.validation_batch(0, 200, one);
   data.validation_batch(0, 200, two);
-  CHECK(one == two);
+  CHECK(one.classes == two.classes);
   noisy.test_batch(0, 200, one);
   data.test_batch(0, 200, two);
-  CHECK(one == two);
+  CHECK(one.classes == two.classes);
 }
 
 TEST_CASE("every view has a digest of its own, and a text that says what it is", "[fast]") {
@@ -151,9 +153,9 @@ TEST_CASE("each size has its graph, and layers of one name share their weights",
     CHECK(larger.parameters()[p]->name == stored.parameters()[p]->name);
     CHECK(larger.parameters()[p]->value.data == stored.parameters()[p]->value.data);
   }
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   Numerics numerics;
-  CHECK(forward(larger, wide.train_batch({1, 2}, labels), numerics).shape == Shape{2, 10});
+  CHECK(forward(larger, wide.train_batch({1, 2}, targets), numerics).shape == Shape{2, 10});
 }
 
 }  // namespace

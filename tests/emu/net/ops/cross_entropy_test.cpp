@@ -13,7 +13,7 @@ namespace numemu::net {
 namespace {
 
 constexpr std::int64_t kBatch = 6, kClasses = 5;
-const std::vector<std::uint8_t> kLabels{0, 4, 2, 2, 1, 3};
+const std::vector<std::int32_t> kLabels{0, 4, 2, 2, 1, 3};
 
 double reference_loss(const test::Doubles& z, std::int64_t sample) {
   double sum = 0;
@@ -58,13 +58,28 @@ TEST_CASE("cross_entropy survives large logits and counts the first maximum as t
   for (const float g : gradient.data) CHECK(std::isfinite(g));
 }
 
+TEST_CASE("a row without a label has no loss, no gradient and no share in the mean", "[fast]") {
+  Tensor logits({3, 2});
+  logits.data = {1, 2, 7, -3, 0.5f, 0.25f};
+  Tensor two({2, 2}), gradient, of_two;
+  two.data = {1, 2, 0.5f, 0.25f};
+  const Classified seen = cross_entropy(logits, {1, -1, 0}, &gradient);
+  const Classified expected = cross_entropy(two, {1, 0}, &of_two);
+  CHECK(seen.loss == std::vector<double>{expected.loss[0], 0, expected.loss[1]});
+  CHECK(seen.right == std::vector<std::uint8_t>{1, 0, 1});
+  CHECK(seen.counted == 2);
+  const std::vector<float>& g = of_two.data;
+  CHECK(gradient.data == std::vector<float>{g[0], g[1], 0, 0, g[2], g[3]});
+  CHECK_THROWS_WITH(cross_entropy(two, {1, -2}), Catch::Contains("label -2 of sample 1"));
+}
+
 TEST_CASE("leading axes count as one: a text has a target per character", "[fast]") {
   constexpr std::int64_t kTime = 40, kLetters = 70;  // beyond kSerialElements with the batch
   Tensor flat = test::random_tensor({kBatch * kTime, kLetters}, 2), stacked = flat;
   stacked.shape = {kBatch, kTime, kLetters};
-  std::vector<std::uint8_t> labels;
+  std::vector<std::int32_t> labels;
   for (std::int64_t i = 0; i < kBatch * kTime; ++i)
-    labels.push_back(static_cast<std::uint8_t>(i * 3 % kLetters));
+    labels.push_back(static_cast<std::int32_t>(i * 3 % kLetters));
   Tensor flat_gradient, stacked_gradient;
   const Classified expected = cross_entropy(flat, labels, &flat_gradient, 3);
   const Classified seen = cross_entropy(stacked, labels, &stacked_gradient, 3);

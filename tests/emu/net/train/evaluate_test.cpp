@@ -19,9 +19,9 @@ TEST_CASE("evaluation is the same for 1, 2 and 3 threads and agrees with one big
   Graph graph = build_net("mlp", data.input_shape(), data.classes());
   initialize(graph, 1);
   Numerics numerics;
-  std::vector<std::uint8_t> labels;
-  const Tensor x = data.validation_batch(0, data.validation_count(), labels);
-  const Classified all = cross_entropy(forward(graph, x, numerics), labels);
+  Targets targets;
+  const Tensor x = data.validation_batch(0, data.validation_count(), targets);
+  const Classified all = cross_entropy(forward(graph, x, numerics), targets.classes);
   Evaluation first;
   for (const int threads : {1, 2, 3}) {
     omp_set_num_threads(threads);

@@ -20,23 +20,23 @@ TEST_CASE("objectives are found by name", "[fast]") {
 TEST_CASE("every objective answers per target, checks its labels and agrees with the prediction",
           "[fast]") {
   const Tensor logits = test::random_tensor({2, 3, 5}, 2);
-  const std::vector<std::uint8_t> labels{0, 1, 2, 3, 4, 0};
+  const std::vector<std::int32_t> labels{0, 1, 2, 3, 4, 0};
   const std::vector<std::uint8_t> right = cross_entropy(logits, labels).right;
   for (const std::string& name : objective_names()) {
     INFO(name);
     const Objective& objective = find_objective(name);
     Tensor gradient, twice;
-    const Classified seen = objective.evaluate(logits, labels, &gradient, 1);
+    const Classified seen = objective.evaluate(logits, {labels, {}}, &gradient, 1);
     CHECK(seen.loss.size() == labels.size());
     CHECK(seen.right == right);
     CHECK(gradient.shape == logits.shape);
-    CHECK(objective.evaluate(logits, labels, nullptr, 1).loss == seen.loss);
-    objective.evaluate(logits, labels, &twice, 2);
+    CHECK(objective.evaluate(logits, {labels, {}}, nullptr, 1).loss == seen.loss);
+    objective.evaluate(logits, {labels, {}}, &twice, 2);
     for (std::size_t i = 0; i < gradient.data.size(); ++i)
       CHECK(twice.data[i] == 2 * gradient.data[i]);
-    CHECK_THROWS_WITH(objective.evaluate(logits, {0}, nullptr, 1),
+    CHECK_THROWS_WITH(objective.evaluate(logits, {{0}, {}}, nullptr, 1),
                       Catch::Contains(name + ": expected logits of 1 targets"));
-    CHECK_THROWS_WITH(objective.evaluate(logits, {0, 0, 0, 5, 0, 0}, nullptr, 1),
+    CHECK_THROWS_WITH(objective.evaluate(logits, {{0, 0, 0, 5, 0, 0}, {}}, nullptr, 1),
                       Catch::Contains(name + ": label 5 of sample 3"));
   }
 }

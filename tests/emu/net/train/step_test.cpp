@@ -22,7 +22,7 @@ struct OneStep {
     options.optimizer = "sgd";
     options.momentum = options.weight_decay = 0;
     input.samples = {0, 1, 2, 3, 4, 5, 6, 7};
-    input.x = data.train_batch(input.samples, input.labels);
+    input.x = data.train_batch(input.samples, input.targets);
     input.learning_rate = 0.5;
   }
   StepResult run(Numerics& numerics) {
@@ -119,7 +119,7 @@ struct MlpStep : OneStep {
   std::vector<Tensor> gradients_of(std::vector<std::int64_t> ids) {
     MlpStep alone(1, 1);
     alone.input.samples = std::move(ids);
-    alone.input.x = data.train_batch(alone.input.samples, alone.input.labels);
+    alone.input.x = data.train_batch(alone.input.samples, alone.input.targets);
     Watching numerics;
     alone.run(numerics);
     return numerics.gradients;
@@ -185,7 +185,7 @@ TEST_CASE("each part renews the running statistics in turn", "[fast]") {
   first.input.samples = {0, 1, 2, 3};
   second.input.samples = {4, 5, 6, 7};
   for (OneStep* half : {&first, &second})
-    half->input.x = half->data.train_batch(half->input.samples, half->input.labels);
+    half->input.x = half->data.train_batch(half->input.samples, half->input.targets);
   first.run(numerics);
   second.graph = std::move(first.graph);
   second.run(numerics);

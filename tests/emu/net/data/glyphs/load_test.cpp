@@ -39,15 +39,15 @@ TEST_CASE("the whole set has the pinned hashes, and a damaged cache is made agai
     CHECK(read_file(folder + "/" + names[i]) == good[i]);
   CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 4);
 
-  std::vector<std::uint8_t> labels;
-  const Tensor x = load_dataset("mnist:" + folder, "").test_batch(0, 1, labels);
-  CHECK(labels[0] == static_cast<std::uint8_t>(good[3][8]));
+  Targets targets;
+  const Tensor x = load_dataset("mnist:" + folder, "").test_batch(0, 1, targets);
+  CHECK(targets.classes[0] == static_cast<std::uint8_t>(good[3][8]));
 }
 
 TEST_CASE("the normalised training images have mean 0 and deviation 1", "[fast]") {
   const TemporaryFolder cache;
   const Dataset data = load_dataset("glyphs", cache.path());
-  std::vector<std::uint8_t> labels;
+  Targets targets;
   double sum = 0, squares = 0, count = 0;
   const auto add = [&](const Tensor& x) {
     for (const float v : x.data) {
@@ -59,9 +59,9 @@ TEST_CASE("the normalised training images have mean 0 and deviation 1", "[fast]"
   for (std::int64_t first = 0; first < data.train_count(); first += 5000) {
     std::vector<std::int64_t> ids;
     for (std::int64_t i = first; i < first + 5000; ++i) ids.push_back(i);
-    add(data.train_batch(ids, labels));
+    add(data.train_batch(ids, targets));
   }
-  add(data.validation_batch(0, 5000, labels));
+  add(data.validation_batch(0, 5000, targets));
   // The constants have six digits: 5e-7 / 0.182 in the mean and in the deviation.
   constexpr double kTolerance = 3e-6;
   const double mean = sum / count;

@@ -27,7 +27,7 @@ TEST_CASE("complement: entropy of the other logits and its derivative", "[fast]"
   Tensor logits({1, 4});
   logits.data = {1.3F, -0.4F, 0.2F, 0.9F};
   Tensor gradient;
-  const Classified seen = find_objective("complement").evaluate(logits, {0}, &gradient, 1);
+  const Classified seen = find_objective("complement").evaluate(logits, {{0}, {}}, &gradient, 1);
   constexpr double kDigits = 5e-7;  // of the numbers below
   CHECK(std::fabs(-4 * seen.loss[0] - 0.967232775) < kDigits);
   const double derivative[] = {0, 0.139145, 0.085121, -0.224266};  // of the entropy
@@ -39,12 +39,13 @@ TEST_CASE("complement: entropy of the other logits and its derivative", "[fast]"
 
 TEST_CASE("complement: central differences, loss scale and mean over the batch", "[fast]") {
   constexpr std::int64_t kBatch = 6, kClasses = 5;
-  const std::vector<std::uint8_t> labels{0, 4, 2, 2, 1, 3};
+  const std::vector<std::int32_t> labels{0, 4, 2, 2, 1, 3};
   Tensor logits = test::random_tensor({kBatch, kClasses}, 1);
   for (float& z : logits.data) z *= 4;
   Tensor gradient;
   constexpr float kScale = 8;
-  const Classified seen = find_objective("complement").evaluate(logits, labels, &gradient, kScale);
+  const Classified seen =
+      find_objective("complement").evaluate(logits, {labels, {}}, &gradient, kScale);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const float* const row = logits.data.data() + i * kClasses;
     std::vector<double> z(row, row + kClasses);
@@ -71,7 +72,7 @@ TEST_CASE("complement is finite where the label has all the probability, and 0 w
   Tensor logits({2, 3});
   logits.data = {80, 1, -1, 5, 2, -kInfinity};
   Tensor gradient;
-  const Classified seen = evaluate(logits, {0, 0}, &gradient, 1);
+  const Classified seen = evaluate(logits, {{0, 0}, {}}, &gradient, 1);
   CHECK(std::fabs(seen.loss[0] - reference_loss({0, 1, -1}, 0)) <
         kRoundings);  // not of the label's
   CHECK(gradient.data[1] > 0);
@@ -79,13 +80,13 @@ TEST_CASE("complement is finite where the label has all the probability, and 0 w
   for (std::size_t c = 3; c < 6; ++c) CHECK(gradient.data[c] == 0);
   Tensor two({1, 2});
   two.data = {3, -7};
-  CHECK(evaluate(two, {1}, &gradient, 1).loss[0] == 0);
+  CHECK(evaluate(two, {{1}, {}}, &gradient, 1).loss[0] == 0);
   CHECK(gradient.data == std::vector<float>{0, 0});
   Tensor one({1, 1});
-  CHECK(evaluate(one, {0}, &gradient, 1).loss[0] == 0);
+  CHECK(evaluate(one, {{0}, {}}, &gradient, 1).loss[0] == 0);
   CHECK(gradient.data == std::vector<float>{0});
   logits.data[4] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(std::isnan(evaluate(logits, {0, 0}, &gradient, 1).loss[1]));
+  CHECK(std::isnan(evaluate(logits, {{0, 0}, {}}, &gradient, 1).loss[1]));
   CHECK(std::isnan(gradient.data[4]));
 }
 
