@@ -26,8 +26,8 @@ namespace {
 
 /// Of the time for trials; the rest is for float32.
 constexpr double kPointsShare = 0.75;
-/// Of the time of a trial, how much may go into test samples, and into tensors, of which a sample takes
-/// about so many times as long as in float32 when it is predicted twice and measured.
+/// Of the time of a trial, how much may go into test samples, and into tensors, of which a sample
+/// takes about so many times as long as in float32 when it is predicted twice and measured.
 constexpr double kSamplesShare = 0.5, kTensorsShare = 0.4, kTensorsCost = 8;
 
 struct OutOfTime {};
@@ -135,7 +135,8 @@ bool has_baseline(const Folders& folders, const net::Dataset& dataset, const Tra
   if (std::filesystem::is_empty(folders.cache + "/baselines", error) || error) return false;
   net::Targets targets;
   const policies::FloatReference reference = policies::float_reference(
-      trained.graph, dataset.calibration_batch(0, reference_count(trained.graph, dataset), targets));
+      trained.graph,
+      dataset.calibration_batch(0, reference_count(trained.graph, dataset), targets));
   return BaselineCache(folders.cache, trained, dataset, reference, images).read().has_value();
 }
 
