@@ -10,13 +10,14 @@
 namespace numemu::cli {
 
 struct VerifyOptions {
+  std::string folder, only;
   std::string in, unit, op, from, to, rounding, overflow, fields, element_order = "lsb";
   std::string nan = "any", zero_sign = "strict", junit, d;
   GemmFiles arrays;
   bool dots = false;
   std::int64_t k = 0, max_errors = 0, ulp = 0;
   std::uint64_t seed = 0;
-  bool json = false, quiet = false;
+  bool hashes = false, json = false, quiet = false;
 };
 
 /// The verifier with everything it has read, and what a report says about the input.

@@ -244,7 +244,36 @@ Json Report::json() const {
   return json;
 }
 
-std::string xml(std::string_view text) {
+std::string Report::junit() const {
+  std::int64_t failed = 0;
+  std::string cases;
+  for (const auto& [name, tally, first] : v_.classes()) {
+    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml_text(subject_text()),
+                         name.empty() ? "records" : xml_text(name));
+    if (tally.mismatches() == 0) {
+      cases += "/>\n";
+      continue;
+    }
+    ++failed;
+    cases += fmt::format(">\n    <failure message=\"{} of {} records differ\">", tally.mismatches(),
+                         tally.records);
+    std::string lines = finding_text("first", *first) + rules_text();
+    for (std::size_t begin = 0; begin < lines.size();) {
+      const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+      cases += xml_text(std::string_view(lines).substr(begin, end - begin)) + "\n";
+      begin = end + 1;
+    }
+    cases += "</failure>\n  </testcase>\n";
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
+      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
+      xml_text(verified_.name), v_.classes().size(), failed, cases);
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
   std::string escaped;
   for (const char c : harmless(text)) {
     if (c == '&')
@@ -260,35 +289,6 @@ std::string xml(std::string_view text) {
   }
   return escaped;
 }
-
-std::string Report::junit() const {
-  std::int64_t failed = 0;
-  std::string cases;
-  for (const auto& [name, tally, first] : v_.classes()) {
-    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml(subject_text()),
-                         name.empty() ? "records" : xml(name));
-    if (tally.mismatches() == 0) {
-      cases += "/>\n";
-      continue;
-    }
-    ++failed;
-    cases += fmt::format(">\n    <failure message=\"{} of {} records differ\">", tally.mismatches(),
-                         tally.records);
-    std::string lines = finding_text("first", *first) + rules_text();
-    for (std::size_t begin = 0; begin < lines.size();) {
-      const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-      cases += xml(std::string_view(lines).substr(begin, end - begin)) + "\n";
-      begin = end + 1;
-    }
-    cases += "</failure>\n  </testcase>\n";
-  }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
-      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
-      xml(verified_.name), v_.classes().size(), failed, cases);
-}
-
-}  // namespace
 
 std::string verify_text(const Verified& v, const Explanation& e) { return Report(v, e).text(); }
 Json verify_json(const Verified& v, const Explanation& e) { return Report(v, e).json(); }

@@ -9,8 +9,10 @@
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/identify_folder.hpp"
 #include "cli/question_device.hpp"
 #include "cli/talk.hpp"
+#include "cli/verify_folder.hpp"
 #include "emu/oracle/protocol.hpp"
 #include "emu/oracle/summation_tree.hpp"
 #include "emu/oracle/text_form.hpp"
@@ -30,7 +32,7 @@ using oracle::Dot;
 using oracle::Ports;
 
 struct Options {
-  std::string in, device, like, out;
+  std::string in, instr, device, like, out;
   std::string a, b, c, d, scale, sparsity, nan = "strict";
   std::int64_t k = 0, block = 0, confirm = 300;
   std::uint64_t seed = 0;
@@ -281,6 +283,8 @@ int run(const Options& o) {
   const oracle::IdentifyOptions options{.seed = o.seed,
                                         .confirmations = static_cast<std::size_t>(o.confirm),
                                         .any_nan = o.nan == "any"};
+  if (is_folder(o.in)) return identify_folder(o.in, o.instr, options, o.json);
+  if (!o.instr.empty()) throw Error("--instr: expected together with --in FOLDER");
   Report report;
   Ports ports;
   if (!o.in.empty()) {
@@ -334,6 +338,8 @@ void add_identify(Program& program) {
   command.option(
       "--in FILE", o.in,
       "Records of a vector file, gzip or not, results made elsewhere; - is standard input");
+  command.option("--instr TEXT", o.instr,
+                 "Of a folder that a GPU recorded (--in FOLDER): instructions whose name has it");
   command.option("--device COMMAND", o.device, "A program that reads questions and writes answers");
   command.flag("--live", o.live,
                "Ask on standard output, read answers from standard input, report on stderr");

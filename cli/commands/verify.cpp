@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/text_numbers.hpp"
+#include "cli/verify_folder.hpp"
 #include "cli/verify_input.hpp"
 #include "cli/verify_report.hpp"
 #include "emu/unit/sparse/pattern.hpp"
@@ -69,7 +70,29 @@ void check_options(const VerifyOptions& o) {
   }
 }
 
+/// What a folder of records says itself needs no option.
+int run_folder(const VerifyOptions& o) {
+  refuse_with("a folder", {{"--in", !o.in.empty()},
+                           {"--a", !o.arrays.a.empty()},
+                           {"--b", !o.arrays.b.empty()},
+                           {"--d", !o.d.empty()},
+                           {"--op", !o.op.empty()},
+                           {"--fields", !o.fields.empty()},
+                           {"--k", o.k != 0},
+                           {"--ulp", o.ulp != 0},
+                           {"--max-errors", o.max_errors != 0}});
+  if (o.hashes)
+    refuse_with("--hashes", {{"--unit", !o.unit.empty()}, {"--junit", !o.junit.empty()}});
+  if (!o.junit.empty()) {
+    require_file("--junit", o.junit);
+    require_replaceable(o.junit);
+  }
+  return verify_folder({o.folder, o.unit, o.only, o.junit, o.hashes, o.json});
+}
+
 int run(const VerifyOptions& o) {
+  if (!o.folder.empty()) return run_folder(o);
+  refuse_with("records of a file", {{"--only", !o.only.empty()}, {"--hashes", o.hashes}});
   check_options(o);
   const Verified verified = o.in.empty() ? verify_arrays(o) : verify_file(o);
   const oracle::Explanation explanation = oracle::explain(verified.verifier);
@@ -87,6 +110,8 @@ void add_verify(Program& program) {
       program.command("verify", "Check results made elsewhere, and name the rule that they follow",
                       [options] { return run(*options); });
   VerifyOptions& o = *options;
+  command.option("folder FOLDER", o.folder,
+                 "Answers of a GPU as tests/oracle/cuda/run records them, or published ones");
   command.option("--in FILE|-", o.in, "Records: text, gzip or not; - is standard input");
   command.option("--unit U", o.unit, "A unit's name (numemu units) or a file unit.json");
   command.option("--op OP", o.op, "convert, mul, add, fma or dot");
@@ -124,6 +149,9 @@ void add_verify(Program& program) {
       .whole(0, std::int64_t{1} << 62);
   command.option("--max-errors N", o.max_errors, "Stop after N mismatches (default: never)")
       .whole(0, std::int64_t{1} << 62);
+  command.option("--only TEXT", o.only,
+                 "Of a folder: files whose kind, instruction or name has it");
+  command.flag("--hashes", o.hashes, "Of a folder: compute every dot of the large runs again");
   command.option("--junit FILE", o.junit, "Write a JUnit report, too");
   command.flag("--json", o.json, "Print JSON");
   command.flag("--quiet", o.quiet, "No progress");

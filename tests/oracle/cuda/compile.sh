@@ -29,7 +29,6 @@ host_sources() {
     ! -path '*/paper/*' | sort
 }
 gpu_sources() { device_sources; host_sources; }
-replay_sources() { printf '%s\n' "$here/replay/main.cpp"; host_sources; }
 
 # device/wgmma.cu, emu/oracle/recording/batch.cpp: the name of a file below the folder of the program or of the project.
 below() { local name=${1#"$here"/}; printf '%s\n' "${name#"$root"/}"; }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/oracle/cuda/ask/ask.hpp"
-#include "tests/oracle/cuda/conversions/conversion.hpp"
+#include "emu/oracle/recording/conversion.hpp"
 
 namespace numemu::oracle::recording {
 

@@ -105,7 +105,7 @@ __device__ std::uint32_t packed(const Operands& x, int bits) {
       return r;                                                                                 \
     }                                                                                           \
   };
-#include "tests/oracle/cuda/conversions/conversions.def"
+#include "emu/oracle/recording/conversions.def"
 #undef NUMEMU_GPU_CONVERSION
 
 template <class Row>
@@ -143,7 +143,7 @@ void add(std::vector<ConversionKernel>& kernels) {
 
 void add_conversions(std::vector<ConversionKernel>& kernels) {
 #define NUMEMU_GPU_CONVERSION(id, ...) add<cvt_##id>(kernels);
-#include "tests/oracle/cuda/conversions/conversions.def"
+#include "emu/oracle/recording/conversions.def"
 #undef NUMEMU_GPU_CONVERSION
 }
 

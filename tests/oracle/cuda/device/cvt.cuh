@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tests/oracle/cuda/conversions/conversion.hpp"
+#include "emu/oracle/recording/conversion.hpp"
 
 namespace numemu::oracle::recording {
 

@@ -1,11 +1,12 @@
 // One dot that owns its operands, for checks written by hand.
 #pragma once
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "emu/oracle/recording/batch.hpp"
-#include "tests/oracle/cuda/replay/record_file.hpp"
+#include "tests/oracle/cuda/replay/rule.hpp"
 
 namespace numemu::oracle::recording::replay {
 
@@ -14,7 +15,7 @@ class Example {
  public:
   Example(const std::string& kind, const std::string& instruction) {
     const int found = find_instruction(kind, instruction);
-    if (found < 0) throw BadInput("no instruction " + kind + " " + instruction);
+    if (found < 0) throw std::runtime_error("no instruction " + kind + " " + instruction);
     instruction_ = &instructions()[static_cast<std::size_t>(found)];
     const Instruction& i = *instruction_;
     const TileBytes bytes = tile_bytes(i);
@@ -77,7 +78,7 @@ class Example {
   Example& store(std::vector<std::uint8_t>& to, Element e, int at, std::uint64_t code) {
     const int bytes = info(e).bytes;
     if (static_cast<std::size_t>((at + 1) * bytes) > to.size())
-      throw BadInput("no element " + std::to_string(at));
+      throw std::runtime_error("no element " + std::to_string(at));
     store_code(to.data() + at * bytes, bytes, code);
     return *this;
   }

@@ -1,0 +1,293 @@
+#include "cli/folder_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/verify_report.hpp"
+#include "emu/oracle/recording/records.hpp"
+
+namespace numemu::cli {
+namespace {
+
+using oracle::ConversionVerdict;
+using oracle::Judgement;
+using oracle::RecordFile;
+using oracle::Verdict;
+using oracle::recording::Element;
+using oracle::recording::Instruction;
+
+std::string hex(std::uint64_t code, Element e) {
+  return fmt::format("{:0{}x}", code, 2 * info(e).bytes);
+}
+
+std::string codes_line(const char* title, const std::uint8_t* codes, Element e, int count) {
+  if (count == 0) return "";
+  std::string line = fmt::format("    {:<8}", title);
+  for (int i = 0; i < count; ++i)
+    line += " " + hex(oracle::recording::load_code(codes + i * info(e).bytes, info(e).bytes), e);
+  return line + "\n";
+}
+
+/// The first mismatch with all its operands.
+std::string record_text(const RecordFile& file, const Verdict& v) {
+  const Instruction& i = *file.instruction;
+  const auto size = oracle::recording::record_bytes(i);
+  const auto record = view_record(i, file.bytes.data() + static_cast<std::size_t>(v.first) * size);
+  const auto probe = file.probes.find(v.first);
+  std::string text =
+      fmt::format("  record {}{}, {}:\n", v.first,
+                  probe == file.probes.end() ? "" : ", probe " + probe->second, v.name);
+  text += codes_line("a", record.a, i.a, i.kept()) + codes_line("b", record.b, i.b, i.k) +
+          codes_line("c", record.c, i.c, 1) +
+          codes_line("scale_a", record.scale_a, Element::ue8m0, i.scales()) +
+          codes_line("scale_b", record.scale_b, Element::ue8m0, i.scales()) +
+          codes_line("metadata", record.metadata, Element::u8, i.groups());
+  return text + fmt::format("    recorded {}\n    expected {}\n", hex(v.recorded, i.d),
+                            hex(v.expected, i.d));
+}
+
+std::string verdict_line(const Verdict& v) {
+  if (!v.equal.empty()) return fmt::format("  {:<66} {:<19} {}\n", v.name, v.question, v.equal);
+  const std::string first = v.mismatches == 0 ? "-" : std::to_string(v.first);
+  return fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", v.name,
+                     v.question.empty() ? "(unit)" : v.question, v.mismatches, v.records,
+                     v.zero_signs, v.nan_bits, first);
+}
+
+std::string file_text(const Judgement& j) {
+  const RecordFile& file = *j.file;
+  std::string text = fmt::format("{}: {} {}, {} records\n", file.file, file.unit,
+                                 full_name(*file.instruction), file.count);
+  if (j.verdicts.empty()) return text + "  the catalogue has no unit for it\n";
+  text += fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", "rule", "question",
+                      "mismatches", "of", "zero sign", "NaN bits", "first");
+  for (const Verdict& v : j.verdicts) text += verdict_line(v);
+  if (!j.holds()) text += record_text(file, j.verdicts.front());
+  for (const Verdict& v : j.closest) {
+    text += fmt::format("  closest: {}: {} mismatches\n", v.name, v.mismatches);
+    if (v.mismatches != 0) text += record_text(file, v);
+  }
+  return text;
+}
+
+std::string listed(const std::vector<std::string>& names, std::size_t most, const char* between) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += (i == 0 ? "" : between) + names[i];
+  return text + (names.size() > most ? ", ..." : "");
+}
+
+/// Per question the rivals, what excludes them, and for which instructions none does.
+std::string questions_text(const std::vector<Judgement>& judgements) {
+  constexpr std::size_t kNamed = 2;
+  std::string text, question;
+  for (const oracle::Standing& s : standings(judgements)) {
+    if (s.question != question) {
+      question = s.question;
+      text += fmt::format("\n{}\n  {:<13} {:<66} {:>10}  {}\n", question, "chip", "rival",
+                          "mismatches", "no record tells it apart for; no input can");
+    }
+    const std::vector<std::string> open = s.stands_for();
+    std::string where = open.empty()
+                            ? "none"
+                            : fmt::format("{} of {}: {}", open.size(), s.instructions.size(),
+                                          listed(open, kNamed, ", "));
+    if (!s.equal.empty())
+      where += fmt::format("; {} where {}", s.equal.size(), s.equal.begin()->second);
+    text += fmt::format("  {:<13} {:<66} {:>10}  {}\n", s.chip, s.rival, s.mismatches, where);
+  }
+  return text;
+}
+
+std::string refuted_text(const std::vector<Judgement>& judgements) {
+  std::string text;
+  for (const oracle::Refuted& r : refuted(judgements)) {
+    if (text.empty()) text = "\nrefuted\n";
+    text += fmt::format(
+        "  {} {}: {} by {} of {} records; stands: {}\n", r.chip, r.instruction, r.rule,
+        r.mismatches, r.records,
+        r.standing.empty() ? "no rule, see \"closest\" above" : listed(r.standing, 100, "; "));
+  }
+  return text;
+}
+
+std::string conversion_text(const ConversionVerdict& v) {
+  std::string text;
+  const bool first = v.rule.question.empty();
+  if (first) text = fmt::format("cvt {}: {} records\n", v.conversion->name, v.records);
+  if (first && v.lanes != 0) text += fmt::format("  the lanes disagree for {} inputs\n", v.lanes);
+  text += fmt::format("  {:<48} {:>6} mismatches", v.rule.name, v.mismatches);
+  if (v.mismatches != 0)
+    text +=
+        fmt::format(", the first: of {:#x} {:#x}, by the rule {:#x}", v.in, v.recorded, v.expected);
+  else
+    text += v.whole_run ? ", nor in the whole run" : ", but the whole run differs";
+  return text + "\n";
+}
+
+Json verdict_json(const Verdict& v) {
+  Json json = {{"rule", v.name}, {"mismatches", v.mismatches}, {"records", v.records}};
+  if (!v.question.empty()) json["question"] = v.question;
+  if (!v.equal.empty()) json["equal"] = std::string(v.equal);
+  if (v.mismatches == 0) return json;
+  json["zero_signs"] = v.zero_signs;
+  json["nan_bits"] = v.nan_bits;
+  json["first"] = {{"record", v.first},
+                   {"recorded", fmt::format("{:#x}", v.recorded)},
+                   {"expected", fmt::format("{:#x}", v.expected)}};
+  return json;
+}
+
+std::string junit_case(const std::string& name, const std::string& class_name,
+                       const std::string& failure, const std::string& lines) {
+  const std::string head =
+      fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml_text(class_name), xml_text(name));
+  if (failure.empty()) return head + "/>\n";
+  return fmt::format("{}>\n    <failure message=\"{}\">{}</failure>\n  </testcase>\n", head,
+                     xml_text(failure), xml_text(lines));
+}
+
+}  // namespace
+
+std::int64_t FolderReport::records() const {
+  std::int64_t sum = 0;
+  for (const Judgement& j : judgements) sum += j.file->count;
+  return sum;
+}
+
+std::int64_t FolderReport::without_rule() const {
+  std::int64_t sum = 0;
+  for (const Judgement& j : judgements) sum += j.verdicts.empty() ? j.file->count : 0;
+  return sum;
+}
+
+std::int64_t FolderReport::mismatches() const {
+  std::int64_t sum = 0;
+  for (const Judgement& j : judgements)
+    sum += j.verdicts.empty() ? 0 : j.verdicts.front().mismatches;
+  return sum;
+}
+
+std::int64_t FolderReport::wrong_conversions() const {
+  return std::ranges::count_if(conversions, [](const ConversionVerdict& v) {
+    return v.rule.question.empty() && !v.holds();
+  });
+}
+
+std::string folder_text(const FolderReport& r) {
+  std::string text;
+  for (const oracle::SkippedFile& file : r.folder.skipped)
+    text += fmt::format("{}: left out, {}\n", file.file, file.reason);
+  for (const Judgement& j : r.judgements) text += file_text(j);
+  text += questions_text(r.judgements) + refuted_text(r.judgements);
+  if (!r.conversions.empty()) text += "\n";
+  for (const ConversionVerdict& v : r.conversions) text += conversion_text(v);
+  if (r.wrong_conversions() != 0)
+    text += fmt::format("\n{} conversions differ from their rules\n", r.wrong_conversions());
+  return text + fmt::format("\n{} files, {} records: {} mismatches; {} records without a rule\n",
+                            r.judgements.size(), r.records(), r.mismatches(), r.without_rule());
+}
+
+Json folder_json(const FolderReport& r) {
+  Json files = Json::array(), questions = Json::array(), conversions = Json::array(),
+       wrong = Json::array(), skipped = Json::array();
+  for (const Judgement& j : r.judgements) {
+    Json rules = Json::array(), closest = Json::array();
+    for (const Verdict& v : j.verdicts) rules.push_back(verdict_json(v));
+    for (const Verdict& v : j.closest) closest.push_back(verdict_json(v));
+    files.push_back({{"file", j.file->file},
+                     {"chip", j.file->unit},
+                     {"instruction", full_name(*j.file->instruction)},
+                     {"records", j.file->count},
+                     {"rules", std::move(rules)},
+                     {"closest", std::move(closest)}});
+  }
+  for (const oracle::Standing& s : standings(r.judgements))
+    questions.push_back({{"question", s.question},
+                         {"chip", s.chip},
+                         {"rival", s.rival},
+                         {"mismatches", s.mismatches},
+                         {"not_told_apart", s.stands_for()},
+                         {"no_input_tells", static_cast<std::int64_t>(s.equal.size())}});
+  for (const oracle::Refuted& one : refuted(r.judgements))
+    wrong.push_back({{"chip", one.chip},
+                     {"instruction", one.instruction},
+                     {"rule", one.rule},
+                     {"mismatches", one.mismatches},
+                     {"records", one.records},
+                     {"standing", one.standing}});
+  for (const ConversionVerdict& v : r.conversions)
+    conversions.push_back({{"conversion", v.conversion->name},
+                           {"rule", v.rule.name},
+                           {"question", v.rule.question},
+                           {"records", v.records},
+                           {"mismatches", v.mismatches},
+                           {"whole_run", v.whole_run},
+                           {"lanes_disagree", v.lanes}});
+  for (const oracle::SkippedFile& file : r.folder.skipped)
+    skipped.push_back({{"file", file.file}, {"reason", file.reason}});
+  return {{"records", r.records()},
+          {"mismatches", r.mismatches()},
+          {"without_rule", r.without_rule()},
+          {"files", std::move(files)},
+          {"questions", std::move(questions)},
+          {"refuted", std::move(wrong)},
+          {"conversions", std::move(conversions)},
+          {"left_out", std::move(skipped)}};
+}
+
+std::string folder_junit(const FolderReport& r, const std::string& folder) {
+  std::string cases;
+  std::int64_t tests = 0, failures = 0;
+  for (const Judgement& j : r.judgements) {
+    std::string failure;
+    if (!j.holds())
+      failure =
+          fmt::format("{} of {} records differ", j.verdicts.front().mismatches, j.file->count);
+    cases += junit_case(j.file->file, j.file->unit + " " + full_name(*j.file->instruction), failure,
+                        file_text(j));
+    ++tests;
+    failures += !j.holds();
+  }
+  for (const ConversionVerdict& v : r.conversions) {
+    if (!v.rule.question.empty()) continue;
+    cases +=
+        junit_case(std::string("cvt ") + v.conversion->name, v.unit,
+                   v.holds() ? "" : "the conversion differs from its rule", conversion_text(v));
+    ++tests;
+    failures += !v.holds();
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
+      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
+      xml_text(folder), tests, failures, cases);
+}
+
+std::string hash_line(const oracle::HashVerdict& v) {
+  if (v.unit.empty())
+    return fmt::format("{}: {} hashes, the catalogue has no unit for it\n", v.instruction,
+                       v.hashes);
+  std::string line = fmt::format("{}: {}: {} of {} hashes agree", v.instruction, v.unit,
+                                 v.hashes - v.differ, v.hashes);
+  if (v.differ != 0)
+    line +=
+        fmt::format(", the first that differs covers tiles {} to {}", v.first_tile, v.last_tile);
+  return line + "\n";
+}
+
+Json hashes_json(const std::vector<oracle::HashVerdict>& all) {
+  Json json = Json::array();
+  for (const oracle::HashVerdict& v : all) {
+    Json one = {{"chip", v.chip},
+                {"instruction", v.instruction},
+                {"unit", v.unit},
+                {"hashes", v.hashes},
+                {"differ", v.differ}};
+    if (v.differ != 0) one["first_tile"] = v.first_tile;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,150 @@
+#include "emu/oracle/replay/instruction_unit.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "emu/unit/batch.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "emu/unit/gather.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using recording::Element;
+using recording::Instruction;
+using recording::Kind;
+using recording::Sparsity;
+
+/// By its whole name; short forms would find others.
+const unit::Unit* unit_named(const std::string& name) {
+  try {
+    const unit::Unit& found = unit::find_unit(name);
+    return found.row().name == name ? &found : nullptr;
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+const char* family(Kind kind) {
+  switch (kind) {
+    case Kind::mma:
+    case Kind::mmasp:
+    case Kind::mmabs:
+      return "mma";
+    case Kind::wgmma:
+    case Kind::wgmmasp:
+      return "wgmma";
+    default:
+      return "tcgen05";
+  }
+}
+
+std::string types(const Instruction& i) {
+  std::string text = info(i.a).name;
+  if (i.b != i.a) text += std::string("x") + info(i.b).name;
+  text += std::string(".") + info(i.d).name;
+  if (i.block != 0) text += (i.scale == Element::ue4m3 ? ".nv" : ".mx") + std::to_string(i.block);
+  if (i.sparsity != Sparsity::dense) text += ".sp24";
+  return text + (i.satfinite ? ".satfinite" : "");
+}
+
+const unit::Unit* catalogue_unit(const std::string& chip, const Instruction& i) {
+  // Chips after Volta lower m8n8k4 of float16 to float32 arithmetic.
+  const bool quad_pair = i.a == Element::f16 && i.k == 4;
+  if (i.kind == Kind::cvt || (quad_pair && chip != "V100")) return nullptr;
+  std::string prefix = "nvidia." + chip + "." + family(i.kind);
+  std::transform(prefix.begin(), prefix.end(), prefix.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  for (const std::string& depth : {".k" + std::to_string(i.kept()) + ".", std::string(".")}) {
+    if (const unit::Unit* found = unit_named(prefix + depth + types(i))) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> kept_indices(const Instruction& i,
+                                       const std::vector<std::uint8_t>& metadata) {
+  std::vector<std::uint8_t> indices;
+  const auto add = [&](int index) { indices.push_back(static_cast<std::uint8_t>(index)); };
+  for (const std::uint8_t word : metadata) {
+    for (const int part : {word & 3, word >> 2 & 3}) {
+      if (i.sparsity == Sparsity::two_of_four) add(part);
+      // Two 16-bit halves of one element: 0 and 1, or 2 and 3.
+      if (i.sparsity == Sparsity::one_of_two && part % 2 == 0) add(part / 2);
+      if (i.sparsity != Sparsity::pairs_of_four) continue;
+      add(2 * part);
+      add(2 * part + 1);
+    }
+  }
+  return indices;
+}
+
+unit::Sparsity sparsity_of(const Instruction& i) {
+  switch (i.sparsity) {
+    case Sparsity::two_of_four:
+      return {2, 4};
+    case Sparsity::one_of_two:
+      return {1, 2};
+    case Sparsity::pairs_of_four:
+      return {4, 8};
+    case Sparsity::dense:
+      break;
+  }
+  return {};
+}
+
+const Format& format_of(Element element) {
+  if (element == Element::e4m3) return find_format("float8_e4m3fn");  // OCP's, as the GPU's
+  if (element == Element::ue8m0) return find_format("float8_e8m0fnu");
+  return find_format(info(element).name);
+}
+
+std::optional<unit::UnitDescription> unit_of(const std::string& chip, const Instruction& i) {
+  const unit::Unit* const found = catalogue_unit(chip, i);
+  if (found == nullptr) return std::nullopt;
+  unit::UnitDescription u = *found->description();
+  u.a = &format_of(i.a);
+  u.b = &format_of(i.b);
+  if (i.c != i.d) u.c = &format_of(i.c);
+  // A shorter instruction is no longer one that is padded: of zeros only, even their sign tells.
+  if (u.k > i.kept()) {
+    const bool halves = u.order == unit::StepOrder::pairs_mod4;
+    u.k = i.kept();
+    u.group = std::min(u.group, halves ? u.k / 2 : u.k);
+  }
+  return u;
+}
+
+std::vector<std::uint8_t> results_of(const unit::Unit& unit, const recording::Batch& batch,
+                                     Path path) {
+  const Instruction& i = *batch.instruction;
+  const unit::Gather rows = unit::Gather::matrix(i.m, i.kept());
+  const unit::Gather columns = unit::Gather::matrix(i.n, i.k);
+  const unit::UnitDescription& u = *unit.description();
+  const std::vector<std::uint8_t> kept = kept_indices(i, batch.metadata);
+  std::vector<std::uint8_t> d(batch.d.size());
+  unit::Batch products;
+  unit::Gemm& g = products.first;
+  g.m = i.m;
+  g.n = i.n;
+  g.k = i.k;
+  g.a = {u.a != nullptr ? u.a : &format_of(i.a), batch.a.data(), &rows};
+  g.b = {u.b != nullptr ? u.b : &format_of(i.b), batch.b.data(), &columns};
+  g.c = batch.c.data();
+  g.d = d.data();
+  if (i.block != 0) {
+    g.scale_a = batch.scale_a.data();
+    g.scale_b = batch.scale_b.data();
+  }
+  if (i.sparsity != Sparsity::dense) g.kept = kept.data();
+  products.count = batch.count;
+  products.a_stride = std::int64_t{i.m} * i.kept();
+  products.b_stride = std::int64_t{i.n} * i.k;
+  path == Path::fast ? unit::multiply_batch(unit, products)
+                     : unit::multiply_batch_reference(unit, products);
+  return d;
+}
+
+}  // namespace numemu::oracle

@@ -1,0 +1,60 @@
+// Recorded results against the rule of their unit and its rivals.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emu/oracle/replay/record_folder.hpp"
+#include "emu/oracle/replay/record_rules.hpp"
+
+namespace numemu::oracle {
+
+/// One rule on the records of a file.
+struct Verdict {
+  std::string question, name;                ///< question "": the unit's own rule
+  std::int64_t records = 0;                  ///< compared: a rival is left where it is refuted
+  std::int64_t mismatches = 0;               ///< of them
+  std::int64_t zero_signs = 0;               ///< of the mismatches: both are zeros
+  std::int64_t nan_bits = 0;                 ///< of the mismatches: both are NaN
+  std::int64_t first = 0;                    ///< the first record that differs
+  std::uint64_t expected = 0, recorded = 0;  ///< there
+  std::string_view equal = {};  ///< of a rival that was not compared: why no input tells it apart
+};
+
+struct Judgement {
+  const RecordFile* file = nullptr;
+  std::vector<Verdict> verdicts;  ///< the unit's rule first; empty: the catalogue has no unit
+  /// Where the rule is refuted and no rival stands: the rule with the fewest mismatches that
+  /// changes of one question after another lead to; its name lists them.
+  std::vector<Verdict> closest;
+
+  bool holds() const { return verdicts.empty() || verdicts.front().mismatches == 0; }
+};
+
+/// Compares every file over threads; the rule on every record by the reference, rivals by fast
+/// paths where they have one. The folder must outlive the result. `described` replaces the units.
+std::vector<Judgement> judge(const RecordFolder&, const unit::UnitDescription* described = nullptr);
+
+/// A rival over all files of a chip.
+struct Standing {
+  std::string question, chip, rival;
+  std::int64_t mismatches = 0;
+  std::map<std::string, std::int64_t> instructions;  ///< mismatches by instruction
+  std::map<std::string, std::string_view> equal;     ///< instructions of which no input tells it
+  /// Instructions of which some input may tell it apart and no record does.
+  std::vector<std::string> stands_for() const;
+};
+/// By question, then chip, in the order in which rivals first appear.
+std::vector<Standing> standings(const std::vector<Judgement>&);
+
+/// An instruction of a chip whose rule is refuted, and the rivals that no record contradicts.
+struct Refuted {
+  std::string chip, instruction, rule;
+  std::int64_t mismatches = 0, records = 0;
+  std::vector<std::string> standing;
+};
+std::vector<Refuted> refuted(const std::vector<Judgement>&);
+
+}  // namespace numemu::oracle

@@ -1,0 +1,328 @@
+#include "emu/oracle/replay/record_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "emu/oracle/replay/instruction_unit.hpp"
+#include "emu/oracle/replay/rival_questions.hpp"
+#include "emu/oracle/rival.hpp"
+#include "emu/unit/description/fields.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using recording::Element;
+using recording::Instruction;
+using recording::Sparsity;
+using unit::CEntry;
+using unit::CoreKind;
+using unit::Scaling;
+using unit::StepOrder;
+using unit::UnitDescription;
+
+/// The names of the catalogue are its own.
+std::shared_ptr<const unit::Unit> named_recorded(UnitDescription u) {
+  u.name = "recorded";
+  return unit::make_unit(std::move(u));
+}
+
+bool is_fp8(const Instruction& i) {
+  const auto fp8 = [](Element e) { return e == Element::e4m3 || e == Element::e5m2; };
+  return fp8(i.a) && fp8(i.b) && i.block == 0;
+}
+
+class RivalList {
+ public:
+  RivalList(const RecordRule& rule, const Instruction& i)
+      : rule_(rule), own_(*rule.unit->description()), i_(i) {}
+
+  std::vector<RecordRule> make() {
+    std::vector<UnitDescription> asked;
+    for (Rival& patch : patches_of(own_)) {
+      const std::string_view question = question_of(own_, patch.description, i_);
+      const bool repeated = std::ranges::any_of(
+          asked, [&](const UnitDescription& one) { return same_rule(one, patch.description); });
+      if (question.empty() || repeated) continue;
+      asked.push_back(patch.description);
+      add(question, std::move(patch.name), std::move(patch.description));
+    }
+    if (!unit::is_integer_core(own_)) floating();
+    if (!rule_.of_catalogue) return std::move(rivals_);
+    for (RecordRule& rival : rivals_) rival.equal = why_equal(rule_, rival, i_);
+    return std::move(rivals_);
+  }
+
+ private:
+  void floating() {
+    if (own_.core == CoreKind::chain) {
+      std::vector<int> descending(static_cast<std::size_t>(units()));
+      std::iota(descending.rbegin(), descending.rend(), 0);
+      edit("double-chain", "products in descending k", in_order(std::move(descending)));
+    } else {
+      orders();
+      lowering();
+      zeros();
+      zeros_counted();
+      products();
+    }
+    if (i_.sparsity != Sparsity::dense) sparse();
+    if (i_.a == Element::tf32) low_bits();
+    if (i_.block != 0) scales();
+    nan();
+  }
+
+  void add(std::string_view question, std::string name, UnitDescription u,
+           OperandEdit operands = {}, ResultEdit results = nullptr) {
+    try {
+      RecordRule rival{std::string(question),
+                       std::move(name),
+                       named_recorded(std::move(u)),
+                       operands ? std::move(operands) : rule_.operands,
+                       results != nullptr ? results : rule_.results,
+                       false,
+                       {}};
+      rivals_.push_back(std::move(rival));
+    } catch (const Error&) {  // the two contradict each other in this unit
+    }
+  }
+  void edit(std::string_view question, std::string name, OperandEdit operands) {
+    add(question, std::move(name), own_, std::move(operands));
+  }
+  void write(std::string_view question, std::string name, ResultEdit results) {
+    if (results != rule_.results) add(question, std::move(name), own_, {}, results);
+  }
+
+  /// Kept products that move together, and how many of them there are.
+  int kept_of_unit() const {
+    return i_.sparsity == Sparsity::dense           ? 1
+           : i_.sparsity == Sparsity::pairs_of_four ? 4
+           : i_.sparsity == Sparsity::two_of_four   ? 2
+                                                    : 1;
+  }
+  int units() const { return i_.kept() / kept_of_unit(); }
+
+  /// Units by the step that takes them, each step's in ascending k.
+  template <class StepOf>
+  OperandEdit by_step(const StepOf& step_of) const {
+    std::vector<int> order(static_cast<std::size_t>(units()));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, step_of);
+    return in_order(std::move(order));
+  }
+
+  void orders() {
+    const int step = unit::products_of_step(own_) / kept_of_unit();
+    if (own_.order != StepOrder::ascending || step == 0 || step >= units() || i_.block != 0) return;
+    const int steps = units() / step;
+    for (const int run : {1, 2}) {
+      if (run % kept_of_unit() != 0) continue;
+      const int own_run = run / kept_of_unit();
+      edit("step-width", fmt::format("steps take turns by {}", run),
+           by_step([=](int unit) { return unit / own_run % steps; }));
+    }
+    edit("step-width", "the last step first", by_step([=](int unit) { return -(unit / step); }));
+  }
+
+  void lowering() {
+    if (!is_fp8(i_)) return;
+    constexpr const char* kQuestion = "fp8-lowering";
+    UnitDescription u = own_;
+    if (own_.order != StepOrder::pairs_mod4) {
+      u.order = StepOrder::pairs_mod4;
+      u.c_entry = CEntry::after_rounding;
+      u.input.format = &find_format("float16");
+      u.k = i_.kept();
+      u.group = u.k / 2;
+      u.alignment.fraction_bits = 25;
+      u.accumulator.format = u.d;
+      add(kQuestion, "two half-precision steps over k mod 4, C added last", std::move(u));
+      return;
+    }
+    u.order = StepOrder::ascending;
+    u.c_entry = CEntry::in_alignment;
+    u.input = {};
+    u.group = u.k;
+    add(kQuestion, "one native step, 25 fraction bits kept", u);
+    u.alignment.fraction_bits = 13;
+    if (i_.d == Element::f32) u.accumulator.format = &find_format("e8m13");
+    add(kQuestion, "one native step, 13 fraction bits kept", u);
+    if (i_.sparsity != Sparsity::dense) return;
+    const auto takes = [&](const char* name, const auto& in_first_step) {
+      edit(kQuestion, name, halves(in_first_step));
+    };
+    takes("k mod 4 in {2, 3} first", [](int k) { return k % 4 >= 2; });
+    takes("the low half of k first", [this](int k) { return k < i_.k / 2; });
+    takes("even k first", [](int k) { return k % 2 == 0; });
+  }
+
+  /// The unit takes k mod 4 in {0, 1} first: there come the products of the first step.
+  template <class First>
+  OperandEdit halves(const First& in_first_step) const {
+    std::vector<int> first, second, order;
+    for (int k = 0; k < i_.k; ++k) (in_first_step(k) ? first : second).push_back(k);
+    for (int k = 0; k < i_.k; ++k) {
+      const auto at = static_cast<std::size_t>(k / 4 * 2 + k % 2);
+      order.push_back((k % 4 < 2 ? first : second)[at]);
+    }
+    return in_order(std::move(order));
+  }
+
+  void zeros() {
+    if (own_.c_entry != CEntry::in_alignment) return;
+    constexpr const char* kQuestion = "zero-sign";
+    if (i_.d == Element::f32) write(kQuestion, "a sum cut to zero is +0", positive_zero);
+    if (own_.scaling.point == Scaling::Point::groups) return;
+    write(kQuestion, "-0 where every addend is -0", zero_of_zeros);
+    write(kQuestion, "-0 where every addend is negative", zero_of_addends);
+  }
+
+  /// Zero products count in the alignment, a zero C does not.
+  void zeros_counted() {
+    if (own_.scaling.point == Scaling::Point::groups) {
+      UnitDescription u = own_;
+      u.alignment.zero_exponent.reset();
+      add("zero-exponent", "blocks and C that are zero take no part in the alignment", std::move(u),
+          least_scales_of_zeros);
+      return;
+    }
+    if (i_.d != Element::f32 || own_.c_entry != CEntry::in_alignment || i_.a == Element::tf32)
+      return;
+    for (const std::optional<int> floor :
+         {std::optional<int>(), std::optional<int>(-132), std::optional<int>(-133)}) {
+      UnitDescription u = own_;
+      u.b = &find_format("float64");
+      u.alignment.zero_exponent = kFarZero;
+      u.alignment.floor = floor;
+      add("exponent-floor",
+          fmt::format("a zero C takes no part and the largest exponent {}",
+                      floor ? fmt::format("is at least {}", *floor) : "has no lower bound"),
+          std::move(u), zero_products_alone);
+    }
+  }
+
+  void products() {
+    if (own_.scaling.point != Scaling::Point::groups) {
+      UnitDescription u = own_;
+      u.a = &find_format("float64");
+      u.b = &find_format("bfloat16");
+      u.input = {};
+      add("product-exponent", "exponents of normalised products", std::move(u),
+          normalised_products);
+    }
+    const auto finite = [](const Format* f) {
+      return f->has_infinity()
+                 ? &find_format(fmt::format("e{}m{}+finite", f->exponent_bits, f->mantissa_bits))
+                 : f;
+    };
+    UnitDescription u = own_;
+    if (!u.a->has_infinity() && !u.b->has_infinity()) return;
+    u.a = finite(u.a);
+    u.b = finite(u.b);
+    if (u.input.format != nullptr) u.input.format = finite(u.input.format);
+    if (i_.a != Element::tf32)
+      add("infinities", "infinity and NaN of A, B are numbers", std::move(u));
+  }
+
+  void sparse() {
+    const int step = unit::products_of_step(own_);
+    UnitDescription u = own_;
+    u.sparsity = {};
+    u.k = i_.k;
+    if (own_.core == CoreKind::fused && step < i_.k) {
+      u.group = step;
+      add("sparse-order", "steps count positions of k", u, expanded_beside_zeros);
+    }
+    edit("kept-zeros", "kept zeros are skipped", without_kept_zeros);
+    u.group = 2 * step;
+    add("kept-zeros", "what is not kept counts as zeros", std::move(u), expanded);
+  }
+
+  void low_bits() {
+    for (const auto& [name, mode] :
+         {std::pair("low bits rounded to nearest even", RoundingMode::rne),
+          std::pair("low bits rounded to nearest, away", RoundingMode::rna),
+          std::pair("low bits used", RoundingMode::rtz)}) {
+      UnitDescription u = own_;
+      u.a = u.b = &find_format("float32");
+      if (mode != RoundingMode::rtz) u.input = {&find_format("tfloat32"), {.mode = mode}};
+      add("tf32-low-bits", name, std::move(u));
+    }
+  }
+
+  void scales() {
+    edit("scale-nan", "a NaN scale of zeros does nothing", nan_scales_of_nonzeros);
+    edit("infinite-c", "infinite C gives NaN", infinite_c_as_nan);
+    if (i_.scale == Element::ue8m0)
+      edit("scale-range", "scale exponents clamped to -127, 127", clamped_scales);
+    if (i_.scale != Element::ue4m3) return;
+    edit("scale-significand", "the sign of a scale counts", signed_scales);
+    edit("scale-significand", "subnormal scales are zeros", flushed_scales);
+  }
+
+  void nan() {
+    constexpr const char* kQuestion = "nan-payload";
+    if (rule_.results == first_nan) {
+      RecordRule canonical = rule_;
+      canonical.question = kQuestion;
+      canonical.name = "canonical NaN";
+      canonical.results = nullptr;
+      rivals_.push_back(std::move(canonical));
+    }
+    write(kQuestion, "payload of the first NaN of A, B, C", first_nan);
+    write(kQuestion, "payload of the first NaN of C, A, B", first_nan_from_c);
+  }
+
+  const RecordRule& rule_;
+  const UnitDescription& own_;
+  const Instruction& i_;
+  std::vector<RecordRule> rivals_;
+};
+
+}  // namespace
+
+RecordRule rule_of(const UnitDescription& u, const Instruction& i) {
+  RecordRule rule;
+  rule.name = u.name;
+  rule.unit = named_recorded(u);
+  // Float64 arithmetic passes payloads on, as IEEE 754 recommends.
+  if (i.d == Element::f64) rule.results = first_nan;
+  return rule;
+}
+
+std::optional<RecordRule> rule_of(const std::string& chip, const Instruction& i) {
+  const std::optional<UnitDescription> u = unit_of(chip, i);
+  if (!u) return std::nullopt;
+  RecordRule rule = rule_of(*u, i);
+  rule.of_catalogue = true;
+  return rule;
+}
+
+std::vector<RecordRule> rivals_of(const RecordRule& rule, const Instruction& i) {
+  return RivalList(rule, i).make();
+}
+
+std::vector<std::uint8_t> written(const RecordRule& rule, const recording::Batch& dots,
+                                  std::vector<std::uint8_t> d) {
+  if (rule.results == nullptr) return d;
+  const int bytes = info(dots.instruction->d).bytes;
+  const int count = static_cast<int>(d.size()) / bytes;
+  for (int dot = 0; dot < count; ++dot) {
+    std::uint8_t* const at = d.data() + static_cast<std::ptrdiff_t>(dot) * bytes;
+    recording::store_code(at, bytes,
+                          rule.results(dot_codes(dots, dot), recording::load_code(at, bytes)));
+  }
+  return d;
+}
+
+std::vector<std::uint8_t> results_of(const RecordRule& rule, const recording::Batch& dots) {
+  if (!rule.operands) return written(rule, dots, results_of(*rule.unit, dots, Path::fast));
+  const EditedDots edited = rule.operands(dots);
+  return written(rule, dots, results_of(*rule.unit, edited.batch, Path::fast));
+}
+
+}  // namespace numemu::oracle

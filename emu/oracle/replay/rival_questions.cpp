@@ -1,0 +1,96 @@
+#include "emu/oracle/replay/rival_questions.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emu/unit/description/fields.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using recording::Element;
+using recording::Instruction;
+using unit::CEntry;
+using unit::CoreKind;
+using unit::Scaling;
+using unit::StepOrder;
+using unit::UnitDescription;
+
+std::set<std::string> changed_keys(const UnitDescription& own, const UnitDescription& other) {
+  std::vector<std::string> values;
+  unit::for_each_field(
+      own, [&](const char*, const auto& field) { values.push_back(unit::text_of(field)); });
+  std::set<std::string> keys;
+  std::size_t at = 0;
+  unit::for_each_field(other, [&](std::string_view key, const auto& field) {
+    if (values[at++] != unit::text_of(field) && key != "name") keys.emplace(key);
+  });
+  return keys;
+}
+
+}  // namespace
+
+std::string_view question_of(const UnitDescription& own, const UnitDescription& other,
+                             const Instruction& i) {
+  const std::set<std::string> keys = changed_keys(own, other);
+  const auto within = [&](std::initializer_list<std::string_view> allowed) {
+    return std::ranges::all_of(keys, [&](const std::string& key) {
+      return std::ranges::find(allowed, key) != allowed.end();
+    });
+  };
+  const bool chain = own.core == CoreKind::chain;
+  if (keys.contains("core"))  // a step that rounds its exact sum cuts no term
+    return other.core == CoreKind::exact ? "alignment-rounding" : "";
+  if (within({"alignment.fraction_bits"})) {
+    constexpr int kNear = 2;
+    const int distance = other.alignment.fraction_bits - own.alignment.fraction_bits;
+    return std::abs(distance) <= kNear ? "kept-bits" : "";
+  }
+  if (within({"alignment.rounding"})) return "alignment-rounding";
+  if (within({"alignment.zero_exponent"})) return "zero-exponent";
+  if (within({"alignment.zero_exponent", "alignment.floor"})) {
+    // A zero C keeps the exponent that it has at -126 or above: see zeros_counted().
+    if (other.alignment.zero_exponent && other.alignment.floor.value_or(-127) < -126) return "";
+    if (!other.alignment.floor) return "exponent-floor";
+    // Those of the Leeds models: by the least exponent of the output and the extra bits.
+    const int floor = *other.alignment.floor;
+    const int leeds = 1 - info(i.d).bias - (5 + own.alignment.fraction_bits - 23);
+    const bool likely = i.d == Element::f32 ? floor == -132 || floor == -133 : floor == leeds;
+    return likely ? "exponent-floor" : "";
+  }
+  if (within({"products_overflow"})) return "overflow";
+  if (within({"group"})) {
+    const bool wraps = own.accumulator.integer == unit::IntegerOverflow::wrap;
+    if (unit::is_integer_core(own)) return wraps ? "" : "int-saturation";
+    return other.group < 4 ? "" : "step-width";
+  }
+  if (within({"order"})) {
+    if (other.order == StepOrder::odd_first) return "";  // the same steps
+    return own.order == StepOrder::ascending ? "step-width" : "fp8-lowering";
+  }
+  if (within({"c_entry", "c_rounding", "chain.chunk"}) && keys.contains("c_entry")) {
+    if (other.c_entry == CEntry::after_alignment) return "";
+    return chain ? "double-chain" : "c-entry";
+  }
+  if (within({"accumulator.format", "c", "d"})) {
+    const int bits = other.accumulator.format->mantissa_bits;
+    return i.d == Element::f32 && (bits == 13 || bits == 23) ? "written-bits" : "";
+  }
+  if (within({"accumulator.overflow", "accumulator.overflow_to_infinity"}))
+    return other.accumulator.overflow == Overflow::propagate ? "" : "overflow";
+  if (within({"accumulator.integer_overflow"})) return "int-saturation";
+  if (within({"subnormals.flush_c"})) return "subnormal-inputs";
+  if (within({"subnormals.flush_inputs"}))
+    return own.scaling.point == Scaling::Point::groups ? "" : "subnormal-inputs";
+  if (within({"subnormals.flush_results", "subnormals.tiny_before_rounding"}))
+    return "subnormal-results";
+  if (within({"chain.fused"})) return "double-chain";
+  if (within({"nan_code"})) return chain ? "nan-payload" : "";
+  return "";
+}
+
+}  // namespace numemu::oracle

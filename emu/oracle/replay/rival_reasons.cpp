@@ -1,0 +1,102 @@
+// Reasons that hold for the catalogue's units of NVIDIA, by question.
+#include "emu/oracle/replay/rival_questions.hpp"
+#include "emu/unit/description/fields.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using recording::Element;
+using recording::Instruction;
+using recording::Specials;
+using unit::UnitDescription;
+
+/// Products reach far below 2^-126 and above 2^127.
+bool wide(const Instruction& i) {
+  return info(i.a).exponent_bits == 8 || i.a == Element::f64 || i.scale == Element::ue8m0;
+}
+bool sums_floats(const Instruction& i) { return !is_integer(i.a) && !wide(i); }
+
+int greatest_exponent(Element e) {
+  const recording::ElementInfo f = info(e);
+  return (1 << f.exponent_bits) - 1 - f.bias - (f.specials == Specials::ieee ? 1 : 0);
+}
+bool small(Element e) { return greatest_exponent(e) <= 2; }
+
+/// The two descriptions, and the edit of results in place of the second.
+struct Pair {
+  const Instruction& i;
+  const UnitDescription &own, &other;
+  ResultEdit results;
+};
+
+struct Reason {
+  std::string_view question;
+  bool (*applies)(const Pair&);
+  std::string_view text;
+};
+
+constexpr Reason kReasons[] = {
+    {"exponent-floor",
+     [](const Pair& p) {
+       return sums_floats(p.i) && p.other.alignment.floor.value_or(-126) <= -126 &&
+              (p.i.scales() < 2 || p.other.alignment.zero_exponent);
+     },
+     "no product and no C has an exponent below -126"},
+    {"exponent-floor",
+     [](const Pair& p) {
+       return sums_floats(p.i) && p.i.d == Element::f16 && info(p.i.a).bits <= 8 &&
+              p.other.alignment.floor.value_or(-126) - p.own.alignment.fraction_bits <= -32;
+     },
+     "the floor keeps 2^-32, the least product of FP8, and the least float16 C"},
+    {"zero-exponent",
+     [](const Pair& p) {
+       return sums_floats(p.i) && (p.i.d == Element::f16 || p.i.c == Element::f16);
+     },
+     "a zero product has an exponent of -111 at most, and float16 ends at 2^-24"},
+    {"zero-exponent",
+     [](const Pair& p) {
+       return sums_floats(p.i) && p.own.c_entry == unit::CEntry::after_rounding;
+     },
+     "no product is below 2^-32, and C is added apart"},
+    {"zero-exponent",
+     [](const Pair& p) {
+       return sums_floats(p.i) && p.i.block == 0 && small(p.i.a) && small(p.i.b);
+     },
+     "a zero product has an exponent of -124 at most, which keeps 2^-149"},
+    {"overflow", [](const Pair& p) { return sums_floats(p.i) && p.i.d == Element::f32; },
+     "no sum of products is near 2^103, half an ulp of the largest float32"},
+    {"overflow", [](const Pair& p) { return sums_floats(p.i) && p.other.products_overflow; },
+     "no product reaches 2^128"},
+    {"zero-sign",
+     [](const Pair& p) {
+       return sums_floats(p.i) && p.i.d == Element::f32 && p.results == positive_zero;
+     },
+     "every term is a multiple of 2^-149, so no sum but zero is written as zero"},
+    {"int-saturation",
+     [](const Pair& p) {
+       return !info(p.i.a).has_sign && !info(p.i.b).has_sign &&
+              p.other.accumulator.integer != unit::IntegerOverflow::wrap;
+     },
+     "no product is negative, so a sum that has left never returns"},
+    {"kept-zeros",
+     [](const Pair& p) { return info(p.i.b).specials == Specials::finite && small(p.i.b); },
+     "B has no infinity and no NaN, and zeros beside it raise no exponent above that of C"},
+    {"subnormal-inputs", [](const Pair& p) { return p.i.scale == Element::ue4m3; },
+     "a subnormal C is lost beside the least scales"},
+    {"subnormal-results", [](const Pair& p) { return p.i.scale == Element::ue4m3; },
+     "what is kept beside the least scales is a normal float32"},
+    {"subnormal-results",
+     [](const Pair& p) { return p.i.d == Element::f32 && p.i.c == Element::f16; },
+     "no sum of float16 products and a float16 C is a subnormal float32"},
+};
+
+}  // namespace
+
+std::string_view why_equal(const RecordRule& rule, const RecordRule& rival, const Instruction& i) {
+  const Pair pair{i, *rule.unit->description(), *rival.unit->description(), rival.results};
+  for (const Reason& reason : kReasons)
+    if (reason.question == rival.question && reason.applies(pair)) return reason.text;
+  return "";
+}
+
+}  // namespace numemu::oracle
