@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/float_guard.hpp"
 
@@ -15,10 +15,10 @@ namespace {
 /// folded into.
 std::unique_ptr<Op> with_bias(const Op& op) {
   std::unique_ptr<Op> out;
-  if (const auto* conv = dynamic_cast<const Conv2d*>(&op)) {
-    Conv2dOptions options = conv->options();
+  if (const auto* conv = dynamic_cast<const Conv*>(&op)) {
+    ConvOptions options = conv->options();
     options.bias = true;
-    out = std::make_unique<Conv2d>(options);
+    out = std::make_unique<Conv>(options);
   } else if (dynamic_cast<const Linear*>(&op) != nullptr) {
     const Tensor& weight = op.parameters()[0].value;
     out = std::make_unique<Linear>(weight.dim(1), weight.dim(0));

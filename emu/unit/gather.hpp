@@ -5,23 +5,28 @@
 
 namespace numemu::unit {
 
-/// Zero padding and dilation of a tensor seen as [outer, height, width, channels], done on codes
-/// after quantization, so that a tensor is quantized once and im2col is never materialised.
+/// Zero padding and dilation of a tensor seen as [outer, depth, height, width, channels], done on
+/// codes after quantization, so that a tensor is quantized once and im2col is never materialised.
 struct Padding {
   std::int64_t outer = 1, height = 1, width = 1, channels = 1;  ///< the source
   std::int64_t top = 0, left = 0;                               ///< where source (0, 0) lands
   std::int64_t padded_height = 1, padded_width = 1;
   std::int32_t dilation = 1;  ///< distance between neighbouring source pixels in the padded tensor
   std::int32_t dilation_height = 0;  ///< where that of rows is another; 0: `dilation`
+  std::int64_t depth = 1, front = 0, padded_depth = 1;  ///< the third axis of volumes
+  std::int32_t dilation_depth = 1;
 
   std::int32_t row_dilation() const { return dilation_height == 0 ? dilation : dilation_height; }
   bool identity() const {
-    return top == 0 && left == 0 && dilation == 1 && row_dilation() == 1 &&
-           height == padded_height && width == padded_width;
+    return front == 0 && top == 0 && left == 0 && dilation == 1 && row_dilation() == 1 &&
+           dilation_depth == 1 && depth == padded_depth && height == padded_height &&
+           width == padded_width;
   }
   bool operator==(const Padding&) const = default;
-  std::int64_t source_size() const { return outer * height * width * channels; }
-  std::int64_t padded_size() const { return outer * padded_height * padded_width * channels; }
+  std::int64_t source_size() const { return outer * depth * height * width * channels; }
+  std::int64_t padded_size() const {
+    return outer * padded_depth * padded_height * padded_width * channels;
+  }
 };
 
 /// Operand element (r, k) = padded source [row[r] + depth[k]].

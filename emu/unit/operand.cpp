@@ -33,8 +33,10 @@ bool any_negative(const std::vector<std::int32_t>& offsets) {
 
 /// Whether the source fits inside its padded tensor.
 bool consistent(const Padding& p) {
-  return p.outer >= 0 && p.height >= 0 && p.width >= 0 && p.channels >= 0 && p.dilation >= 1 &&
-         p.row_dilation() >= 1 && p.top >= 0 && p.left >= 0 &&
+  return p.outer >= 0 && p.depth >= 0 && p.height >= 0 && p.width >= 0 && p.channels >= 0 &&
+         p.dilation >= 1 && p.row_dilation() >= 1 && p.dilation_depth >= 1 && p.front >= 0 &&
+         p.top >= 0 && p.left >= 0 &&
+         (p.depth == 0 || p.front + (p.depth - 1) * p.dilation_depth < p.padded_depth) &&
          (p.height == 0 || p.top + (p.height - 1) * p.row_dilation() < p.padded_height) &&
          (p.width == 0 || p.left + (p.width - 1) * p.dilation < p.padded_width);
 }

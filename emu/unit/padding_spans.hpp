@@ -10,9 +10,11 @@ namespace numemu::unit {
 /// in source order.
 template <class Visit>
 void for_each_padding_span(const Padding& p, std::int64_t o, Visit&& visit) {
-  for (std::int64_t y = 0; y < p.height; ++y) {
-    const std::int64_t from = (o * p.height + y) * p.width * p.channels;
-    const std::int64_t line = o * p.padded_height + p.top + y * p.row_dilation();
+  for (std::int64_t row = 0; row < p.depth * p.height; ++row) {
+    const std::int64_t z = row / p.height, y = row % p.height;
+    const std::int64_t from = (o * p.depth * p.height + row) * p.width * p.channels;
+    const std::int64_t plane = o * p.padded_depth + p.front + z * p.dilation_depth;
+    const std::int64_t line = plane * p.padded_height + p.top + y * p.row_dilation();
     const std::int64_t to = (line * p.padded_width + p.left) * p.channels;
     if (p.dilation == 1) {
       visit(from, to, p.width * p.channels);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 
 namespace numemu::net {
 

@@ -18,9 +18,9 @@
 namespace numemu::net {
 
 std::int64_t stored_axis(const OnnxValue& value, std::int64_t axis) {
-  constexpr std::int64_t kImage[] = {0, 3, 1, 2};
   axis = axis_in(axis, value.rank());
-  return value.image ? kImage[axis] : axis;
+  if (!value.image || axis == 0) return axis;
+  return axis == 1 ? static_cast<std::int64_t>(value.rank()) - 1 : axis - 1;
 }
 
 void refuse_batch(const OnnxValue& value, std::int64_t axis, std::string_view what) {

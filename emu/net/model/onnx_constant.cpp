@@ -47,11 +47,12 @@ OnnxConstant constant_of(const std::vector<Extent>& values) {
   return out;
 }
 
-OnnxConstant channels_last(const OnnxConstant& from) {
+OnnxConstant channels_last(const OnnxConstant& from, std::size_t rank) {
   Shape dims = from.dims;
-  dims.insert(dims.begin(), 4 - dims.size(), 1);
-  const std::int64_t c = dims[1], space = dims[2] * dims[3];
-  OnnxConstant turned{{dims[0], dims[2], dims[3], c}, from.integer, {}};
+  dims.insert(dims.begin(), rank - dims.size(), 1);
+  const std::int64_t c = dims[1], space = element_count({dims.begin() + 2, dims.end()});
+  OnnxConstant turned{dims, from.integer, {}};
+  std::rotate(turned.dims.begin() + 1, turned.dims.begin() + 2, turned.dims.end());
   turned.elements.resize(from.elements.size());
   for (std::int64_t n = 0; n < dims[0]; ++n) {
     for (std::int64_t i = 0; i < c; ++i) {
@@ -60,6 +61,29 @@ OnnxConstant channels_last(const OnnxConstant& from) {
     }
   }
   return turned;
+}
+
+OnnxConstant one_sample(const OnnxConstant& all, std::int64_t axis) {
+  const auto at_axis = static_cast<std::size_t>(axis);
+  const Shape steps = strides_of(all.dims);
+  Shape dims = all.dims;
+  dims[at_axis] = 1;
+  const auto sample = [&](std::int64_t n) {
+    return picked(all, dims, [&](const Shape& at) {
+      std::int64_t from = n * steps[at_axis];
+      for (std::size_t i = 0; i < at.size(); ++i) from += at[i] * steps[i];
+      return from;
+    });
+  };
+  OnnxConstant first = sample(0);
+  const Tensor expected = first.tensor();
+  for (std::int64_t n = 1; n < all.dims[at_axis]; ++n) {
+    if (sample(n).tensor().data != expected.data)
+      throw Error(
+          "the samples of a constant differ, and the file has a fixed batch; export the model with "
+          "a dynamic batch");
+  }
+  return first;
 }
 
 std::int64_t axis_in(std::int64_t axis, std::size_t rank) {

@@ -40,8 +40,8 @@ using ConstantRef = std::shared_ptr<const OnnxConstant>;
 OnnxConstant constant_of(const OnnxTensor&);
 /// A vector of whole numbers.
 OnnxConstant constant_of(const std::vector<Extent>&);
-/// One of up to four axes in ONNX order, as [n, h, w, c].
-OnnxConstant channels_last(const OnnxConstant&);
+/// One of at most `rank` axes in ONNX order, as [n, .., c] of that rank.
+OnnxConstant channels_last(const OnnxConstant&, std::size_t rank);
 /// The shape that numpy's broadcasting gives; throws Error where there is none.
 Shape broadcast(const Shape&, const Shape&);
 /// `from` broadcast to `dims`.
@@ -49,6 +49,9 @@ OnnxConstant expanded(const OnnxConstant& from, const Shape& dims);
 /// Elements of a result of shape `dims`, each from a source index computed per position.
 OnnxConstant picked(const OnnxConstant& from, Shape dims,
                     const std::function<std::int64_t(const Shape& position)>& source);
+/// The first sample along an axis of the batch that the file fixes; throws Error where samples
+/// differ.
+OnnxConstant one_sample(const OnnxConstant&, std::int64_t axis);
 /// Steps between neighbours along each axis, in row-major order.
 Shape strides_of(const Shape& dims);
 /// Input `index`, or an Error.

@@ -12,7 +12,7 @@
 namespace numemu::net {
 
 /// Versions of the default operator set that are read.
-inline constexpr std::int64_t kLeastOpset = 7, kMostOpset = 18;
+inline constexpr std::int64_t kLeastOpset = 7, kMostOpset = 21;
 
 /// AttributeProto.AttributeType, as numbered there. Of graphs, sparse tensors and the kinds that
 /// follow only the kind is kept.

@@ -21,8 +21,9 @@ constexpr std::int64_t kBytesPerByte = 16, kBytes = std::int64_t{8} << 20;
 /// Elements that may be folded in all: a bound of time.
 constexpr std::int64_t kFoldedPerByte = 16, kFolded = std::int64_t{1} << 23;
 
-constexpr const OnnxHandlers& (*kTables[])() = {onnx_product_handlers, onnx_pointwise_handlers,
-                                                onnx_shape_handlers, onnx_axis_handlers};
+constexpr const OnnxHandlers& (*kTables[])() = {
+    onnx_product_handlers, onnx_pointwise_handlers, onnx_shape_handlers, onnx_axis_handlers,
+    onnx_window_handlers, onnx_einsum_handlers};
 
 const OnnxHandler* find_handler(std::string_view op) {
   for (const auto& table : kTables) {
@@ -60,7 +61,7 @@ void OnnxImporter::hold_bytes(std::int64_t bytes) {
 bool OnnxImporter::has_convolutions() const {
   return std::any_of(model_.graph.nodes.begin(), model_.graph.nodes.end(),
                      [](const OnnxNode& node) {
-                       return node.op_type == "Conv" || node.op_type.ends_with("Pool");
+                       return node.op_type.starts_with("Conv") || node.op_type.ends_with("Pool");
                      });
 }
 
@@ -251,6 +252,8 @@ ImportedModel OnnxImporter::finish() {
       const auto found = values_.find(info.name);
       if (found == values_.end()) throw Error("is not the output of any node");
       value = as_graph(found->second, info.name);
+      // Arrays of a user turn only four axes.
+      if (value.image && value.rank() != 4) value = to_plain(value);
     } catch (const Error& error) {
       throw Error(
           fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()));

@@ -37,6 +37,24 @@ void require_finite(const Op& op) {
 
 }  // namespace
 
+Tensor weights_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
+                  std::size_t rank) {
+  Tensor tensor = importer.constant(node, index).tensor();
+  if (tensor.shape.size() != rank)
+    throw Error(fmt::format("expected input {} to have {} axes, found {}", index, rank,
+                            to_string(tensor.shape)));
+  if (tensor.empty()) throw Error(fmt::format("expected input {} to have elements", index));
+  return tensor;
+}
+
+void set_parameter(Op& op, std::size_t index, Tensor value) {
+  Parameter& parameter = op.parameters()[index];
+  if (parameter.value.size() != value.size())
+    throw Error(fmt::format("expected {} of shape {}, found {}", parameter.name,
+                            to_string(parameter.value.shape), to_string(value.shape)));
+  parameter.value.data = std::move(value.data);
+}
+
 std::string printable(std::string_view name) {
   std::string out;
   for (const char c : name.substr(0, 100)) out += c < 32 || c == 127 ? '?' : c;
@@ -59,7 +77,7 @@ std::vector<Extent> OnnxValue::extents() const {
       throw Error(fmt::format("axis {} depends on the batch, but not in proportion", i));
     }
   }
-  if (image) out = {out[0], out[3], out[1], out[2]};
+  if (image) std::rotate(out.begin() + 1, out.end() - 1, out.end());
   return out;
 }
 
@@ -137,14 +155,15 @@ OnnxValue OnnxImporter::add(const std::string& name, std::unique_ptr<Op> op,
   return value;
 }
 
-OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name, bool image) {
+OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
+                                 std::size_t image_rank) {
   if (!value.is_constant()) return value;
   const OnnxConstant& constant = *value.constant;
-  const bool turned = image && constant.elements.size() != 1;
+  const std::size_t turned = constant.elements.size() == 1 ? 0 : image_rank;
   auto& [known, node] = nodes_of_constants_[{value.constant.get(), turned}];
   if (known.lock() == value.constant) return node;
   hold(static_cast<std::int64_t>(constant.elements.size()));
-  Tensor tensor = turned ? channels_last(constant).tensor() : constant.tensor();
+  Tensor tensor = turned > 0 ? channels_last(constant, turned).tensor() : constant.tensor();
   if (tensor.shape.empty()) tensor.shape = {1};
   node = add(free_name(name.empty() ? "constant" : printable(name)),
              std::make_unique<Constant>(std::move(tensor)), {}, false);
@@ -159,8 +178,13 @@ OnnxValue OnnxImporter::number(float value) {
   return as_graph(out, "");
 }
 
-OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value) {
-  if (value.rank() < 1 || value.image) throw Error("expected an axis for the batch");
+bool OnnxImporter::is_read(const OnnxNode& node, std::size_t output) const {
+  return output < node.outputs.size() && !node.outputs[output].empty() &&
+         reads_.contains(node.outputs[output]);
+}
+
+OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value, std::size_t axis) {
+  if (value.rank() <= axis || value.image) throw Error("expected an axis for the batch");
   // Where of the same value twice chooses it whatever the condition holds: its shape is all that
   // counts, one element of each sample.
   OnnxValue sample;
@@ -175,20 +199,24 @@ OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value) {
   if (!first.empty())
     sample = add(free_name("batch"), std::make_unique<Slice>(std::move(first)), {sample}, false);
   Shape shape(value.rank(), 1);
-  shape[0] = -1;
-  if (sample.shapes[0].size() != shape.size())
+  shape[axis] = -1;
+  if (sample.shapes[0].size() != shape.size() || axis > 0)
     sample = add(free_name("batch"), std::make_unique<Reshape>(std::move(shape)), {sample}, false);
   return add(node_name(node), std::make_unique<Where>(), {sample, value, value}, false);
 }
 
 OnnxValue OnnxImporter::to_image(const OnnxValue& value) {
   if (value.image) return value;
-  if (value.rank() != 4)
-    throw Error(fmt::format("expected images [n, c, h, w], found {} axes", value.rank()));
+  if (value.rank() < 3 || value.rank() > 5)
+    throw Error(
+        fmt::format("expected images [n, c, ..] of 3 to 5 axes, found {} axes", value.rank()));
   OnnxValue& turned = turned_[{value.number, true}];
   if (turned.number < 0) {
-    turned = add(free_name("to_nhwc"),
-                 std::make_unique<Transpose>(std::vector<std::int64_t>{0, 2, 3, 1}), {value}, true);
+    std::vector<std::int64_t> order{0};
+    for (std::size_t i = 2; i < value.rank(); ++i) order.push_back(static_cast<std::int64_t>(i));
+    order.push_back(1);
+    turned = add(free_name(value.rank() == 4 ? "to_nhwc" : "to_channels_last"),
+                 std::make_unique<Transpose>(std::move(order)), {value}, true);
   }
   return turned;
 }
@@ -198,13 +226,22 @@ OnnxValue OnnxImporter::to_plain(const OnnxValue& value) {
   OnnxValue& turned = turned_[{value.number, false}];
   if (turned.number >= 0) return turned;
   const Shape& shape = value.shapes[0];
+  const bool pixel = std::all_of(shape.begin() + 1, shape.end() - 1,
+                                 [](std::int64_t extent) { return extent == 1; });
   std::unique_ptr<Op> op;
-  if (shape[1] == 1 && shape[2] == 1) {
-    op = std::make_unique<Reshape>(Shape{0, shape[3], 1, 1});
+  if (pixel) {
+    Shape target(shape.size(), 1);
+    target[0] = 0;
+    target[1] = shape.back();
+    op = std::make_unique<Reshape>(std::move(target));
   } else {
-    op = std::make_unique<Transpose>(std::vector<std::int64_t>{0, 3, 1, 2});
+    std::vector<std::int64_t> order{0, static_cast<std::int64_t>(shape.size()) - 1};
+    for (std::size_t i = 1; i + 1 < shape.size(); ++i)
+      order.push_back(static_cast<std::int64_t>(i));
+    op = std::make_unique<Transpose>(std::move(order));
   }
-  turned = add(free_name("to_nchw"), std::move(op), {value}, false);
+  turned = add(free_name(shape.size() == 4 ? "to_nchw" : "to_channels_first"), std::move(op),
+               {value}, false);
   return turned;
 }
 

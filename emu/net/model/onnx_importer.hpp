@@ -29,7 +29,7 @@ std::string printable(std::string_view);
 /// What a name refers to: a value of the graph, or a constant.
 struct OnnxValue {
   int number = -1;              ///< -1: a constant
-  bool image = false;           ///< stored [n, h, w, c] instead of ONNX's [n, c, h, w]
+  bool image = false;           ///< stored [n, .., c] instead of ONNX's [n, c, ..], 3 to 5 axes
   bool integer = false;         ///< of the graph: whole numbers in the file, floats here
   std::array<Shape, 2> shapes;  ///< as stored, for the probe batches
   ConstantRef constant;
@@ -64,11 +64,13 @@ class OnnxImporter {
   std::string layer_name(const OnnxNode&, std::size_t weight_input);
   std::string node_name(const OnnxNode&);
 
-  /// The value as a graph value: constants become nodes, once; those for images in NHWC.
-  OnnxValue as_graph(const OnnxValue&, std::string_view name, bool image = false);
+  /// The value as a graph value: constants become nodes, once; those that meet images of
+  /// `image_rank` axes with channels last.
+  OnnxValue as_graph(const OnnxValue&, std::string_view name, std::size_t image_rank = 0);
   /// A node of one number.
   OnnxValue number(float);
-  /// Rank 4 in NHWC, or in ONNX order; a turn that was made before is used again.
+  /// Three to five axes with channels last, or in ONNX order; a turn that was made before is used
+  /// again.
   OnnxValue to_image(const OnnxValue&);
   OnnxValue to_plain(const OnnxValue&);
   /// A view under another shape, given in ONNX order.
@@ -76,8 +78,12 @@ class OnnxImporter {
 
   /// The batch that the file gives its inputs as a number, 0 for a symbol.
   std::int64_t fixed_batch() const { return fixed_batch_; }
-  /// A graph value with one sample (axis 0 has extent 1), repeated for every sample of the batch.
-  OnnxValue repeated(const OnnxNode&, const OnnxValue&);
+  /// A graph value with one sample (that axis has extent 1), repeated for every sample of the
+  /// batch.
+  OnnxValue repeated(const OnnxNode&, const OnnxValue&, std::size_t axis = 0);
+  /// Whether a node reads that output, or the model has it.
+  bool is_read(const OnnxNode&, std::size_t output) const;
+  const Graph& graph() const { return graph_; }
   /// Throws Error for more elements than the graph may yet hold as constants.
   void hold(std::int64_t elements) { hold_bytes(elements * 4); }
 
@@ -103,7 +109,7 @@ class OnnxImporter {
   std::set<std::string_view> made_;  // names that an input, an initializer or a node has given
   std::map<std::pair<int, bool>, OnnxValue> turned_;  // by value number and layout
   // Constants that are nodes already, by address and layout; the address may be another's by now.
-  std::map<std::pair<const OnnxConstant*, bool>,
+  std::map<std::pair<const OnnxConstant*, std::size_t>,
            std::pair<std::weak_ptr<const OnnxConstant>, OnnxValue>>
       nodes_of_constants_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
@@ -123,6 +129,13 @@ const OnnxHandlers& onnx_product_handlers();    // onnx_products.cpp
 const OnnxHandlers& onnx_pointwise_handlers();  // onnx_pointwise.cpp
 const OnnxHandlers& onnx_shape_handlers();      // onnx_shapes.cpp
 const OnnxHandlers& onnx_axis_handlers();       // onnx_axes.cpp
+const OnnxHandlers& onnx_window_handlers();     // onnx_windows.cpp
+const OnnxHandlers& onnx_einsum_handlers();     // onnx_einsum.cpp
+
+/// A constant input of that rank, with elements, or an Error.
+Tensor weights_of(OnnxImporter&, const OnnxNode&, std::size_t index, std::size_t rank);
+/// Sets a parameter of an operator that has just been made; throws Error for another size.
+void set_parameter(Op&, std::size_t index, Tensor value);
 
 /// Where ONNX's axis of a value lies as it is stored; throws Error for one it lacks.
 std::int64_t stored_axis(const OnnxValue&, std::int64_t axis);

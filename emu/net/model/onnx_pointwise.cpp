@@ -40,19 +40,18 @@ Values unary(OnnxImporter& importer, const OnnxNode& node) {
                        x.image)};
 }
 
-/// Operands in one layout: that of images where every graph value has four axes (constants up to
-/// four), else ONNX's own. Returns whether they are images.
+/// Operands in one layout: that of images where every graph value has as many axes as these
+/// (constants at most), else ONNX's own. Returns whether they are images.
 bool align(OnnxImporter& importer, const OnnxNode& node, Values& operands) {
-  bool any_image = false, possible = true;
-  for (const OnnxValue& value : operands) {
-    any_image = any_image || value.image;
-    possible = possible && (value.is_constant() ? value.rank() <= 4 : value.rank() == 4);
-  }
-  const bool images = any_image && possible;
+  std::size_t rank = 0;
+  for (const OnnxValue& value : operands) rank = std::max(rank, value.image ? value.rank() : 0);
+  bool images = rank > 0;
+  for (const OnnxValue& value : operands)
+    images = images && (value.is_constant() ? value.rank() <= rank : value.rank() == rank);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     OnnxValue& value = operands[i];
     if (value.is_constant()) {
-      value = importer.as_graph(value, node.inputs[i], images);
+      value = importer.as_graph(value, node.inputs[i], images ? rank : 0);
     } else {
       value = images ? importer.to_image(value) : importer.to_plain(value);
     }

@@ -1,20 +1,17 @@
-// ONNX operators with weights, windows or statistics: convolution, Gemm, MatMul, pooling, norms.
+// ONNX operators with weights or statistics: Gemm, MatMul, norms, tables.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "emu/net/model/onnx_contraction.hpp"
 #include "emu/net/model/onnx_importer.hpp"
-#include "emu/net/ops/average_pool.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/conv2d.hpp"
 #include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/gather.hpp"
-#include "emu/net/ops/global_average_pool.hpp"
 #include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/max_pool.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "formats/error.hpp"
 
@@ -22,38 +19,6 @@ namespace numemu::net {
 namespace {
 
 using Values = std::vector<OnnxValue>;
-
-Tensor tensor_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
-                 std::size_t rank) {
-  Tensor tensor = importer.constant(node, index).tensor();
-  if (tensor.shape.size() != rank)
-    throw Error(fmt::format("expected input {} to have {} axes, found {}", index, rank,
-                            to_string(tensor.shape)));
-  if (tensor.empty()) throw Error(fmt::format("expected input {} to have elements", index));
-  return tensor;
-}
-
-/// Sets a parameter of an operator that has just been made.
-void set(Op& op, std::size_t index, Tensor value) {
-  Parameter& parameter = op.parameters()[index];
-  if (parameter.value.size() != value.size())
-    throw Error(fmt::format("expected {} of shape {}, found {}", parameter.name,
-                            to_string(parameter.value.shape), to_string(value.shape)));
-  parameter.value.data = std::move(value.data);
-}
-
-/// [out, in, kh, kw] to [out, kh, kw, in].
-Tensor channels_last(const Tensor& w) {
-  const std::int64_t out = w.dim(0), in = w.dim(1), taps = w.dim(2) * w.dim(3);
-  Tensor turned({out, w.dim(2), w.dim(3), in});
-  for (std::int64_t o = 0; o < out; ++o) {
-    for (std::int64_t c = 0; c < in; ++c) {
-      for (std::int64_t t = 0; t < taps; ++t)
-        turned.data[(o * taps + t) * in + c] = w.data[(o * in + c) * taps + t];
-    }
-  }
-  return turned;
-}
 
 Tensor transposed(const Tensor& w) {
   Tensor turned({w.dim(1), w.dim(0)});
@@ -64,83 +29,12 @@ Tensor transposed(const Tensor& w) {
   return turned;
 }
 
-/// Windows over the two axes of an image.
-struct Windows {
-  std::vector<std::int64_t> kernel, stride, dilation, pads;  // pads: top, left, bottom, right
-};
-
-Windows windows_of(const OnnxNode& node, const OnnxValue& image, std::vector<std::int64_t> kernel) {
-  Windows w;
-  w.kernel = integers_or(node, "kernel_shape", std::move(kernel));
-  w.stride = integers_or(node, "strides", {1, 1});
-  w.dilation = integers_or(node, "dilations", {1, 1});
-  w.pads = integers_or(node, "pads", {0, 0, 0, 0});
-  if (w.kernel.size() != 2 || w.stride.size() != 2 || w.dilation.size() != 2 || w.pads.size() != 4)
-    throw Error("expected windows over two axes");
-  constexpr std::int64_t kMost = 1 << 20;
-  for (const auto* list : {&w.kernel, &w.stride, &w.dilation}) {
-    for (const std::int64_t n : *list) {
-      if (n < 1 || n > kMost) throw Error("expected sizes from 1 to 2^20");
-    }
-  }
-  for (const std::int64_t n : w.pads) {
-    if (n < 0 || n > kMost) throw Error("expected pads from 0 to 2^20");
-  }
-  const std::string_view automatic = text_or(node, "auto_pad", "NOTSET");
-  if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-    for (std::size_t axis = 0; axis < 2; ++axis) {
-      const std::int64_t n = image.shapes[0][axis + 1];
-      const std::int64_t out = (n + w.stride[axis] - 1) / w.stride[axis];
-      const std::int64_t total = std::max<std::int64_t>(
-          0, (out - 1) * w.stride[axis] + (w.kernel[axis] - 1) * w.dilation[axis] + 1 - n);
-      const std::int64_t less = total / 2, more = total - less;
-      w.pads[axis] = automatic == "SAME_UPPER" ? less : more;
-      w.pads[axis + 2] = total - w.pads[axis];
-    }
-  } else if (automatic == "VALID") {
-    w.pads = {0, 0, 0, 0};
-  } else if (automatic != "NOTSET") {
-    throw Error("expected a known auto_pad");
-  }
-  return w;
-}
-
-Values conv(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  const Tensor w = tensor_of(importer, node, 1, 4);  // [out, in / groups, kh, kw]
-  const Windows windows = windows_of(node, x, {w.dim(2), w.dim(3)});
-  if (windows.kernel[0] != w.dim(2) || windows.kernel[1] != w.dim(3))
-    throw Error("expected kernel_shape to be that of the weight");
-  Conv2dOptions o;
-  o.in_channels = x.shapes[0][3];
-  o.out_channels = w.dim(0);
-  o.kernel_height = w.dim(2);
-  o.kernel_width = w.dim(3);
-  o.groups = integer_or(node, "group", 1);
-  if (o.groups < 1 || o.in_channels % o.groups != 0 || o.in_channels / o.groups != w.dim(1))
-    throw Error(fmt::format("expected {} input channels of the weight times its groups, found {}",
-                            o.in_channels, w.dim(1)));
-  o.stride_height = windows.stride[0];
-  o.stride_width = windows.stride[1];
-  o.dilation_height = windows.dilation[0];
-  o.dilation_width = windows.dilation[1];
-  o.pad_top = windows.pads[0];
-  o.pad_left = windows.pads[1];
-  o.pad_bottom = windows.pads[2];
-  o.pad_right = windows.pads[3];
-  o.bias = importer.has_input(node, 2);
-  auto op = std::make_unique<Conv2d>(o);
-  set(*op, 0, channels_last(w));
-  if (o.bias) set(*op, 1, tensor_of(importer, node, 2, 1));
-  return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, true)};
-}
-
 /// x times a constant matrix [in, out], with a bias where `bias_input` is one vector of `out`.
 OnnxValue linear(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
                  const Tensor& out_in, const Tensor* bias) {
   auto op = std::make_unique<Linear>(out_in.dim(1), out_in.dim(0), bias != nullptr);
-  set(*op, 0, out_in);
-  if (bias != nullptr) set(*op, 1, *bias);
+  set_parameter(*op, 0, out_in);
+  if (bias != nullptr) set_parameter(*op, 1, *bias);
   return importer.add(importer.layer_name(node, 1), std::move(op), {x}, false);
 }
 
@@ -148,18 +42,49 @@ void scale(Tensor& tensor, float factor) {
   for (float& v : tensor.data) v *= factor;
 }
 
+/// A factor other than 1, rounded once.
+OnnxValue times(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, float factor) {
+  if (factor == 1) return x;
+  return importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"),
+                      {x, importer.number(factor)}, false);
+}
+
+/// Any of the matrices may be computed, and the left one turned.
+Values gemm_of_values(OnnxImporter& importer, const OnnxNode& node) {
+  enum { kRow, kDepth, kColumn };
+  const auto matrix = [&](std::size_t index, const char* turns, int first, int second) {
+    const OnnxValue& value = importer.input(node, index);
+    if (value.rank() != 2)
+      throw Error(fmt::format("expected input {} to have 2 axes, found {}", index, value.rank()));
+    std::vector<int> labels{first, second};
+    if (integer_or(node, turns, 0) != 0) std::swap(labels[0], labels[1]);
+    return Labelled{value, labels};
+  };
+  OnnxValue y = contracted(importer, node, matrix(0, "transA", kRow, kDepth),
+                           matrix(1, "transB", kDepth, kColumn), {kRow, kColumn})
+                    .value;
+  y = times(importer, node, y, number_or(node, "alpha", 1));
+  if (!importer.has_input(node, 2)) return {y};
+  OnnxValue c = importer.to_plain(importer.as_graph(importer.input(node, 2), ""));
+  c = times(importer, node, c, number_or(node, "beta", 1));
+  return {importer.add(importer.node_name(node), std::make_unique<Binary>("add"), {y, c}, false)};
+}
+
 Values gemm(OnnxImporter& importer, const OnnxNode& node) {
-  if (integer_or(node, "transA", 0) != 0) throw Error("transA is not supported");
-  const OnnxValue x = importer.to_plain(importer.as_graph(importer.input(node, 0), ""));
-  Tensor w = tensor_of(importer, node, 1, 2);
+  const bool row = !importer.has_input(node, 2) || importer.input(node, 2).is_constant();
+  if (integer_or(node, "transA", 0) != 0 || !importer.input(node, 1).is_constant() ||
+      importer.input(node, 0).is_constant() || !row)
+    return gemm_of_values(importer, node);
+  const OnnxValue x = importer.to_plain(importer.input(node, 0));
+  Tensor w = weights_of(importer, node, 1, 2);
   if (integer_or(node, "transB", 0) == 0) w = transposed(w);
   // Factors go into the constants, rounded once; exporters write 1.
   scale(w, number_or(node, "alpha", 1));
   if (!importer.has_input(node, 2)) return {linear(importer, node, x, w, nullptr)};
   Tensor bias = importer.constant(node, 2).tensor();
-  scale(bias, number_or(node, "beta", 1));
   if (!bias.empty() && bias.size() != 1 && bias.shape.back() != bias.size())
-    throw Error("expected one row to add, found " + to_string(bias.shape));
+    return gemm_of_values(importer, node);
+  scale(bias, number_or(node, "beta", 1));
   if (bias.size() == 1 && w.dim(0) != 1) {
     const float value = bias.data[0];
     bias = Tensor({w.dim(0)}, value);
@@ -167,61 +92,51 @@ Values gemm(OnnxImporter& importer, const OnnxNode& node) {
   return {linear(importer, node, x, w, &bias)};
 }
 
+/// Whether the leading axes are equal, or those of one operand have one element.
+bool stackable(const OnnxValue& a, const OnnxValue& b) {
+  if (a.rank() < 2 || b.rank() < 2) return false;
+  const auto lead = [](const OnnxValue& value) {
+    std::vector<Extent> axes = value.extents();
+    axes.resize(axes.size() - 2);
+    return axes;
+  };
+  const auto single = [](const std::vector<Extent>& axes) {
+    return std::ranges::all_of(axes, [](const Extent& extent) { return extent == Extent{1}; });
+  };
+  const std::vector<Extent> of_a = lead(a), of_b = lead(b);
+  return of_a == of_b || single(of_a) || single(of_b);
+}
+
 Values matmul(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue& b = importer.input(node, 1);
-  if (b.is_constant() && b.rank() == 2 && !importer.input(node, 0).is_constant()) {
-    const OnnxValue x = importer.to_plain(importer.input(node, 0));
-    return {linear(importer, node, x, transposed(tensor_of(importer, node, 1, 2)), nullptr)};
+  const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
+  if (b.is_constant() && b.rank() == 2 && !a.is_constant() && a.rank() > 1) {
+    const OnnxValue x = importer.to_plain(a);
+    return {linear(importer, node, x, transposed(weights_of(importer, node, 1, 2)), nullptr)};
   }
-  const OnnxValue left = importer.to_plain(importer.as_graph(importer.input(node, 0), ""));
-  const OnnxValue right = importer.to_plain(importer.as_graph(b, node.inputs[1]));
-  return {importer.add(importer.node_name(node), std::make_unique<MatMul>(), {left, right}, false)};
-}
-
-PoolOptions pool_options(const OnnxNode& node, const OnnxValue& image) {
-  if (node.find("kernel_shape") == nullptr) throw Error("expected kernel_shape");
-  const Windows windows = windows_of(node, image, {});
-  if (windows.dilation[0] != 1 || windows.dilation[1] != 1)
-    throw Error("dilated pooling is not supported");
-  PoolOptions o;
-  o.kernel_height = windows.kernel[0];
-  o.kernel_width = windows.kernel[1];
-  o.stride_height = windows.stride[0];
-  o.stride_width = windows.stride[1];
-  o.pad_top = windows.pads[0];
-  o.pad_left = windows.pads[1];
-  o.pad_bottom = windows.pads[2];
-  o.pad_right = windows.pads[3];
-  o.ceil_mode = integer_or(node, "ceil_mode", 0) != 0;
-  o.count_include_pad = integer_or(node, "count_include_pad", 0) != 0;
-  return o;
-}
-
-Values max_pool(OnnxImporter& importer, const OnnxNode& node) {
-  if (node.outputs.size() > 1 && !node.outputs[1].empty())
-    throw Error("the positions of maxima are not supported");
-  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  return {importer.add(importer.node_name(node), std::make_unique<MaxPool>(pool_options(node, x)),
-                       {x}, true)};
-}
-
-Values average_pool(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  return {importer.add(importer.node_name(node),
-                       std::make_unique<AveragePool>(pool_options(node, x)), {x}, true)};
-}
-
-Values global_average_pool(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  return {importer.add(importer.node_name(node), std::make_unique<GlobalAveragePool>(), {x}, true)};
-}
-
-Values global_max_pool(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  PoolOptions o;
-  o.kernel_height = x.shapes[0][1];
-  o.kernel_width = x.shapes[0][2];
-  return {importer.add(importer.node_name(node), std::make_unique<MaxPool>(o), {x}, true)};
+  if (stackable(a, b)) {
+    const OnnxValue left = importer.to_plain(importer.as_graph(a, ""));
+    const OnnxValue right = importer.to_plain(importer.as_graph(b, node.inputs[1]));
+    return {
+        importer.add(importer.node_name(node), std::make_unique<MatMul>(), {left, right}, false)};
+  }
+  // As labels: rows, depth and columns, then the leading axes from the last to the first.
+  enum { kRow, kDepth, kColumn, kLeading };
+  const std::size_t rank = std::max(a.rank(), b.rank());
+  if (a.rank() < 1 || b.rank() < 1) throw Error("expected operands with axes");
+  const auto leading = [](std::size_t count) {
+    std::vector<int> labels;
+    for (std::size_t i = 2; i < count; ++i)
+      labels.push_back(kLeading + static_cast<int>(count - 1 - i));
+    return labels;
+  };
+  std::vector<int> of_a = leading(a.rank()), of_b = leading(b.rank()), out = leading(rank);
+  if (a.rank() > 1) of_a.push_back(kRow);
+  of_a.push_back(kDepth);
+  of_b.push_back(kDepth);
+  if (b.rank() > 1) of_b.push_back(kColumn);
+  if (a.rank() > 1) out.push_back(kRow);
+  if (b.rank() > 1) out.push_back(kColumn);
+  return {contracted(importer, node, {a, of_a}, {b, of_b}, out).value};
 }
 
 /// The tensors of an operator over `size` channels, each of that many numbers.
@@ -229,7 +144,7 @@ std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, st
                                 std::size_t count) {
   std::vector<Tensor> out;
   for (std::size_t i = 1; i <= count; ++i) {
-    out.push_back(tensor_of(importer, node, i, 1));
+    out.push_back(weights_of(importer, node, i, 1));
     if (out.back().size() != size)
       throw Error(fmt::format("expected input {} to have {} numbers, found {}", i, size,
                               out.back().size()));
@@ -241,9 +156,7 @@ std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, st
 /// 1 and 2 is not there.
 Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  if (x.rank() == 4) x = importer.to_image(x);
-  if (x.rank() != 4 && x.rank() != 2)
-    throw Error("expected images or vectors, found " + std::to_string(x.rank()) + " axes");
+  if (x.rank() != 2) x = importer.to_image(x);
   if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
   std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
   const std::vector<float>& variance = tensors[3].data;
@@ -256,7 +169,7 @@ Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
                        .epsilon = number_or(node, "epsilon", 1e-5f),
                        // ONNX weighs the old statistics.
                        .momentum = 1 - double{number_or(node, "momentum", 0.9f)}});
-  for (std::size_t i = 0; i < 4; ++i) set(*op, i, std::move(tensors[i]));
+  for (std::size_t i = 0; i < 4; ++i) set_parameter(*op, i, std::move(tensors[i]));
   return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, x.image)};
 }
 
@@ -269,7 +182,7 @@ Values layer_norm(OnnxImporter& importer, const OnnxNode& node) {
   std::vector<Tensor> tensors = per_channel(importer, node, size, biased ? 2 : 1);
   if (!biased) tensors.push_back(Tensor({size}));
   auto op = std::make_unique<LayerNorm>(size, number_or(node, "epsilon", 1e-5f));
-  for (std::size_t i = 0; i < 2; ++i) set(*op, i, std::move(tensors[i]));
+  for (std::size_t i = 0; i < 2; ++i) set_parameter(*op, i, std::move(tensors[i]));
   return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, false)};
 }
 
@@ -278,9 +191,9 @@ Values gather(OnnxImporter& importer, const OnnxNode& node) {
   const std::int64_t axis = axis_in(integer_or(node, "axis", 0), data.rank());
   if (data.is_constant()) {
     if (axis != 0) throw Error("expected rows of a table (axis 0)");
-    const Tensor table = tensor_of(importer, node, 0, 2);
+    const Tensor table = weights_of(importer, node, 0, 2);
     auto op = std::make_unique<Embedding>(table.dim(0), table.dim(1));
-    set(*op, 0, table);
+    set_parameter(*op, 0, table);
     return {importer.add(importer.layer_name(node, 0), std::move(op), {importer.to_plain(indices)},
                          false)};
   }
@@ -296,13 +209,8 @@ Values gather(OnnxImporter& importer, const OnnxNode& node) {
 
 const OnnxHandlers& onnx_product_handlers() {
   static const OnnxHandlers kHandlers = {
-      {"Conv", conv},
       {"Gemm", gemm},
       {"MatMul", matmul},
-      {"MaxPool", max_pool},
-      {"AveragePool", average_pool},
-      {"GlobalAveragePool", global_average_pool},
-      {"GlobalMaxPool", global_max_pool},
       {"BatchNormalization", batch_norm},
       {"LayerNormalization", layer_norm},
       {"Gather", gather},

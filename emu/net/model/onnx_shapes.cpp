@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/binary.hpp"
@@ -172,7 +173,10 @@ Values transpose(OnnxImporter& importer, const OnnxNode& node) {
     for (std::size_t i = x.rank(); i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
   }
   // For images a transposition only changes the layout flag.
-  if (x.image && order == std::vector<std::int64_t>{0, 2, 3, 1}) {
+  std::vector<std::int64_t> last{0};  // channels last
+  for (std::size_t i = 2; i < x.rank(); ++i) last.push_back(static_cast<std::int64_t>(i));
+  last.push_back(1);
+  if (x.image && order == last) {
     x.image = false;
     return {x};
   }
@@ -192,7 +196,8 @@ OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
   const std::vector<Extent> own = x.extents();
   const std::size_t rank = std::max(own.size(), asked.elements.size());
   Shape dims;
-  bool larger = own.size() < rank, batch = false;
+  bool larger = own.size() < rank;
+  std::optional<std::size_t> batch;  // its axis
   for (std::size_t back = rank; back > 0; --back) {
     const Extent mine = back <= own.size() ? own[own.size() - back] : Extent{1};
     const Extent wanted = back <= asked.elements.size()
@@ -203,9 +208,8 @@ OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
       throw Error("expected a shape that the input is broadcast to");
     const bool grows = mine == Extent{1} && wanted != Extent{1};
     if (grows && wanted.per_batch) {
-      if (back != rank || wanted.value != 1)
-        throw Error("expected only the batch on the first axis");
-      batch = true;
+      if (batch || wanted.value != 1) throw Error("expected only the batch, on one axis");
+      batch = rank - back;
     }
     const bool here = grows && !wanted.per_batch;
     dims.push_back(here ? wanted.value : 1);
@@ -221,12 +225,22 @@ OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
     x = importer.add(importer.node_name(node), std::make_unique<Binary>("add"),
                      {x, importer.as_graph(zeros, "expand")}, false);
   }
-  return batch ? importer.repeated(node, x) : x;
+  return batch ? importer.repeated(node, x, *batch) : x;
 }
 
 Values expand(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_plain(importer.as_graph(importer.input(node, 0), node.inputs[0]));
-  return {expanded_to(importer, node, x, importer.constant(node, 1))};
+  OnnxValue x = importer.input(node, 0);
+  const OnnxConstant& asked = importer.constant(node, 1);
+  // A constant of the file's batch: one sample is repeated.
+  const std::int64_t batch = importer.fixed_batch();
+  for (std::size_t i = 0; x.is_constant() && batch > 1 && i < x.rank(); ++i) {
+    if (x.rank() == asked.elements.size() && asked.elements[i].whole == Extent{1, true} &&
+        x.constant->dims[i] == batch)
+      x.constant =
+          std::make_shared<OnnxConstant>(one_sample(*x.constant, static_cast<std::int64_t>(i)));
+  }
+  x = importer.to_plain(importer.as_graph(x, node.inputs[0]));
+  return {expanded_to(importer, node, x, asked)};
 }
 
 /// Of a shape with the batch; others are folded.

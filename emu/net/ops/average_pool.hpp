@@ -5,9 +5,9 @@
 
 namespace numemu::net {
 
-/// y [n, oh, ow, c] = mean over the windows of x [n, h, w, c], summed in float64 in row-major order
-/// and rounded once. A gradient is the float64 sum of gradient / divisor over its windows in
-/// row-major order, rounded once.
+/// y [n, o.., c] = mean over the windows of x [n, i.., c] along one to three axes, summed in
+/// float64 in row-major order and rounded once. A gradient is the float64 sum of gradient / divisor
+/// over its windows in row-major order, rounded once.
 class AveragePool final : public Op {
  public:
   /// Throws Error when an option is out of range.

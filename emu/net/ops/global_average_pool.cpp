@@ -6,19 +6,29 @@
 #include "formats/error.hpp"
 
 namespace numemu::net {
+namespace {
+
+std::int64_t pixels_of(const Shape& image) {
+  return element_count({image.begin() + 1, image.end() - 1});
+}
+
+}  // namespace
 
 Shape GlobalAveragePool::output_shape(std::span<const Shape> inputs) const {
-  if (inputs.size() != 1 || inputs[0].size() != 4 || inputs[0][1] * inputs[0][2] < 1) {
-    throw Error("global_average_pool: expected one input [batch, height, width, channels], got " +
+  if (inputs.size() != 1 || inputs[0].size() < 3 || pixels_of(inputs[0]) < 1) {
+    throw Error("global_average_pool: expected one input [batch, .., width, channels], got " +
                 (inputs.empty() ? "none" : to_string(inputs[0])));
   }
-  return {inputs[0][0], 1, 1, inputs[0][3]};
+  Shape shape(inputs[0].size(), 1);
+  shape.front() = inputs[0].front();
+  shape.back() = inputs[0].back();
+  return shape;
 }
 
 void GlobalAveragePool::forward(const OpCall&, std::span<const Tensor* const> inputs,
                                 Tensor& output) const {
-  const Shape& x = inputs[0]->shape;  // [n, h, w, c]
-  const std::int64_t pixels = x[1] * x[2], channels = x[3];
+  const Shape& x = inputs[0]->shape;  // [n, .., c]
+  const std::int64_t pixels = pixels_of(x), channels = x.back();
   for (std::int64_t n = 0; n < x[0]; ++n) {
     const std::vector<double> sums =
         column_sums(inputs[0]->data.data() + n * pixels * channels, pixels, channels);
@@ -33,9 +43,9 @@ void GlobalAveragePool::backward(const OpCall&, std::span<const Tensor* const>, 
                                  const Tensor& grad_output, std::span<Tensor> grad_inputs,
                                  std::span<Tensor>, bool want_inputs) const {
   if (!want_inputs) return;
-  const Shape& x = grad_inputs[0].shape;  // [n, h, w, c]
-  const std::int64_t pixels = x[1] * x[2], channels = x[3];
-  const float* const g = grad_output.data.data();  // [n, 1, 1, c]
+  const Shape& x = grad_inputs[0].shape;  // [n, .., c]
+  const std::int64_t pixels = pixels_of(x), channels = x.back();
+  const float* const g = grad_output.data.data();  // [n, 1.., c]
   float* const grad = grad_inputs[0].data.data();
   for_each_row(x[0] * pixels, channels, [=](std::int64_t row) {
     const float* const from = g + row / pixels * channels;

@@ -4,7 +4,8 @@
 
 namespace numemu::net {
 
-/// [n, h, w, c] -> [n, 1, 1, c]: the pairwise float64 sum over h and w, divided and rounded once.
+/// [n, .., c] -> [n, 1.., c]: the pairwise float64 sum over the axes between, divided and rounded
+/// once.
 class GlobalAveragePool final : public Op {
  public:
   std::string_view kind() const override { return "global_average_pool"; }

@@ -10,39 +10,6 @@
 namespace numemu::net {
 namespace {
 
-// The pixels of one window inside image n of [n, h, w, c], and where its result is.
-struct Window {
-  PoolSpan rows, columns;
-  std::int64_t first;  // offset of its first pixel
-  std::int64_t out;    // offset of its first result
-
-  // body(tap, offset) for every pixel, in row-major order; offsets from the first.
-  template <class Body>
-  void for_each_pixel(std::int64_t width, std::int64_t channels, const Body& body) const {
-    for (std::int64_t y = 0; y < rows.divisor; ++y) {
-      for (std::int64_t x = 0; x < columns.divisor; ++x)
-        body(y * columns.divisor + x, (y * width + x) * channels);
-    }
-  }
-};
-
-template <class Body>
-void for_each_window(const PoolOptions& o, const Shape& x, const Shape& y, std::int64_t n,
-                     const Body& body) {
-  Window window;
-  window.out = n * y[1] * y[2] * y[3];
-  for (std::int64_t oh = 0; oh < y[1]; ++oh) {
-    window.rows =
-        pool_span(oh, o.kernel_height, o.stride_height, o.pad_top, o.pad_bottom, x[1], false);
-    for (std::int64_t ow = 0; ow < y[2]; ++ow, window.out += y[3]) {
-      window.columns =
-          pool_span(ow, o.kernel_width, o.stride_width, o.pad_left, o.pad_right, x[2], false);
-      window.first = ((n * x[1] + window.rows.from) * x[2] + window.columns.from) * x[3];
-      body(window);
-    }
-  }
-}
-
 // The larger of each channel so far and the next pixel, where a NaN wins. Without branches: which
 // one it is is as good as random.
 void take_larger(const float* pixel, std::int64_t channels, float* largest) {
@@ -83,13 +50,13 @@ Shape MaxPool::output_shape(std::span<const Shape> inputs) const {
 }
 
 void MaxPool::forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const {
-  const Shape &x = inputs[0]->shape, &y = output.shape;  // [n, h, w, c], [n, oh, ow, c]
+  const Shape x = as_volume(inputs[0]->shape), y = as_volume(output.shape);
   const float* const in = inputs[0]->data.data();
-  const std::int64_t channels = x[3];
-  for_each_row(x[0], x[1] * x[2] * channels, [&](std::int64_t n) {
-    for_each_window(options_, x, y, n, [&](const Window& window) {
+  const std::int64_t channels = x[4];
+  for_each_row(x[0], x[1] * x[2] * x[3] * channels, [&](std::int64_t n) {
+    for_each_window(options_, x, y, n, [&](const PoolWindow& window) {
       float* const largest = output.data.data() + window.out;
-      window.for_each_pixel(x[2], channels, [&](std::int64_t tap, std::int64_t offset) {
+      window.for_each_pixel(x, [&](std::int64_t tap, std::int64_t offset) {
         const float* const pixel = in + window.first + offset;
         if (tap == 0) {
           for (std::int64_t c = 0; c < channels; ++c) largest[c] = neutral(pixel[c]);
@@ -105,17 +72,17 @@ void MaxPool::backward(const OpCall&, std::span<const Tensor* const> inputs, con
                        const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
                        bool want_inputs) const {
   if (!want_inputs) return;
-  const Shape &x = inputs[0]->shape, &y = grad_output.shape;  // [n, h, w, c], [n, oh, ow, c]
+  const Shape x = as_volume(inputs[0]->shape), y = as_volume(grad_output.shape);
   const float* const in = inputs[0]->data.data();
   float* const grad = grad_inputs[0].data.data();  // zero on entry; windows may overlap
-  const std::int64_t channels = x[3];
-  for_each_row(x[0], x[1] * x[2] * channels, [&](std::int64_t n) {
+  const std::int64_t channels = x[4];
+  for_each_row(x[0], x[1] * x[2] * x[3] * channels, [&](std::int64_t n) {
     std::vector<float> largest(static_cast<std::size_t>(channels));
     std::vector<std::int32_t> winner(largest.size());
-    std::vector<std::int64_t> offsets(
-        static_cast<std::size_t>(options_.kernel_height * options_.kernel_width));
-    for_each_window(options_, x, y, n, [&](const Window& window) {
-      window.for_each_pixel(x[2], channels, [&](std::int64_t tap, std::int64_t offset) {
+    std::vector<std::int64_t> offsets(static_cast<std::size_t>(
+        options_.kernel_depth * options_.kernel_height * options_.kernel_width));
+    for_each_window(options_, x, y, n, [&](const PoolWindow& window) {
+      window.for_each_pixel(x, [&](std::int64_t tap, std::int64_t offset) {
         offsets[tap] = offset;
         const float* const pixel = in + window.first + offset;
         if (tap == 0) {

@@ -5,10 +5,10 @@
 
 namespace numemu::net {
 
-/// y [n, oh, ow, c] = max over the windows of x [n, h, w, c]; a NaN wins, the border never does.
-/// The gradient goes to the first of equal maxima in row-major order. A `vector` result though
-/// nothing is rounded: a smaller tensor with a largest value of its own, and a gradient that sums
-/// where windows overlap.
+/// y [n, o.., c] = max over the windows of x [n, i.., c] along one to three axes; a NaN wins, the
+/// border never does. The gradient goes to the first of equal maxima in row-major order. A `vector`
+/// result though nothing is rounded: a smaller tensor with a largest value of its own, and a
+/// gradient that sums where windows overlap.
 class MaxPool final : public Op {
  public:
   /// Throws Error when an option is out of range.

@@ -8,7 +8,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"

@@ -8,7 +8,7 @@
 #include "emu/net/memory.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pad.hpp"
 #include "emu/net/ops/pointwise.hpp"

@@ -7,7 +7,7 @@
 
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"

@@ -23,12 +23,14 @@ TEST_CASE("gather: a matrix and its transpose address every element once", "[fas
 
 TEST_CASE("gather: padding and dilation place pixels, the rest is the zero given", "[fast]") {
   Padding p;
-  p.outer = 2, p.height = 2, p.width = 3, p.channels = 2;
-  p.top = 1, p.left = 2;
+  p.outer = 2, p.depth = 2, p.height = 2, p.width = 3, p.channels = 2;
+  p.front = 1, p.top = 1, p.left = 2;
   p.dilation = GENERATE(1, 2, 3);
   p.dilation_height = GENERATE(0, 1, 4);
   const std::int64_t rows = p.dilation_height == 0 ? p.dilation : p.dilation_height;
   REQUIRE(p.row_dilation() == rows);
+  p.dilation_depth = GENERATE(1, 3);
+  p.padded_depth = p.front + (p.depth - 1) * p.dilation_depth + 2;
   p.padded_height = p.top + (p.height - 1) * rows + 2;
   p.padded_width = p.left + (p.width - 1) * p.dilation + 3;
   REQUIRE_FALSE(p.identity());
@@ -39,15 +41,16 @@ TEST_CASE("gather: padding and dilation place pixels, the rest is the zero given
 
   std::vector<std::uint8_t> expected(p.padded_size(), 77);
   for (std::int64_t o = 0; o < p.outer; ++o)
-    for (std::int64_t y = 0; y < p.height; ++y)
-      for (std::int64_t x = 0; x < p.width; ++x)
-        for (std::int64_t c = 0; c < p.channels; ++c) {
-          const auto to = ((o * p.padded_height + p.top + y * rows) * p.padded_width + p.left +
-                           x * p.dilation) *
-                              p.channels +
-                          c;
-          expected[to] = source[((o * p.height + y) * p.width + x) * p.channels + c];
-        }
+    for (std::int64_t z = 0; z < p.depth; ++z)
+      for (std::int64_t y = 0; y < p.height; ++y)
+        for (std::int64_t x = 0; x < p.width; ++x)
+          for (std::int64_t c = 0; c < p.channels; ++c) {
+            const auto plane = o * p.padded_depth + p.front + z * p.dilation_depth;
+            const auto line = plane * p.padded_height + p.top + y * rows;
+            const auto to = (line * p.padded_width + p.left + x * p.dilation) * p.channels + c;
+            const auto row = (o * p.depth + z) * p.height + y;
+            expected[to] = source[(row * p.width + x) * p.channels + c];
+          }
   CHECK(padded == expected);
 }
 
@@ -66,6 +69,8 @@ TEST_CASE("gather: rows spread apart alone are no identity", "[fast]") {
   p.height = p.padded_height = 1, p.width = p.padded_width = 3;
   CHECK(p.identity());
   p.dilation_height = 2;
+  CHECK_FALSE(p.identity());
+  p.dilation_height = 0, p.depth = 2, p.padded_depth = 3;
   CHECK_FALSE(p.identity());
 }
 

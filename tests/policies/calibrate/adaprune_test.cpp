@@ -1,7 +1,7 @@
 // Kept weights solved on calibration inputs, against the dense layer's outputs.
 #include "policies/calibrate/adaprune.hpp"
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/mask_tensor.hpp"

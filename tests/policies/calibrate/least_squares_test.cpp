@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"

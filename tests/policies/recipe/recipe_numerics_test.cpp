@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"

@@ -3,7 +3,7 @@
 
 #include <omp.h>
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/random_identity.hpp"

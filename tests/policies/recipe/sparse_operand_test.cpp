@@ -1,7 +1,7 @@
 // Products on sparse units against operands compressed and multiplied by hand.
 #include "policies/recipe/sparse_operand.hpp"
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/unit/sparse/compress.hpp"
 #include "formats/error.hpp"

@@ -2,7 +2,7 @@
 #include <array>
 #include <map>
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "formats/error.hpp"

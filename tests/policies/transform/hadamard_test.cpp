@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"

@@ -7,7 +7,7 @@
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/op_check.hpp"
@@ -53,7 +53,7 @@ class Export {
     std::string y;
     if (kind == "conv2d") {
       y = conv(node, x);
-      channels = static_cast<const Conv2d&>(*node.op).options().out_channels;
+      channels = static_cast<const Conv&>(*node.op).options().out_channels;
     } else if (kind == "batch_norm") {
       std::vector<std::string> inputs{x};
       for (std::size_t i = 0; i < 4; ++i) inputs.push_back(keep(node, i));
@@ -105,8 +105,9 @@ class Export {
   }
 
   std::string conv(const Node& node, const std::string& x) {
-    const Conv2dOptions& o = static_cast<const Conv2d&>(*node.op).options();
+    const ConvOptions& o = static_cast<const Conv&>(*node.op).options();
     REQUIRE((o.groups == 1 && !o.bias));
+    const ConvAxis &h = o.axes.at(0), &v = o.axes.at(1);
     const Tensor& ohwi = parameter(node, 0);
     Tensor oihw({ohwi.dim(0), ohwi.dim(3), ohwi.dim(1), ohwi.dim(2)});
     const std::int64_t in = ohwi.dim(3), taps = ohwi.dim(1) * ohwi.dim(2);
@@ -115,8 +116,8 @@ class Export {
     const std::string weight = node.name + ".weight";
     w_.floats(weight, oihw.shape, oihw.data);
     return w_.op("Conv", {x, weight},
-                 {attribute("strides", Ints{o.stride_height, o.stride_width}),
-                  attribute("pads", Ints{o.pad_top, o.pad_left, o.pad_bottom, o.pad_right})});
+                 {attribute("strides", Ints{h.stride, v.stride}),
+                  attribute("pads", Ints{h.pad_before, v.pad_before, h.pad_after, v.pad_after})});
   }
 
   std::string linear(const Node& node, const std::string& x) {

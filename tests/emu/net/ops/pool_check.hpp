@@ -27,21 +27,31 @@ struct PoolCase {
   template <class Body>
   void for_each_read(const Body& body) const {
     const PoolOptions& o = options;
-    const std::int64_t sy = o.stride_height, sx = o.stride_width;
-    for (std::int64_t n = 0; n < y[0]; ++n)
-      for (std::int64_t i = 0; i < y[1]; ++i)
-        for (std::int64_t j = 0; j < y[2]; ++j)
-          for (std::int64_t c = 0; c < y[3]; ++c) {
-            std::int64_t read = 0;
-            for (std::int64_t a = 0; a < o.kernel_height; ++a)
-              for (std::int64_t b = 0; b < o.kernel_width; ++b) {
-                const std::int64_t h = i * sy + a - o.pad_top, w = j * sx + b - o.pad_left;
-                if (h >= x[1] + o.pad_bottom || w >= x[2] + o.pad_right) continue;
-                const bool inside = h >= 0 && h < x[1] && w >= 0 && w < x[2];
-                body(((n * y[1] + i) * y[2] + j) * y[3] + c,
-                     inside ? ((n * x[1] + h) * x[2] + w) * x[3] + c : -1, read++);
-              }
-          }
+    const Shape from = as_volume(x), to = as_volume(y);
+    const std::int64_t kernel[] = {o.kernel_depth, o.kernel_height, o.kernel_width};
+    const std::int64_t stride[] = {o.stride_depth, o.stride_height, o.stride_width};
+    const std::int64_t before[] = {o.pad_front, o.pad_top, o.pad_left};
+    const std::int64_t after[] = {o.pad_back, o.pad_bottom, o.pad_right};
+    const std::int64_t taps = kernel[0] * kernel[1] * kernel[2];
+    for (std::int64_t out = 0; out < element_count(to); ++out) {
+      const std::int64_t c = out % to[4], n = out / (to[1] * to[2] * to[3] * to[4]);
+      const std::int64_t at[] = {out / (to[4] * to[3] * to[2]) % to[1],
+                                 out / (to[4] * to[3]) % to[2], out / to[4] % to[3]};
+      std::int64_t read = 0;
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const std::int64_t of[] = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1],
+                                   tap % kernel[2]};
+        bool visited = true, inside = true;
+        std::int64_t in = n;
+        for (int a = 0; a < 3; ++a) {
+          const std::int64_t place = at[a] * stride[a] + of[a] - before[a];
+          visited = visited && place < from[a + 1] + after[a];
+          inside = inside && place >= 0 && place < from[a + 1];
+          in = in * from[a + 1] + place;
+        }
+        if (visited) body(out, inside ? in * from[4] + c : -1, read++);
+      }
+    }
   }
 };
 
@@ -69,8 +79,9 @@ inline std::vector<PoolCase> pool_cases() {
       for (const Pads pads : {Pads{0, 0, 0, 0}, Pads{1, 1, 1, 1}, Pads{0, 1, 2, 0}})
         for (const bool ceil_mode : {false, true})
           for (const bool include : {false, true}) {
-            const PoolOptions o{kernel.height, kernel.width, stride.height, stride.width, pads.top,
-                                pads.left,     pads.bottom,  pads.right,    ceil_mode,    include};
+            PoolOptions o{kernel.height, kernel.width, stride.height, stride.width, pads.top,
+                          pads.left,     pads.bottom,  pads.right,    ceil_mode,    include};
+            o.stride_depth = 1;
             if (pads.top >= kernel.height || pads.bottom >= kernel.height) continue;
             if (pads.left >= kernel.width || pads.right >= kernel.width) continue;
             const Shape x{2, 6, 5, 2};
@@ -80,6 +91,14 @@ inline std::vector<PoolCase> pool_cases() {
                  {2, placed(6, kernel.height, stride.height, pads.top, pads.bottom, ceil_mode),
                   placed(5, kernel.width, stride.width, pads.left, pads.right, ceil_mode), 2}});
           }
+  for (const bool include : {false, true}) {
+    PoolOptions line{1, 3, 1, 2, 0, 1, 0, 1, false, include};
+    line.stride_depth = 1;
+    cases.push_back({line, {2, 7, 3}, {2, 4, 3}});
+    PoolOptions volume{2, 3, 2, 1, 1, 1, 0, 1, false, include};
+    volume.kernel_depth = 3, volume.stride_depth = 2, volume.pad_front = volume.pad_back = 1;
+    cases.push_back({volume, {2, 4, 5, 4, 2}, {2, 2, 3, 4, 2}});
+  }
   return cases;
 }
 

@@ -21,7 +21,8 @@ TEST_CASE("pooled_shape counts the windows that can be placed", "[fast]") {
                                   .stride_width = 1,
                                   .pad_top = before,
                                   .pad_bottom = after,
-                                  .ceil_mode = ceil_mode};
+                                  .ceil_mode = ceil_mode,
+                                  .stride_depth = 1};
               const std::vector<Shape> x{{1, size, 1, 1}};
               const std::int64_t count =
                   test::placed(size, kernel, stride, before, after, ceil_mode);

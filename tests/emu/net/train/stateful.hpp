@@ -7,7 +7,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/dropout.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"

@@ -1,5 +1,5 @@
 // Convolution against seven loops in float64, and against the fused chain bit for bit.
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -252,10 +252,85 @@ TEST_CASE("conv2d spells its options out", "[fast]") {
                    .stride_width = 5,
                    .pad_left = 0,
                    .dilation_height = 6});
-  const Conv2dOptions& o = op.options();
-  CHECK((o.stride_height == 2 && o.stride_width == 5));
-  CHECK((o.pad_top == 3 && o.pad_left == 0 && o.pad_bottom == 3 && o.pad_right == 3));
-  CHECK((o.dilation_height == 6 && o.dilation_width == 4));
+  REQUIRE(op.options().axes.size() == 2);
+  const ConvAxis &height = op.options().axes[0], &width = op.options().axes[1];
+  CHECK((height.stride == 2 && width.stride == 5));
+  CHECK((height.pad_before == 3 && width.pad_before == 0));
+  CHECK((height.pad_after == 3 && width.pad_after == 3));
+  CHECK((height.dilation == 6 && width.dilation == 4));
+}
+
+// A convolution over any axes by visiting every output, tap and input pixel: body(y, x, w) with
+// flat indices, for the products of one image per group.
+template <class Body>
+void for_each_spread_product(const ConvOptions& o, const Shape& x, const Shape& y, Body body) {
+  const std::int64_t ins = o.in_channels / o.groups, outs = o.out_channels / o.groups;
+  std::int64_t taps = 1, pixels_x = 1, pixels_y = 1;
+  for (std::size_t i = 0; i < o.axes.size(); ++i) {
+    taps *= o.axes[i].kernel;
+    pixels_x *= x[i + 1];
+    pixels_y *= y[i + 1];
+  }
+  for (std::int64_t n = 0; n < x[0]; ++n)
+    for (std::int64_t py = 0; py < pixels_y; ++py)
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        // From the last axis to the first: where the tap lies in the input.
+        std::int64_t rest_y = py, rest_tap = tap, px = 0, step = 1;
+        bool inside = true;
+        for (std::size_t i = o.axes.size(); i-- > 0;) {
+          const ConvAxis& a = o.axes[i];
+          const std::int64_t at =
+              rest_y % y[i + 1] * a.stride + rest_tap % a.kernel * a.dilation - a.pad_before;
+          inside = inside && at >= 0 && at % a.spread == 0 && at / a.spread < x[i + 1];
+          px += at / a.spread * step;
+          step *= x[i + 1];
+          rest_y /= y[i + 1];
+          rest_tap /= a.kernel;
+        }
+        if (!inside) continue;
+        for (std::int64_t out = 0; out < o.out_channels; ++out)
+          for (std::int64_t in = 0; in < ins; ++in)
+            body((n * pixels_y + py) * o.out_channels + out,
+                 (n * pixels_x + px) * o.in_channels + out / outs * ins + in,
+                 (out * taps + tap) * ins + in);
+      }
+}
+
+TEST_CASE("convolutions over one to three axes, spread or not, are loops in float64", "[fast]") {
+  struct Of {
+    Shape size;
+    ConvOptions options;
+    std::string kind;
+  };
+  const std::vector<Of> cases = {
+      {{7}, {2, 3, {{3, 2, 1, 1, 0}}}, "conv1d"},
+      {{6}, {4, 2, {{2, 1, 3, 2, 2}}, false, 2}, "conv1d"},
+      // Transposed: stride 3 and a pad of the output, which is a negative pad here.
+      {{4}, {2, 2, {{2, 1, 1, -1, 0, 3}}}, "conv1d"},
+      {{3, 4}, {2, 4, {{3, 1, 1, 1, 2, 2}, {2, 1, 2, 2, 1, 3}}, true, 2}, "conv2d"},
+      {{3, 4, 2}, {2, 2, {{2, 1, 1, 0, 1}, {3, 2, 1, 1, 1}, {1, 1, 1, 0, 0}}}, "conv3d"},
+      {{2, 3, 2}, {2, 1, {{2, 1, 1, 1, 1, 2}, {2, 2, 1, 0, 2}, {2, 1, 2, 1, 3, 2}}}, "conv3d"}};
+  for (const Of& c : cases) {
+    Conv op(c.options);
+    CHECK(op.kind() == c.kind);
+    const ConvOptions& o = op.options();
+    Shape shape{2};
+    shape.insert(shape.end(), c.size.begin(), c.size.end());
+    shape.push_back(o.in_channels);
+    const Tensor x = test::random_tensor(shape, 1);
+    const std::vector<Shape> shapes{x.shape};
+    const Shape y_shape = op.output_shape(shapes);
+    INFO(to_string(x.shape) << " to " << to_string(y_shape));
+    const auto reference = [&](const std::vector<test::Doubles>& arguments) {
+      test::Doubles y(static_cast<std::size_t>(element_count(y_shape)));
+      for_each_spread_product(o, x.shape, y_shape, [&](auto out, auto in, auto w) {
+        y[out] += arguments[0][in] * arguments[1][w];
+      });
+      for (std::size_t i = 0; o.bias && i < y.size(); ++i) y[i] += arguments[2][i % o.out_channels];
+      return y;
+    };
+    test::check_op(op, {x}, reference, test::dot_tolerance(element_count(y_shape)));
+  }
 }
 
 TEST_CASE("conv2d refuses what it cannot compute", "[fast]") {
