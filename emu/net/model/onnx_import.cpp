@@ -22,8 +22,8 @@ constexpr std::int64_t kBytesPerByte = 16, kBytes = std::int64_t{8} << 20;
 constexpr std::int64_t kFoldedPerByte = 16, kFolded = std::int64_t{1} << 23;
 
 constexpr const OnnxHandlers& (*kTables[])() = {
-    onnx_product_handlers, onnx_pointwise_handlers, onnx_shape_handlers, onnx_axis_handlers,
-    onnx_window_handlers, onnx_einsum_handlers};
+    onnx_product_handlers, onnx_pointwise_handlers, onnx_shape_handlers,    onnx_axis_handlers,
+    onnx_window_handlers,  onnx_einsum_handlers,    onnx_recurrent_handlers};
 
 const OnnxHandler* find_handler(std::string_view op) {
   for (const auto& table : kTables) {

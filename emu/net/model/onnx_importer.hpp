@@ -130,6 +130,7 @@ const OnnxHandlers& onnx_pointwise_handlers();  // onnx_pointwise.cpp
 const OnnxHandlers& onnx_shape_handlers();      // onnx_shapes.cpp
 const OnnxHandlers& onnx_axis_handlers();       // onnx_axes.cpp
 const OnnxHandlers& onnx_window_handlers();     // onnx_windows.cpp
+const OnnxHandlers& onnx_recurrent_handlers();  // onnx_recurrent.cpp
 const OnnxHandlers& onnx_einsum_handlers();     // onnx_einsum.cpp
 
 /// A constant input of that rank, with elements, or an Error.

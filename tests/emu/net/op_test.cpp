@@ -9,6 +9,7 @@
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/embedding.hpp"
+#include "emu/net/ops/gru.hpp"
 #include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/log_softmax.hpp"
@@ -164,6 +165,12 @@ TEST_CASE("other operators say what backward reads", "[fast]") {
   check_uses(matmul, {random({2, 3}), random({3, 4}, 4)});
   Lstm lstm(3, 2);
   check_uses(lstm, {random({2, 3, 3})});
+  Lstm continued({.in = 3, .hidden = 2, .initial = true}, true);
+  check_uses(continued, {random({2, 3, 3}), random({2, 2}, 4), random({2, 2}, 5)});
+  for (const bool reset_after : {false, true}) {
+    Gru gru({.in = 3, .hidden = 2, .initial = true}, reset_after);
+    check_uses(gru, {random({2, 3, 3}), random({2, 2}, 4)});
+  }
   LayerNorm norm(5);
   check_uses(norm, {random({2, 5})});
   Softmax softmax;

@@ -75,6 +75,47 @@ std::vector<Tensor> filled(Lstm& op) {
   return values;
 }
 
+TEST_CASE("lstm takes initial states and gives its cells", "[fast]") {
+  constexpr double kTolerance = 6 * 20 * 0x1p-23;
+  constexpr test::Smoothness kSmooth{.third = 48};
+  for (const Sizes s : {Sizes{2, 3, 3, 2}, Sizes{2, 1, 2, 3}}) {
+    Lstm op({.in = s.in, .hidden = s.hidden, .initial = true}, true);
+    // Arguments: x, h, c, weight, recurrent, bias.
+    const auto reference = [&](const std::vector<test::Doubles>& a) {
+      const auto sigma = [](double v) { return 1 / (1 + std::exp(-v)); };
+      const std::int64_t hidden = s.hidden;
+      test::Doubles y(static_cast<std::size_t>(s.batch * s.time * 2 * hidden));
+      test::Doubles h = a[1], c = a[2];
+      for (std::int64_t t = 0; t < s.time; ++t) {
+        const test::Doubles last = h;
+        for (std::int64_t n = 0; n < s.batch; ++n)
+          for (std::int64_t j = 0; j < hidden; ++j) {
+            double z[4];
+            for (std::int64_t g = 0; g < 4; ++g) {
+              const std::int64_t row = g * hidden + j;
+              z[g] = a[5][row];
+              for (std::int64_t i = 0; i < s.in; ++i)
+                z[g] += a[0][(n * s.time + t) * s.in + i] * a[3][row * s.in + i];
+              for (std::int64_t i = 0; i < hidden; ++i)
+                z[g] += last[n * hidden + i] * a[4][row * hidden + i];
+            }
+            double& cell = c[n * hidden + j];
+            cell = sigma(z[1]) * cell + sigma(z[0]) * std::tanh(z[2]);
+            h[n * hidden + j] = sigma(z[3]) * std::tanh(cell);
+            double* const out = y.data() + (n * s.time + t) * 2 * hidden + j;
+            out[0] = h[n * hidden + j], out[hidden] = cell;
+          }
+      }
+      return y;
+    };
+    test::check_op(
+        op,
+        {test::random_tensor({s.batch, s.time, s.in}, 1),
+         test::random_tensor({s.batch, s.hidden}, 2), test::random_tensor({s.batch, s.hidden}, 3)},
+        reference, kTolerance, kSmooth);
+  }
+}
+
 TEST_CASE("lstm is its definition in float32 bit for bit in training and inference", "[fast]") {
   const Sizes s{2, 5, 3, 4};
   Lstm op(s.in, s.hidden);

@@ -1,0 +1,105 @@
+// Recurrent layers: the products of all cells, and the walk over the steps there and back.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emu/net/memory.hpp"
+#include "emu/net/op.hpp"
+#include "emu/net/ops/elementwise.hpp"
+
+namespace numemu::net {
+
+struct RecurrentOptions {
+  std::int64_t in = 1, hidden = 1;
+  /// The states before the first step are inputs (h [batch, hidden], of an LSTM also c), else zero.
+  bool initial = false;
+};
+
+/// x [batch, time, in] -> h [batch, time, hidden]. The product ".input" covers all steps at once:
+/// weight [gates hidden, in] x_t + bias. ".recurrent" is one product a step, recurrent [rows,
+/// hidden] h_t-1, from the second step on (from the first where the initial states are inputs).
+/// Backward: ".recurrent" has one dgrad a step and one wgrad over all, ".input" has one of each.
+/// What a cell needs again for backward is the context.
+class Recurrent : public Op, public HoldsMemory {
+ public:
+  ResultKind result() const override { return ResultKind::product; }
+  using Op::parameters;
+  std::span<Parameter> parameters() override { return parameters_; }
+  std::vector<OpProduct> products() const override;
+  const RecurrentOptions& options() const { return options_; }
+  Shape output_shape(std::span<const Shape> inputs) const override;
+  OperatorMemory memory(std::span<const Shape> inputs) const override;
+  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+
+ protected:
+  /// What the cells of one kind share.
+  struct Form {
+    std::int64_t gates = 1;    ///< rows of the weights for a unit
+    std::int64_t kept = 1;     ///< numbers of the context for a unit and step
+    std::int64_t states = 1;   ///< h, or h and c
+    std::int64_t outputs = 1;  ///< numbers of the result for a unit: h, or h and c
+    /// Recurrent sums have a bias and gradients of their own.
+    bool own_sums = false;
+    /// The last gate reads not h but r h, which a product of its own (".candidate") multiplies.
+    bool candidate = false;
+    std::int64_t recurrent_gates() const { return candidate ? gates - 1 : gates; }
+  };
+  /// Throws Error when a size is not positive.
+  Recurrent(const RecurrentOptions&, const Form&);
+
+  /// A step of all samples.
+  struct StepOf {
+    const OpCall& call;
+    std::int64_t batch, time, t;
+    bool from_zero;  ///< the states before it are zero
+    std::int64_t repetition, repetitions;
+  };
+  struct Forward {
+    const float* input_sums;  ///< [batch, time, gates hidden]
+    const float* state_sums;  ///< [batch, recurrent gates hidden]
+    Tensor& state;            ///< [batch, hidden]: h before the step, then after it
+    float* cells;             ///< [batch, hidden]: c likewise
+    float* kept;              ///< [batch, time, kept hidden], or null
+    float* output;            ///< [batch, time, outputs hidden]
+  };
+  struct Backward {
+    const float* kept;
+    const float* initial_state;  ///< [batch, hidden] or null
+    const float* initial_cells;
+    const float* grad_output;
+    const float* grad_state;   ///< [batch, hidden], of h after the step by the steps behind it
+    float* grad_cells;         ///< [batch, hidden], of c after the step, then before it
+    float* states;             ///< [batch, rows, hidden], of h after the step
+    std::int64_t first, rows;  ///< the step's row of `states` is first + t
+    float* grad_sums;          ///< [batch, time, gates hidden]
+    float* grad_own_sums;      ///< [batch, time, recurrent gates hidden] where the cell has them
+    float* grad_step;          ///< [batch, recurrent gates hidden]
+    float* carry;              ///< [batch, hidden], of h before the step beside the products
+    float* reset;              ///< [batch, time, hidden]: r h, where there is a candidate
+    float* grad_candidate;     ///< [batch, time, hidden]
+  };
+  virtual void advance(const StepOf&, const Forward&) const = 0;
+  virtual void retreat(const StepOf&, const Backward&) const = 0;
+
+  /// f(sample, j) for every unit of a [batch, hidden] state.
+  template <class F>
+  void for_each_unit(std::int64_t batch, const F& f) const {
+    const std::int64_t hidden = options_.hidden;
+    for_each_row(batch, hidden * form_.kept, [&](std::int64_t sample) {
+      for (std::int64_t j = 0; j < hidden; ++j) f(sample, j);
+    });
+  }
+  /// The part of a product's name behind the layer's.
+  static constexpr const char *kInput = ".input", *kRecurrent = ".recurrent",
+                              *kCandidate = ".candidate";
+
+  RecurrentOptions options_;
+  Form form_;
+  /// weight, recurrent, bias; then recurrent_bias or candidate.
+  std::vector<Parameter> parameters_;
+};
+
+}  // namespace numemu::net
