@@ -1,4 +1,4 @@
-// ONNX operators whose windows move over images of one to three axes, convolution and pooling.
+// ONNX operators whose windows move over images of one to three axes, or sample them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "emu/net/ops/average_pool.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/global_average_pool.hpp"
+#include "emu/net/ops/grid_sample.hpp"
 #include "emu/net/ops/max_pool.hpp"
 #include "formats/error.hpp"
 
@@ -227,6 +228,30 @@ Values global_max_pool(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add(importer.node_name(node), std::make_unique<MaxPool>(o), {x}, true)};
 }
 
+Values grid_sample(OnnxImporter& importer, const OnnxNode& node) {
+  using Mode = GridSampleOptions::Mode;
+  using Border = GridSampleOptions::Border;
+  GridSampleOptions o;
+  const std::string_view mode = text_or(node, "mode", "linear");
+  const std::string_view border = text_or(node, "padding_mode", "zeros");
+  if (mode == "nearest") {
+    o.mode = Mode::nearest;
+  } else if (mode != "linear" && mode != "bilinear") {
+    throw Error(fmt::format("expected mode linear or nearest, found {}", printable(mode)));
+  }
+  if (border == "border") {
+    o.border = Border::border;
+  } else if (border == "reflection") {
+    o.border = Border::reflection;
+  } else if (border != "zeros") {
+    throw Error("expected a known padding_mode");
+  }
+  o.align_corners = integer_or(node, "align_corners", 0) != 0;
+  const OnnxValue grid = importer.to_plain(importer.as_graph(importer.input(node, 1), ""));
+  return {importer.add(importer.node_name(node), std::make_unique<GridSample>(o),
+                       {image_of(importer, node), grid}, true)};
+}
+
 }  // namespace
 
 const OnnxHandlers& onnx_window_handlers() {
@@ -236,6 +261,7 @@ const OnnxHandlers& onnx_window_handlers() {
       {"ConvTranspose", conv_transpose},
       {"GlobalAveragePool", global_average_pool},
       {"GlobalMaxPool", global_max_pool},
+      {"GridSample", grid_sample},
       {"MaxPool", max_pool},
   };
   return kHandlers;

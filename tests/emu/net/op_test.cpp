@@ -9,6 +9,7 @@
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/embedding.hpp"
+#include "emu/net/ops/grid_sample.hpp"
 #include "emu/net/ops/gru.hpp"
 #include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
@@ -171,6 +172,8 @@ TEST_CASE("other operators say what backward reads", "[fast]") {
     Gru gru({.in = 3, .hidden = 2, .initial = true}, reset_after);
     check_uses(gru, {random({2, 3, 3}), random({2, 2}, 4)});
   }
+  GridSample sample({});
+  check_uses(sample, {random({1, 4, 4, 2}), random({1, 2, 2, 2}, 4)});
   LayerNorm norm(5);
   check_uses(norm, {random({2, 5})});
   Softmax softmax;
