@@ -2,6 +2,7 @@
 # Writes the small networks of tests/onnx/products: convolutions, pooling, recurrent layers, products of matrices and attention, exported by
 # PyTorch 1.13 or written by hand for later operator sets, with inputs and PyTorch's outputs. Run it in the root: python3 tests/onnx/export/products.py
 import os
+import random
 import warnings
 
 import numpy
@@ -190,8 +191,64 @@ def samples():
             export(f"grid_{mode}_{border}", Fn(lambda m, x, g: F.grid_sample(x, g * 1.7, mode, border, align)), {"x": (2, 4, 5), "g": (3, 3, 2)}, 16)
 
 
+def random_graphs():
+    """Chains of convolutions and pooling, contractions and recurrent layers of random shapes and attributes."""
+    pick = random.Random(19)
+    for n in range(10):
+        axes = pick.randint(1, 3)
+        size, channels, layers = [pick.randint(5, 8) for _ in range(axes)], 2 * pick.randint(1, 2), []
+        x = torch.zeros(1, channels, *size)
+        while len(layers) < 4:
+            each = lambda low, high: tuple(pick.randint(low, high) for _ in range(axes))
+            groups, more, kernel = pick.choice([1, 2]), 2 * pick.randint(1, 2), each(1, 3)
+            dims = {"conv": f"Conv{axes}d", "turned": f"ConvTranspose{axes}d", "most": f"MaxPool{axes}d", "mean": f"AvgPool{axes}d"}
+            kind = pick.choice(list(dims))
+            if kind == "conv":
+                layer = nn.Conv1d if axes == 1 else getattr(nn, dims[kind])
+                layer = layer(channels, more, kernel, each(1, 2), each(0, 2), each(1, 2), groups, pick.random() < 0.5)
+            elif kind == "turned":
+                stride = each(1, 3)
+                layer = getattr(nn, dims[kind])(channels, more, kernel, stride, tuple(pick.randint(0, k - 1) for k in kernel),
+                                                tuple(pick.randint(0, s - 1) for s in stride), groups, pick.random() < 0.5)
+            elif kind == "most":
+                layer = getattr(nn, dims[kind])(kernel, each(1, 2), tuple(k // 2 for k in kernel))
+            else:
+                layer = getattr(nn, dims[kind])(kernel, each(1, 2), tuple(k // 2 for k in kernel), False, pick.random() < 0.5)
+            try:
+                y = layer(x)
+            except RuntimeError:  # smaller than the kernel
+                continue
+            if y[0].numel() > 600:
+                continue
+            x, channels = y, y.shape[1]
+            layers.append(layer)
+        export(f"random_windows_{n}", nn.Sequential(*layers), {"x": (layers_input(layers), *size)}, pick.choice([9, 10, 11, 13, 16]))
+    for n in range(8):
+        letters = {c: pick.randint(1, 4) for c in "ijklm"}
+        term = lambda: "".join(pick.sample("ijklm", pick.randint(1, 3)))
+        left, right = "b" + term(), pick.choice(["b", ""]) + term()
+        both = [c for c in dict.fromkeys(left + right) if c == "b" or pick.random() < 0.7]
+        tail = both[1:]
+        pick.shuffle(tail)
+        equation = f"{left},{right}->b{''.join(tail)}"
+        shape = lambda t: tuple(letters[c] for c in t.replace("b", ""))
+        if right.startswith("b"):
+            export(f"random_einsum_{n}", Fn(lambda m, p, q, e=equation: torch.einsum(e, p, q)), {"p": shape(left), "q": shape(right)}, 12)
+        else:
+            export(f"random_einsum_{n}", Fn(lambda m, p, e=equation: torch.einsum(e, p, m.w), w=torch.rand(shape(right))), {"p": shape(left)}, 13)
+    for n in range(6):
+        layer = pick.choice([nn.LSTM, nn.GRU])(pick.randint(1, 5), pick.randint(1, 6), pick.randint(1, 2), pick.random() < 0.5, True, 0,
+                                               pick.random() < 0.5)
+        export(f"random_recurrent_{n}", Fn(lambda m, x: m.layer(x)[0], layer=layer), {"x": (pick.randint(1, 6), layer.input_size)}, 14)
+
+
+def layers_input(layers):
+    """Channels that the first layer with weights expects, whatever pools before it."""
+    return next((layer.in_channels for layer in layers if hasattr(layer, "in_channels")), 2)
+
+
 if __name__ == "__main__":
     os.makedirs(FOLDER, exist_ok=True)
-    for family in (convolutions, recurrent, matrices, attention, samples):
+    for family in (convolutions, recurrent, matrices, attention, samples, random_graphs):
         family()
     print(f"{len(os.listdir(FOLDER)) // 2} networks in {FOLDER}")
