@@ -20,6 +20,9 @@ class Forwarding : public Numerics {
   void product(const Step& step, const Product& product) override {
     inner_->product(step, product);
   }
+  SharedTensor table(const Step& step, std::string_view layer, const Tensor& parameter) override {
+    return inner_->table(step, layer, parameter);
+  }
   void edge(const Step& step, const Edge& edge, Tensor& tensor) override {
     inner_->edge(step, edge, tensor);
   }

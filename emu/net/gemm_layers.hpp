@@ -1,4 +1,4 @@
-// The layers of a graph that multiply, and their weights.
+// The layers of a graph that multiply or look up, with their weights and tables.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,11 +13,16 @@ struct GemmLayer {
   std::string name;  ///< the node's name and the product's suffix
   const Node* node = nullptr;
   const Tensor* weight = nullptr;  ///< its right operand; null where that is an activation too
+  /// The right operand in fprop: weight, activation, or in attention key (the product's result goes
+  /// to a softmax) and value (its left operand comes from one).
+  Role right = Role::weight;
 };
 
 /// Every layer, in the order of forward.
 std::vector<GemmLayer> gemm_layers(const Graph&);
 std::vector<std::string> gemm_layer_names(const Graph&);
+/// The table that the node looks rows up in (embedding, position_embedding); null for others.
+const Tensor* table_of(const Node&);
 /// The weight of the layer of that name; throws Error when no such layer has one.
 const Tensor& weight_of(const Graph&, std::string_view layer);
 

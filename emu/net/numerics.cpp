@@ -12,7 +12,8 @@
 namespace numemu::net {
 
 std::string_view to_string(Role role) {
-  constexpr std::array<std::string_view, 3> kNames{"weight", "activation", "gradient"};
+  constexpr std::array<std::string_view, 6> kNames{"weight",    "activation", "gradient",
+                                                   "embedding", "key",        "value"};
   return kNames[static_cast<std::size_t>(role)];
 }
 

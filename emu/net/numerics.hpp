@@ -15,7 +15,10 @@
 
 namespace numemu::net {
 
-enum class Role : std::uint8_t { weight, activation, gradient };
+/// Of an operand. The sides of products have the first three. embedding: a table that is looked up.
+/// key, value: right operands of attention, which their products call activation
+/// (GemmLayer::right).
+enum class Role : std::uint8_t { weight, activation, gradient, embedding, key, value };
 /// fprop: the forward product. dgrad: the gradient of its left operand (or the only one that is no
 /// weight). wgrad: the gradient of its right operand, a weight, or the second of two activations.
 enum class GemmKind : std::uint8_t { fprop, dgrad, wgrad };
@@ -156,7 +159,8 @@ struct NormRule {
 
 /// The hooks ("moments") of a run. Every default is float32; networks contain no policy. Each is
 /// told the step it belongs to, so that one object serves any number of threads: concurrent
-/// evaluation calls begin_step, end_step, product, edge, vector_result and norm on several at once.
+/// evaluation calls begin_step, end_step, product, table, edge, vector_result and norm on several
+/// at once.
 class Numerics {
  public:
   virtual ~Numerics() = default;
@@ -169,6 +173,11 @@ class Numerics {
 
   /// A product. Default: unit f32.sequential on the float32 operands.
   virtual void product(const Step&, const Product&);
+  /// The table that an operator looks rows up in, read instead of `parameter`. Default: null, the
+  /// parameter itself.
+  virtual SharedTensor table(const Step&, std::string_view /*layer*/, const Tensor& /*parameter*/) {
+    return nullptr;
+  }
   /// A tensor between operators; may be rewritten in place. Default: untouched.
   virtual void edge(const Step&, const Edge&, Tensor&) {}
   /// Saving for backward, and giving back: once for each use of a tensor, in the order of Use.

@@ -52,7 +52,7 @@ std::string limit(const Format& format) {
 
 NotFinite::NotFinite(const net::Graph& graph, const policies::RecipeNumerics& numerics)
     : graph_(graph), numerics_(numerics) {
-  for (const std::string& name : net::gemm_layer_names(graph)) layers_[name];
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) layers_[gemm.name].right = gemm.right;
 }
 
 void NotFinite::reset() {
@@ -68,9 +68,9 @@ void NotFinite::reset() {
 double NotFinite::reach(const net::Product& p) const {
   const policies::LayerRecipe& recipe = numerics_.recipe(p.layer);
   double reach = static_cast<double>(p.k);
-  for (const net::ProductSide* side : {&p.a, &p.b})
-    reach *= magnitude(recipe.role(side->role, p.kind), *side->source);
-  return reach;
+  const net::Role right = layers_.find(p.layer)->second.right;
+  reach *= magnitude(recipe.role(p.a.role, p.kind), *p.a.source);
+  return reach * magnitude(recipe.role(right, p.kind), *p.b.source);
 }
 
 void NotFinite::add_stored(const net::Product& p) {

@@ -30,6 +30,7 @@ class NotFinite {
 
  private:
   struct Layer {
+    net::Role right = net::Role::weight;  ///< of fprop
     std::atomic<std::int64_t> of{0}, nan{0}, infinite{0};
     std::atomic<std::int64_t> inherited{0};  ///< NaN and infinite ones
     std::atomic<std::int64_t> born_infinite{0}, born_nan{0};

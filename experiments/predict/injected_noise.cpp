@@ -13,6 +13,7 @@
 #include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
+#include "policies/recipe/scale_groups.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -32,22 +33,24 @@ int origin(const net::Graph& graph, int value) {
 /// Scales of the elements of an operand without blocks, in its order.
 void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
                   const net::ProductSide& side, float* scales) {
-  const net::Tensor& x = *side.source;
-  const policies::Granularity granularity = operand.quantizer.policy().granularity;
-  std::vector<float> chosen;
+  const std::int64_t n = side.source->size();
   if (operand.scale) {
-    chosen = {*operand.scale};
-  } else {
-    const std::int64_t groups =
-        granularity == policies::Granularity::channel ? x.dim(0)
-        : granularity == policies::Granularity::row   ? x.size() / side.stack.width
-        : side.role == net::Role::weight              ? 1
-                                                      : policies::separable_samples(p, side);
-    chosen = policies::choose_scales(operand.quantizer, x.data.data(), x.size(), groups);
+    std::fill_n(scales, n, operand.scale->scale);
+    return;
   }
-  const std::int64_t each = x.size() / static_cast<std::int64_t>(chosen.size());
-  for (std::size_t g = 0; g < chosen.size(); ++g)
-    std::fill_n(scales + static_cast<std::int64_t>(g) * each, each, chosen[g]);
+  const std::int64_t samples =
+      side.role == net::Role::weight ? 1 : policies::separable_samples(p, side);
+  const policies::ScaleGroups groups =
+      policies::scale_groups(operand.quantizer.policy(), operand.role, p, side, samples);
+  thread_local std::vector<float> copy;
+  const float* const x = policies::in_groups(groups, side, copy);
+  const std::vector<float> chosen = policies::choose_scales(operand.quantizer, x, n, groups.count);
+  const std::int64_t each = n / groups.count;
+  std::vector<float> expanded(static_cast<std::size_t>(n));
+  for (std::int64_t g = 0; g < groups.count; ++g)
+    std::fill_n(expanded.data() + g * each, each, chosen[g]);
+  policies::from_groups(groups, side, expanded);
+  std::copy(expanded.begin(), expanded.end(), scales);
 }
 
 /// The factor of its block for every element.
@@ -67,7 +70,9 @@ void expand(const BlockLayout& layout, const std::vector<double>& factors, float
 void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
                  const net::ProductSide& side, float* scales) {
   const policies::RolePolicy& policy = operand.quantizer.policy();
-  const policies::Lines lines(side);
+  const bool in_order = policy.axis == policies::BlockAxis::reduction &&
+                        side.role == net::Role::weight && policies::reads_in_order(p, side);
+  const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(side);
   const bool turned = lines.transposed && lines.across != 1;
   const float* x = side.source->data.data();
   thread_local std::vector<float> copy, factors;
@@ -145,11 +150,14 @@ void match_weight(const InjectedRoles::Operand& operand, const float* x, const f
 
 }  // namespace
 
-InjectedRoles::Operand::Operand(const policies::RolePolicy& policy)
-    : quantizer(policy), noise(quantizer.conversion()) {}
+InjectedRoles::Operand::Operand(const policies::RolePolicy& policy, std::int32_t zero_point)
+    : quantizer(policy),
+      noise(policy.zero_point ? PhaseNoise(quantizer.conversion(), zero_point)
+                              : PhaseNoise(quantizer.conversion())) {}
 
 InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& graph,
-                             const policies::FloatReference& reference, const Scales& static_scales)
+                             const policies::FloatReference& reference,
+                             const policies::StaticScales& static_scales)
     : seed_(recipe.seed()) {
   const policies::CalibrationPolicy& calibration = recipe.calibration();
   for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
@@ -160,35 +168,56 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
     };
     Layer& layer = layers_[gemm.name];
     const bool whole = gemm.name == gemm.node->name;
-    const auto activation = [&](std::size_t input, const policies::LayerTensors& recorded,
-                                const Scales& known) {
-      auto operand = std::make_unique<Operand>(*roles.activation);
+    const auto activation = [&](std::size_t input, const policies::RolePolicy& policy,
+                                const policies::LayerTensors& recorded,
+                                const policies::StaticScales& known) {
+      std::optional<policies::TensorScale> scale;
+      if (policies::has_static_scale(calibration, policy)) {
+        const auto found = known.find(gemm.name);
+        scale = found != known.end() ? found->second
+                                     : policies::static_scale(calibration, policy, reference,
+                                                              recorded.at(gemm.name));
+      }
+      auto operand = std::make_unique<Operand>(policy, scale ? scale->zero_point : 0);
+      operand->scale = scale;
       const int value = whole ? origin(graph, gemm.node->inputs.at(input)) : -1;
       operand->name = fmt::format("{}/activation",
                                   whole ? graph.value_name(value) : std::string_view(gemm.name));
       operand->input = whole && value < static_cast<int>(graph.inputs.size());
-      if (policies::has_static_scale(calibration, *roles.activation)) {
-        const auto found = known.find(gemm.name);
-        operand->scale = found != known.end()
-                             ? found->second
-                             : policies::static_scale(calibration, *roles.activation, reference,
-                                                      recorded.at(gemm.name));
-      }
       return operand;
     };
-    if (followed(roles.activation)) layer.left = activation(0, reference.inputs, static_scales);
+    if (followed(roles.activation))
+      layer.left = activation(0, *roles.activation, reference.inputs, static_scales);
     if (gemm.weight == nullptr) {
-      if (followed(roles.activation)) layer.right = activation(1, reference.seconds, {});
+      const auto& right = roles.role(gemm.right, net::GemmKind::fprop);
+      if (followed(right)) {
+        layer.right = activation(1, *right, reference.seconds, {});
+        layer.right->role = gemm.right;
+      }
     } else if (followed(roles.weight)) {
       layer.right = std::make_unique<Operand>(*roles.weight);
+      layer.right->role = net::Role::weight;
       layer.right->name = gemm.name + "/weight";
       layer.right->input_sizes = input_sizes(reference.inputs.at(gemm.name), *gemm.weight);
     }
+  }
+  for (const net::Node& node : graph.nodes) {
+    if (net::table_of(node) == nullptr) continue;
+    const std::optional<policies::RolePolicy> policy = recipe.layer(node.name).embedding;
+    if (!policy || (policy->block != nullptr && policy->block->affine != Affine::sym)) continue;
+    Operand& operand = tables_.try_emplace(node.name, *policy).first->second;
+    operand.role = net::Role::embedding;
+    operand.name = node.name + "/embedding";
   }
 }
 
 const InjectedRoles::Layer& InjectedRoles::layer(std::string_view name) const {
   return layers_.find(name)->second;
+}
+
+const InjectedRoles::Operand* InjectedRoles::table(std::string_view node) const {
+  const auto found = tables_.find(node);
+  return found == tables_.end() ? nullptr : &found->second;
 }
 
 InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe)
@@ -209,6 +238,52 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   net::Numerics::product(step, changed);
 }
 
+RandomSource InjectedNoise::source(const InjectedRoles::Operand& operand, const char* use) const {
+  return {.seed = roles_.seed(),
+          .stream = Stream::probe,
+          .tensor = tensor_word(fmt::format("{}/{}/{}", operand.name, probe_, use)),
+          .draw = 0};
+}
+
+net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
+                                       const net::Tensor& parameter) {
+  const InjectedRoles::Operand* const operand = roles_.table(node);
+  if (operand == nullptr || parameter.empty()) return nullptr;
+  const policies::RolePolicy& policy = operand->quantizer.policy();
+  const std::int64_t n = parameter.size();
+  const float* const x = parameter.data.data();
+  std::vector<float> scales(parameter.data.size()), phases(scales.size()), second;
+  if (operand->quantizer.blocks()) {
+    const BlockLayout layout = block_layout(*policy.block, parameter.shape, -1);
+    expand(layout, block_factors(policy, layout, x), scales.data());
+  } else {
+    const std::int64_t groups =
+        policy.granularity == policies::Granularity::channel ? parameter.dim(0) : 1;
+    const std::vector<float> chosen = policies::choose_scales(operand->quantizer, x, n, groups);
+    for (std::int64_t g = 0; g < groups; ++g)
+      std::fill_n(scales.data() + g * (n / groups), n / groups, chosen[g]);
+  }
+  fill_phases(source(*operand, "phase"), 0, n, phases.data());
+  const PhaseNoise& noise = operand->noise;
+  if (noise.stochastic()) {
+    second.resize(phases.size());
+    fill_phases(source(*operand, "second"), 0, n, second.data());
+  }
+  auto y = std::make_shared<net::Tensor>(parameter.shape);
+  noise.errors({.x = x,
+                .scale = scales.data(),
+                .phase = phases.data(),
+                .second = second.data(),
+                .n = n,
+                .error = y->data.data()});
+  if (noise.stochastic()) {
+    for (std::int64_t i = 0; i < n; ++i) y->data[i] += x[i];
+  } else {
+    match(noise, x, scales.data(), n, 1, y->data.data());
+  }
+  return y;
+}
+
 net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, const net::Product& p,
                                      const net::ProductSide& side) const {
   const net::Tensor& x = *side.source;
@@ -222,12 +297,6 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
   } else {
     plain_scales(operand, p, side, scales.data());
   }
-  const auto source = [&](const char* use) {
-    return RandomSource{.seed = roles_.seed(),
-                        .stream = Stream::probe,
-                        .tensor = tensor_word(fmt::format("{}/{}/{}", operand.name, probe_, use)),
-                        .draw = 0};
-  };
   const bool weight = side.role == net::Role::weight;
   if (n == 0 || x.shape.empty()) return x;
   // The lines of a sample share the phases of a line.
@@ -238,15 +307,15 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
   if (operand.input && !alone) {
     thread_local std::vector<float> of_sample;
     of_sample.resize(static_cast<std::size_t>(samples));
-    fill_phases(source("phase"), 0, samples, of_sample.data());
+    fill_phases(source(operand, "phase"), 0, samples, of_sample.data());
     for (std::int64_t s = 0; s < samples; ++s)
       std::fill_n(phases.data() + s * line, line, of_sample[s]);
   } else {
-    fill_phases(source("phase"), 0, samples * line, phases.data());
+    fill_phases(source(operand, "phase"), 0, samples * line, phases.data());
   }
   if (noise.stochastic()) {
     second.resize(x.data.size());
-    fill_phases(source("second"), 0, n, second.data());
+    fill_phases(source(operand, "second"), 0, n, second.data());
   }
   for (std::int64_t s = 0; s < samples; ++s) {
     for (std::int64_t at = s * each; at < (s + 1) * each; at += line) {

@@ -19,17 +19,16 @@ namespace numemu::experiments {
 /// passes.
 class InjectedRoles {
  public:
-  using Scales = std::map<std::string, float, std::less<>>;
-
   /// Static activation scales are those given by layer, else those that the reference gives.
   InjectedRoles(const policies::Recipe&, const net::Graph&, const policies::FloatReference&,
-                const Scales& static_scales = {});
+                const policies::StaticScales& static_scales = {});
 
   struct Operand {
-    explicit Operand(const policies::RolePolicy&);
+    explicit Operand(const policies::RolePolicy&, std::int32_t zero_point = 0);
     policies::RoleQuantizer quantizer;  ///< chooses scales; never quantizes
     PhaseNoise noise;
-    std::optional<float> scale;  ///< a static one
+    std::optional<policies::TensorScale> scale;  ///< a static one
+    net::Role role = net::Role::activation;      ///< what it is: key and value, too
     /// What its phases are drawn for: tensors that several layers read have one name.
     std::string name;
     bool input = false;  ///< the network's input, whose channels are alike: colours, pixels
@@ -40,11 +39,14 @@ class InjectedRoles {
   };
   /// Of a layer that multiplies.
   const Layer& layer(std::string_view name) const;
+  /// Of a node that looks up a table; null where that stays float32.
+  const Operand* table(std::string_view node) const;
   std::uint64_t seed() const { return seed_; }
 
  private:
   std::uint64_t seed_;
   std::map<std::string, Layer, std::less<>> layers_;
+  std::map<std::string, Operand, std::less<>> tables_;
 };
 
 /// One pass over some samples: every product reads disturbed operands and multiplies in float32.
@@ -61,10 +63,14 @@ class InjectedNoise : public net::Numerics {
   /// `probe` is the number of the draw.
   InjectedNoise(const InjectedRoles&, int probe);
   void product(const net::Step&, const net::Product&) override;
+  /// One phase per element; the moments are those of the whole table.
+  net::SharedTensor table(const net::Step&, std::string_view layer,
+                          const net::Tensor& parameter) override;
 
  private:
   net::Tensor disturbed(const InjectedRoles::Operand&, const net::Product&,
                         const net::ProductSide&) const;
+  RandomSource source(const InjectedRoles::Operand&, const char* use) const;
 
   const InjectedRoles& roles_;
   int probe_;

@@ -15,6 +15,7 @@
 #include "experiments/predict/noise_power.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
+#include "policies/recipe/scale_groups.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -67,6 +68,31 @@ OutputFidelity fidelity(const Correlation& c) {
   return {decibels(c.xx, c.noise), decibels(c.xx, c.xx - gain * c.xy), gain};
 }
 
+/// Elements of a line that the blocks of an operand cut, where they are neighbours in the tensor:
+/// along its last axis, or along all that an output multiplies.
+std::optional<std::int64_t> block_width(const policies::RolePolicy& policy, net::Role role,
+                                        const net::Tensor& weight, const net::Tensor& x) {
+  if (policy.axis == policies::BlockAxis::channel) return x.shape.back();
+  const std::int64_t depth = weight.dim(0) > 0 ? weight.size() / weight.dim(0) : 0;
+  if (depth == 0 || (role == net::Role::activation && depth != x.shape.back())) return std::nullopt;
+  return depth;
+}
+
+/// A right operand of attention with the elements that share a scale side by side.
+net::Tensor in_scale_groups(const policies::RolePolicy& policy, const net::GemmLayer& layer,
+                            const net::Tensor& x) {
+  const policies::ScaleGroups groups =
+      policies::scale_groups(policy, layer, layer.right, x.shape, x.dim(0));
+  const std::int64_t rows = x.shape.at(x.shape.size() - 2), width = x.shape.back();
+  const net::ProductSide side{.source = &x,
+                              .stack = {.outer = x.size() / (rows * width), .width = width}};
+  std::vector<float> copy;
+  const float* const elements = policies::in_groups(groups, side, copy);
+  net::Tensor out({x.size()});
+  std::copy_n(elements, x.size(), out.data.data());
+  return out;
+}
+
 }  // namespace
 
 Verdict layer_verdict(double predicted_db, double measured_db) {
@@ -76,44 +102,69 @@ Verdict layer_verdict(double predicted_db, double measured_db) {
 
 std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,
                                          const policies::FloatReference& reference, FitCache& fits,
-                                         const std::map<std::string, float, std::less<>>& known) {
+                                         const policies::StaticScales& known) {
   std::vector<TensorNoise> noises;
   const policies::CalibrationPolicy& calibration = recipe.calibration();
-  const auto activation_scales = [&](const std::string& layer, const policies::RolePolicy& policy,
-                                     const net::Tensor& x) -> std::vector<float> {
-    if (policies::has_static_scale(calibration, policy)) {
-      const auto found = known.find(layer);
-      return {found != known.end() ? found->second
-                                   : policies::static_scale(calibration, policy, reference, x)};
-    }
-    if (policy.granularity != policies::Granularity::tensor)
-      return policies::choose_scales(policy, x);
-    return policies::choose_scales(policies::RoleQuantizer(policy), x.data.data(), x.size(),
-                                   x.dim(0));
-  };
-  const auto predict = [&](const std::string& layer, net::Role role,
-                           const policies::RolePolicy& policy, const net::Tensor& x) {
-    const TensorSource source{layer, role};
-    if (policy.block != nullptr) {
-      if (policy.block->affine != Affine::sym || policy.axis == policies::BlockAxis::reduction)
-        return;  // no closed form
-      noises.push_back(predict_block_noise(source, policy, x, x.shape.back(), fits));
+  const auto predict_elements = [&](const TensorSource& source, const policies::RolePolicy& policy,
+                                    const net::Tensor& x, std::int64_t groups) {
+    if (source.role != net::Role::weight && source.role != net::Role::embedding &&
+        policies::has_static_scale(calibration, policy)) {
+      const auto found = known.find(source.layer);
+      const policies::TensorScale scale =
+          source.role == net::Role::activation && found != known.end()
+              ? found->second
+              : policies::static_scale(calibration, policy, reference, x);
+      noises.push_back(predict_noise(source, policy, x, {scale.scale}, fits, scale.zero_point));
       return;
     }
-    noises.push_back(predict_noise(source, policy, x,
-                                   role == net::Role::weight ? policies::choose_scales(policy, x)
-                                                             : activation_scales(layer, policy, x),
-                                   fits));
+    noises.push_back(predict_noise(
+        source, policy, x,
+        policies::choose_scales(policies::RoleQuantizer(policy), x.data.data(), x.size(), groups),
+        fits));
   };
+  const auto predict = [&](const net::GemmLayer& gemm, net::Role role,
+                           const policies::RolePolicy& policy, const net::Tensor& x) {
+    const TensorSource source{gemm.name, role};
+    if (policy.block != nullptr) {
+      const std::optional<std::int64_t> width = block_width(policy, role, *gemm.weight, x);
+      if (policy.block->affine == Affine::sym && width)  // else no closed form
+        noises.push_back(predict_block_noise(source, policy, x, *width, fits));
+      return;
+    }
+    const std::int64_t samples = role == net::Role::weight ? 1 : x.dim(0);
+    predict_elements(source, policy, x,
+                     policies::scale_groups(policy, gemm, role, x.shape, samples).count);
+  };
+  for (const net::Node& node : graph.nodes) {
+    const net::Tensor* const table = net::table_of(node);
+    const std::optional<policies::RolePolicy> policy = recipe.layer(node.name).embedding;
+    if (table == nullptr || !policy) continue;
+    const TensorSource source{node.name, net::Role::embedding};
+    if (policy->block == nullptr) {
+      const bool rows = policy->granularity == policies::Granularity::channel;
+      predict_elements(source, *policy, *table, rows ? table->dim(0) : 1);
+    } else if (policy->block->affine == Affine::sym) {
+      noises.push_back(predict_block_noise(source, *policy, *table, table->shape.back(), fits));
+    }
+  }
   for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
     // What a mask or a transform leaves has another law than the tensor: nothing is predicted of
     // it.
     if (policies::chooses(recipe, "transform", gemm.name)) continue;
     if (layer.weight && !layer.weight_mask && gemm.weight != nullptr)
-      predict(gemm.name, net::Role::weight, *layer.weight, *gemm.weight);
+      predict(gemm, net::Role::weight, *layer.weight, *gemm.weight);
     if (layer.activation && !layer.activation_mask && gemm.weight != nullptr)
-      predict(gemm.name, net::Role::activation, *layer.activation, reference.inputs.at(gemm.name));
+      predict(gemm, net::Role::activation, *layer.activation, reference.inputs.at(gemm.name));
+    if (!layer.apart(gemm.right)) continue;
+    const std::optional<policies::RolePolicy>& cache = layer.role(gemm.right, {});
+    if (!cache || cache->block != nullptr) continue;
+    const net::Tensor x = in_scale_groups(*cache, gemm, reference.seconds.at(gemm.name));
+    const std::int64_t samples = reference.seconds.at(gemm.name).dim(0);
+    predict_elements({gemm.name, gemm.right}, *cache, x,
+                     policies::scale_groups(*cache, gemm, gemm.right,
+                                            reference.seconds.at(gemm.name).shape, samples)
+                         .count);
   }
   return noises;
 }
@@ -121,16 +172,27 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
 void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
                      const net::Graph& graph, const policies::FloatReference& reference,
                      const policies::RecipeNumerics* ran) {
+  std::map<std::string, net::GemmLayer> layers;
+  for (net::GemmLayer& layer : net::gemm_layers(graph)) layers[layer.name] = layer;
+  std::map<std::string, const net::Tensor*> tables;
+  for (const net::Node& node : graph.nodes) tables[node.name] = net::table_of(node);
   for (TensorNoise& noise : noises) {
-    const bool weight = noise.source.role == net::Role::weight;
-    const net::Tensor& x = weight ? net::weight_of(graph, noise.source.layer)
-                                  : reference.inputs.at(noise.source.layer);
+    const std::string& name = noise.source.layer;
+    const net::Role role = noise.source.role;
     const policies::PlainOperand* const multiplied =
-        weight && ran != nullptr ? ran->frozen_weight(noise.source.layer) : nullptr;
-    if (multiplied != nullptr && multiplied->values.empty()) {
-      measure_noise(noise, x, multiplied->codes);
+        role == net::Role::weight && ran != nullptr ? ran->frozen_weight(name) : nullptr;
+    if (multiplied != nullptr && !multiplied->dequantized) {
+      measure_noise(noise, *layers.at(name).weight, multiplied->codes);
+    } else if (role == net::Role::key || role == net::Role::value) {
+      measure_noise(noise,
+                    in_scale_groups(noise.policy, layers.at(name), reference.seconds.at(name)),
+                    recipe.seed());
     } else {
-      measure_noise(noise, x, recipe.seed());
+      measure_noise(noise,
+                    role == net::Role::weight      ? *layers.at(name).weight
+                    : role == net::Role::embedding ? *tables.at(name)
+                                                   : reference.inputs.at(name),
+                    recipe.seed());
     }
   }
 }
@@ -145,7 +207,7 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
 
 LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph& graph,
                                const policies::FloatReference& reference,
-                               const std::map<std::string, float, std::less<>>& static_scales,
+                               const policies::StaticScales& static_scales,
                                std::int64_t most) {
   struct Probe {
     std::map<std::string, Power> layers;

@@ -21,9 +21,9 @@ Verdict layer_verdict(double predicted_db, double measured_db);
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
 /// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that
 /// the reference gives; other scales belong to each sample or row.
-std::vector<TensorNoise> predict_tensors(
-    const policies::Recipe&, const net::Graph&, const policies::FloatReference&, FitCache&,
-    const std::map<std::string, float, std::less<>>& static_scales = {});
+std::vector<TensorNoise> predict_tensors(const policies::Recipe&, const net::Graph&,
+                                         const policies::FloatReference&, FitCache&,
+                                         const policies::StaticScales& static_scales = {});
 /// Fills in the error of the same float32 tensors in their codes: of a weight those that the
 /// network multiplied, where `ran` has multiplied it (not in block formats, whose float32 values
 /// are rounded); else what the quantizer does to the tensor. An activation of the network has the
@@ -67,7 +67,7 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 /// most `probes` of the plan's probes run: fewer serve to measure what they cost.
 LayerPrediction predict_layers(const policies::Recipe&, const net::Graph&,
                                const policies::FloatReference&,
-                               const std::map<std::string, float, std::less<>>& static_scales = {},
+                               const policies::StaticScales& static_scales = {},
                                std::int64_t probes = kProbes);
 
 struct LayerMeasurement {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/unit/unit.hpp"
 #include "policies/recipe/choices.hpp"
 
@@ -17,7 +18,8 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr int kFewestBits = 4;
 
 /// Effects on a quantized operand's noise that the model omits; empty for none.
-std::string unknown_noise(const policies::RolePolicy& policy) {
+/// `in_order`: blocks along the depth are neighbours in the tensor.
+std::string unknown_noise(const policies::RolePolicy& policy, bool in_order = true) {
   // Within one step of zero the drawn noise is the rounding itself. Of so few codes that is most of
   // the tensor: the prediction would repeat the measurement.
   if (policy.format->bits < kFewestBits)
@@ -29,13 +31,15 @@ std::string unknown_noise(const policies::RolePolicy& policy) {
   if (policy.block == nullptr) return "";
   if (policy.block->affine != Affine::sym)
     return fmt::format("the noise of the shifted codes of {}", policy.block->name);
-  if (policy.axis == policies::BlockAxis::reduction)
-    return "the noise of blocks along the reduction";
+  if (policy.axis == policies::BlockAxis::reduction && !in_order)
+    return "the noise of blocks along the reduction of a convolution, where an element has several "
+           "codes";
   return "";
 }
 
 /// Noise of a product that the model omits; empty for none.
-std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
+std::string unknown_of(const policies::LayerRecipe& layer, const net::GemmLayer& gemm) {
+  const bool has_weight = gemm.weight != nullptr;
   if (layer.weight_mask && has_weight) return "the noise of the mask of its weight";
   if (layer.activation_mask) return "the noise of the mask of its activation";
   if (layer.weight && has_weight) {
@@ -43,8 +47,15 @@ std::string unknown_of(const policies::LayerRecipe& layer, bool has_weight) {
       return why + " (weight)";
   }
   if (layer.activation) {
-    if (const std::string why = unknown_noise(*layer.activation); !why.empty())
+    const bool in_order =
+        !has_weight || gemm.weight->size() == gemm.weight->dim(0) * gemm.weight->dim(-1);
+    if (const std::string why = unknown_noise(*layer.activation, in_order); !why.empty())
       return why + " (activation)";
+  }
+  if (layer.apart(gemm.right)) {
+    const std::optional<policies::RolePolicy>& right = layer.role(gemm.right, {});
+    if (const std::string why = right ? unknown_noise(*right) : ""; !why.empty())
+      return fmt::format("{} ({})", why, net::to_string(gemm.right));
   }
   return layer.output ? "the noise of its role output" : "";
 }
@@ -78,6 +89,8 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
     if (unknown.empty() && !why.empty())
       unknown = fmt::format("{}, in {}, is not modelled", why, layer);
   };
+  std::map<std::string, net::GemmLayer> gemms;
+  for (net::GemmLayer& gemm : net::gemm_layers(graph)) gemms[gemm.name] = gemm;
   for (const net::Node& node : graph.nodes) {
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
@@ -85,7 +98,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       if (const std::string& unit = layer.fprop->row().name; unit != "neutral.f32.sequential")
         units.insert(unit);
       if (policies::chooses(recipe, "transform", name)) add("the noise of its transform", name);
-      add(unknown_of(layer, product.weight >= 0), name);
+      add(unknown_of(layer, gemms.at(name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       double& db = predicted.db[name];
       std::string why = unknown;
@@ -98,6 +111,10 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       last = name;
     }
     const policies::LayerRecipe own = recipe.layer(node.name);
+    if (own.embedding && net::table_of(node) != nullptr) {
+      if (const std::string why = unknown_noise(*own.embedding); !why.empty())
+        add(why + " (embedding)", node.name);
+    }
     if (own.vector || own.zap) add("the noise of the role vector", node.name);
   }
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())

@@ -27,7 +27,7 @@ std::vector<double> scaled_values(const policies::QuantizedTensor& quantized, st
   std::vector<double> values(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     const int code = quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i];
-    values[i] = double{table[code]} * quantized.scales[i / size];
+    values[i] = (double{table[code]} - quantized.zero_point) * quantized.scales[i / size];
   }
   return values;
 }
@@ -131,15 +131,20 @@ Verdict TensorNoise::fitted_verdict() const {
 }
 
 TensorNoise predict_noise(const TensorSource& source, const policies::RolePolicy& policy,
-                          const net::Tensor& x, std::vector<float> scales, FitCache& fits) {
+                          const net::Tensor& x, std::vector<float> scales, FitCache& fits,
+                          std::int32_t zero_point) {
   TensorNoise noise;
   noise.source = source;
   noise.policy = policy;
   noise.n = x.size();
-  const bool stochastic = policy.rounding.stochastic();
-  const Grid grid{
-      stochastic ? brackets(*policy.format, true) : cells(*policy.format, policy.rounding, true),
-      stochastic};
+  noise.zero_point = zero_point;
+  const bool stochastic = policy.rounding.stochastic(), symmetric = !policy.zero_point;
+  Grid grid{stochastic ? brackets(*policy.format, symmetric)
+                       : cells(*policy.format, policy.rounding, symmetric),
+            stochastic};
+  for (Cell& cell : grid.cells) {
+    for (double* bound : {&cell.low, &cell.high, &cell.value}) *bound -= zero_point;
+  }
   const std::int64_t groups = static_cast<std::int64_t>(scales.size());
   const std::int64_t size = x.size() / groups;
   for (std::int64_t g = 0; g < groups; ++g) {
@@ -169,7 +174,12 @@ void measure_noise(TensorNoise& noise, const net::Tensor& x, std::uint64_t seed)
                                                        0, net::GemmKind::fprop);
   if (noise.policy.block != nullptr) return compare(noise, x, block_values(noise, x, random));
   policies::QuantizedTensor quantized;
-  policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
+  if (noise.policy.zero_point) {
+    policies::quantize_affine(policies::RoleQuantizer(noise.policy), x.data.data(), x.size(),
+                              {noise.scales.at(0), noise.zero_point}, {random, 0}, quantized);
+  } else {
+    policies::quantize_tensor(noise.policy, x, noise.scales, random, 0, quantized);
+  }
   measure_noise(noise, x, quantized);
 }
 

@@ -29,6 +29,7 @@ struct TensorNoise {
   TensorSource source;
   policies::RolePolicy policy;
   std::vector<float> scales;
+  std::int32_t zero_point = 0;
   std::int64_t n = 0;
   std::int64_t width = 0;             ///< block scales: elements of a line
   ErrorMoments empirical;             ///< from the float32 values and the scales, cell by cell
@@ -46,7 +47,7 @@ struct TensorNoise {
 
 /// Predictions read x (float32), the policy and the scales; they never quantize.
 TensorNoise predict_noise(const TensorSource&, const policies::RolePolicy&, const net::Tensor& x,
-                          std::vector<float> scales, FitCache&);
+                          std::vector<float> scales, FitCache&, std::int32_t zero_point = 0);
 /// The same for a role with block scales, in lines of `width` elements of x.
 TensorNoise predict_block_noise(const TensorSource&, const policies::RolePolicy&,
                                 const net::Tensor& x, std::int64_t width, FitCache&);

@@ -56,6 +56,16 @@ PhaseNoise::PhaseNoise(const Conversion& c) : stochastic_(c.rounding.stochastic(
   low_ = !f.is_signed ? 0 : integer && !c.symmetric ? -high_ - 1 : -high_;
 }
 
+PhaseNoise::PhaseNoise(const Conversion& c, int zero_point)
+    : PhaseNoise([&] {
+        Conversion all = c;
+        all.symmetric = false;
+        return all;
+      }()) {
+  low_ -= static_cast<float>(zero_point);
+  high_ -= static_cast<float>(zero_point);
+}
+
 // Selections by masks of bits, since compilers keep branches around floating comparisons. A scale
 // of 0 gives quotients beyond every limit.
 template <bool kSecond>

@@ -21,6 +21,8 @@ namespace numemu {
 class PhaseNoise {
  public:
   explicit PhaseNoise(const Conversion&);
+  /// Of integers: all codes q, the most negative one too, with the values q - zero_point.
+  PhaseNoise(const Conversion&, int zero_point);
 
   /// The arrays of n elements whose errors are drawn.
   struct Run {

@@ -1,6 +1,7 @@
 #include "policies/calibrate/static_scale.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "policies/calibrate/observers.hpp"
 
@@ -18,6 +19,13 @@ StaticScale::StaticScale(const CalibrationPolicy& calibration, const RolePolicy&
 }
 
 void StaticScale::see(const float* x, std::int64_t n) {
+  if (quantizer_.policy().zero_point) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (!std::isfinite(x[i])) continue;
+      low_ = std::min(low_, x[i]);
+      high_ = std::max(high_, x[i]);
+    }
+  }
   if (observer_) {
     observer_->see(x, n);
   } else if (quantizer_.largest_only()) {
@@ -28,14 +36,18 @@ void StaticScale::see(const float* x, std::int64_t n) {
   }
 }
 
-float StaticScale::scale() const {
-  if (observer_) return quantizer_.scale_of_magnitude(observer_->threshold());
-  if (quantizer_.largest_only()) return quantizer_.scale_of_magnitude(magnitude_);
-  return quantizer_.scale(elements_.data(), static_cast<std::int64_t>(elements_.size()));
+TensorScale StaticScale::scale() const {
+  if (quantizer_.policy().zero_point) {
+    const float clip = observer_ ? static_cast<float>(observer_->threshold()) : HUGE_VALF;
+    return quantizer_.scale_of_range(std::max(low_, -clip), std::min(high_, clip));
+  }
+  if (observer_) return {quantizer_.scale_of_magnitude(observer_->threshold())};
+  if (quantizer_.largest_only()) return {quantizer_.scale_of_magnitude(magnitude_)};
+  return {quantizer_.scale(elements_.data(), static_cast<std::int64_t>(elements_.size()))};
 }
 
-float static_scale(const CalibrationPolicy& calibration, const RolePolicy& policy,
-                   const FloatReference& reference, const net::Tensor& recorded) {
+TensorScale static_scale(const CalibrationPolicy& calibration, const RolePolicy& policy,
+                         const FloatReference& reference, const net::Tensor& recorded) {
   const std::int64_t all = std::max<std::int64_t>(1, reference.samples());
   // Tensors whose first axis is not the samples' (constants) are seen whole.
   const std::int64_t n = recorded.dim(0) % all == 0

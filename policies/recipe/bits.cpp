@@ -7,6 +7,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "formats/block_layout.hpp"
 #include "policies/mask/weight_mask.hpp"
+#include "policies/recipe/scale_groups.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
@@ -36,9 +37,12 @@ MaskLayout channel_layout(const net::Shape& shape) {
 class Mean {
  public:
   void add(const std::optional<RolePolicy>& policy, const net::Shape& shape,
-           const std::optional<MaskPolicy>& mask = std::nullopt, const MaskLayout& layout = {},
-           std::int64_t depth = 0) {
-    const double dense = stored_bits(policy, shape, depth);
+           const std::optional<MaskPolicy>& mask = std::nullopt, const MaskLayout& layout = {}) {
+    add(stored_bits(policy, shape), shape, mask, layout);
+  }
+  /// Of a tensor with that many bits in its dense form.
+  void add(double dense, const net::Shape& shape, const std::optional<MaskPolicy>& mask,
+           const MaskLayout& layout) {
     bits_ += mask ? masked_bits(*mask, layout, dense) : dense;
     elements_ += static_cast<double>(net::element_count(shape));
   }
@@ -47,6 +51,18 @@ class Mean {
  private:
   double bits_ = 0, elements_ = 0;
 };
+
+/// Stored bits of an activation that products read.
+double operand_bits(const net::GemmLayer& layer, net::Role operand,
+                    const std::optional<RolePolicy>& policy, const net::Shape& shape) {
+  const bool scales = policy && policy->block == nullptr && net::element_count(shape) > 0 &&
+                      policy->granularity != Granularity::tensor &&
+                      find_scale_rule(policy->scale).stores_scale;
+  if (!scales) return stored_bits(policy, shape, product_depth(layer, shape));
+  const std::int64_t count = scale_groups(*policy, layer, operand, shape, 1).count;
+  return policy->format->bits * static_cast<double>(net::element_count(shape)) +
+         kScaleBits * static_cast<double>(count);
+}
 
 net::Shape one_sample(net::Shape shape) {
   if (!shape.empty()) shape[0] = 1;
@@ -98,8 +114,9 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
       const auto found = operands->find(layer.name);
       if (found == operands->end()) continue;
       const net::Shape shape = one_sample(found->second.shape);
-      activation.add(r.activation, shape, r.activation_mask, channel_layout(shape),
-                     product_depth(layer, shape));
+      const net::Role role = operands == &reference.inputs ? net::Role::activation : layer.right;
+      activation.add(operand_bits(layer, role, r.role(role, net::GemmKind::fprop), shape), shape,
+                     r.activation_mask, channel_layout(shape));
     }
     const auto result = reference.outputs.find(layer.name);
     if (result == reference.outputs.end()) continue;
@@ -129,7 +146,8 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
       if (!parameter.trained) continue;
       const auto found = of_weight.find(&parameter.value);
       if (found == of_weight.end()) {
-        weight.add(std::nullopt, parameter.value.shape);
+        const bool table = &parameter.value == net::table_of(node);
+        weight.add(table ? r.embedding : std::nullopt, parameter.value.shape);
       } else {
         const std::optional<MaskPolicy>& mask = found->second.weight_mask;
         weight.add(found->second.weight, parameter.value.shape, mask,

@@ -40,6 +40,22 @@ Lines::Lines(const net::ProductSide& side) {
   across = stack.inner * stack.width;
 }
 
+Lines::Lines(const net::ProductSide& side, std::int64_t depth)
+    : lines(depth == 0 ? 0 : side.source->size() / depth), length(depth) {}
+
+bool reads_in_order(const net::Product& p, const net::ProductSide& side) {
+  const unit::Gather& gather = *side.gather;
+  const std::int64_t rows = &side == &p.a ? p.m : p.n;
+  if (side.along_rows || side.stack.inner != 1 || !gather.padding.identity() ||
+      side.source->size() != side.stack.outer * rows * p.k)
+    return false;
+  for (std::int64_t k = 0; k < p.k; ++k)
+    if (gather.depth[k] != k) return false;
+  for (std::int64_t r = 0; r < rows; ++r)
+    if (gather.row[r] != r * p.k) return false;
+  return true;
+}
+
 void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
                float* out) {
   constexpr std::int64_t kTile = 32;  // two tiles of it stay in the first-level cache
@@ -57,8 +73,8 @@ void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int6
 }
 
 FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide& side,
-                          const RandomPiece& random, std::int64_t samples, std::vector<float>& y) {
-  const Lines lines(side);
+                          const Lines& lines, const RandomPiece& random, std::int64_t samples,
+                          std::vector<float>& y) {
   thread_local std::vector<float> x_lines, y_lines;
   const float* const x = in_lines(side, lines, x_lines);
   y.resize(static_cast<std::size_t>(lines.elements()));

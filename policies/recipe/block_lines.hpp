@@ -19,6 +19,8 @@ struct Lines {
   std::int64_t outer = 1, across = 1;
 
   explicit Lines(const net::ProductSide&);
+  /// Lines of `depth` neighbours: the rows of an operand that reads its source in order.
+  Lines(const net::ProductSide&, std::int64_t depth);
   std::int64_t elements() const { return lines * length; }
 };
 
@@ -34,11 +36,15 @@ struct LineCodes {
 /// (formats with a tensor scale). Random bits count elements in the order of the lines. Uses
 /// threads.
 /// y, of the source's size, receives the float32 values in the order of the source.
-FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const RandomPiece&,
-                          std::int64_t samples, std::vector<float>& y);
+FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const Lines&,
+                          const RandomPiece&, std::int64_t samples, std::vector<float>& y);
 /// The same as codes and scales, for block formats of bytes with a scale per `size` elements.
 FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const RandomPiece&,
                           std::int64_t samples, LineCodes& out);
+
+/// Whether the rows of the operand, one after another, are the source in its order: the weights of
+/// a layer, [outputs, ...], and the activations of one without windows.
+bool reads_in_order(const net::Product&, const net::ProductSide&);
 
 /// out[c][r] = in[r][c] of each of `count` matrices of rows x columns. Uses threads.
 void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,

@@ -43,11 +43,19 @@ void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t
     return fmt::format("{} of {} serves {} element{}", scale, block->name, elements,
                        elements == 1 ? "" : "s");
   };
+  // Groups as of W4A16 kernels, cut by the taps of a convolution.
+  const bool grouped = policy.axis == BlockAxis::channel && block->name.starts_with("group(") &&
+                       place.starts_with("weight");
+  const std::int64_t flat = grouped && shape[0] > 0 ? n / shape[0] : 0;
   std::string why;
   switch (block->span) {
     case Span::block:
       why = length % block->size != 0
-                ? fmt::format("blocks of {} are cut (axis of {})", block->name, length)
+                ? fmt::format("blocks of {} are cut (axis of {}{})", block->name, length,
+                              flat > length
+                                  ? "; axis reduction, that of W4A16, runs along all inputs "
+                                    "of an output"
+                                  : "")
                 : serves("the tensor scale", n);
       break;
     case Span::row:
@@ -67,7 +75,9 @@ void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t
 /// Codes without a sign that no zero point moves.
 void note_lost_signs(const RolePolicy& policy, const net::Tensor& x, const std::string& place,
                      Causes& causes) {
-  if (policy.format->is_signed || (policy.block && policy.block->affine != Affine::sym)) return;
+  if (policy.format->is_signed || (policy.block && policy.block->affine != Affine::sym) ||
+      policy.zero_point)
+    return;
   const auto negative = std::count_if(x.data.begin(), x.data.end(), [](float v) { return v < 0; });
   if (negative == 0) return;
   const double share = static_cast<double>(negative) / static_cast<double>(x.size());
@@ -98,8 +108,12 @@ std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& gr
     for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
       const auto found = operands->find(layer.name);
       if (found == operands->end()) continue;
-      note_operand(r.activation, found->second, product_depth(layer, found->second.shape), true,
-                   "activation of " + layer.name, causes);
+      const net::Role role = operands == &reference.seconds && r.apart(layer.right)
+                                 ? layer.right
+                                 : net::Role::activation;
+      note_operand(r.role(role, net::GemmKind::fprop), found->second,
+                   product_depth(layer, found->second.shape), true,
+                   fmt::format("{} of {}", net::to_string(role), layer.name), causes);
     }
     const auto result = reference.outputs.find(layer.name);
     if (result != reference.outputs.end())

@@ -50,13 +50,18 @@ void apply_scales(const net::Product& p, const OperandScales& a, const OperandSc
   });
 }
 
+bool reads_whole_lines(const net::Product& p, const net::ProductSide& side) {
+  const unit::Gather& gather = *side.gather;
+  bool whole = gather.padding.identity() && p.k == side.stack.width && !side.along_rows;
+  for (std::int64_t k = 0; whole && k < p.k; ++k) whole = gather.depth[k] == k;
+  return whole;
+}
+
 OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
                          std::vector<float> scales, const char* what) {
   const unit::Gather& gather = *side.gather;
   const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
-  bool plain = gather.padding.identity() && p.k == width && !side.along_rows;
-  for (std::int64_t k = 0; plain && k < p.k; ++k) plain = gather.depth[k] == k;
-  if (!plain) {
+  if (!reads_whole_lines(p, side)) {
     refuse(p, what,
            "'row': expected an operand whose rows are those of its tensor, as those of linear "
            "layers are in fprop and dgrad");
@@ -71,9 +76,11 @@ OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
   result.values.resize(static_cast<std::size_t>((left || !shared ? count : 1) * operand_rows));
   for (std::int64_t b = 0; b < (left || !shared ? count : 1); ++b) {
     const std::int64_t outer = b / inner, in = b % inner;
+    // The matrices of the source may lie otherwise than those of D: the heads of scores.
+    const std::int64_t from = b / side.stack.inner, beside = b % side.stack.inner;
     for (std::int64_t r = 0; r < operand_rows; ++r) {
       const std::int64_t row = gather.row[r] / width;
-      const std::int64_t line = shared ? row : (outer * rows + row) * inner + in;
+      const std::int64_t line = shared ? row : (from * rows + row) * side.stack.inner + beside;
       result.values[left ? (outer * operand_rows + r) * inner + in : b * operand_rows + r] =
           scales[line];
     }

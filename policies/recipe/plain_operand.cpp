@@ -3,58 +3,69 @@
 #include "policies/recipe/block_lines.hpp"
 
 namespace numemu::policies {
-namespace {
-
-std::int64_t groups_of(const RolePolicy& policy, const net::ProductSide& side,
-                       std::int64_t samples) {
-  if (policy.granularity == Granularity::channel) return side.source->dim(0);
-  if (policy.granularity == Granularity::row) return side.source->size() / side.stack.width;
-  return samples;
-}
-
-}  // namespace
 
 const Format& float32() {
   static const Format& format = find_format("float32");
   return format;
 }
 
-void prepare_plain(const RoleQuantizer& quantizer, const net::ProductSide& side, const float* fixed,
-                   std::int64_t samples, const RandomPiece& random, PlainOperand& out) {
+void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
+                   const net::ProductSide& side, const PlainPreparation& how, PlainOperand& out) {
   const net::Tensor& x = *side.source;
+  out.dequantized = quantizer.blocks();
   if (quantizer.blocks()) {
-    out.flags = quantize_lines(quantizer, side, random,
-                               quantizer.policy().block->tensor_scale ? samples : 1, out.values);
+    const bool reduction = quantizer.policy().axis == BlockAxis::reduction;
+    out.flags =
+        quantize_lines(quantizer, side, reduction ? Lines(side, p.k) : Lines(side), how.random,
+                       quantizer.policy().block->tensor_scale ? how.samples : 1, out.values);
     return;
   }
-  std::vector<float> scales;
-  if (fixed != nullptr) {
-    scales.push_back(*fixed);
-  } else {
-    scales = choose_scales(quantizer, x.data.data(), x.size(),
-                           groups_of(quantizer.policy(), side, samples));
+  if (quantizer.policy().zero_point) {
+    const TensorScale scale =
+        how.fixed ? *how.fixed : quantizer.scale_of_elements(x.data.data(), x.size());
+    quantize_affine(quantizer, x.data.data(), x.size(), scale, how.random, out.codes);
+    out.flags = out.codes.flags;
+    return;
   }
-  quantize_tensor(quantizer, x.data.data(), x.size(), std::move(scales), random, out.codes);
+  thread_local std::vector<float> copy;
+  const float* const elements = in_groups(how.groups, side, copy);
+  std::vector<float> scales = how.fixed
+                                  ? std::vector<float>{how.fixed->scale}
+                                  : choose_scales(quantizer, elements, x.size(), how.groups.count);
+  quantize_tensor(quantizer, elements, x.size(), std::move(scales), how.random, out.codes);
   out.flags = out.codes.flags;
+  out.dequantized = !how.groups.of_results;
+  if (out.dequantized) {
+    out.values.resize(x.data.size());
+    out.codes.values(out.values.data());
+    from_groups(how.groups, side, out.values);
+  } else {
+    from_groups(how.groups, side, out.codes.narrow);
+    from_groups(how.groups, side, out.codes.wide);
+  }
 }
 
-net::SourceCodes codes_of(const RoleQuantizer& quantizer, const PlainOperand& operand) {
-  if (quantizer.blocks()) return {&float32(), operand.values.data()};
+net::SourceCodes codes_of(const RoleQuantizer&, const PlainOperand& operand) {
+  if (operand.dequantized) return {&float32(), operand.values.data()};
   return {operand.codes.format, operand.codes.codes()};
 }
 
 OperandScales scales_of(const RoleQuantizer& quantizer, const net::Product& p,
-                        const net::ProductSide& side, const PlainOperand& operand) {
-  if (quantizer.blocks()) return {};
+                        const net::ProductSide& side, const ScaleGroups& groups,
+                        const PlainOperand& operand) {
+  if (operand.dequantized) return {};
+  const std::vector<float>& scales = operand.codes.scales;
+  if (groups.columns) return {OperandScales::Kind::column, scales, side.stack.count()};
   const std::string role(net::to_string(side.role));
   const std::string key = "roles." + role + ".granularity";
   switch (quantizer.policy().granularity) {
     case Granularity::channel:
-      return channel_scales(p, side, operand.codes.scales, key.c_str());
+      if (side.role == net::Role::weight) return channel_scales(p, side, scales, key.c_str());
+      return row_scales(p, side, scales, key.c_str());
     case Granularity::row:
-      return row_scales(p, side, operand.codes.scales, key.c_str());
+      return row_scales(p, side, scales, key.c_str());
     default:
-      return sample_scales(p, operand.codes.scales);
+      return sample_scales(p, scales);
   }
 }
 

@@ -1,22 +1,33 @@
 // Operands quantized whole, before the gather, and the scales to apply to the results.
 #pragma once
+#include <optional>
+
 #include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe_layer.hpp"
+#include "policies/recipe/scale_groups.hpp"
 
 namespace numemu::policies {
 
 /// What operands without a quantizer are read as.
 const Format& float32();
 
-/// Quantizes a side's source. `fixed`: the one scale of the tensor, null for the scale of its own
-/// values; `samples`: shares of the source that have a tensor scale of their own.
-void prepare_plain(const RoleQuantizer&, const net::ProductSide&, const float* fixed,
-                   std::int64_t samples, const RandomPiece&, PlainOperand&);
+/// How to quantize a side whole.
+struct PlainPreparation {
+  ScaleGroups groups = {};
+  std::optional<TensorScale> fixed = std::nullopt;  ///< the one scale of the tensor, if it is known
+  std::int64_t samples = 1;  ///< shares of the source that have a tensor scale of their own
+  RandomPiece random = {};
+};
+
+/// Quantizes a side's source. Where the scales cannot wait for the results, the operand is the
+/// dequantized numbers.
+void prepare_plain(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
+                   const PlainPreparation&, PlainOperand&);
 
 /// What the unit reads, and the scales that remain to be applied. Throws Error naming the layer
 /// where they cannot be.
 net::SourceCodes codes_of(const RoleQuantizer&, const PlainOperand&);
 OperandScales scales_of(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
-                        const PlainOperand&);
+                        const ScaleGroups&, const PlainOperand&);
 
 }  // namespace numemu::policies

@@ -78,7 +78,7 @@ const float* value_table(const Format& format) {
 }
 
 float QuantizedTensor::element(std::int64_t i) const {
-  return value_table(*format)[is_narrow() ? narrow[i] : wide[i]];
+  return value_table(*format)[is_narrow() ? narrow[i] : wide[i]] - static_cast<float>(zero_point);
 }
 
 void QuantizedTensor::values(float* y) const {
@@ -116,11 +116,41 @@ void quantize_tensor(const RoleQuantizer& quantizer, const float* x, std::int64_
   const Conversion conversion = quantizer.conversion(random.source);
   out.format = conversion.format;
   out.scales = std::move(scales);
+  out.zero_point = 0;
   const bool narrow = out.is_narrow();
   out.narrow.resize(static_cast<std::size_t>(narrow ? n : 0));
   out.wide.resize(static_cast<std::size_t>(narrow ? 0 : n));
   out.flags = narrow ? convert(conversion, x, n, out.scales, random.first, out.narrow.data())
                      : convert(conversion, x, n, out.scales, random.first, out.wide.data());
+}
+
+void quantize_affine(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
+                     const TensorScale& scale, const RandomPiece& random, QuantizedTensor& out) {
+  static const Format& wide = find_format("int16");
+  Conversion rounding = quantizer.conversion(random.source);
+  rounding.format = &wide;
+  thread_local std::vector<std::uint16_t> rounded;
+  rounded.resize(static_cast<std::size_t>(n));
+  out.flags = convert(rounding, x, n, {scale.scale}, random.first, rounded.data());
+  out.format = quantizer.policy().format;
+  out.scales = {scale.scale};
+  out.zero_point = scale.zero_point;
+  out.wide.clear();
+  out.narrow.resize(static_cast<std::size_t>(n));
+  const int bits = out.format->bits;
+  const int low = out.format->is_signed ? -(1 << (bits - 1)) : 0, high = low + (1 << bits) - 1;
+  const int mask = (1 << bits) - 1;
+  const std::uint16_t* const from = rounded.data();
+  std::uint8_t* const to = out.narrow.data();
+  std::int64_t beyond = 0;
+#pragma omp parallel for schedule(static) reduction(+ : beyond) if (n > kChunk)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const int code = static_cast<std::int16_t>(from[i]) + scale.zero_point;
+    const int kept = std::clamp(code, low, high);
+    beyond += kept != code;
+    to[i] = static_cast<std::uint8_t>(kept & mask);
+  }
+  out.flags.overflow = beyond;
 }
 
 void quantize_tensor(const RolePolicy& policy, const net::Tensor& x,

@@ -16,14 +16,15 @@ struct QuantizedTensor {
   std::vector<std::uint8_t> narrow;
   std::vector<std::uint16_t> wide;
   std::vector<float> scales;
+  std::int32_t zero_point = 0;
   FlagCounts flags;
 
   bool is_narrow() const { return format->bits <= 8; }
   const void* codes() const {
     return is_narrow() ? static_cast<const void*>(narrow.data()) : wide.data();
   }
-  /// The value of element i before its scale, exact in float32 for formats of at most
-  /// 16 bits.
+  /// The value of element i before its scale, the zero point subtracted; exact in float32 for
+  /// formats of at most 16 bits.
   float element(std::int64_t i) const;
   /// y[i] = RNE_f32(element(i) * its scale). Uses threads.
   void values(float* y) const;
@@ -46,5 +47,10 @@ void quantize_tensor(const RolePolicy&, const net::Tensor& x, const std::vector<
                      const RandomSource&, std::int64_t first, QuantizedTensor& out);
 void quantize_tensor(const RoleQuantizer&, const float* x, std::int64_t n,
                      std::vector<float> scales, const RandomPiece&, QuantizedTensor& out);
+
+/// The same for a role with a zero point: codes saturate(round(x / scale) + zero_point), one byte
+/// each (ONNX QuantizeLinear). What saturates counts as overflow.
+void quantize_affine(const RoleQuantizer&, const float* x, std::int64_t n, const TensorScale&,
+                     const RandomPiece&, QuantizedTensor& out);
 
 }  // namespace numemu::policies

@@ -36,9 +36,24 @@ std::string folder_of(const std::string& where) {
 }  // namespace
 
 const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind kind) const {
-  if (role == net::Role::weight) return weight;
-  if (role == net::Role::activation) return activation;
-  return kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad;
+  switch (role) {
+    case net::Role::weight:
+      return weight;
+    case net::Role::activation:
+      return activation;
+    case net::Role::embedding:
+      return embedding;
+    case net::Role::key:
+      return key;
+    case net::Role::value:
+      return value;
+    default:
+      return kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad;
+  }
+}
+
+bool LayerRecipe::apart(net::Role role) const {
+  return role == net::Role::key ? key_apart : role == net::Role::value && value_apart;
 }
 
 const std::optional<MaskPolicy>& LayerRecipe::mask(net::Role role, net::GemmKind kind) const {

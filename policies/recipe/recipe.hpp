@@ -27,12 +27,18 @@ struct LayerRecipe {
   /// Results of operators that are not GEMMs; GEMM results before the bias; contexts kept for
   /// backward; optimizer state; what workers send.
   std::optional<RolePolicy> vector, output, saved, state, exchange;
+  std::optional<RolePolicy> embedding;  ///< tables that are looked up
+  /// The right operands of attention; those of `activation` where the recipe has no such role.
+  std::optional<RolePolicy> key, value;
+  bool key_apart = false, value_apart = false;  ///< the recipe has the role
   /// Which elements of the operands are kept before they are quantized.
   std::optional<MaskPolicy> weight_mask, activation_mask, gradient_dgrad_mask, gradient_wgrad_mask;
   std::optional<ZapMask> zap;  ///< role vector: predicted zeros
   std::shared_ptr<const unit::Unit> fprop, dgrad, wgrad;
 
   const std::optional<RolePolicy>& role(net::Role, net::GemmKind) const;
+  /// The role is key or value, and the recipe has it.
+  bool apart(net::Role) const;
   const std::optional<MaskPolicy>& mask(net::Role, net::GemmKind) const;
   const unit::Unit& unit(net::GemmKind) const;
 };

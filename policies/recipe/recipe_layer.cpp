@@ -14,8 +14,9 @@ const RoleQuantizer* pointer(const std::optional<RoleQuantizer>& q) { return q ?
 
 }  // namespace
 
-RecipeLayer::RecipeLayer(LayerRecipe layer)
+RecipeLayer::RecipeLayer(LayerRecipe layer, net::Role of_right)
     : recipe(std::move(layer)),
+      right(of_right),
       weight(quantizer_of(recipe.weight)),
       activation(quantizer_of(recipe.activation)),
       gradient_dgrad(quantizer_of(recipe.gradient_dgrad)),
@@ -24,12 +25,22 @@ RecipeLayer::RecipeLayer(LayerRecipe layer)
       output(quantizer_of(recipe.output)),
       saved(quantizer_of(recipe.saved)),
       state(quantizer_of(recipe.state)),
-      exchange(quantizer_of(recipe.exchange)) {}
+      exchange(quantizer_of(recipe.exchange)),
+      embedding(quantizer_of(recipe.embedding)),
+      second(quantizer_of(recipe.role(right, net::GemmKind::fprop))) {}
 
-const RoleQuantizer* RecipeLayer::quantizer(net::Role role, net::GemmKind kind) const {
-  if (role == net::Role::weight) return pointer(weight);
-  if (role == net::Role::activation) return pointer(activation);
-  return pointer(kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad);
+net::Role RecipeLayer::operand(const net::Product& p, const net::ProductSide& side) const {
+  // wgrad reads the left operand of the forward product.
+  const bool second_read = &side == &p.b && p.kind != net::GemmKind::wgrad;
+  return side.role == net::Role::activation && second_read ? right : side.role;
+}
+
+const RoleQuantizer* RecipeLayer::quantizer(const net::Product& p,
+                                            const net::ProductSide& side) const {
+  if (side.role == net::Role::weight) return pointer(weight);
+  if (side.role == net::Role::gradient)
+    return pointer(p.kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad);
+  return &side == &p.b && p.kind != net::GemmKind::wgrad ? pointer(second) : pointer(activation);
 }
 
 bool RecipeLayer::stochastic_unit(net::GemmKind kind) const {

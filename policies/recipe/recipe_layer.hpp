@@ -19,35 +19,41 @@ inline constexpr std::array<net::GemmKind, 3> kGemmKinds = {
 inline constexpr std::array<net::Role, 3> kRoles = {net::Role::weight, net::Role::activation,
                                                     net::Role::gradient};
 
-/// An operand quantized whole, before the gather: codes of the role's format, or the float32 values
-/// of a block format.
+/// An operand quantized whole, before the gather: codes of the role's format, or float32 values (of
+/// a block format, or where scales cannot be applied to the results).
 struct PlainOperand {
   QuantizedTensor codes;
   std::vector<float> values;
+  bool dequantized = false;  ///< `values` is the operand
   FlagCounts flags;
 };
 
 /// A layer of the recipe, everything looked up once: one that multiplies, or (for the roles vector,
 /// saved, state and exchange) any node.
 struct RecipeLayer {
-  explicit RecipeLayer(LayerRecipe);
+  explicit RecipeLayer(LayerRecipe, net::Role right = net::Role::activation);
 
   LayerRecipe recipe;
+  net::Role right;  ///< activation, key or value: what `second` is of
   std::optional<RoleQuantizer> weight, activation, gradient_dgrad, gradient_wgrad;
-  std::optional<RoleQuantizer> vector, output, saved, state, exchange;
+  std::optional<RoleQuantizer> vector, output, saved, state, exchange, embedding;
+  std::optional<RoleQuantizer> second;  ///< right operand of fprop where it is an activation
 
+  /// What a side of a product holds: its role, or key or value.
+  net::Role operand(const net::Product&, const net::ProductSide&) const;
   /// Of an operand; null where it stays float32.
-  const RoleQuantizer* quantizer(net::Role, net::GemmKind) const;
+  const RoleQuantizer* quantizer(const net::Product&, const net::ProductSide&) const;
   bool stochastic_unit(net::GemmKind) const;
 
   /// Inference after freeze(): static scales of the left operand and, where that is an activation
   /// too, of the right one; nothing where scales are those of the current tensor.
-  std::optional<float> activation_scale, second_scale;
+  std::optional<TensorScale> activation_scale, second_scale;
   bool frozen = false;
   std::mutex weight_mutex;
   std::atomic<bool> weight_ready = false;
   PlainOperand frozen_weight;
   std::shared_ptr<const unit::PreparedOperand> prepared_weight;  ///< of frozen_weight, for fprop
+  net::SharedTensor frozen_table;                                ///< role embedding
 
   using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
   PerOperand counts;  ///< [kind][role]

@@ -44,7 +44,7 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   void require_trainable(const std::string& where) const;
 
   /// See RoleNumerics.
-  std::map<std::string, float, std::less<>> static_scales() const { return roles_.static_scales(); }
+  StaticScales static_scales() const { return roles_.static_scales(); }
   void hear_units(std::function<void(const net::Product&)> heard) {
     roles_.hear_units(std::move(heard));
   }

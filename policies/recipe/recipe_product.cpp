@@ -9,6 +9,7 @@
 #include "emu/unit/prepared_operand.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/gathered_side.hpp"
 #include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/random_identity.hpp"
@@ -27,14 +28,16 @@ using net::GemmKind;
 struct ReadSide {
   const net::ProductSide& source;
   const RoleQuantizer* quantizer;  ///< null: float32
-  RandomPiece random = {};
-  std::int64_t samples = 1;    ///< shares with tensor scales of their own
-  std::optional<float> fixed;  ///< the tensor's scale, if it is known beforehand
+  PlainPreparation how = {};
+  bool in_order = false;  ///< the operand's rows are the source in its order
+  std::int32_t zero = 0;  ///< the zero point of its codes
 
   bool reduction() const {
     return quantizer != nullptr && quantizer->blocks() &&
            quantizer->policy().axis == BlockAxis::reduction;
   }
+  /// Blocks along the depth that are no neighbours in the source.
+  bool gathered() const { return reduction() && !in_order; }
 };
 
 /// The current product, with everything it needs.
@@ -57,12 +60,12 @@ class Run {
       multiply_compressed(result.target(), a, b);
     } else if (scaled) {
       multiply_scaled(result.target(), a, b);
-    } else if (a_.reduction() || b_.reduction()) {
+    } else if (a_.gathered() || b_.gathered()) {
       multiply_gathered(result.target(), a, b);
     } else {
       multiply_plain(result.target(), a, b);
     }
-    result.finish(a, b);
+    result.finish(a, b, zero_);
   }
 
   void store_output() {
@@ -76,20 +79,41 @@ class Run {
 
  private:
   ReadSide side(const net::ProductSide& source) {
-    ReadSide s{.source = source, .quantizer = layer_.quantizer(source.role, p_.kind), .fixed = {}};
+    ReadSide s{.source = source, .quantizer = layer_.quantizer(p_, source)};
     if (s.quantizer == nullptr) return s;
+    const RolePolicy& policy = s.quantizer->policy();
     const bool inference = run_.phase == net::Phase::inference;
     if (s.quantizer->stochastic()) {
-      s.random.source =
+      s.how.random.source =
           operand_random(run_.seed, p_.layer, source.role, run_.step, p_.kind, run_.repetition);
-      s.random.first = first_element(source);
+      s.how.random.first = first_element(source);
     }
-    s.fixed = source.scale;
+    if (source.scale && policy.history > 0) s.how.fixed = TensorScale{*source.scale};
     if (source.role != net::Role::weight && run_.frozen && inference) {
-      s.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
-      s.samples = separable_samples(p_, source);
+      s.how.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
+      s.how.samples = separable_samples(p_, source);
+    }
+    if (s.quantizer->blocks()) {
+      // A tensor scale is one of a matrix as it is gathered.
+      s.in_order = s.reduction() && source.role == net::Role::weight &&
+                   !policy.block->tensor_scale && reads_in_order(p_, source);
+    } else {
+      s.how.groups = scale_groups(policy, layer_.operand(p_, source), p_, source, s.how.samples);
+      if (!s.how.groups.of_results) require_float32(source);
     }
     return s;
+  }
+
+  /// Where scales cannot wait for the results the unit reads dequantized numbers.
+  void require_float32(const net::ProductSide& side) const {
+    if (&side == &p_.a ? unit_.accepts_a(float32()) : unit_.accepts_b(float32())) return;
+    const net::Role operand = layer_.operand(p_, side);
+    throw Error(fmt::format(
+        "layer {}, {}: roles.{}.granularity '{}': its scales vary along the depth of this product; "
+        "expected a unit that takes float32, which reads dequantized numbers, not {}",
+        p_.layer, net::to_string(p_.kind), net::to_string(operand),
+        layer_.quantizer(p_, side)->policy().granularity == Granularity::row ? "row" : "channel",
+        unit_.row().name));
   }
 
   /// Of the source in the stream of its random bits: in inference the samples before the batch come
@@ -128,18 +152,17 @@ class Run {
 
   /// The operand whole, in `scratch` unless it is a weight that does not change any more.
   const PlainOperand& plain(const ReadSide& s, PlainOperand& scratch) {
-    const float* const fixed = s.fixed ? &*s.fixed : nullptr;
     const bool cached = run_.frozen && s.source.role == net::Role::weight &&
                         p_.kind == GemmKind::fprop && run_.phase == net::Phase::inference;
     if (!cached) {
-      prepare_plain(*s.quantizer, s.source, fixed, s.samples, s.random, scratch);
+      prepare_plain(*s.quantizer, p_, s.source, s.how, scratch);
       count(s, scratch.flags);
       return scratch;
     }
     if (layer_.weight_ready) return layer_.frozen_weight;
     const std::lock_guard lock(layer_.weight_mutex);
     if (!layer_.weight_ready) {
-      prepare_plain(*s.quantizer, s.source, fixed, s.samples, s.random, layer_.frozen_weight);
+      prepare_plain(*s.quantizer, p_, s.source, s.how, layer_.frozen_weight);
       count(s, layer_.frozen_weight.flags);
       layer_.prepared_weight =
           unit_.prepare(operand_of(s, codes_of(*s.quantizer, layer_.frozen_weight)), rows(s), p_.k);
@@ -148,10 +171,11 @@ class Run {
     return layer_.frozen_weight;
   }
 
-  net::SourceCodes plain_codes(const ReadSide& s, PlainOperand& scratch, OperandScales& scales) {
+  net::SourceCodes plain_codes(ReadSide& s, PlainOperand& scratch, OperandScales& scales) {
     if (s.quantizer == nullptr) return {&float32(), s.source.source->data.data()};
     const PlainOperand& operand = plain(s, scratch);
-    scales = scales_of(*s.quantizer, p_, s.source, operand);
+    if (s.quantizer->policy().zero_point) s.zero = operand.codes.zero_point;
+    scales = scales_of(*s.quantizer, p_, s.source, s.how.groups, operand);
     net::SourceCodes codes = codes_of(*s.quantizer, operand);
     // Another product of the layer may read the same weight in another order.
     const bool prepared = &operand == &layer_.frozen_weight && s.source.stack.count() == 1 &&
@@ -169,7 +193,30 @@ class Run {
     thread_local PlainOperand scratch_a, scratch_b;
     const net::SourceCodes left = plain_codes(a_, scratch_a, a);
     const net::SourceCodes right = plain_codes(b_, scratch_b, b);
+    if (a_.zero != 0 || b_.zero != 0) return multiply_shifted(result, left, right);
     net::multiply(unit_, p_, left, right, unit_random(), result);
+  }
+
+  /// Codes with zero points: borders have the code that means 0, and zero_ gets what the zero
+  /// points leave in the sums.
+  void multiply_shifted(const net::ProductResult& result, net::SourceCodes left,
+                        net::SourceCodes right) {
+    net::Product shifted = p_;
+    thread_local PaddedSide padded_a, padded_b;
+    const auto pad = [](const ReadSide& s, net::ProductSide& side, net::SourceCodes& codes,
+                        PaddedSide& padded) {
+      if (s.zero == 0 || side.gather->padding.identity()) return;
+      const auto code = static_cast<std::uint8_t>(s.zero & ((1 << codes.format->bits) - 1));
+      pad_with(code, side, static_cast<const std::uint8_t*>(codes.codes), padded);
+      side = padded.side;
+      codes = {codes.format, padded.codes.data()};
+    };
+    pad(a_, shifted.a, left, padded_a);
+    pad(b_, shifted.b, right, padded_b);
+    zero_ = {.a = a_.zero, .b = b_.zero, .depth = p_.k, .a_sums = {}, .b_sums = {}};
+    if (a_.zero != 0) zero_.b_sums = code_sums(shifted.b, right, p_.k);
+    if (b_.zero != 0) zero_.a_sums = code_sums(shifted.a, left, p_.k);
+    net::multiply(unit_, shifted, left, right, unit_random(), result);
   }
 
   void multiply_compressed(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
@@ -187,9 +234,9 @@ class Run {
 
   void multiply_gathered(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
     thread_local PlainOperand scratch_a, scratch_b;
-    const auto make = [&](const ReadSide& s, PlainOperand& scratch,
+    const auto make = [&](ReadSide& s, PlainOperand& scratch,
                           OperandScales& scales) -> std::unique_ptr<OperandSide> {
-      if (s.reduction()) return gathered(s, false);
+      if (s.gathered()) return gathered(s, false);
       return std::make_unique<PlainSide>(s.source, plain_codes(s, scratch, scales),
                                          &s == &a_ ? p_.m : p_.n, p_.k);
     };
@@ -201,13 +248,14 @@ class Run {
 
   std::unique_ptr<OperandSide> gathered(const ReadSide& s, bool scaled) const {
     // The stream of random bits is that of the gathered rows.
-    RandomPiece random = s.random;
+    RandomPiece random = s.how.random;
     const std::int64_t rows = &s.source == &p_.a ? p_.m : p_.n;
     const std::int64_t samples = separable_samples(p_, s.source);
     random.first = run_.phase == net::Phase::inference && s.source.role != net::Role::weight
                        ? run_.first_sample * (s.source.stack.count() * rows / samples) * p_.k
                        : 0;
-    return std::make_unique<GatheredSide>(*s.quantizer, p_, s.source, random, s.samples, scaled);
+    return std::make_unique<GatheredSide>(*s.quantizer, p_, s.source, random, s.how.samples,
+                                          scaled);
   }
 
   void count_side(const ReadSide& s, const OperandSide& side) {
@@ -245,8 +293,8 @@ class Run {
     const auto make = [&](const ReadSide& s,
                           std::optional<ScaledGather>& gather) -> std::unique_ptr<OperandSide> {
       if (!gather) return gathered(s, true);
-      return std::make_unique<ScaledSide>(*s.quantizer, p_, s.source, std::move(*gather), s.random,
-                                          s.samples);
+      return std::make_unique<ScaledSide>(*s.quantizer, p_, s.source, std::move(*gather),
+                                          s.how.random, s.how.samples);
     };
     const auto left = make(a_, ga), right = make(b_, gb);
     multiply_tiles(unit_, p_, *left, *right, unit_random(), result);
@@ -261,6 +309,7 @@ class Run {
   const ProductRun& run_;
   const unit::Unit& unit_;
   ReadSide a_, b_;
+  ZeroPoints zero_;
 };
 
 }  // namespace

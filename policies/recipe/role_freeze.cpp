@@ -1,5 +1,5 @@
 // Roles frozen for inference: static scales from calibration.
-#include <set>
+#include <optional>
 
 #include "formats/error.hpp"
 #include "policies/calibrate/reference.hpp"
@@ -10,45 +10,53 @@ namespace numemu::policies {
 
 void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibration,
                           const ReadInput& read) {
-  std::map<std::string, std::pair<StaticScale, StaticScale>, std::less<>> scales;
+  // Of the left and the right operand of a layer, as far as they have static scales.
+  struct Calibrated {
+    std::optional<StaticScale> left, right;
+    bool saw_right = false;
+  };
+  std::map<std::string, Calibrated, std::less<>> scales;
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;
     layer->weight_ready = false;
     layer->prepared_weight.reset();
     layer->activation_scale.reset();
     layer->second_scale.reset();
-    if (!layer->activation) continue;
-    const RolePolicy& policy = layer->activation->policy();
-    if (!has_static_scale(recipe_.calibration(), policy)) continue;
-    const auto fresh = [&] { return StaticScale(recipe_.calibration(), policy); };
-    scales.emplace(name, std::pair(fresh(), fresh()));
+    const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
+      std::optional<StaticScale> scale;
+      if (quantizer && has_static_scale(recipe_.calibration(), quantizer->policy()))
+        scale.emplace(recipe_.calibration(), quantizer->policy());
+      return scale;
+    };
+    Calibrated calibrated{.left = fresh(layer->activation), .right = fresh(layer->second)};
+    if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));
   }
+  for (auto& [name, node] : nodes_) node->frozen_table.reset();
   frozen_ = true;
   if (scales.empty()) return;
-  std::set<std::string, std::less<>> two_activations;
   calibration.for_each([&](std::int64_t first, std::vector<net::Tensor> inputs) {
     FloatReference seen = float_reference(graph, std::move(inputs));
-    for (auto& [name, pair] : scales) {
+    for (auto& [name, scale] : scales) {
       const auto input = seen.inputs.find(name);
       if (input == seen.inputs.end())
         throw Error("calibration: the network computes no product of layer " + name);
       read(name, first, input->second);
-      pair.first.see(input->second.data.data(), input->second.size());
+      if (scale.left) scale.left->see(input->second.data.data(), input->second.size());
       const auto second = seen.seconds.find(name);
-      if (second == seen.seconds.end()) continue;
-      pair.second.see(second->second.data.data(), second->second.size());
-      two_activations.insert(name);
+      if (second == seen.seconds.end() || !scale.right) continue;
+      scale.right->see(second->second.data.data(), second->second.size());
+      scale.saw_right = true;
     }
   });
-  for (auto& [name, pair] : scales) {
+  for (auto& [name, scale] : scales) {
     RecipeLayer& layer = *layers_.find(name)->second;
-    layer.activation_scale = pair.first.scale();
-    if (two_activations.contains(name)) layer.second_scale = pair.second.scale();
+    if (scale.left) layer.activation_scale = scale.left->scale();
+    if (scale.saw_right) layer.second_scale = scale.right->scale();
   }
 }
 
-std::map<std::string, float, std::less<>> RoleNumerics::static_scales() const {
-  std::map<std::string, float, std::less<>> scales;
+StaticScales RoleNumerics::static_scales() const {
+  StaticScales scales;
   for (const auto& [name, layer] : layers_) {
     if (layer->activation_scale) scales[name] = *layer->activation_scale;
   }

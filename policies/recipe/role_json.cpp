@@ -6,6 +6,7 @@
 #include "policies/call_text.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/recipe/error_at.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "policies/scale_rule.hpp"
 #include "policies/zap/zap_mask.hpp"
 
@@ -19,12 +20,14 @@ constexpr std::int64_t kDefaultBlock = 32;
 constexpr std::int64_t kLongestHistory = 65536;
 constexpr std::size_t kLongestExample = 40;
 
-const std::vector<std::string> kRoleKeys = {
-    "format", "rounding", "overflow", "scale", "granularity", "block", "axis", "mask", "ste"};
+const std::vector<std::string> kRoleKeys = {"format",      "rounding",  "overflow", "scale",
+                                            "granularity", "block",     "axis",     "mask",
+                                            "ste",         "zero_point"};
 // In the order of the enumerators.
 const std::vector<std::string> kGranularities = {"tensor", "channel", "row", "block"};
 const std::vector<std::string> kAxes = {"channel", "reduction"};
 const std::vector<std::string> kStraightThrough = {"identity", "clipped"};
+const std::vector<std::string> kZeroPoints = {"none", "calibrated"};
 
 template <class Enumeration>
 Enumeration value_of(const JsonReader& key, const std::vector<std::string>& names,
@@ -146,6 +149,24 @@ void read_axis(const JsonReader& role, const RoleSchema& schema, RolePolicy& pol
     key.fail("'channel': only blocks of a weight, an activation or a gradient run along the depth");
 }
 
+void read_zero_point(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
+  const JsonReader key = role.member("zero_point");
+  policy.zero_point = value_of<bool>(key, kZeroPoints, "zero point");
+  if (!policy.zero_point) return;
+  if (!schema.shifts) {
+    key.fail(
+        "'none': calibrated zero points are those of activations, keys and values; a weight has "
+        "them in blocks, as in \"group(uint4,128,float16,zp)\"");
+  }
+  if (policy.format->kind != Kind::integer || policy.format->bits > kWidestByte) {
+    key.fail(fmt::format("'none' for {}: zero points are those of int2 to int8 and uint2 to uint8",
+                         policy.format->name));
+  }
+  if (policy.granularity != Granularity::tensor || policy.history != 0)
+    key.fail("granularity 'tensor' and a scale without history beside 'calibrated'");
+  at(role.member("scale"), [&] { find_scale_rule(policy.scale, shifted_format(*policy.format)); });
+}
+
 std::string scale_text(const RolePolicy& policy) {
   if (policy.history == 0) return policy.scale;
   return policy.scale == "absmax" ? fmt::format("delayed({})", policy.history)
@@ -174,11 +195,18 @@ const std::vector<std::string>& quantization_keys() { return kRoleKeys; }
 
 const std::vector<RoleSchema>& role_schemas() {
   static const std::vector<RoleSchema> schemas = {
-      // name, operand, channel, row, clips
-      {"weight", true, true, false, true},    {"activation", true, false, true, true},
-      {"gradient", true, false, true, false}, {"vector", false, false, true, false},
-      {"output", false, false, true, false},  {"saved", false, false, true, false},
-      {"state", false, true, false, false},   {"exchange", false, true, false, false}};
+      // name, operand, channel, row, clips, shifts, optional
+      {"weight", true, true, false, true},
+      {"activation", true, false, true, true, true},
+      {"gradient", true, false, true, false},
+      {"vector", false, false, true, false},
+      {"output", false, false, true, false},
+      {"saved", false, false, true, false},
+      {"state", false, true, false, false},
+      {"exchange", false, true, false, false},
+      {"embedding", false, true, false, false, false, true},
+      {"key", false, true, true, false, true, true},
+      {"value", false, true, true, false, true, true}};
   return schemas;
 }
 
@@ -248,6 +276,7 @@ RolePolicy read_role(const JsonReader& role, const RoleSchema& schema) {
       value_of<StraightThrough>(ste, kStraightThrough, "straight-through estimator");
   if (policy.straight_through != StraightThrough::identity && !schema.clips)
     ste.fail("'identity': clipped gradients are those of weights and activations");
+  read_zero_point(role, schema, policy);
   return policy;
 }
 
@@ -265,6 +294,7 @@ Json role_json(const RolePolicy& policy) {
   if (sized) out["block"] = policy.block->size;
   if (policy.straight_through != StraightThrough::identity)
     out["ste"] = name_of(policy.straight_through, kStraightThrough);
+  if (policy.zero_point) out["zero_point"] = name_of(policy.zero_point, kZeroPoints);
   return out;
 }
 

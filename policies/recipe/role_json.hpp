@@ -15,10 +15,13 @@ const std::vector<std::string>& quantization_keys();
 /// The keys that a role allows.
 struct RoleSchema {
   std::string name;
-  bool operand;  ///< of products: delayed scales, blocks along the reduction axis
-  bool channel;  ///< a scale per index of axis 0
-  bool row;      ///< a scale per row
-  bool clips;    ///< "ste": "clipped" has a meaning
+  bool operand;         ///< of products: delayed scales, blocks along the reduction axis
+  bool channel;         ///< a scale per index of axis 0
+  bool row;             ///< a scale per row
+  bool clips;           ///< "ste": "clipped" has a meaning
+  bool shifts = false;  ///< "zero_point": "calibrated" has a meaning
+  /// Left out of the canonical form where the recipe leaves it out.
+  bool optional = false;
 };
 
 /// Every role of the schema, in its order: weight, activation, gradient, then the others.

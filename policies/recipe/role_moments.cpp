@@ -47,6 +47,24 @@ void RoleNumerics::product(const net::Step& step, const net::Product& product) {
   run_product(found, product, run);
 }
 
+net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view name,
+                                      const net::Tensor& parameter) {
+  RecipeLayer* const node = node_of(name);
+  if (node == nullptr || !node->embedding) return nullptr;
+  const auto quantized = [&] {
+    auto values = std::make_shared<net::Tensor>(parameter);
+    RandomPiece random;
+    if (node->embedding->stochastic())
+      random.source = stored_random(recipe_.seed(), name, "embedding", step, "fprop");
+    fake_quantize(*node->embedding, values->shape, values->data.data(), 1, random);
+    return values;
+  };
+  if (!frozen_ || step.phase == net::Phase::training) return quantized();
+  const std::lock_guard lock(node->weight_mutex);
+  if (node->frozen_table == nullptr) node->frozen_table = quantized();
+  return node->frozen_table;
+}
+
 RecipeLayer* RoleNumerics::node_of(std::string_view name) const {
   if (!stores_) return nullptr;
   const auto found = nodes_.find(name);

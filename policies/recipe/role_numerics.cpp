@@ -6,6 +6,8 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/plain_operand.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -33,6 +35,65 @@ void require_clipping(const CalibrationPolicy& calibration,
   }
 }
 
+/// Both operands of a product with zero points are integers with scales of their own, whose sums
+/// the unit gives as they are.
+void require_shifted(const CalibrationPolicy& calibration, const RecipeLayer& layer, bool two,
+                     const std::string& name, const std::string& where) {
+  const std::optional<RoleQuantizer>& left = layer.activation;
+  const std::optional<RoleQuantizer>& right = two ? layer.second : layer.weight;
+  const auto shifted = [](const std::optional<RoleQuantizer>& q) {
+    return q && q->policy().zero_point;
+  };
+  const bool left_shifted = shifted(left);
+  if (!left_shifted && !(two && shifted(right))) return;
+  const std::string role(net::to_string(left_shifted ? net::Role::activation : layer.right));
+  const auto refuse = [&](const std::string& expected) {
+    throw Error(fmt::format("{}: roles.{}.zero_point: layer {}: {}", where, role, name, expected));
+  };
+  using Rule = CalibrationPolicy::Rule;
+  if (calibration.rule != Rule::absmax && calibration.rule != Rule::percentile) {
+    refuse(
+        "expected calibrate.rule absmax or percentile(P): a zero point belongs to a static range, "
+        "and the other rules choose magnitudes");
+  }
+  for (const std::optional<RoleQuantizer>* operand : {&left, &right}) {
+    const bool first = operand == &left;
+    const std::string_view which = net::to_string(first ? net::Role::activation
+                                                  : two ? layer.right
+                                                        : net::Role::weight);
+    const bool integers = *operand && !(*operand)->blocks() &&
+                          (*operand)->policy().format->kind == Kind::integer &&
+                          (*operand)->policy().format->bits <= 8;
+    if (!integers) {
+      refuse(
+          fmt::format("expected integers of at most 8 bits without blocks on both sides, found "
+                      "{} as {}",
+                      *operand ? (*operand)->policy().describe() : "float32", which));
+    }
+  }
+  if (two && !waits_for_results(right->policy(), layer.right)) {
+    refuse(fmt::format("expected scales of {} that are applied to the results: one, or per {}",
+                       net::to_string(layer.right),
+                       layer.right == net::Role::value ? "channel" : "token ('row')"));
+  }
+  const unit::UnitDescription* const unit = layer.recipe.fprop->description();
+  if (unit != nullptr && (unit->scaling.block != 0 || !unit->sparsity.dense()))
+    refuse("expected a dense unit without block scales, not " + layer.recipe.fprop->row().name);
+}
+
+/// The right operand of attention on the unit, which no weight stands for.
+void require_second(const RecipeLayer& layer, const std::string& name, const std::string& where) {
+  if (!layer.recipe.apart(layer.right) || !layer.second) return;
+  try {
+    require_operand(*layer.recipe.fprop, layer.second->policy(), Side::b);
+  } catch (const Error& error) {
+    // Scales along the depth leave float32 numbers to the unit.
+    if (layer.second->policy().block == nullptr && layer.recipe.fprop->accepts_b(float32())) return;
+    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, net::to_string(layer.right), name,
+                            error.what()));
+  }
+}
+
 void require_no_history(const std::optional<RolePolicy>& policy, std::string_view layer,
                         const char* role, const std::string& where) {
   if (!policy || policy->history == 0) return;
@@ -46,15 +107,22 @@ void require_no_history(const std::optional<RolePolicy>& policy, std::string_vie
 
 RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where)
     : recipe_(recipe) {
-  std::vector<std::string> names = net::gemm_layer_names(graph);
-  for (const std::string& name : names) {
-    layers_[name] = std::make_unique<RecipeLayer>(recipe.layer(name));
-    require_clipping(recipe.calibration(), layers_[name]->recipe.activation, name, where);
+  std::vector<std::string> names;
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const std::string& name = names.emplace_back(gemm.name);
+    const bool two = gemm.weight == nullptr;
+    auto& layer = layers_[name] =
+        std::make_unique<RecipeLayer>(recipe.layer(name), two ? gemm.right : net::Role::activation);
+    require_clipping(recipe.calibration(), layer->recipe.activation, name, where);
+    if (two)
+      require_clipping(recipe.calibration(), layer->recipe.role(gemm.right, {}), name, where);
+    if (two) require_second(*layer, name, where);
+    require_shifted(recipe.calibration(), *layer, two, name, where);
   }
   for (const net::Node& node : graph.nodes) {
     auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
     const LayerRecipe& r = stored->recipe;
-    stores_ = stores_ || r.vector || r.saved || r.state || r.exchange;
+    stores_ = stores_ || r.vector || r.saved || r.state || r.exchange || r.embedding;
     require_no_history(r.vector, node.name, "vector", where);
     require_no_history(r.output, node.name, "output", where);
     require_no_history(r.saved, node.name, "saved", where);
@@ -77,6 +145,15 @@ void RoleNumerics::require_trainable(const std::string& where) const {
   };
   for (const auto& [name, layer] : layers_) {
     const LayerRecipe& r = layer->recipe;
+    for (const std::optional<RoleQuantizer>* operand : {&layer->activation, &layer->second}) {
+      if (!*operand || !(*operand)->policy().zero_point) continue;
+      throw Error(fmt::format(
+          "{}: roles.{}.zero_point: expected 'none' in training (layer {}): zero points "
+          "are chosen with static scales, for inference",
+          where,
+          net::to_string(operand == &layer->activation ? net::Role::activation : layer->right),
+          name));
+    }
     refuse(r.weight, Granularity::channel, "weight", "dgrad", name);
     refuse(r.weight, Granularity::row, "weight", "dgrad", name);
     refuse(r.activation, Granularity::row, "activation", "wgrad", name);

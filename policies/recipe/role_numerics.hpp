@@ -36,7 +36,7 @@ class RoleNumerics : public net::Numerics {
   /// Calibrates static activation scales on what products read.
   void freeze(const net::Graph&, const Calibration&, const ReadInput&);
   /// Static activation scales of the left operands by layer, after freeze().
-  std::map<std::string, float, std::less<>> static_scales() const;
+  StaticScales static_scales() const;
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
   void require_trainable(const std::string& where) const;
 
@@ -46,6 +46,8 @@ class RoleNumerics : public net::Numerics {
   void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
 
   void product(const net::Step&, const net::Product&) override;
+  net::SharedTensor table(const net::Step&, std::string_view layer,
+                          const net::Tensor& parameter) override;
   net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
   net::SharedTensor restore(const net::Step&, const net::Kept&, net::Saved) override;
   /// Infinite and NaN elements stay as they are.

@@ -37,6 +37,8 @@ struct RolePolicy {
   Granularity granularity = Granularity::tensor;
   BlockAxis axis = BlockAxis::channel;
   StraightThrough straight_through = StraightThrough::identity;
+  /// An element is (code - z) scale, with the integer z chosen beside a static scale.
+  bool zero_point = false;
 
   /// "float8_e4m3fn rne saturate absmax/tensor"
   std::string describe() const;

@@ -1,9 +1,14 @@
 #include "policies/recipe/role_quantizer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
+#include "formats/block_convert.hpp"
+#include "formats/quantize.hpp"
 #include "formats/simd/philox.hpp"
 
 namespace numemu::policies {
@@ -55,6 +60,29 @@ float RoleQuantizer::scale_of_magnitude(double magnitude) const {
   if (largest_only_) return absmax_scale(magnitude, how);
   const auto x = static_cast<float>(magnitude);
   return rule_->scale({&x, 1, &how});
+}
+
+TensorScale RoleQuantizer::scale_of_range(float low, float high) const {
+  const BlockFormat& format = shifted_format(*policy_.format);
+  const Conversion how = conversion();
+  const float range[] = {std::min(low, 0.0f), std::max(high, 0.0f)};
+  const float scale = find_scale_rule(policy_.scale, format).scale({range, 2, &how, &format});
+  const std::uint32_t code = numemu::zero_point(format, value_of(scale), range[0]);
+  return {scale, static_cast<std::int32_t>(decode_table(*policy_.format)[code])};
+}
+
+TensorScale RoleQuantizer::scale_of_elements(const float* x, std::int64_t n) const {
+  float low = 0, high = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) continue;
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+  return scale_of_range(low, high);
+}
+
+const BlockFormat& shifted_format(const Format& element) {
+  return find_block_format(fmt::format("group({},tensor,float32,zp)", element.name));
 }
 
 BlockCounts RoleQuantizer::quantize(const BlockLayout& layout, const float* x,

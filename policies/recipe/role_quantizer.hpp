@@ -1,5 +1,9 @@
 // A role's policy with everything looked up once: what every product that reads the role uses.
 #pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "emu/net/tensor.hpp"
 #include "policies/quantize_blocks.hpp"
 #include "policies/recipe/role_policy.hpp"
@@ -9,6 +13,15 @@ namespace numemu::policies {
 
 /// The conversion a role describes; integers are used symmetrically.
 Conversion conversion_of(const RolePolicy&, const RandomSource& = {});
+
+/// One scale for a tensor: an element is (code - zero_point) scale.
+struct TensorScale {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+  friend bool operator==(const TensorScale&, const TensorScale&) = default;
+};
+/// Of activations, by layer.
+using StaticScales = std::map<std::string, TensorScale, std::less<>>;
 
 /// The random bits of an array that is a piece of a longer one: element i uses those of first + i.
 struct RandomPiece {
@@ -34,6 +47,11 @@ class RoleQuantizer {
   /// The same where only the largest magnitude is known.
   float scale_of_magnitude(double magnitude) const;
 
+  /// Of a role with a zero point whose elements lie between low and high: 0 is an element.
+  TensorScale scale_of_range(float low, float high) const;
+  /// The same of the finite ones among these elements.
+  TensorScale scale_of_elements(const float* x, std::int64_t n) const;
+
   /// quantize_blocks() of the role's block format.
   BlockCounts quantize(const BlockLayout&, const float* x, const RandomPiece&, const BlockArrays&,
                        float* y) const;
@@ -43,6 +61,9 @@ class RoleQuantizer {
   const ScaleRule* rule_ = nullptr;
   bool largest_only_ = false;  ///< the rule reads the largest magnitude alone
 };
+
+/// group(ELEMENT,tensor,float32,zp), whose scale and zero point a role with a zero point has.
+const BlockFormat& shifted_format(const Format& element);
 
 /// The largest finite magnitude, 0 for none. Uses threads.
 double parallel_magnitude(const float* x, std::int64_t n);

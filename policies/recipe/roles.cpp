@@ -50,7 +50,7 @@ Json canonical_roles(const JsonReader& roles) {
       role.require_keys(kSplit);
       for (const std::string& kind : kSplit)
         out[kGradient][kind] = canonical_role(role.member(kind), schema);
-    } else {
+    } else if (!schema.optional || (roles.value().is_object() && roles.has(schema.name))) {
       out[schema.name] = canonical_role(role, schema);
     }
   }
@@ -59,6 +59,7 @@ Json canonical_roles(const JsonReader& roles) {
 
 void read_roles(const Json& roles, LayerRecipe& layer) {
   const auto role = [&](const char* name) { return typed_role(roles[name], role_schema(name)); };
+  const auto apart = [&](const char* name) { return roles.contains(name); };
   const Json& gradient = roles[kGradient];
   const auto part = [&](const std::string& kind) {
     return typed_role(is_split(gradient) ? gradient[kind] : gradient, role_schema(kGradient));
@@ -80,6 +81,11 @@ void read_roles(const Json& roles, LayerRecipe& layer) {
   layer.saved = role("saved");
   layer.state = role("state");
   layer.exchange = role("exchange");
+  if (apart("embedding")) layer.embedding = role("embedding");
+  layer.key_apart = apart("key");
+  layer.value_apart = apart("value");
+  layer.key = layer.key_apart ? role("key") : layer.activation;
+  layer.value = layer.value_apart ? role("value") : layer.activation;
 }
 
 Json patched_roles(Json roles, const JsonReader& patch) {

@@ -37,8 +37,9 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
   std::vector<std::string> names;
   std::int64_t elements = 0;
   for (const net::Node& node : graph.nodes) {
+    const bool quantized = net::table_of(node) != nullptr && recipe.layer(node.name).embedding;
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
-      if (!parameter.trained || parameter.value.shape.size() < 2 ||
+      if (quantized || !parameter.trained || parameter.value.shape.size() < 2 ||
           weights.contains(&parameter.value))
         continue;
       elements += parameter.value.size();

@@ -57,10 +57,10 @@ net::ProductResult UnitResult::target() {
   return {codes_, bytes_};
 }
 
-void UnitResult::finish(const OperandScales& a, const OperandScales& b) {
-  if (codes_ == nullptr) return apply_scales(product_, a, b);
+void UnitResult::finish(const OperandScales& a, const OperandScales& b, const ZeroPoints& zero) {
+  if (codes_ == nullptr && zero.none()) return apply_scales(product_, a, b);
   const std::int64_t n = product_.d_stack.count() * product_.m * product_.n;
-  if (format_ != nullptr && bytes_ <= 4) {  // units have no wider registers but float64
+  if (codes_ != nullptr && format_ != nullptr && bytes_ <= 4) {  // only float64 is wider
     if (format_->bits <= 8) {
       decode_codes(value_table(*format_), reinterpret_cast<const std::uint8_t*>(codes_), n,
                    product_.d);
@@ -70,12 +70,14 @@ void UnitResult::finish(const OperandScales& a, const OperandScales& b) {
       convert_codes({.format = &float32(), .overflow = Overflow::ieee}, *format_, codes_, n,
                     product_.d);
     }
-    return apply_scales(product_, a, b);
+    if (zero.none()) return apply_scales(product_, a, b);
   }
   // Alpha first, as the result of 1 * alpha; then the wide number times it.
   std::vector<double> wide(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
-    if (format_ != nullptr) {
+    if (codes_ == nullptr || (format_ != nullptr && bytes_ <= 4)) {
+      wide[i] = product_.d[i];
+    } else if (format_ != nullptr) {
       wide[i] = reinterpret_cast<const double*>(codes_)[i];
     } else {
       const double code = bytes_ == 1   ? integer_at<std::uint8_t>(codes_, i, bits_)
@@ -85,10 +87,31 @@ void UnitResult::finish(const OperandScales& a, const OperandScales& b) {
     }
     product_.d[i] = 1;
   }
+  if (!zero.none()) subtract(zero, wide);
   apply_scales(product_, a, b);
   float* const d = product_.d;
   net::for_each_element(
       n, [&](std::int64_t i) { d[i] = net::neutral(rounded_product(wide[i], d[i])); });
+}
+
+void UnitResult::subtract(const ZeroPoints& zero, std::vector<double>& results) const {
+  const std::int64_t inner = product_.d_stack.inner, m = product_.m, n = product_.n;
+  const bool integers = format_ == nullptr && fraction_ == 0;
+  net::for_each_row(product_.d_stack.count() * m, n, [&](std::int64_t line) {
+    const std::int64_t row = line / inner % m;
+    const std::int64_t matrix = line / (m * inner) * inner + line % inner;
+    for (std::int64_t j = 0; j < n; ++j) {
+      double& result = results[static_cast<std::size_t>(line * n + j)];
+      const std::int64_t excess = zero.excess(product_, matrix, row, j);
+      if (integers) {
+        const auto difference = static_cast<std::uint64_t>(static_cast<std::int64_t>(result)) -
+                                static_cast<std::uint64_t>(excess);
+        result = static_cast<std::int32_t>(static_cast<std::uint32_t>(difference));
+      } else {
+        result -= static_cast<double>(excess);
+      }
+    }
+  });
 }
 
 }  // namespace numemu::policies

@@ -2,6 +2,7 @@
 #pragma once
 #include "emu/net/product.hpp"
 #include "policies/recipe/operand_scales.hpp"
+#include "policies/recipe/zero_points.hpp"
 
 namespace numemu::policies {
 
@@ -12,9 +13,13 @@ class UnitResult {
   UnitResult(const unit::Unit&, const net::Product&);
   net::ProductResult target();
   /// D = RNE_f32(alpha * result), the result exact, of any width; alpha as apply_scales().
-  void finish(const OperandScales& a, const OperandScales& b);
+  /// With zero points, what they leave in the results is subtracted first: exactly, and of two's
+  /// complement results modulo 2^32, as epilogues of integer units do.
+  void finish(const OperandScales& a, const OperandScales& b, const ZeroPoints& = {});
 
  private:
+  void subtract(const ZeroPoints&, std::vector<double>& results) const;
+
   const net::Product& product_;
   const Format* format_;  ///< null: two's complement
   int bits_ = 32, fraction_ = 0;

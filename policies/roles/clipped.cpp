@@ -57,7 +57,7 @@ Saturated saturated_blocks(const RoleQuantizer& quantizer, const net::ProductSid
   LineCodes codes;
   std::vector<float> y;
   quantize_lines(quantizer, side, random, 1, codes);
-  quantize_lines(quantizer, side, random, 1, y);
+  quantize_lines(quantizer, side, Lines(side), random, 1, y);
   Conversion conversion = quantizer.conversion();
   conversion.format = &element;
   const double high = largest_element(conversion), low = element.is_signed ? -high : 0;
@@ -145,16 +145,18 @@ bool clips(const std::optional<RolePolicy>& role) {
 
 struct ClippedLayer {
   std::optional<RoleQuantizer> weight, activation;  ///< of the roles that are clipped
-  ClippedMasks masks;                               ///< of the step that is running
+  bool apart = false;  ///< the right operand is a key or value with a role of its own
+  ClippedMasks masks;  ///< of the step that is running
 };
 
 class Clipped final : public Policy {
  public:
   Clipped(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const std::string& name : net::gemm_layer_names(binding().graph)) {
+    for (const auto& [name, node, weight, right] : net::gemm_layers(binding().graph)) {
       if (!binding().layers.contains(name)) continue;
       const LayerRecipe recipe = binding().recipe.layer(name);
       ClippedLayer& layer = layers_[name];
+      layer.apart = recipe.apart(right);
       if (clips(recipe.weight)) layer.weight.emplace(*recipe.weight);
       if (clips(recipe.activation)) layer.activation.emplace(*recipe.activation);
     }
@@ -184,7 +186,7 @@ class Clipped final : public Policy {
                       const net::ProductSide& side) const {
     const std::optional<RoleQuantizer>& quantizer =
         side.role == net::Role::weight ? layer.weight : layer.activation;
-    if (!quantizer) return {};
+    if (!quantizer || (layer.apart && &side == &product.b)) return {};
     const net::Tensor& x = *side.source;
     const RolePolicy& policy = quantizer->policy();
     if (quantizer->blocks()) {

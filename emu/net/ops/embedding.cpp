@@ -46,7 +46,8 @@ std::vector<std::int64_t> Embedding::row_numbers(std::string_view layer, const T
 void Embedding::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                         Tensor& output) const {
   const std::vector<std::int64_t> numbers = row_numbers(call.layer, *inputs[0]);
-  const float* const table = parameters_[0].value.data.data();
+  const SharedTensor read = call.numerics.table(call.step, call.layer, parameters_[0].value);
+  const float* const table = (read ? *read : parameters_[0].value).data.data();
   float* const y = output.data.data();
   const std::int64_t width = width_;
   for_each_row(static_cast<std::int64_t>(numbers.size()), width, [&](std::int64_t i) {

@@ -24,10 +24,11 @@ Shape PositionEmbedding::output_shape(std::span<const Shape> inputs) const {
   return inputs[0];
 }
 
-void PositionEmbedding::forward(const OpCall&, std::span<const Tensor* const> inputs,
+void PositionEmbedding::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                                 Tensor& output) const {
+  const SharedTensor read = call.numerics.table(call.step, call.layer, parameters_[0].value);
   output.data = inputs[0]->data;
-  add_bias(parameters_[0].value, output);
+  add_bias(read ? *read : parameters_[0].value, output);
 }
 
 void PositionEmbedding::backward(const OpCall&, std::span<const Tensor* const>, const Tensor*,

@@ -29,6 +29,28 @@ Graph sequence_graph() {
   return graph;
 }
 
+TEST_CASE("keys and values are the right operands of attention", "[fast]") {
+  const Graph graph = build_net("char-transformer", {64}, 20);
+  int keys = 0, values = 0;
+  for (const GemmLayer& layer : gemm_layers(graph)) {
+    if (layer.weight != nullptr) {
+      CHECK(layer.right == Role::weight);
+    } else if (layer.name.ends_with("scores")) {
+      CHECK(layer.right == Role::key);
+      ++keys;
+    } else {
+      CHECK(layer.right == Role::value);
+      ++values;
+    }
+  }
+  CHECK(keys == 4);
+  CHECK(values == 4);
+  CHECK(gemm_layers(sequence_graph()).back().right == Role::activation);  // no softmax
+  CHECK(table_of(graph.nodes[0])->shape == Shape{20, 128});
+  CHECK(table_of(graph.nodes[1])->shape == Shape{64, 128});
+  CHECK(table_of(graph.nodes[2]) == nullptr);
+}
+
 TEST_CASE("a recurrent node is two layers and attention is a layer without weight", "[fast]") {
   const Graph graph = sequence_graph();
   const std::vector<GemmLayer> layers = gemm_layers(graph);

@@ -10,6 +10,7 @@
 #include "emu/net/nets.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
+#include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -132,6 +133,84 @@ TEST_CASE("every layer has a measurement in every kind of network", "[fast]") {
       CHECK(std::fabs(predicted.db.at(layer) - layers.db.at(layer)) < 6);
     }
   }
+}
+
+namespace {
+
+/// Predicted beside measured on a network with random weights: every layer within a decibel, every
+/// tensor's empirical prediction equal to the measurement.
+void check_predictions(const Run& run, const std::string& roles, std::size_t tensors) {
+  INFO(roles);
+  const policies::Recipe recipe =
+      policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "recipe");
+  policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
+  numerics.freeze(run.graph, run.reference);
+  const LayerMeasurement layers = measure_layers(run.graph, numerics, run.reference);
+  const LayerPrediction predicted =
+      predict_layers(recipe, run.graph, run.reference, numerics.static_scales());
+  for (const auto& [layer, db] : layers.db) {
+    INFO(layer);
+    if (std::isfinite(db)) CHECK(std::fabs(predicted.db.at(layer) - db) < kLayerHolds);
+  }
+  FitCache fits;
+  std::vector<TensorNoise> noises =
+      predict_tensors(recipe, run.graph, run.reference, fits, numerics.static_scales());
+  measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
+  CHECK(noises.size() == tensors);
+  for (const TensorNoise& noise : noises) {
+    INFO(noise.source.layer << " " << net::to_string(noise.source.role));
+    CHECK(noise.empirical_verdict() == Verdict::holds);
+    CHECK(noise.measured_mse > 0);
+  }
+}
+
+Run image_run() {
+  Run run;
+  run.graph = net::build_net("lenet", {28, 28, 1}, 10);
+  net::initialize(run.graph, 4);
+  net::Tensor x({8, 28, 28, 1});
+  const RandomSource random;
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = static_cast<float>(random.uniform(i)) - 0.3f;
+  run.reference = policies::float_reference(run.graph, x);
+  return run;
+}
+
+Run text_run() {
+  Run run;
+  run.graph = net::build_net("char-transformer", {32}, 40);
+  net::initialize(run.graph, 4);
+  net::Tensor x({8, 32});
+  const RandomSource random;
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = static_cast<float>(random.bits(i, 16) % 40);
+  run.reference = policies::float_reference(run.graph, x);
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("groups along all inputs of an output are predicted, a short last one too", "[fast]") {
+  // Depths of 25, 150, 400, 120 and 84.
+  check_predictions(image_run(),
+                    R"("weight": {"format": "int4", "granularity": "block", "block": 128,
+                       "axis": "reduction"}, "activation": {"format": "bfloat16", "scale": "none"})",
+                    10);
+}
+
+TEST_CASE("the noise of codes with a zero point is predicted", "[fast]") {
+  check_predictions(image_run(),
+                    R"("weight": {"format": "int8"},
+                       "activation": {"format": "uint8", "zero_point": "calibrated"})",
+                    10);
+}
+
+TEST_CASE("the noise of keys, values and embeddings is predicted", "[fast]") {
+  const Run run = text_run();
+  check_predictions(run, R"("embedding": {"format": "int4", "granularity": "channel"})", 2);
+  check_predictions(run, R"("key": {"format": "int4", "granularity": "channel"},
+                            "value": {"format": "int4", "granularity": "row"})",
+                    8);
 }
 
 TEST_CASE("a common gain of the outputs is taken out of their SQNR", "[fast]") {

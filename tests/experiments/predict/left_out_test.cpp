@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -40,12 +41,51 @@ TEST_CASE("left out: noise that is modelled stays", "[fast]") {
   }
 }
 
+TEST_CASE("left out: blocks along the reduction only where an element has several codes",
+          "[fast]") {
+  const char* const blocks = R"("activation": {"format": "mxfp4", "axis": "reduction"})";
+  const std::string groups =
+      R"j("weight": {"format": "group(int4,128,float16)", "axis": "reduction"}, )j";
+  CHECK(predicted(R"("roles": {)" + groups + blocks + "}").left_out.empty());
+  const net::Graph lenet = net::build_net("lenet", {28, 28, 1}, 10);
+  const auto left_out = [&](const std::string& roles) {
+    LayerPrediction prediction{{}, {20, 20, 1}, 0, {}, "", ""};
+    for (const std::string& name : net::gemm_layer_names(lenet)) prediction.db[name] = 20;
+    leave_out(
+        prediction,
+        policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "r"),
+        lenet, {});
+    return prediction.output_left_out;
+  };
+  CHECK(left_out(R"("weight": {"format": "int4", "granularity": "block", "axis": "reduction"})")
+            .empty());
+  CHECK_THAT(left_out(blocks), Contains("blocks along the reduction of a convolution") &&
+                                   Contains("(activation), in conv1"));
+}
+
+TEST_CASE("left out: keys, values and tables of few bits", "[fast]") {
+  const net::Graph graph = net::build_net("char-transformer", {8}, 20);
+  const auto left_out = [&](const std::string& roles) {
+    LayerPrediction prediction{{}, {20, 20, 1}, 0, {}, "", ""};
+    for (const std::string& name : net::gemm_layer_names(graph)) prediction.db[name] = 20;
+    leave_out(
+        prediction,
+        policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "recipe"),
+        graph, {});
+    return prediction.output_left_out;
+  };
+  CHECK(left_out(R"("key": {"format": "int4"}, "value": null, "embedding": {"format": "int8"})")
+            .empty());
+  CHECK_THAT(left_out(R"("value": {"format": "int2"})"),
+             Contains("int2 (fewer than 4 bits) (value), in block1.attention.gathered"));
+  CHECK_THAT(left_out(R"("embedding": {"format": "int2"})"), Contains("(embedding), in embedding"));
+}
+
 TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
   const std::pair<const char*, const char*> causes[] = {
       {R"j("weight": {"format": "group(uint4,16,float16,zp)"})j", "shifted codes of group(uint4"},
       {R"j("activation": {"format": "group(uint4,16,float16,min)"})j", "(activation)"},
       {R"j("weight": {"format": "int3"})j", "the noise of int3 (fewer than 4 bits) (weight)"},
-      {R"j("weight": {"format": "mxfp4", "axis": "reduction"})j", "blocks along the reduction"},
       {R"j("weight": {"format": "int8", "mask": "greedy(2:4)"})j", "the mask of its weight"},
       {R"j("activation": {"mask": "greedy(2:4)"})j", "the mask of its activation"},
       {R"j("weight": {"format": "int8", "rounding": "rtz"})j", "the bias of rtz (weight)"},

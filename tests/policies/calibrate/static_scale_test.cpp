@@ -17,17 +17,17 @@ TEST_CASE("a static scale sees the calibration samples only", "[fast]") {
   CalibrationPolicy calibration;
   calibration.samples = 2;
   const Conversion how = conversion_of(policy);
-  CHECK(static_scale(calibration, policy, reference, x) == absmax_scale(100, how));
+  CHECK(static_scale(calibration, policy, reference, x).scale == absmax_scale(100, how));
   calibration.samples = 512;
-  CHECK(static_scale(calibration, policy, reference, x) == absmax_scale(200, how));
+  CHECK(static_scale(calibration, policy, reference, x).scale == absmax_scale(200, how));
   calibration.rule = CalibrationPolicy::Rule::percentile;
   calibration.percentile = 50;
-  const float clipped = static_scale(calibration, policy, reference, x);
+  const float clipped = static_scale(calibration, policy, reference, x).scale;
   CHECK(clipped >= absmax_scale(100, how));
   CHECK(clipped <= absmax_scale(101, how));
   RolePolicy unscaled = policy;
   unscaled.scale = "none";
-  CHECK(static_scale(calibration, unscaled, reference, x) == 1);
+  CHECK(static_scale(calibration, unscaled, reference, x).scale == 1);
 }
 
 TEST_CASE("rows blocks and the rule dynamic have no static scale", "[fast]") {

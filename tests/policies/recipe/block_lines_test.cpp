@@ -21,7 +21,7 @@ TEST_CASE("lines are the width of a stack or its rows", "[fast]") {
     const FlagCounts flags =
         quantizer.quantize(layout, x.data.data(), {}, {.codes = codes.data()}, expected.data())
             .elements;
-    CHECK(quantize_lines(quantizer, side, {}, 1, y) == flags);
+    CHECK(quantize_lines(quantizer, side, Lines(side), {}, 1, y) == flags);
     CHECK(differences(y, expected) == 0);
     LineCodes lines;
     CHECK(quantize_lines(quantizer, side, {}, 1, lines) == flags);

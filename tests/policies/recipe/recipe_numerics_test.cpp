@@ -4,11 +4,14 @@
 #include <memory>
 
 #include "emu/net/ops/conv.hpp"
+#include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/position_embedding.hpp"
 #include "formats/error.hpp"
+#include "policies/recipe/bits.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
@@ -384,4 +387,72 @@ TEST_CASE("scales that training cannot apply are refused by layer", "[fast]") {
           R"j({"numemu_recipe": 1, "layers": [{"match": "relu", "roles": {"vector": null}}]})j",
           "r"),
       graph));
+}
+
+TEST_CASE("embedding tables are quantized as they lie, once in inference", "[fast]") {
+  net::Graph graph;
+  graph.name = "tokens";
+  graph.inputs = {{"input", {3}}};
+  graph.add("table", std::make_unique<net::Embedding>(5, 4));
+  graph.add("positions", std::make_unique<net::PositionEmbedding>(3, 4));
+  net::initialize(graph, 1);
+  net::Tensor x({1, 3});
+  x.data = {4, 0, 4};
+  const net::Tensor &table = graph.parameters()[0]->value,
+                    &positions = graph.parameters()[1]->value;
+  const auto by_hand = [](const net::Tensor& t, std::int64_t rows) {
+    std::vector<float> y(t.data.size());
+    const RoleQuantizer q(element_policy("int4"));
+    const std::int64_t each = t.size() / rows;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float* from = t.data.data() + r * each;
+      quantize_values_reference(q.conversion(), from, each, q.scale(from, each),
+                                y.data() + r * each);
+    }
+    return y;
+  };
+  for (const bool rows : {false, true}) {
+    const Recipe recipe =
+        recipe_of(std::string(R"("embedding": {"format": "int4", "granularity": ")") +
+                  (rows ? "channel" : "tensor") + "\"}");
+    RecipeNumerics numerics(recipe, graph, "r");
+    const std::vector<float> t = by_hand(table, rows ? 5 : 1), p = by_hand(positions, rows ? 3 : 1);
+    for (const bool frozen : {false, true}) {
+      if (frozen) numerics.freeze(graph, float_reference(graph, x));
+      const net::Tensor y = net::forward(graph, x, numerics);
+      for (std::int64_t i = 0; i < 12; ++i) {
+        const auto row = static_cast<std::int64_t>(x.data[i / 4]);
+        CHECK(y.data[i] == t[row * 4 + i % 4] + p[i]);
+      }
+    }
+  }
+  const EffectiveBits bits = effective_bits(recipe_of(R"("embedding": {"format": "int4"})"), graph,
+                                            float_reference(graph, x));
+  CHECK(bits.weight == (4 * 32 + 2 * 32) / 32.0);
+}
+
+TEST_CASE("zero points are for static scales, integers and inference", "[fast]") {
+  const net::Graph graph = small_net();
+  const std::string shifted = R"("activation": {"format": "uint8", "zero_point": "calibrated"})";
+  const std::string integers = shifted + R"(, "weight": {"format": "int8"})";
+  const auto bind = [&](const std::string& roles, const std::string& rest = "") {
+    return std::make_unique<RecipeNumerics>(recipe_of(roles, rest), graph, "r.json");
+  };
+  CHECK_THROWS_WITH(bind(shifted),
+                    Catch::Contains("r.json: roles.activation.zero_point: layer conv") &&
+                        Catch::Contains("found float32 as weight"));
+  CHECK_THROWS_WITH(bind(shifted + R"(, "weight": {"format": "mxfp4"})"),
+                    Catch::Contains("found mxfp4"));
+  CHECK_THROWS_WITH(bind(integers, R"(, "calibrate": {"rule": "dynamic"})"),
+                    Catch::Contains("expected calibrate.rule absmax or percentile(P)"));
+  CHECK_THROWS_WITH(bind(integers)->require_trainable("r.json"),
+                    Catch::Contains("roles.activation.zero_point: expected 'none' in training"));
+  const auto numerics = bind(integers, R"j(, "calibrate": {"rule": "percentile(100)"})j");
+  const net::Tensor x = noise({4, 4, 4, 3}, 9);
+  numerics->freeze(graph, float_reference(graph, x));
+  const RoleQuantizer quantizer(*numerics->recipe("conv").activation);
+  CHECK(numerics->static_scales().at("conv") ==
+        quantizer.scale_of_elements(x.data.data(), x.size()));
+  CHECK(numerics->static_scales().at("conv").zero_point > 0);
+  CHECK(numerics->static_scales().at("fc").zero_point == 0);  // behind a ReLU
 }

@@ -111,6 +111,41 @@ TEST_CASE("role: clipped straight-through", "[fast]") {
         StraightThrough::identity);
 }
 
+TEST_CASE("role: calibrated zero points", "[fast]") {
+  const char* text = R"({"format": "uint8", "zero_point": "calibrated"})";
+  CHECK(role("activation", text).zero_point);
+  CHECK(role("key", text).zero_point);
+  CHECK(canonical("activation", text)["zero_point"] == "calibrated");
+  CHECK_FALSE(canonical("activation", R"({"format": "int8", "zero_point": "none"})")
+                  .contains("zero_point"));
+  const auto refused = [](const char* name, const std::string& rest, const std::string& why) {
+    CHECK_THROWS_WITH(role(name, R"({"zero_point": "calibrated", )" + rest + "}"), Contains(why));
+  };
+  refused("weight", R"("format": "int8")", "r.json: zero_point: expected 'none': calibrated zero");
+  refused("activation", R"("format": "float8_e4m3fn")",
+          "r.json: zero_point: expected 'none' for float8_e4m3fn");
+  refused("activation", R"("format": "int12")", "'none' for int12");
+  refused("activation", R"("format": "int8", "granularity": "row")", "granularity 'tensor'");
+  refused("activation", R"("format": "int8", "scale": "mse")", "r.json: scale");
+  CHECK_THROWS_WITH(role("activation", R"({"format": "int8", "zero_point": "calibrate"})"),
+                    Contains("r.json: zero_point: unknown zero point 'calibrate'") &&
+                        Contains("did you mean 'calibrated'"));
+}
+
+TEST_CASE("role: tokens and channels of keys and values, rows of embeddings", "[fast]") {
+  CHECK(role("key", R"({"format": "int4", "granularity": "channel"})").granularity ==
+        Granularity::channel);
+  CHECK(role("value", R"({"format": "int4", "granularity": "row"})").granularity ==
+        Granularity::row);
+  CHECK(role("key", R"({"format": "bfloat16"})").scale == "none");
+  CHECK(role("embedding", R"({"format": "int8", "granularity": "channel"})").granularity ==
+        Granularity::channel);
+  CHECK_THROWS_WITH(role("embedding", R"({"format": "int8", "granularity": "row"})"),
+                    Contains("granularity: expected 'tensor', 'channel' or 'block'"));
+  CHECK_THROWS_WITH(role("value", R"j({"format": "int8", "scale": "delayed(4)"})j"),
+                    Contains("a rule without history"));
+}
+
 TEST_CASE("role: float32 and null are not quantized, but their keys are read", "[fast]") {
   const auto stays = [](const std::string& text) {
     const Json json = parse_json(text, "r.json");

@@ -26,9 +26,14 @@ LayerRecipe typed(const std::string& text) {
 TEST_CASE("roles: every role of the schema is there and null by default", "[fast]") {
   const Json roles = canonical("null");
   CHECK(role_names() == std::vector<std::string>{"weight", "activation", "gradient", "vector",
-                                                 "output", "saved", "state", "exchange"});
-  CHECK(roles.size() == role_names().size());
-  for (const std::string& name : role_names()) CHECK(roles[name].is_null());
+                                                 "output", "saved", "state", "exchange",
+                                                 "embedding", "key", "value"});
+  CHECK(roles.size() == role_names().size() - 3);
+  for (const std::string& name : role_names()) {
+    const bool optional = name == "embedding" || name == "key" || name == "value";
+    CHECK(roles.contains(name) == !optional);  // older canonical forms are as they were
+    if (!optional) CHECK(roles[name].is_null());
+  }
   CHECK_THROWS_WITH(canonical(R"({"weights": null})"), Contains("did you mean 'weight'"));
   CHECK_THROWS_WITH(canonical(R"({"weight": "int4"})"),
                     Contains(R"(weight: expected an object or null, as in {"format": "int4"})"));
@@ -57,6 +62,26 @@ TEST_CASE("roles: each role reaches its place in the typed view", "[fast]") {
   CHECK(layer.exchange->block->name == "mxfp4");
 }
 
+TEST_CASE("roles: keys and values follow the activation unless the recipe has them", "[fast]") {
+  const LayerRecipe plain = typed(R"({"activation": {"format": "int3"}})");
+  CHECK(plain.key->format->bits == 3);
+  CHECK(plain.value->format->bits == 3);
+  CHECK_FALSE(plain.apart(net::Role::key));
+  const char* cache = R"({"activation": {"format": "int8"}, "key": null,
+      "value": {"format": "int4", "granularity": "row"}, "embedding": {"format": "int2"}})";
+  const LayerRecipe apart = typed(cache);
+  CHECK_FALSE(apart.key);
+  CHECK(apart.apart(net::Role::key));
+  CHECK(apart.value->format->bits == 4);
+  CHECK(apart.embedding->format->bits == 2);
+  const Json json = canonical(cache);
+  CHECK(json["key"].is_null());
+  CHECK(json.contains("key"));
+  CHECK(canonical(json.dump()) == json);
+  CHECK_THROWS_WITH(canonical(R"({"keys": null})"), Contains("did you mean 'key'"));
+  CHECK_THROWS_WITH(canonical(R"({"embeding": null})"), Contains("did you mean 'embedding'"));
+}
+
 TEST_CASE("roles: a gradient may be split", "[fast]") {
   const char* split = R"({"gradient": {"dgrad": {"format": "int8"}}})";
   CHECK(typed(split).gradient_dgrad->format->name == "int8");
@@ -78,6 +103,8 @@ TEST_CASE("roles: patches replace, merge, and keep what they do not name", "[fas
   CHECK(patched(R"({"weight": {"format": "int4"}})")["weight"]["rounding"] == "rtz");
   CHECK(patched(R"({"weight": null})")["weight"].is_null());
   CHECK(patched(R"({"activation": {"format": "int4"}})")["weight"] == base["weight"]);
+  CHECK(patched(R"({"key": {"format": "int4"}})")["key"]["format"] == "int4");
+  CHECK_FALSE(patched(R"({"key": {"format": "int4"}})").contains("value"));
   CHECK(
       patched(R"({"gradient": {"dgrad": {"format": "int4"}, "wgrad": null}})")["gradient"]["dgrad"]
                                                                               ["format"] == "int4");
