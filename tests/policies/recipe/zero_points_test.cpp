@@ -1,7 +1,7 @@
 // Operands with zero points: every result against the sum of (q - z) products in integers.
 #include "policies/recipe/zero_points.hpp"
 
-#include "emu/net/ops/conv2d.hpp"
+#include "emu/net/ops/conv.hpp"
 #include "formats/block_convert.hpp"
 #include "policies/recipe/recipe_product.hpp"
 #include "tests/catch.hpp"
