@@ -53,7 +53,10 @@ net::Augmentation parse_augmentation(const std::string& text) {
 void add_files(Command& command, TrainCommand& options) {
   command.option("--net NAME|FILE.onnx", options.net, "Reference network or ONNX file")
       .show_default();
-  command.option("--data SET", options.data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
+  command
+      .option("--data SET", options.data,
+              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
+              "tokens:FILE or npy:DIR, with options: docs/data.md")
       .required();
   command.option("--out DIR", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
       .show_default();

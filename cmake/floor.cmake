@@ -1,6 +1,6 @@
 # Compiler flags and precompiled headers shared by every target, and the functions every floor is built with.
 # Every library is looked up here, once: a static floor hands its own on to whoever links it.
-foreach(package OpenMP fmt OpenSSL Boost hwy Eigen3 ZLIB SQLite3 nlohmann_json CLI11)
+foreach(package OpenMP fmt OpenSSL Boost hwy Eigen3 ZLIB PNG JPEG SQLite3 nlohmann_json CLI11)
   find_package(${package} REQUIRED)
 endforeach()
 # Debian's package file for CMake fails unless libzip's programs are installed too.

@@ -1,4 +1,5 @@
-// cifar10:DIR: batches of 10,000 records of one label byte and three 32 x 32 planes.
+// cifar10:DIR: batches of 10,000 records of one label byte and three 32 x 32 planes; cifar100:DIR:
+// one file for each split, with a coarse label before the fine one.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -16,8 +17,17 @@ namespace {
 constexpr double kMean[] = {0.485, 0.456, 0.406}, kDeviation[] = {0.229, 0.224, 0.225};
 
 constexpr std::int64_t kRecords = 10'000, kSide = 32, kPlane = kSide * kSide, kChannels = 3;
-constexpr std::int64_t kRecord = 1 + kChannels * kPlane;
-constexpr int kClasses = 10, kTrainBatches = 5;
+constexpr int kTrainBatches = 5;
+
+/// What a record is: its last label byte counts.
+struct Layout {
+  std::int64_t records;  ///< of a file
+  std::int64_t labels;   ///< bytes
+  int classes;
+  std::int64_t record() const { return labels + kChannels * kPlane; }
+};
+constexpr Layout kTen{kRecords, 1, 10}, kHundredTrain{50'000, 2, 100},
+    kHundredTest{kRecords, 2, 100};
 
 /// The file's path, "" if there is none.
 std::string find_batch(const std::string& folder, const std::string& name) {
@@ -32,19 +42,22 @@ using Sources = std::vector<std::unique_ptr<ByteSource>>;
 
 /// All batches in order, planes interleaved to [height, width, channel]. Memory is taken once, when
 /// every file may hold what it must.
-Images read_batches(const Sources& sources) {
+Images read_batches(const Sources& sources, const Layout& layout) {
   Images images{0, kSide, kSide, kChannels, {}, {}};
-  for (const auto& source : sources) source->require(kRecords * kRecord, "10000 records of 3073");
-  images.count = kRecords * static_cast<std::int64_t>(sources.size());
+  const std::string what = fmt::format("{} records of {}", layout.records, layout.record());
+  for (const auto& source : sources) source->require(layout.records * layout.record(), what);
+  images.count = layout.records * static_cast<std::int64_t>(sources.size());
   images.pixels.resize(static_cast<std::size_t>(images.count * kPlane * kChannels));
   std::uint8_t* pixel = images.pixels.data();
   for (const auto& source : sources) {
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      const std::vector<std::uint8_t> record = source->read(kRecord, "a record");
-      source->expect_label(i * kRecord, record[0], kClasses);
-      images.labels.push_back(record[0]);
+    for (std::int64_t i = 0; i < layout.records; ++i) {
+      const std::vector<std::uint8_t> record = source->read(layout.record(), "a record");
+      const std::uint8_t label = record[layout.labels - 1];
+      source->expect_label(i * layout.record() + layout.labels - 1, label, layout.classes);
+      images.labels.push_back(label);
       for (std::int64_t p = 0; p < kPlane; ++p) {
-        for (std::int64_t c = 0; c < kChannels; ++c) *pixel++ = record[1 + c * kPlane + p];
+        for (std::int64_t c = 0; c < kChannels; ++c)
+          *pixel++ = record[layout.labels + c * kPlane + p];
       }
     }
     source->expect_end();
@@ -69,9 +82,23 @@ Dataset load_cifar10(const std::string& folder) {
   if (path.empty())
     throw Error(folder + ": expected a file test_batch.bin, plain or .gz, found none");
   test.push_back(std::make_unique<ByteSource>(path));
-  Images train_images = read_batches(train);
-  Images test_images = read_batches(test);
-  return Dataset("cifar10", kClasses, std::move(train_images), std::move(test_images),
+  Images train_images = read_batches(train, kTen);
+  Images test_images = read_batches(test, kTen);
+  return Dataset("cifar10", kTen.classes, std::move(train_images), std::move(test_images),
+                 {kMean, kMean + kChannels}, {kDeviation, kDeviation + kChannels});
+}
+
+Dataset load_cifar100(const std::string& folder) {
+  const auto read = [&](const char* name, const Layout& layout) {
+    const std::string path = find_batch(folder, name);
+    if (path.empty())
+      throw Error(fmt::format("{}: expected a file {}, plain or .gz, found none", folder, name));
+    Sources sources;
+    sources.push_back(std::make_unique<ByteSource>(path));
+    return read_batches(sources, layout);
+  };
+  Images train = read("train.bin", kHundredTrain), test = read("test.bin", kHundredTest);
+  return Dataset("cifar100", kHundredTest.classes, std::move(train), std::move(test),
                  {kMean, kMean + kChannels}, {kDeviation, kDeviation + kChannels});
 }
 

@@ -19,6 +19,8 @@ std::string_view to_string(DataKind kind) {
       return "text";
     case DataKind::clicks:
       return "clicks";
+    case DataKind::arrays:
+      return "arrays";
   }
   throw Error("data kind " + std::to_string(static_cast<int>(kind)) + " is none");
 }

@@ -34,6 +34,8 @@ class Dataset {
   /// Identity of the samples: 16 hexadecimal digits.
   const std::string& digest() const { return facts().digest; }
   TargetKind target() const { return facts().target; }
+  /// How its files were taken, for the user; often empty.
+  const std::string& note() const { return facts().note; }
   /// Classes of images, characters of a text, 2 for clicks, 0 where targets are no classes.
   std::int64_t classes() const { return facts().classes; }
   /// One sample: [height, width, channels], [context] character numbers, or [dense + categorical]
@@ -77,7 +79,7 @@ class Dataset {
   mutable std::int64_t test_reads_ = 0;
 };
 
-/// "glyphs", "mnist:DIR", "cifar10:DIR", "text:FILE", "clicks". `cache_folder` is where generated
+/// A set of docs/data.md by its name and options. `cache_folder` is where generated
 /// sets are kept. Throws Error naming file, offset and what was expected.
 Dataset load_dataset(std::string_view name, const std::string& cache_folder);
 

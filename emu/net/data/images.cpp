@@ -31,6 +31,40 @@ void check(const std::string& name, std::string_view split, const Images& images
 
 }  // namespace
 
+std::vector<float> normalisation_table(const std::vector<double>& mean,
+                                       const std::vector<double>& deviation) {
+  std::vector<float> table;
+  for (std::size_t channel = 0; channel < mean.size(); ++channel) {
+    for (std::int64_t level = 0; level < kLevels; ++level) {
+      const double x = (static_cast<double>(level) / 255.0 - mean[channel]) / deviation[channel];
+      table.push_back(static_cast<float>(x));
+    }
+  }
+  return table;
+}
+
+void write_image(const std::uint8_t* image, const Shape& shape, const std::vector<float>& table,
+                 const AugmentDraw* draw, std::int64_t id, float* x) {
+  const std::int64_t height = shape[0], width = shape[1], channels = shape[2];
+  if (draw == nullptr) {
+    for (std::int64_t p = 0, channel = 0; p < height * width * channels; ++p) {
+      *x++ = table[channel * kLevels + image[p]];
+      if (++channel == channels) channel = 0;
+    }
+    return;
+  }
+  const ImageView view = draw_view(*draw, id, height, width);
+  for (std::int64_t row = 0; row < height; ++row) {
+    for (std::int64_t column = 0; column < width; ++column) {
+      const std::int64_t from = view.source(row, column);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const std::uint8_t byte = from < 0 ? std::uint8_t{0} : image[from * channels + c];
+        *x++ = table[c * kLevels + byte];
+      }
+    }
+  }
+}
+
 ImageSamples::ImageSamples(const std::string& name, std::int64_t classes, Images train, Images test,
                            const std::vector<double>& mean, const std::vector<double>& deviation)
     : train_(std::move(train)), test_(std::move(test)) {
@@ -44,12 +78,7 @@ ImageSamples::ImageSamples(const std::string& name, std::int64_t classes, Images
     throw Error(
         fmt::format("{}: expected mean and deviation of {} channels", name, train_.channels));
   }
-  for (std::size_t channel = 0; channel < mean.size(); ++channel) {
-    for (std::int64_t level = 0; level < kLevels; ++level) {
-      const double x = (static_cast<double>(level) / 255.0 - mean[channel]) / deviation[channel];
-      table_.push_back(static_cast<float>(x));
-    }
-  }
+  table_ = normalisation_table(mean, deviation);
   std::string digests;
   for (const std::vector<std::uint8_t>* bytes :
        {&train_.pixels, &train_.labels, &test_.pixels, &test_.labels}) {
@@ -68,25 +97,8 @@ void ImageSamples::read(Part part, std::int64_t id, const AugmentDraw* draw, flo
   const Images& images = part == Part::test ? test_ : train_;
   if (part == Part::validation) id += facts_.sizes.train;
   *targets.classes = images.labels[id];
-  const std::int64_t channels = images.channels, pixels = images.height * images.width;
-  const std::uint8_t* const image = images.pixels.data() + id * pixels * channels;
-  if (draw == nullptr) {
-    for (std::int64_t p = 0, channel = 0; p < pixels * channels; ++p) {
-      *x++ = table_[channel * kLevels + image[p]];
-      if (++channel == channels) channel = 0;
-    }
-    return;
-  }
-  const ImageView view = draw_view(*draw, id, images.height, images.width);
-  for (std::int64_t row = 0; row < images.height; ++row) {
-    for (std::int64_t column = 0; column < images.width; ++column) {
-      const std::int64_t from = view.source(row, column);
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const std::uint8_t byte = from < 0 ? std::uint8_t{0} : image[from * channels + c];
-        *x++ = table_[c * kLevels + byte];
-      }
-    }
-  }
+  const std::int64_t size = element_count(facts_.input_shape);
+  write_image(images.pixels.data() + id * size, facts_.input_shape, table_, draw, id, x);
 }
 
 }  // namespace numemu::net

@@ -14,6 +14,15 @@ struct Images {
   std::vector<std::uint8_t> pixels, labels;
 };
 
+/// (level / 255 - mean) / deviation of each channel and byte, in float64 and rounded to float32:
+/// [channel][256].
+std::vector<float> normalisation_table(const std::vector<double>& mean,
+                                       const std::vector<double>& deviation);
+/// Image number `id`, bytes [height, width, channels], by the table, plain or through an augmented
+/// view; beyond the edge a view has byte 0.
+void write_image(const std::uint8_t* image, const Shape&, const std::vector<float>& table,
+                 const AugmentDraw*, std::int64_t id, float* x);
+
 /// An image set: the last 5,000 training images are validation, the first 512 calibration.
 class ImageSamples final : public Samples {
  public:
@@ -26,8 +35,6 @@ class ImageSamples final : public Samples {
   ImageSamples(const std::string& name, std::int64_t classes, Images train, Images test,
                const std::vector<double>& mean, const std::vector<double>& deviation);
 
-  /// [height, width, channels] of (pixel / 255 - mean) / deviation, computed once per byte value in
-  /// float64 and rounded to float32.
   void read(Part, std::int64_t id, const AugmentDraw*, float* x, TargetSpan) const override;
 
  private:

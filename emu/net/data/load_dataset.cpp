@@ -30,6 +30,22 @@ Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
     need("DIR with the folder of its files");
     return load_cifar10(place);
   }
+  if (kind == "cifar100") {
+    need("DIR with the folder of its files");
+    return load_cifar100(place);
+  }
+  if (kind == "npy") {
+    need("DIR, FILE.npz or x=FILE,y=FILE");
+    return load_arrays(place);
+  }
+  if (kind == "images") {
+    need("DIR with a folder for each class");
+    return load_image_folder(place, cache_folder);
+  }
+  if (kind == "tokens") {
+    need("FILE with the tokens");
+    return load_tokens(place);
+  }
   if (kind == "text") {
     need("FILE with the text");
     return load_text(place);
@@ -38,7 +54,9 @@ Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
     need_nothing();
     return load_clicks();
   }
-  throw Error(unknown_name("data set", kind, {"glyphs", "mnist", "cifar10", "text", "clicks"}));
+  throw Error(unknown_name(
+      "data set", kind,
+      {"glyphs", "mnist", "cifar10", "cifar100", "text", "clicks", "npy", "images", "tokens"}));
 }
 
 }  // namespace numemu::net

@@ -11,7 +11,7 @@
 namespace numemu::net {
 
 /// The kinds of data sets; each network requires one.
-enum class DataKind : std::uint8_t { images, text, clicks };
+enum class DataKind : std::uint8_t { images, text, clicks, arrays };
 std::string_view to_string(DataKind);
 
 /// Where a sample is stored; calibration samples are the first of training.
@@ -32,6 +32,7 @@ struct DataFacts {
   Shape input_shape = {};    ///< of one sample
   SplitSizes sizes;
   std::string digest = {};  ///< 16 hexadecimal digits that differ where any sample does
+  std::string note = {};    ///< how files were taken, for the user; often empty
 };
 
 /// The samples of one data set; never changes, so copies of the set share it.

@@ -8,19 +8,25 @@
 #include <utility>
 
 #include "emu/net/data/byte_source.hpp"
+#include "emu/net/data/source_options.hpp"
 #include "emu/net/data/sources.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kMostContext = std::int64_t{1} << 20;
+
+}  // namespace
 
 TextSamples::TextSamples(const std::string& name, std::vector<std::uint8_t> text,
-                         std::int64_t context)
+                         std::int64_t context, const std::string& vocabulary, bool all_test)
     : context_(context), tokens_(std::move(text)) {
   if (context < 1) throw Error(name + ": expected a context of at least 1 character");
   const auto size = static_cast<std::int64_t>(tokens_.size());
-  validation_start_ = size * 90 / 100;
-  test_start_ = size * 95 / 100;
+  validation_start_ = all_test ? 0 : size * 90 / 100;
+  test_start_ = all_test ? 0 : size * 95 / 100;
   const auto windows = [&](const char* split, std::int64_t first, std::int64_t last) {
     const std::int64_t count = (last - first - 1) / context;
     if (count < 1) {
@@ -33,13 +39,14 @@ TextSamples::TextSamples(const std::string& name, std::vector<std::uint8_t> text
   facts_.noun = "windows";
   facts_.target_shape = {context};
   facts_.input_shape = {context};
-  facts_.sizes.validation = windows("validation", validation_start_, test_start_);
+  if (!all_test) facts_.sizes.validation = windows("validation", validation_start_, test_start_);
   facts_.sizes.test = windows("test", test_start_, size);
-  facts_.sizes.train = windows("training", 0, validation_start_);
+  if (!all_test) facts_.sizes.train = windows("training", 0, validation_start_);
   facts_.sizes.calibration = std::min(kCalibration, facts_.sizes.train);
 
   std::array<bool, 256> used{};
-  for (const std::uint8_t byte : tokens_) used[byte] = true;
+  for (const std::uint8_t byte : tokens_) used[byte] = vocabulary.empty();
+  for (const char byte : vocabulary) used[static_cast<std::uint8_t>(byte)] = true;
   std::array<std::uint8_t, 256> number{};
   for (std::size_t byte = 0; byte < used.size(); ++byte) {
     if (!used[byte]) continue;
@@ -49,8 +56,17 @@ TextSamples::TextSamples(const std::string& name, std::vector<std::uint8_t> text
   facts_.classes = static_cast<std::int64_t>(vocabulary_.size());
   const std::string whole =
       sha256_hex({reinterpret_cast<const char*>(tokens_.data()), tokens_.size()});
-  facts_.digest = sha256_hex(fmt::format("{} context {}", whole, context)).substr(0, 16);
-  for (std::uint8_t& byte : tokens_) byte = number[byte];
+  std::string text_of_digest = fmt::format("{} context {}", whole, context);
+  if (!vocabulary.empty()) text_of_digest += " vocabulary " + vocabulary_;
+  if (all_test) text_of_digest += " test";
+  facts_.digest = sha256_hex(text_of_digest).substr(0, 16);
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    if (!used[tokens_[i]]) {
+      throw Error(fmt::format("{}: byte {}: expected a character of the vocabulary, found byte {}",
+                              name, i, tokens_[i]));
+    }
+    tokens_[i] = number[tokens_[i]];
+  }
 }
 
 void TextSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,
@@ -65,9 +81,22 @@ void TextSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,
   }
 }
 
-Dataset load_text(const std::string& path) {
+Dataset load_text(const std::string& place) {
+  const SourceOptions options("text", place, {"context", "vocabulary", "test"});
+  const std::string& path = options.path();
+  std::string vocabulary;
+  if (const std::string from = options.text("vocabulary"); from == "bytes") {
+    for (int byte = 0; byte < 256; ++byte) vocabulary += static_cast<char>(byte);
+  } else if (!from.empty()) {
+    const std::vector<std::uint8_t> bytes = ByteSource(from).read_all("text");
+    vocabulary.assign(bytes.begin(), bytes.end());
+    if (vocabulary.empty()) throw Error(from + ": expected a text with characters");
+  }
   ByteSource source(path);
-  return Dataset("text", std::make_shared<TextSamples>(path, source.read_all("text")));
+  return Dataset("text", std::make_shared<TextSamples>(
+                             path, source.read_all("text"),
+                             options.whole("context", TextSamples::kContext, 1, kMostContext),
+                             vocabulary, options.choice("test", {"last", "all"}) == "all"));
 }
 
 }  // namespace numemu::net

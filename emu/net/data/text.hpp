@@ -17,9 +17,12 @@ class TextSamples final : public Samples {
   static constexpr std::int64_t kCalibration = 64;
 
   /// Throws Error naming the text when a split has no whole window and its next character, or
-  /// context is not positive. The digest is of the text and the context.
+  /// context is not positive, or a byte is not of the vocabulary, if one is given. The digest is of
+  /// the text and the context, and of a vocabulary that is given. With `all_test` every window is
+  /// of the test.
   TextSamples(const std::string& name, std::vector<std::uint8_t> text,
-              std::int64_t context = kContext);
+              std::int64_t context = kContext, const std::string& vocabulary = "",
+              bool all_test = false);
 
   /// x [context]: numbers of characters; targets [context]: of the characters after each.
   void read(Part, std::int64_t id, const AugmentDraw*, float* x, TargetSpan) const override;

@@ -87,7 +87,52 @@ class ViewedSamples final : public Samples {
   std::uint64_t below_ = 0;  ///< a label is replaced where its 32 bits are
 };
 
+class CalibratedSamples final : public Samples {
+ public:
+  CalibratedSamples(std::shared_ptr<const Samples> own, const Dataset& other)
+      : own_(std::move(own)),
+        other_(other.samples()),
+        from_(other.train_count() > 0 ? Part::train : Part::test) {
+    facts_ = own_->facts();
+    const std::int64_t test = std::min<std::int64_t>(other.test_count(), kMostCalibration);
+    facts_.sizes.calibration = from_ == Part::train ? other.calibration_count() : test;
+    facts_.sizes.train = facts_.sizes.calibration;
+    facts_.digest =
+        sha256_hex(facts_.digest + " calibrated on " + other.digest()).substr(0, kDigestDigits);
+  }
+
+  void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
+            TargetSpan targets) const override {
+    if (part != Part::train) return own_->read(part, id, draw, x, targets);
+    // The other's targets may be of any kind; calibration reads none.
+    const auto n = static_cast<std::size_t>(element_count(other_->facts().target_shape));
+    std::vector<std::int32_t> classes(n);
+    std::vector<float> values(n);
+    const TargetKind kind = other_->facts().target;
+    other_->read(from_, id, draw, x,
+                 {kind == TargetKind::classes ? classes.data() : nullptr,
+                  kind == TargetKind::values ? values.data() : nullptr});
+    const std::int64_t each = element_count(facts_.target_shape);
+    if (targets.classes != nullptr) std::fill_n(targets.classes, each, kNoClass);
+    if (targets.values != nullptr) std::fill_n(targets.values, each, 0.0f);
+  }
+
+ private:
+  static constexpr std::int64_t kMostCalibration = 512;
+  std::shared_ptr<const Samples> own_, other_;
+  Part from_;
+};
+
 }  // namespace
+
+Dataset calibrated_on(const Dataset& data, const Dataset& calibration) {
+  if (data.input_shape() != calibration.input_shape()) {
+    throw Error(fmt::format("calibrate-on: expected samples of {}, as {} has, found {}",
+                            to_string(data.input_shape()), data.name(),
+                            to_string(calibration.input_shape())));
+  }
+  return {data.name(), std::make_shared<CalibratedSamples>(data.samples(), calibration)};
+}
 
 std::string to_string(const DataView& view) {
   std::string text;

@@ -26,4 +26,8 @@ std::string to_string(const DataView&);
 /// option where the set has no images (image_size), or several targets or one class (label_noise).
 Dataset view_of(const Dataset&, const DataView&);
 
+/// The set with the calibration samples of another one: its training samples, or its test samples
+/// where it has none. Throws Error where their inputs have another shape.
+Dataset calibrated_on(const Dataset&, const Dataset& calibration);
+
 }  // namespace numemu::net

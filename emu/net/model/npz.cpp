@@ -156,4 +156,26 @@ Checkpoint read_npz(const std::string& path) {
   return checkpoint;
 }
 
+std::map<std::string, Array> read_npz_arrays(const std::string& path) {
+  ZipReader zip(path);
+  std::map<std::string, Array> arrays;
+  for (const ZipEntry& entry : zip.entries()) {
+    const std::string where = fmt::format("{}: entry {}", path, quote_name(entry.name));
+    if (!entry.name.ends_with(kEnding)) throw Error(where + ": expected a name that ends in .npy");
+    const std::string contents = zip.contents(entry);
+    const StoredArray stored = parse_npy(where, contents);
+    const NpyHeader& header = stored.header;
+    if ((header.big_endian && bytes_of(header.type) > 1) ||
+        (header.fortran_order && header.shape.size() > 1))
+      throw Error(where + ": expected little-endian elements in C order");
+    zip.spend(entry, static_cast<std::int64_t>(stored.data.size()));
+    Array array(header.type, header.shape);
+    if (!stored.data.empty())
+      std::memcpy(array.data.data(), stored.data.data(), stored.data.size());
+    arrays.insert_or_assign(entry.name.substr(0, entry.name.size() - kEnding.size()),
+                            std::move(array));
+  }
+  return arrays;
+}
+
 }  // namespace numemu::net

@@ -1,8 +1,10 @@
 // Weights as numpy's .npz archives: a zip of .npy files, one for each tensor.
 #pragma once
+#include <map>
 #include <string>
 
 #include "emu/net/model/safetensors.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::net {
 
@@ -11,5 +13,7 @@ namespace numemu::net {
 /// at most 64 times the file's size and 16 MiB of memory, declared sizes are refused before
 /// anything is inflated, CRCs are checked. Throws Error naming the file and the entry at fault.
 Checkpoint read_npz(const std::string& path);
+/// The same entries as arrays of their own types, by name; little-endian and C order alone.
+std::map<std::string, Array> read_npz_arrays(const std::string& path);
 
 }  // namespace numemu::net
