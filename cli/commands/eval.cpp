@@ -25,7 +25,8 @@ namespace numemu::cli {
 namespace {
 
 struct Options {
-  std::string net, data, recipe;
+  std::string net, data, recipe, calibrate_on;
+  std::vector<std::string> metrics;
   std::int64_t images = 0, image_size = 0;
   bool fold = false, no_predictions = false, fresh = false, profile = false, json = false,
        quiet = false;
@@ -35,25 +36,38 @@ constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
 
 std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 
+void print_scores(const Json& scores) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Json& score : scores) {
+    lines.push_back({score["name"], number_text(score["value"], "{:.6g}"),
+                     interval_text(score["ci95"], "{:.6g}"),
+                     number_text(score["baseline"], "{:.6g}"),
+                     number_text(score["difference"], "{:+.4g}"),
+                     interval_text(score["difference_ci95"], "{:+.4g}")});
+  }
+  fmt::print("{}95 %: bootstrap of {}; differences are paired\n\n",
+             text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
+             scores[0]["resampled"].get<std::string>());
+}
+
 void print_row(const Json& row) {
   fmt::print("{}\n", summary_table({row}));
   const Json& metrics = row["metrics"];
   // What is float32 itself would be compared with itself.
   const std::string difference =
-      experiments::read_records({row}).at(0).is_float32()
+      experiments::read_records({row}).at(0).is_float32() || !metrics.contains("top1")
           ? "-"
-          : fmt::format("{} points, 95 % interval {} paired by image",
+          : fmt::format("{} points, 95 % interval {} paired by {}",
                         number_text(metrics["difference"], "{:+.2f}", 100),
-                        interval_text(metrics["difference_ci95"], "{:+.2f}", 100));
-  fmt::print("float32 {} %, difference {}, loss {}\n\n",
-             number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
-             number_text(metrics["loss"], "{:.4f}"));
-  if (metrics.contains("perplexity")) {
-    fmt::print("perplexity {}, {} bits per character (float32 {})\n\n",
-               number_text(metrics["perplexity"], "{:.4f}"),
-               number_text(metrics["bits_per_character"], "{:.4f}"),
-               number_text(metrics["baseline_bits_per_character"], "{:.4f}"));
+                        interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
+                        row.contains("scores") ? row["scores"][0]["resampled"].get<std::string>()
+                                               : "image");
+  if (metrics.contains("top1")) {
+    fmt::print("float32 {} %, difference {}, loss {}\n\n",
+               number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
+               number_text(metrics["loss"], "{:.4f}"));
   }
+  if (row.contains("scores")) print_scores(row["scores"]);
   // Without any, the reasons are below the table, or nothing is quantized.
   bool predictions = false;
   for (const Json& layer : row["layers"])
@@ -128,6 +142,13 @@ int run(const Options& options) {
   const experiments::Folders folders{data_folder(), cache_folder()};
   net::Dataset dataset = net::view_of(net::load_dataset(options.data, folders.cache),
                                       {.image_size = options.image_size});
+  if (!options.calibrate_on.empty()) {
+    dataset = net::calibrated_on(
+        dataset, net::view_of(net::load_dataset(options.calibrate_on, folders.cache),
+                              {.image_size = options.image_size}));
+  }
+  if (!options.quiet && !dataset.note().empty()) say("{}", dataset.note());
+  net::scores_for(dataset, options.metrics);
   if (options.images > dataset.test_count()) {
     throw Error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
                             dataset.test_count(), options.data, options.images));
@@ -153,10 +174,11 @@ int run(const Options& options) {
     latest = at.free;
   };
   experiments::Workbench bench(std::move(dataset), std::move(trained), images,
-                               {folders.cache, options.fresh, on_work});
+                               {folders.cache, options.fresh, on_work, options.metrics});
   before = shared;
   free = latest;
   point.json = {{"net", point.net}, {"data", point.data}, {"eval_images", bench.eval_images}};
+  if (!options.metrics.empty()) point.json["metrics"] = options.metrics;
   experiments::set_recipe(point, whole);
   if (options.no_predictions) experiments::turn_predictions_off(point);
   Json row;
@@ -184,8 +206,16 @@ void add_eval(Program& program) {
               "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
               "or NAME=FILE")
       .required();
-  command.option("--data SET", options->data, "glyphs, mnist:DIR, cifar10:DIR, text:FILE or clicks")
+  command
+      .option("--data SET", options->data,
+              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
+              "tokens:FILE or npy:DIR, with options: docs/data.md")
       .required();
+  command.option("--calibrate-on SET", options->calibrate_on,
+                 "Calibrate on the samples of another data set");
+  command.option("--metric NAME...", options->metrics,
+                 fmt::format("Metrics beside top-1 and loss: {} (default: those of the data set)",
+                             fmt::join(net::score_names(), ", ")));
   command.option("--recipe R.json", options->recipe, "Recipe file (default: float32)");
   command.option("--images N", options->images, "Use only the first N test images")
       .whole(1, kMostImages);

@@ -64,7 +64,7 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
     });
     try {
       net::evaluate(trial.graph, trial.dataset, net::Split::test, std::min(most, batch * threads),
-                    pilot, batch);
+                    pilot, {}, batch);
     } catch (const OutOfTime&) {
     }
     return (trial.clock() - start) * trial.macs / std::max(1.0, macs.load());

@@ -9,6 +9,7 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/not_finite.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
@@ -71,14 +72,17 @@ Json tensor_json(const TensorNoise& noise) {
 /// Paired counts: images only one of the two classifies rightly.
 stats::Interval paired(const net::Evaluation& a, const net::Evaluation& b) {
   std::int64_t only_a = 0, only_b = 0;
-  for (std::int64_t i = 0; i < a.n; ++i) {
+  for (std::size_t i = 0; i < a.right.size(); ++i) {
     only_a += a.right[i] && !b.right[i];
     only_b += b.right[i] && !a.right[i];
   }
   return stats::paired_difference(only_a, only_b, a.n);
 }
 
-Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& baseline) {
+/// `scores` as in the row: the interval of top-1 is theirs where samples have several classes.
+Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
+                  const net::Evaluation& baseline, const Json& scores) {
+  if (data.target() != net::TargetKind::classes) return {{"n", evaluation.n}};
   const double n = static_cast<double>(evaluation.n);
   Json json = {{"top1", number(evaluation.correct / n)},
                {"n", evaluation.n},
@@ -87,7 +91,14 @@ Json metrics_json(const net::Evaluation& evaluation, const net::Evaluation& base
                {"baseline_top1", number(baseline.correct / n)},
                {"difference", number((evaluation.correct - baseline.correct) / n)},
                {"difference_ci95", interval_json(paired(evaluation, baseline))}};
-  if (evaluation.n == evaluation.samples) return json;
+  if (data.targets_per_sample() > 1) {
+    for (const Json& score : scores) {
+      if (score["name"] != "top1") continue;
+      json["ci95"] = score["ci95"];
+      json["difference_ci95"] = score["difference_ci95"];
+    }
+  }
+  if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return json;
   // Of a text: per character.
   json["perplexity"] = number(net::exp(static_cast<float>(evaluation.loss)));
   json["bits_per_character"] = number(evaluation.loss / kLn2);
@@ -160,8 +171,8 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   lost.reset();
   numerics.reset_counts();
   work.begin("evaluation", evaluation_cost(bench.eval_images));
-  const net::Evaluation evaluation =
-      net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images, listening);
+  const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::test,
+                                                   bench.eval_images, listening, bench.scores);
   const Json lost_test = lost.json(evaluation.samples, evaluation.outputs);
 
   Json row;
@@ -170,7 +181,9 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const policies::EffectiveBits bits =
       policies::effective_bits(point.recipe, graph, bench.reference);
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
-  row["metrics"] = metrics_json(evaluation, bench.baseline);
+  const Json scores = scores_json(bench.dataset, bench.scores, evaluation, bench.baseline);
+  row["metrics"] = metrics_json(bench.dataset, evaluation, bench.baseline, scores);
+  if (!scores.empty()) row["scores"] = scores;
   row["metrics"]["sqnr_db"] = number(measured.output.db);
   row["metrics"]["sqnr_error_db"] = number(measured.output_error);
   row["metrics"]["sqnr_gained_db"] = number(measured.output.gained_db);

@@ -64,7 +64,8 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   work.begin("float32 baseline", static_cast<double>(bench.eval_images));
   const BaselineCache cache(options.cache, bench.trained, bench.dataset, bench.reference,
                             bench.eval_images);
-  if (!options.fresh) {
+  const bool kept_whole = bench.scores.empty();  // the cache has no tables of scores
+  if (!options.fresh && kept_whole) {
     if (std::optional<net::Evaluation> kept = cache.read()) {
       work.skip();
       return std::move(*kept);
@@ -73,8 +74,8 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   net::Numerics float32;
   Listening counted(float32, {}, [&](std::int64_t n) { work.add(n, bench.eval_images); });
   net::Evaluation baseline = net::evaluate(bench.trained.graph, bench.dataset, net::Split::test,
-                                           bench.eval_images, counted);
-  cache.write(baseline);
+                                           bench.eval_images, counted, bench.scores);
+  if (kept_whole) cache.write(baseline);
   return baseline;
 }
 
@@ -130,6 +131,11 @@ void fold_batch_norm(TrainedNet& trained) {
 }
 
 std::int64_t reference_count(const net::Graph& graph, const net::Dataset& dataset) {
+  if (dataset.calibration_count() == 0) {
+    throw Error("data set " + dataset.name() +
+                ": expected samples to calibrate with, all are of the test; keep some apart "
+                "(docs/data.md) or give others by --calibrate-on");
+  }
   net::Targets targets;
   Activations one;
   net::forward(graph, dataset.calibration_batch(0, 1, targets), one);
@@ -141,6 +147,8 @@ Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,
                      const BenchOptions& options)
     : dataset(std::move(set)),
       trained(std::move(net)),
+      scores(net::scores_for(
+          dataset, options.metrics.empty() ? net::default_scores(dataset) : options.metrics)),
       eval_images(std::min(images, dataset.test_count())),
       reference(float32_reference(trained, dataset, eval_images, options)),
       baseline(float32_baseline(*this, options)) {}

@@ -44,6 +44,8 @@ struct BenchOptions {
   std::string cache = {};  ///< folder with baselines (baseline_cache.hpp); empty for none
   bool fresh = false;      ///< the baseline is computed, whatever the cache holds
   OnWork on_work = {};
+  /// Names of scores (emu/net/train/score.hpp); without any those of the data set.
+  std::vector<std::string> metrics = {};
 };
 
 /// The shared float32 side of a sweep.
@@ -55,6 +57,7 @@ struct Workbench {
 
   net::Dataset dataset;
   TrainedNet trained;
+  std::vector<const net::Score*> scores;
   std::int64_t eval_images;            ///< at most the size of the test split
   policies::FloatReference reference;  ///< on the calibration images
   net::Evaluation baseline;            ///< float32 on the test images

@@ -8,6 +8,7 @@
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/predictions_off.hpp"
+#include "experiments/report/row_scores.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -26,7 +27,7 @@ std::string role_cell(const RoleRecord& role) {
 }
 
 struct TableColumn {
-  const char* title;
+  std::string title;
   bool numeric;
   std::function<std::string(const Record&)> cell;
 };
@@ -68,6 +69,11 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
   if (std::any_of(records.begin(), records.end(),
                   [](auto& r) { return r.bits_per_character.has_value(); }))
     add_text_columns(out);
+  for (const std::string& name : score_columns(records)) {
+    out.push_back({name, true, [name](const Record& r) {
+                     return html_number_cell(score_value(r, name), score_text(r, name));
+                   }});
+  }
   out.push_back({"Top-1, %", true, [](auto& r) {
                    return html_number_cell(r.top1, html_share(r.top1, r.ci_low, r.ci_high, false));
                  }});

@@ -10,6 +10,7 @@
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/predictions_off.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/row_scores.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
 
@@ -135,6 +136,8 @@ std::string points_part(const std::vector<Record>& records) {
                                  [](const Record& r) { return r.bits_per_character.has_value(); });
   std::vector<std::string> header = {"#", "weights", "activations", "unit", "bits W", "bits A"};
   if (texts) header.insert(header.end(), {"bits per character", "change, bits", "perplexity"});
+  const std::vector<std::string> scores = score_columns(records);
+  for (const std::string& name : scores) header.push_back(name + " (95 %)");
   const bool predictions = any_predictions(records);
   header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB"});
   if (predictions) header.emplace_back("predicted, dB");
@@ -166,6 +169,7 @@ std::string points_part(const std::vector<Record>& records) {
       cells.insert(cells.end(), {number(r.bits_per_character, 4), number(r.bits_change(), 4),
                                  number(r.perplexity, 3)});
     }
+    for (const std::string& name : scores) cells.push_back(score_text(r, name));
     cells.insert(cells.end(),
                  {interval(r.top1, r.ci_low, r.ci_high),
                   r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),

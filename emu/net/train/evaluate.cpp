@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <numeric>
+#include <span>
 
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/stats/pairwise.hpp"
@@ -37,26 +39,80 @@ const SplitRow& find_split(Split split) {
       "evaluation on the training split is not supported; use validation, calibration or test");
 }
 
+/// One batch as its samples' scores see it.
+struct Batch {
+  const Tensor& output;
+  const Tensor& reference;
+  const Targets& targets;
+  const Classified& seen;
+  std::int64_t first = 0;  ///< number of its first sample
+};
+
+template <class T>
+std::span<const T> part(const std::vector<T>& all, std::int64_t i, std::int64_t samples) {
+  const std::size_t each = all.size() / static_cast<std::size_t>(samples);
+  return {all.data() + static_cast<std::size_t>(i) * each, each};
+}
+
+void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
+                std::vector<ScoreTable>& tables) {
+  const std::int64_t samples = batch.output.dim(0);
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const Outcome outcome{.output = part(batch.output.data, i, samples),
+                          .reference = part(batch.reference.data, i, samples),
+                          .classes = part(batch.targets.classes, i, samples),
+                          .values = part(batch.targets.values, i, samples),
+                          .loss = part(batch.seen.loss, i, samples),
+                          .width = batch.output.dim(-1)};
+    for (std::size_t s = 0; s < scores.size(); ++s) {
+      ScoreTable& table = tables[s];
+      scores[s]->add(outcome, table.sums.data() + (batch.first + i) * table.columns);
+    }
+  }
+}
+
+void require_values(const Tensor& output, const Targets& targets, const Dataset& data) {
+  Shape expected = data.target_shape();
+  expected.insert(expected.begin(), output.dim(0));
+  // [samples] and [samples, 1] are the same numbers.
+  const auto trimmed = [](Shape shape) {
+    while (shape.size() > 1 && shape.back() == 1) shape.pop_back();
+    return shape;
+  };
+  if (output.data.size() == targets.values.size() && trimmed(output.shape) == trimmed(expected))
+    return;
+  throw Error("evaluation: expected outputs of shape " + to_string(expected) +
+              ", the targets of data set " + data.name() + ", found " + to_string(output.shape));
+}
+
 }  // namespace
 
 Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count,
-                    Numerics& numerics, std::int64_t batch) {
+                    Numerics& numerics, const std::vector<const Score*>& scores,
+                    std::int64_t batch) {
   const SplitRow& row = find_split(split);
   const std::int64_t available = row.count(data);
   if (count < 0 || count > available) {
     throw Error("evaluation: " + std::to_string(count) + " samples requested, the " + row.name +
                 " split of " + data.name() + " has " + std::to_string(available));
   }
-  if (data.target() != TargetKind::classes)
-    throw Error("evaluation: expected a data set of classes, " + data.name() + " has none");
-  const std::int64_t targets = data.targets_per_sample();
+  const bool classes = data.target() == TargetKind::classes;
+  const std::int64_t targets = classes ? data.targets_per_sample() : 0;
   Evaluation result;
   result.samples = count == 0 ? available : count;
   result.n = result.samples * targets;
   result.right.resize(static_cast<std::size_t>(result.n));
+  for (const Score* const score : scores) {
+    const std::int64_t columns = score->columns(data);
+    result.tables.push_back(
+        {columns, std::vector<double>(static_cast<std::size_t>(columns * result.samples), 0)});
+  }
+  const bool compares = std::any_of(scores.begin(), scores.end(),
+                                    [](const Score* score) { return score->reference; });
   std::vector<double> losses(result.right.size());
   const std::int64_t batches = (result.samples + batch - 1) / batch;
   std::vector<stats::FiniteCounts> outputs(static_cast<std::size_t>(batches));
+  std::vector<std::int64_t> counted(static_cast<std::size_t>(batches), 0);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
 
@@ -77,9 +133,21 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
       const Tensor x = (data.*row.batch)(first, size, expected);
       const Tensor logits = forward(graph, x, numerics, step);
       outputs[b] = stats::count_finite(logits.data.data(), logits.size());
-      const Classified seen = cross_entropy(logits, expected.classes);
-      std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
-      std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
+      Classified seen;
+      if (classes) {
+        seen = cross_entropy(logits, expected.classes);
+        std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
+        std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
+        counted[b] = seen.counted;
+      } else if (data.target() == TargetKind::values) {
+        require_values(logits, expected, data);
+      }
+      Tensor reference;
+      if (compares) {
+        Numerics float32;
+        reference = forward(graph, x, float32, step);
+      }
+      add_scores({logits, reference, expected, seen, first}, scores, result.tables);
       numerics.end_step(step);
     } catch (...) {
       failures[b] = std::current_exception();
@@ -91,8 +159,13 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
   }
   for (const stats::FiniteCounts& of_batch : outputs) result.outputs += of_batch;
   result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
-  if (result.n > 0) {
-    result.loss = stats::pairwise_sum(result.n, [&](std::int64_t i) { return losses[i]; }) /
+  result.n =
+      classes ? std::accumulate(counted.begin(), counted.end(), std::int64_t{0}) : result.samples;
+  if (!classes) {
+    result.loss = std::numeric_limits<double>::quiet_NaN();
+  } else if (result.n > 0) {
+    result.loss = stats::pairwise_sum(static_cast<std::int64_t>(losses.size()),
+                                      [&](std::int64_t i) { return losses[i]; }) /
                   static_cast<double>(result.n);
   }
   return result;

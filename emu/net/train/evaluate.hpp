@@ -1,10 +1,11 @@
-// Top-1 and loss of a network on a split of a data set.
+// Top-1, loss and scores of a network on a split of a data set.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/train/score.hpp"
 #include "emu/stats/finite_counts.hpp"
 
 namespace numemu::net {
@@ -13,11 +14,13 @@ enum class Split { train, validation, calibration, test };
 
 struct Evaluation {
   std::int64_t samples = 0;
-  std::int64_t n = 0;               ///< targets: samples x Dataset::targets_per_sample()
+  /// Classes: samples x Dataset::targets_per_sample(); samples where targets are no classes.
+  std::int64_t n = 0;
   std::int64_t correct = 0;         ///< of the targets
-  double loss = 0;                  ///< mean cross-entropy of a target
-  std::vector<std::uint8_t> right;  ///< one entry per target
+  double loss = 0;                  ///< mean cross-entropy of a target; NaN without classes
+  std::vector<std::uint8_t> right;  ///< one entry per target; empty without classes
   stats::FiniteCounts outputs;      ///< of the network's outputs
+  std::vector<ScoreTable> tables;   ///< one of each score
 };
 
 /// Measured on ResNet-20 and LeNet: activations of 32 images stay in the caches of one core.
@@ -25,7 +28,10 @@ inline constexpr std::int64_t kEvaluationBatch = 32;
 
 /// On the first `count` samples of a split (0 = all), in batches of a fixed size over OpenMP
 /// threads.
+/// Positions without a class count neither for top-1 nor for the loss. Throws Error where outputs
+/// do not fit the targets.
 Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Numerics&,
+                    const std::vector<const Score*>& = {},
                     std::int64_t batch = kEvaluationBatch);
 
 }  // namespace numemu::net

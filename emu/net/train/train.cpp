@@ -22,6 +22,8 @@ namespace {
 
 void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
   check(options);
+  if (data.target() != TargetKind::classes)
+    throw Error("training: expected a data set of classes, " + data.name() + " has other targets");
   if (graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
     throw Error("network " + graph.name + " takes " +
                 (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +

@@ -1,0 +1,263 @@
+#include "emu/net/train/score.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kLn2 = 0x1.62e42fefa39efp-1;
+constexpr std::int64_t kTop = 5, kMostMapped = 4096;
+
+using Times = std::vector<std::int64_t>;
+
+double total(const ScoreTable& table, const Times& times, std::int64_t column) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < table.samples(); ++i) {
+    if (times[i] != 0)
+      sum += static_cast<double>(times[i]) * table.sums[i * table.columns + column];
+  }
+  return sum;
+}
+
+/// Column 0 over column 1.
+double ratio(const ScoreTable& table, const Times& times) {
+  return total(table, times, 0) / total(table, times, 1);
+}
+
+bool has_classes(const Dataset& d) { return d.target() == TargetKind::classes; }
+bool has_values(const Dataset& d) { return d.target() == TargetKind::values; }
+bool has_any(const Dataset&) { return true; }
+bool is_binary(const Dataset& d) {
+  return has_classes(d) && d.classes() == 2 && d.targets_per_sample() == 1;
+}
+bool is_mapped(const Dataset& d) {
+  return has_classes(d) && d.kind() != DataKind::text && !d.target_shape().empty() &&
+         d.classes() <= kMostMapped;
+}
+bool has_images(const Dataset& d) { return has_values(d) && d.target_shape().size() == 3; }
+
+std::int64_t two(const Dataset&) { return 2; }
+std::int64_t two_of_class(const Dataset& d) { return 2 * d.classes(); }
+
+/// The first largest logit; none where one is NaN.
+std::int64_t answer(const float* z, std::int64_t width) {
+  std::int64_t best = 0;
+  for (std::int64_t c = 0; c < width; ++c) {
+    if (z[c] != z[c]) return -1;
+    if (z[c] > z[best]) best = c;
+  }
+  return best;
+}
+
+/// Calls `use` with each position that has a class: its logits, class and number.
+template <class Use>
+void for_classes(const Outcome& o, const Use& use) {
+  for (std::size_t p = 0; p < o.classes.size(); ++p) {
+    if (o.classes[p] != kNoClass)
+      use(o.output.data() + static_cast<std::int64_t>(p) * o.width, o.classes[p], p);
+  }
+}
+
+void add_right(const Outcome& o, double* sums) {
+  for_classes(o, [&](const float* z, std::int32_t label, std::size_t) {
+    sums[0] += answer(z, o.width) == label;
+    sums[1] += 1;
+  });
+}
+
+void add_top5(const Outcome& o, double* sums) {
+  for_classes(o, [&](const float* z, std::int32_t label, std::size_t) {
+    std::int64_t before = 0;
+    bool nan = false;
+    for (std::int64_t c = 0; c < o.width; ++c) {
+      nan = nan || z[c] != z[c];
+      before += z[c] > z[label] || (z[c] == z[label] && c < label);
+    }
+    sums[0] += !nan && before < kTop;
+    sums[1] += 1;
+  });
+}
+
+void add_loss(const Outcome& o, double* sums) {
+  for_classes(o, [&](const float*, std::int32_t, std::size_t p) {
+    sums[0] += o.loss[p];
+    sums[1] += 1;
+  });
+}
+
+/// The logit of class 1 over that of class 0, and the class.
+void add_logit(const Outcome& o, double* sums) {
+  sums[0] = kNone;
+  for_classes(o, [&](const float* z, std::int32_t label, std::size_t) {
+    sums[0] = double{z[1]} - double{z[0]};
+    sums[1] = label;
+  });
+}
+
+/// The share of pairs of a 1 and a 0 whose 1 has the larger logit; ties count half.
+double auc(const ScoreTable& table, const Times& times) {
+  std::vector<std::int64_t> order;
+  for (std::int64_t i = 0; i < table.samples(); ++i) {
+    if (times[i] != 0 && !std::isnan(table.sums[2 * i])) order.push_back(i);
+  }
+  const auto logit = [&](std::int64_t i) { return table.sums[2 * i]; };
+  std::sort(order.begin(), order.end(),
+            [&](std::int64_t a, std::int64_t b) { return logit(a) < logit(b); });
+  double zeros = 0, ones = 0, pairs = 0;
+  for (std::size_t first = 0; first < order.size();) {
+    double tied_zeros = 0, tied_ones = 0;
+    std::size_t last = first;
+    for (; last < order.size() && logit(order[last]) == logit(order[first]); ++last) {
+      (table.sums[2 * order[last] + 1] == 1 ? tied_ones : tied_zeros) +=
+          static_cast<double>(times[order[last]]);
+    }
+    pairs += tied_ones * (zeros + tied_zeros / 2);
+    zeros += tied_zeros;
+    ones += tied_ones;
+    first = last;
+  }
+  return pairs / (zeros * ones);
+}
+
+void add_squared(const Outcome& o, double* sums) {
+  for (std::size_t i = 0; i < o.values.size(); ++i) {
+    const double error = double{o.output[i]} - double{o.values[i]};
+    sums[0] += error * error;
+  }
+  sums[1] = static_cast<double>(o.values.size());
+}
+
+void add_absolute(const Outcome& o, double* sums) {
+  for (std::size_t i = 0; i < o.values.size(); ++i)
+    sums[0] += std::fabs(double{o.output[i]} - double{o.values[i]});
+  sums[1] = static_cast<double>(o.values.size());
+}
+
+/// Of images on [0, 1], decibels of each and 1.
+void add_psnr(const Outcome& o, double* sums) {
+  double squared[2] = {0, 0};
+  add_squared(o, squared);
+  sums[0] = -10 * std::log10(squared[0] / squared[1]);
+  sums[1] = 1;
+}
+
+/// Of each class the positions where it is answer and label, and where it is either.
+void add_unions(const Outcome& o, double* sums) {
+  for_classes(o, [&](const float* z, std::int32_t label, std::size_t) {
+    const std::int64_t found = answer(z, o.width);
+    if (found == label) sums[2 * label] += 1;
+    sums[2 * label + 1] += 1;
+    if (found != label && found >= 0) sums[2 * found + 1] += 1;
+  });
+}
+
+/// Over the classes that are answer or label anywhere.
+double mean_iou(const ScoreTable& table, const Times& times) {
+  double sum = 0, classes = 0;
+  std::vector<double> totals(static_cast<std::size_t>(table.columns), 0);
+  for (std::int64_t i = 0; i < table.samples(); ++i) {
+    if (times[i] == 0) continue;
+    for (std::int64_t c = 0; c < table.columns; ++c)
+      totals[c] += static_cast<double>(times[i]) * table.sums[i * table.columns + c];
+  }
+  for (std::int64_t c = 0; c < table.columns; c += 2) {
+    if (totals[c + 1] == 0) continue;
+    sum += totals[c] / totals[c + 1];
+    classes += 1;
+  }
+  return sum / classes;
+}
+
+void add_cosine(const Outcome& o, double* sums) {
+  double dot = 0, own = 0, other = 0;
+  for (std::size_t i = 0; i < o.output.size(); ++i) {
+    dot += double{o.output[i]} * double{o.reference[i]};
+    own += double{o.output[i]} * double{o.output[i]};
+    other += double{o.reference[i]} * double{o.reference[i]};
+  }
+  sums[0] = dot / std::sqrt(own * other);
+  sums[1] = 1;
+}
+
+void add_noise(const Outcome& o, double* sums) {
+  for (std::size_t i = 0; i < o.output.size(); ++i) {
+    const double error = double{o.output[i]} - double{o.reference[i]};
+    sums[0] += double{o.reference[i]} * double{o.reference[i]};
+    sums[1] += error * error;
+  }
+}
+
+const Score kScores[] = {
+    {"top1", "share of classes that are the largest logit", has_classes, two, add_right, ratio},
+    {"top5", "share of classes among the five largest logits", has_classes, two, add_top5, ratio},
+    {"auc", "area under the ROC curve of two classes", is_binary, two, add_logit, auc},
+    {"log_loss", "mean cross-entropy of a class, nats", has_classes, two, add_loss, ratio},
+    {"perplexity", "e to the mean cross-entropy", has_classes, two, add_loss,
+     [](const ScoreTable& t, const Times& n) { return std::exp(ratio(t, n)); }},
+    {"bits_per_token", "mean cross-entropy of a class, bits", has_classes, two, add_loss,
+     [](const ScoreTable& t, const Times& n) { return ratio(t, n) / kLn2; }},
+    {"mse", "mean squared error", has_values, two, add_squared, ratio},
+    {"mae", "mean absolute error", has_values, two, add_absolute, ratio},
+    {"psnr", "mean over images on [0, 1] of -10 log10 of their mean squared error, dB", has_images,
+     two, add_psnr, ratio},
+    {"mean_iou", "intersection over union of answers and class maps, mean over classes", is_mapped,
+     two_of_class, add_unions, mean_iou},
+    {"pixel_accuracy", "share of places of class maps that are the largest logit", is_mapped, two,
+     add_right, ratio},
+    {"cosine", "mean cosine of a sample's outputs and those in float32", has_any, two, add_cosine,
+     ratio, true},
+    {"sqnr", "power of the outputs in float32 over that of their difference, dB", has_any, two,
+     add_noise, [](const ScoreTable& t, const Times& n) { return 10 * std::log10(ratio(t, n)); },
+     true}};
+
+}  // namespace
+
+const Score& find_score(std::string_view name) {
+  for (const Score& score : kScores) {
+    if (score.name == name) return score;
+  }
+  throw Error(unknown_name("metric", name, score_names()));
+}
+
+std::vector<std::string> score_names() {
+  std::vector<std::string> names;
+  for (const Score& score : kScores) names.emplace_back(score.name);
+  return names;
+}
+
+std::vector<std::string> default_scores(const Dataset& data) {
+  if (data.target() == TargetKind::none) return {"cosine", "sqnr"};
+  if (has_images(data)) return {"mse", "mae", "psnr"};
+  if (has_values(data)) return {"mse", "mae"};
+  if (data.kind() == DataKind::text) return {"perplexity", "bits_per_token", "top1"};
+  if (is_mapped(data)) return {"mean_iou", "pixel_accuracy", "top1"};
+  if (data.targets_per_sample() > 1) return {"top1"};
+  return {};
+}
+
+std::vector<const Score*> scores_for(const Dataset& data, const std::vector<std::string>& names) {
+  std::vector<const Score*> scores;
+  for (const std::string& name : names) {
+    const Score& score = find_score(name);
+    if (!score.fits(data)) {
+      throw Error(fmt::format("metric {}: the data set {} has not what it compares with ({})", name,
+                              data.name(), score.summary));
+    }
+    if (std::count(scores.begin(), scores.end(), &score) == 0) scores.push_back(&score);
+  }
+  const Score& top1 = find_score("top1");
+  if (has_classes(data) && data.targets_per_sample() > 1 &&
+      std::count(scores.begin(), scores.end(), &top1) == 0)
+    scores.push_back(&top1);
+  return scores;
+}
+
+}  // namespace numemu::net

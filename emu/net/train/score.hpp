@@ -1,0 +1,54 @@
+// Figures of a task besides top-1 and loss: sums over samples, so that any resample has its figure.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emu/net/data/dataset.hpp"
+
+namespace numemu::net {
+
+/// What the network made of one sample, and what was expected of it.
+struct Outcome {
+  std::span<const float> output;     ///< [positions, width]
+  std::span<const float> reference;  ///< of the network in float32; empty unless a score needs it
+  std::span<const std::int32_t> classes;
+  std::span<const float> values;
+  std::span<const double> loss;  ///< cross-entropy of each class
+  std::int64_t width = 1;        ///< last axis of the output
+};
+
+/// Sums of each sample, [samples, columns].
+struct ScoreTable {
+  std::int64_t columns = 0;
+  std::vector<double> sums;
+  std::int64_t samples() const {
+    return columns == 0 ? 0 : static_cast<std::int64_t>(sums.size()) / columns;
+  }
+};
+
+struct Score {
+  std::string_view name, summary;
+  /// Whether a data set has what it compares with.
+  bool (*fits)(const Dataset&);
+  std::int64_t (*columns)(const Dataset&);
+  /// Writes the sums of a sample, which are 0 before.
+  void (*add)(const Outcome&, double* sums);
+  /// The figure of samples of which sample i counts times[i] times; NaN where it has none.
+  double (*value)(const ScoreTable&, const std::vector<std::int64_t>& times);
+  bool reference = false;  ///< reads Outcome::reference
+};
+
+/// Throws Error with the nearest known name.
+const Score& find_score(std::string_view name);
+std::vector<std::string> score_names();
+/// What a row of this data set has unless told otherwise: none for one class per sample, as every
+/// row has top-1 and loss.
+std::vector<std::string> default_scores(const Dataset&);
+/// The scores of those names; also top1 where a sample has several classes, whose errors depend on
+/// each other, so that its interval is that of samples. Throws Error for one that does not fit the data set.
+std::vector<const Score*> scores_for(const Dataset&, const std::vector<std::string>& names);
+
+}  // namespace numemu::net

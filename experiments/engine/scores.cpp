@@ -1,0 +1,72 @@
+// The block length grows with the cube root of the sample, as the variance of a mean wants it
+// (Hall, Horowitz and Jing, Biometrika 1995).
+#include "experiments/engine/scores.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emu/stats/bootstrap.hpp"
+#include "policies/recipe/canonical_json.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr int kDigits = 6;
+constexpr std::int64_t kResamples = 1000;
+
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return policies::significant(value, kDigits);
+}
+
+Json interval_json(const stats::Interval& interval) {
+  return {number(interval.low), number(interval.high)};
+}
+
+}  // namespace
+
+std::int64_t block_length(std::int64_t n) {
+  std::int64_t length = 1;
+  while (length * length * length < n) ++length;
+  return length;
+}
+
+Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>& scores,
+                 const net::Evaluation& evaluation, const net::Evaluation& baseline) {
+  const std::int64_t n = evaluation.samples;
+  const std::int64_t block = data.kind() == net::DataKind::text ? block_length(n) : 1;
+  const std::int64_t blocks = (n + block - 1) / block;
+  std::vector<std::int64_t> times(static_cast<std::size_t>(n));
+  const auto interval = [&](const auto& figure) {
+    return stats::bootstrap_interval(
+        blocks, kResamples, 0, [&](const std::vector<std::int64_t>& drawn) {
+          std::fill(times.begin(), times.end(), 0);
+          for (const std::int64_t b : drawn) {
+            for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) ++times[i];
+          }
+          return figure(times);
+        });
+  };
+  Json list = Json::array();
+  const std::vector<std::int64_t> once(static_cast<std::size_t>(n), 1);
+  for (std::size_t s = 0; s < scores.size(); ++s) {
+    const net::ScoreTable &own = evaluation.tables.at(s), &other = baseline.tables.at(s);
+    const auto value = [&](const std::vector<std::int64_t>& t) { return scores[s]->value(own, t); };
+    const auto change = [&](const std::vector<std::int64_t>& t) {
+      return scores[s]->value(own, t) - scores[s]->value(other, t);
+    };
+    list.push_back(
+        {{"name", scores[s]->name},
+         {"value", number(value(once))},
+         {"ci95", interval_json(interval(value))},
+         {"baseline", number(scores[s]->value(other, once))},
+         {"difference", number(change(once))},
+         {"difference_ci95", interval_json(interval(change))},
+         {"resampled", block == 1 ? "samples" : fmt::format("blocks of {} windows", block)}});
+  }
+  return list;
+}
+
+}  // namespace numemu::experiments

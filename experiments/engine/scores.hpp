@@ -1,0 +1,20 @@
+// Scores of a row: the figure, its interval, and the paired difference from float32.
+#pragma once
+#include <vector>
+
+#include "emu/net/train/evaluate.hpp"
+#include "formats/storage/json.hpp"
+
+namespace numemu::experiments {
+
+/// A list of objects with name, value, ci95, baseline, difference, difference_ci95 and resampled.
+/// Intervals are percentiles of 1,000 resamples, which draw whole samples; of a text, whose windows
+/// follow each other, blocks of ceil(n^(1/3)) consecutive windows. `resampled` names what is drawn.
+/// A difference resamples both evaluations alike. The evaluations have a table for each score.
+Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, const net::Evaluation&,
+                 const net::Evaluation& baseline);
+
+/// The windows of a block: the least whole number whose cube is at least n.
+std::int64_t block_length(std::int64_t n);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,121 @@
+// Scores against figures by hand, and intervals of texts against those of independent samples.
+#include "experiments/engine/scores.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// Facts alone.
+class Facts final : public net::Samples {
+ public:
+  explicit Facts(net::DataFacts facts) { facts_ = std::move(facts); }
+  void read(net::Part, std::int64_t, const net::AugmentDraw*, float*,
+            net::TargetSpan) const override {}
+};
+
+net::Dataset set_of(net::DataKind kind, net::TargetKind target, std::int64_t classes,
+                    net::Shape shape) {
+  net::DataFacts facts;
+  facts.kind = kind;
+  facts.target = target;
+  facts.classes = classes;
+  facts.target_shape = std::move(shape);
+  return {"s", std::make_shared<Facts>(facts)};
+}
+
+double figure(const std::string& name, const net::Dataset& data,
+              const std::vector<net::Outcome>& outcomes, std::vector<std::int64_t> times = {}) {
+  const net::Score& score = net::find_score(name);
+  net::ScoreTable table{score.columns(data), {}};
+  table.sums.resize(outcomes.size() * static_cast<std::size_t>(table.columns));
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    score.add(outcomes[i], table.sums.data() + static_cast<std::int64_t>(i) * table.columns);
+  times.resize(outcomes.size(), 1);
+  return score.value(table, times);
+}
+
+TEST_CASE("scores of classes, maps, values and outputs", "[fast]") {
+  using Kind = net::DataKind;
+  using Target = net::TargetKind;
+  const net::Dataset two = set_of(Kind::arrays, Target::classes, 2, {});
+  // Logits of class 1: 0.1 (0), 0.4 (0), 0.35 (1), 0.8 (1): the example of scikit-learn, 0.75.
+  const std::vector<float> logits = {0, 0.1f, 0, 0.4f, 0, 0.35f, 0, 0.8f};
+  const std::vector<std::int32_t> labels = {0, 0, 1, 1};
+  std::vector<net::Outcome> binary;
+  for (std::size_t i = 0; i < 4; ++i)
+    binary.push_back({{logits.data() + 2 * i, 2}, {}, {labels.data() + i, 1}, {}, {}, 2});
+  CHECK(figure("auc", two, binary) == 0.75);
+  CHECK(figure("auc", two, binary, {1, 2, 1, 1}) == 4.0 / 6);
+  CHECK(figure("top1", two, binary) == 0.5);
+
+  // A map of 4 places and 3 classes, one place ignored: answers 0 1 1, labels 0 1 2.
+  const net::Dataset maps = set_of(Kind::images, Target::classes, 3, {2, 2});
+  const std::vector<float> places = {9, 0, 0, 0, 9, 0, 0, 9, 0, 0, 0, 9};
+  const std::vector<std::int32_t> map = {0, 1, 2, net::kNoClass};
+  const std::vector<net::Outcome> one = {{places, {}, map, {}, {}, 3}};
+  CHECK(figure("pixel_accuracy", maps, one) == 2.0 / 3);
+  CHECK(figure("mean_iou", maps, one) == Approx((1 + 0.5 + 0) / 3).epsilon(1e-15));
+
+  const net::Dataset images = set_of(Kind::images, Target::values, 0, {1, 2, 1});
+  const std::vector<float> out = {0.5f, 0.25f}, expected = {0.5f, 0.5f};
+  const std::vector<net::Outcome> values = {{out, expected, {}, expected, {}, 1}};
+  CHECK(figure("mse", images, values) == 0.03125);
+  CHECK(figure("mae", images, values) == 0.125);
+  CHECK(figure("psnr", images, values) == Approx(-10 * std::log10(0.03125)));
+  CHECK(figure("cosine", images, values) == Approx(0.375 / std::sqrt(0.3125 * 0.5)).epsilon(1e-14));
+  CHECK(figure("sqnr", images, values) == Approx(10 * std::log10(0.5 / 0.0625)));
+
+  const std::vector<float> ten = {9, 8, 7, 6, 5, 5, 3, 2, 1, 0};
+  const net::Dataset many = set_of(Kind::arrays, Target::classes, 10, {});
+  for (std::int32_t label = 0; label < 10; ++label) {
+    CAPTURE(label);  // 4 and 5 tie for the fifth place, which the first takes
+    CHECK(figure("top5", many, {{ten, {}, {&label, 1}, {}, {}, 10}}) == (label < 5));
+  }
+  const std::vector<double> loss = {std::log(8.0)};
+  const std::int32_t first = 0;
+  const std::vector<net::Outcome> lost = {{ten, {}, {&first, 1}, {}, loss, 10}};
+  CHECK(figure("perplexity", many, lost) == Approx(8));
+  CHECK(figure("bits_per_token", many, lost) == Approx(3));
+  CHECK(net::default_scores(maps).front() == "mean_iou");
+  CHECK(net::default_scores(two).empty());
+  CHECK_THROWS_WITH(net::scores_for(images, {"top5"}),
+                    Catch::StartsWith("metric top5: the data set s has not"));
+  CHECK_THROWS_WITH(net::scores_for(images, {"topp5"}), Catch::Contains("top5"));
+}
+
+TEST_CASE("blocks of windows widen the interval of a text whose windows are alike", "[fast]") {
+  CHECK(block_length(1) == 1);
+  CHECK(block_length(27) == 3);
+  CHECK(block_length(28) == 4);
+  constexpr std::int64_t kWindows = 1000;  // runs of 10 equal losses
+  net::Evaluation evaluation;
+  evaluation.samples = kWindows;
+  net::ScoreTable table{2, {}};
+  for (std::int64_t i = 0; i < kWindows; ++i) {
+    table.sums.push_back(static_cast<double>(i / 10 * 37 % 101) / 101);
+    table.sums.push_back(1);
+  }
+  evaluation.tables = {table};
+  const std::vector<const net::Score*> scores = {&net::find_score("log_loss")};
+  const auto row = [&](net::DataKind kind) {
+    return scores_json(set_of(kind, net::TargetKind::classes, 9, {1}), scores, evaluation,
+                       evaluation)[0];
+  };
+  const auto width = [](const Json& score) {
+    return score["ci95"][1].get<double>() - score["ci95"][0].get<double>();
+  };
+  const Json text = row(net::DataKind::text), samples = row(net::DataKind::arrays);
+  CHECK(text["resampled"] == "blocks of 10 windows");
+  CHECK(samples["resampled"] == "samples");
+  // Ten equal windows are one: sqrt(10) times as wide, but for the noise of 1,000 resamples.
+  constexpr double kNoise = 0.15;
+  CHECK(width(text) / width(samples) == Approx(std::sqrt(10.0)).epsilon(kNoise));
+  CHECK(text["difference"] == 0.0);
+  CHECK(text["difference_ci95"] == Json({0.0, 0.0}));
+}
+
+}  // namespace
+}  // namespace numemu::experiments
