@@ -9,6 +9,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/row_scores.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -142,6 +143,14 @@ std::string grouped(const std::optional<double>& count) {
 }
 
 std::vector<std::string> headline(const std::vector<Record>& records) {
+  const std::vector<std::string> scores = score_columns(records);
+  if (!scores.empty() &&
+      std::none_of(records.begin(), records.end(), [](auto& r) { return r.top1.has_value(); })) {
+    return {
+        fmt::format("The data set has no classes, so no accuracy is compared: {} {} in "
+                    "the table of all configurations, with 95 % intervals.",
+                    listed({scores.begin(), scores.end()}), scores.size() == 1 ? "is" : "are")};
+  }
   std::vector<std::string> out;
   const std::vector<Configuration> all = configurations(records);
   say_cheapest(all, out);

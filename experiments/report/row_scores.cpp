@@ -44,10 +44,9 @@ std::string score_text(const Record& record, const std::string& name) {
   each_score(record, [&](const Json& score, const std::string& own) {
     if (own != name || !score.contains("value") || !score["value"].is_number()) return;
     text = fmt::format("{:.4g}", score["value"].get<double>());
-    const Json* const low = score.find_path("/ci95/0");
-    const Json* const high = score.find_path("/ci95/1");
-    if (low != nullptr && high != nullptr && low->is_number() && high->is_number())
-      text += fmt::format(" [{:.4g}, {:.4g}]", low->get<double>(), high->get<double>());
+    const Json ends = score.contains("ci95") ? score["ci95"] : Json();
+    if (ends.is_array() && ends.size() == 2 && ends[0].is_number() && ends[1].is_number())
+      text += fmt::format(" [{:.4g}, {:.4g}]", ends[0].get<double>(), ends[1].get<double>());
   });
   return text;
 }

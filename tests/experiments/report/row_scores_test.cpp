@@ -1,0 +1,29 @@
+// Scores of rows as columns: names once, intervals beside figures, nothing of malformed ones.
+#include "experiments/report/row_scores.hpp"
+
+#include "experiments/report/findings.hpp"
+#include "tests/catch.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+TEST_CASE("scores become columns, and a row without classes has no accuracy to headline",
+          "[fast]") {
+  const std::vector<Json> rows = {
+      {{"scores",
+        {{{"name", "mse"}, {"value", 0.25}, {"ci95", {0.125, 0.5}}},
+         {{"name", "top1"}, {"value", 1}}}}},
+      {{"scores", {{{"name", "mae"}, {"value", 2.0}, {"ci95", {nullptr, nullptr}}}, 7}}},
+      Json::object()};
+  const std::vector<Record> records = read_records(rows);
+  CHECK(score_columns(records) == std::vector<std::string>{"mse", "mae"});
+  CHECK(score_text(records[0], "mse") == "0.25 [0.125, 0.5]");
+  CHECK(score_value(records[0], "mse") == 0.25);
+  CHECK(score_text(records[1], "mae") == "2");
+  CHECK(score_text(records[2], "mae").empty());
+  CHECK(!score_value(records[1], "mse"));
+  CHECK_THAT(headline(records).at(0), Catch::StartsWith("The data set has no classes"));
+}
+
+}  // namespace
+}  // namespace numemu::experiments
