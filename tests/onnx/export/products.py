@@ -118,6 +118,7 @@ def recurrent():
     export("lstm_fixed", Fn(lambda m, x: m.fc(m.lstm(x)[1][0][-1]), lstm=nn.LSTM(4, 5, 2, batch_first=True), fc=nn.Linear(5, 3)), {"x": (6, 4)}, 9,
            fixed=True)
     export("lstm_time_first", Fn(lambda m, x: m.lstm(x.transpose(0, 1))[0].transpose(0, 1), lstm=nn.LSTM(4, 5, bias=False)), {"x": (6, 4)}, 15)
+    export("lstm_time_axis", nn.LSTM(4, 5), {"x": lambda n: torch.rand(6, n, 4)}, 13, fixed=True, names=("y", "h", "c"))
     export("gru", nn.GRU(4, 5, batch_first=True), {"x": (6, 4)}, 13, names=("y", "h"), axes=last)
     export("gru_bidirectional", Fn(lambda m, x: m.gru(x)[0].mean(1), gru=nn.GRU(4, 3, 2, batch_first=True, bidirectional=True)), {"x": (5, 4)}, 10)
     export("gru_encoder", Fn(lambda m, t: m.fc(m.gru(m.e(t))[1][-1]), e=nn.Embedding(11, 6), gru=nn.GRU(6, 5, 1, batch_first=True), fc=nn.Linear(5, 11)),
