@@ -64,6 +64,7 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
   }
   if (within({"products_overflow"})) return "overflow";
   if (within({"group"})) {
+    if (other.group == unit::products_of_step(own)) return "";
     const bool wraps = own.accumulator.integer == unit::IntegerOverflow::wrap;
     if (unit::is_integer_core(own)) return wraps ? "" : "int-saturation";
     return other.group < 4 ? "" : "step-width";
