@@ -58,7 +58,8 @@ class Multiplier {
   void each_piece(std::int64_t count, std::int64_t macs, const char* unit, const Piece& piece) {
     const std::int64_t size = whole_ ? count : std::max<std::int64_t>(budget_ / macs, 1);
     if (size >= count) return piece(std::int64_t{0}, count);
-    Progress progress("gemm", count, unit, options_.quiet);
+    Progress progress(options_.files.shape == GemmShape::dots ? "dot" : "gemm", count, unit,
+                      options_.quiet);
     for (std::int64_t begin = 0; begin < count; begin += size) {
       const std::int64_t end = std::min(count, begin + size);
       piece(begin, end);

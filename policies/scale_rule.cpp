@@ -115,6 +115,12 @@ const ScaleRule* rule_meant(std::string_view text) {
 
 /// Names the rules that fit, and those with arguments with the arguments of the text.
 Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit) {
+  if (parse_call(text).name == "delayed") {
+    return Error(
+        fmt::format("scale rule '{}': expected delayed outside other rules, as a recipe has "
+                    "it: delayed(N,RULE)",
+                    text));
+  }
   const std::string_view arguments = text.substr(std::min(text.find('('), text.size()));
   std::vector<std::string> known;
   for (const ScaleRule* rule : all_scale_rules()) {

@@ -50,6 +50,7 @@ void check_options(const VerifyOptions& o) {
                          {"--scale-b", !o.arrays.scale_b.empty()},
                          {"--meta", !o.arrays.meta.empty()},
                          {"--b-layout", o.arrays.b_layout != "kn"},
+                         {"--seed", o.seed != 0},
                          {"--dots", o.dots}});
   }
   if (!o.unit.empty()) {

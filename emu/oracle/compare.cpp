@@ -90,7 +90,8 @@ Mismatch Comparer::finite_mismatch(std::int64_t want, std::int64_t got, std::uin
   } else {
     const auto top = static_cast<std::int64_t>(largest_);
     const std::int64_t bottom = sign_ != 0 ? -top - 1 : 0;
-    if (want == top || want == bottom || got == top || got == bottom) return Mismatch::saturation;
+    const bool limit = want == top || want == bottom || got == top || got == bottom;
+    if (limit && ulps > 1) return Mismatch::saturation;
   }
   if (want == -got) return Mismatch::sign;
   return ulps == 1 ? Mismatch::one_ulp : Mismatch::ulps;

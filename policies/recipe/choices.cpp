@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "formats/block_format.hpp"
+#include "formats/error.hpp"
 #include "policies/call_text.hpp"
+#include "policies/recipe/error_at.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 
@@ -28,6 +31,16 @@ bool saved_by_policy(const JsonReader& saved) {
     }
   }
   return false;
+}
+
+bool names_format(const std::string& text) {
+  if (!block_format_meant(text).empty()) return true;
+  try {
+    find_format(text);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -94,6 +107,8 @@ Json with_role_keys_moved(const JsonReader& recipe, const std::vector<std::strin
     const JsonReader key = recipe.member(name);
     if (name == "saved" && !key.is_null()) {
       if (saved_by_policy(key)) continue;
+      if (key.value().is_string() && !names_format(key.text("")))
+        at(key, [&] { return &find_policy("saved", parse_call(key.text("")).name); });
       require_role_object(key);
     }
     if (!key.value().is_object()) continue;

@@ -177,6 +177,7 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
         {"--from float16", "--from: expected float32 or nothing"},
         {"--to bfloat16", "--to: expected float32 or nothing"},
         {"--c c.npy", "--c: not allowed with --in"},
+        {"--seed 3", "--seed: not allowed with --in"},
         {"--dots", "--dots: not allowed with --in"}})
     check_refused(s.run(std::string("verify --in mul.txt ") + options), message);
   CHECK(s.run(std::string("vectors --n 9 --out u.txt --unit ") + kUnit).code == 0);

@@ -44,7 +44,10 @@ TEST_CASE("mismatches have the class that the codes show", "[fast]") {
   check("float8_e4m3fn", {{0x7e, 0x7f, saturation, std::nullopt}, {0x7f, 0x38, nan, std::nullopt}});
   check("float8_e5m2fnuz", {{0x80, 0x00, nan, std::nullopt}, {0x01, 0x81, sign, 2}});
   check("e4m3+ftz", {{0x00, 0x01, none, 0}, {0x00, 0x08, flush, 8}});
-  check(nullptr, {{0xff, 0x00, one_ulp, 1}, {0x7f, 0x85, saturation, 250}, {5, 0xfb, sign, 10}});
+  check(nullptr, {{0xff, 0x00, one_ulp, 1},
+                  {0x7f, 0x85, saturation, 250},
+                  {0x7f, 0x7e, one_ulp, 1},
+                  {5, 0xfb, sign, 10}});
 }
 
 TEST_CASE("rules of NaN", "[fast]") {

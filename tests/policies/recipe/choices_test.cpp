@@ -47,6 +47,11 @@ TEST_CASE("choices: saved and exchange beside roles are roles", "[fast]") {
         parsed("\"roles\": {\"saved\": " + role + ", \"exchange\": " + role + "}"));
 }
 
+TEST_CASE("choices: a text that is no format is a policy's name", "[fast]") {
+  CHECK(refused(R"j("saved": "gruop")j").find("did you mean 'group'") != std::string::npos);
+  CHECK(refused(R"j("saved": "int8")j").find("r.json: saved: expected an object or null") == 0);
+}
+
 TEST_CASE("choices: a role in two places, or of another type, is refused", "[fast]") {
   for (const std::string name : {"saved", "exchange"}) {
     INFO(name);

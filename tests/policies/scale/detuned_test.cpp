@@ -35,6 +35,12 @@ TEST_CASE("detuned stays in the scale format of blocks", "[fast]") {
   CHECK(serves(find_scale_rule("detuned(absmax,2)"), find_block_format("nvfp4")));
 }
 
+TEST_CASE("a history is outside other rules", "[fast]") {
+  CHECK_THROWS_WITH(
+      find_scale_rule("detuned(delayed(4),1.5)"),
+      Catch::Contains("scale rule 'delayed(4)': expected delayed outside other rules"));
+}
+
 TEST_CASE("detuned shifts powers of two by whole binades", "[fast]") {
   const BlockFormat& f = find_block_format("mxfp4");
   const std::vector<float> amax = {0, 0x1p-120f, 1, 5.9f, 0x1p127f};
