@@ -52,6 +52,7 @@ RoleRecord read_role(const Json* json) {
   out.rounding = json_text(*json, {"rounding"});
   out.overflow = json_text(*json, {"overflow"});
   out.scale = shown_scale(json_text(*json, {"scale"}));
+  if (json_text(*json, {"zero_point"}) == "calibrated") out.scale += ", zero point";
   out.granularity = json_text(*json, {"granularity"});
   out.axis = json_text(*json, {"axis"});
   out.mask = json_text(*json, {"mask"});

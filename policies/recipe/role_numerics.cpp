@@ -81,16 +81,26 @@ void require_shifted(const CalibrationPolicy& calibration, const RecipeLayer& la
     refuse("expected a dense unit without block scales, not " + layer.recipe.fprop->row().name);
 }
 
-/// The right operand of attention on the unit, which no weight stands for.
+/// The right operand of attention on the unit, which the schema cannot check against a weight.
 void require_second(const RecipeLayer& layer, const std::string& name, const std::string& where) {
-  if (!layer.recipe.apart(layer.right) || !layer.second) return;
+  if (!layer.second) return;
+  const RolePolicy& policy = layer.second->policy();
+  const unit::Unit& unit = *layer.recipe.fprop;
+  const std::string_view role = net::to_string(layer.right);
+  const bool attention = layer.right != net::Role::activation;
+  if (attention && policy.block == nullptr && !waits_for_results(policy, layer.right)) {
+    if (unit.accepts_b(float32())) return;
+    throw Error(fmt::format(
+        "{}: roles.{}.granularity: layer {}: expected scales per {}, which are applied to the "
+        "results, or a unit that takes float32 and reads dequantized numbers, not {}",
+        where, role, name, layer.right == net::Role::value ? "'channel'" : "'row'",
+        unit.row().name));
+  }
+  if (!layer.recipe.apart(layer.right)) return;
   try {
-    require_operand(*layer.recipe.fprop, layer.second->policy(), Side::b);
+    require_operand(unit, policy, Side::b);
   } catch (const Error& error) {
-    // Scales along the depth leave float32 numbers to the unit.
-    if (layer.second->policy().block == nullptr && layer.recipe.fprop->accepts_b(float32())) return;
-    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, net::to_string(layer.right), name,
-                            error.what()));
+    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, role, name, error.what()));
   }
 }
 

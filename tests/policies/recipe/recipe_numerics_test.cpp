@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "emu/net/nets.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/flatten.hpp"
@@ -455,4 +456,23 @@ TEST_CASE("zero points are for static scales, integers and inference", "[fast]")
         quantizer.scale_of_elements(x.data.data(), x.size()));
   CHECK(numerics->static_scales().at("conv").zero_point > 0);
   CHECK(numerics->static_scales().at("fc").zero_point == 0);  // behind a ReLU
+}
+
+TEST_CASE("scales of tokens on a unit of integers need values per channel", "[fast]") {
+  const net::Graph graph = net::build_net("char-transformer", {8}, 20);
+  const std::string tokens = R"("weight": {"format": "int8", "granularity": "channel"},
+      "activation": {"format": "int8", "granularity": "row"})";
+  const std::string unit = R"(, "gemms": {"fprop": {"unit": "nvidia.a100.mma.s8.s32"}})";
+  const auto bind = [&](const std::string& roles, const std::string& rest) {
+    RecipeNumerics numerics(recipe_of(roles, rest), graph, "r.json");
+  };
+  CHECK_NOTHROW(bind(tokens, ""));
+  CHECK_THROWS_WITH(bind(tokens, unit),
+                    Catch::Contains("r.json: roles.value.granularity: layer "
+                                    "block1.attention.gathered: expected scales per 'channel'"));
+  CHECK_NOTHROW(bind(tokens + R"(, "value": {"format": "int8", "granularity": "channel"})", unit));
+  CHECK_THROWS_WITH(bind(tokens + R"(, "key": {"format": "int8", "granularity": "channel"})", unit),
+                    Catch::Contains("roles.key.granularity: layer block1.attention.scores"));
+  CHECK_THROWS_WITH(bind(tokens + R"(, "value": {"format": "mxfp4"})", unit),
+                    Catch::Contains("r.json: roles.value: layer block1.attention.gathered: unit "));
 }
