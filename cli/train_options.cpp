@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/profile_table.hpp"
+#include "cli/recipe_option.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "formats/error.hpp"
@@ -60,8 +61,7 @@ void add_files(Command& command, TrainCommand& options) {
       .required();
   command.option("--out DIR", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
       .show_default();
-  command.option("--recipe R.json", options.recipe,
-                 "Recipe: the numerics of training (default: float32)");
+  add_recipe(command, options.recipe, "Recipe: the numerics of training");
   command.option("--store", options.store, "Type of the stored weights")
       .show_default()
       .one_of({"f32", "f16", "bf16"});

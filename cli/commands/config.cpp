@@ -3,13 +3,15 @@
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
+#include "cli/recipe_option.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "formats/storage/json_reader.hpp"
 
 namespace numemu::cli {
 namespace {
 
-int run(const std::string& file) {
+int run(const std::string& given) {
+  const std::string file = recipe_path(given);
   const std::string text = read_text(file);
   const Json json = parse_json(text, file);
   const bool sweep = json.is_object() && json.contains("numemu_sweep");
@@ -26,7 +28,9 @@ void add_config(Program& program) {
   auto file = std::make_shared<std::string>();
   Command& command = program.command("config", "Print the canonical form of a recipe or a sweep",
                                      [file] { return run(*file); });
-  command.option("--print FILE", *file, "Recipe or sweep file").required();
+  command
+      .option("--print NAME|FILE", *file, "Recipe or sweep file, or the name of a shipped recipe")
+      .required();
 }
 
 }  // namespace numemu::cli

@@ -9,6 +9,7 @@
 #include "cli/memory_option.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
+#include "cli/recipe_option.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
@@ -216,7 +217,7 @@ void add_eval(Program& program) {
   command.option("--metric NAME...", options->metrics,
                  fmt::format("Metrics beside top-1 and loss: {} (default: those of the data set)",
                              fmt::join(net::score_names(), ", ")));
-  command.option("--recipe R.json", options->recipe, "Recipe file (default: float32)");
+  add_recipe(command, options->recipe, "Recipe");
   command.option("--images N", options->images, "Use only the first N test images")
       .whole(1, kMostImages);
   command

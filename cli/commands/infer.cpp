@@ -12,6 +12,7 @@
 #include "cli/infer_results.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/progress.hpp"
+#include "cli/recipe_option.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory.hpp"
@@ -318,7 +319,7 @@ void add_infer(Program& program) {
   command
       .option("--out [name=]y.npy|y.safetensors", options->out, "File for an output (repeatable)")
       .required();
-  command.option("--recipe R.json", options->recipe, "Recipe file (default: float32)");
+  add_recipe(command, options->recipe, "Recipe");
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
   command.option("--batch N", options->batch, "Samples per batch").show_default().whole(1, 65536);

@@ -118,3 +118,21 @@ TEST_CASE("docs: FP8 on an H100 keeps the first layer out of it", "[fast]") {
     CHECK_FALSE(Recipe::parse_text(text, "docs/recipes.md").layer("conv1").weight);
   }
 }
+
+TEST_CASE("docs: the recipes for inference are on their page and serve images and text", "[fast]") {
+  const std::string text = read_text(NUMEMU_SOURCE "/docs/inference-recipes.md");
+  const net::Graph images = net::build_net("resnet20", {32, 32, 3}, 10),
+                   characters = net::build_net("char-transformer", {64}, 65);
+  int found = 0;
+  for (const auto& file : std::filesystem::directory_iterator(NUMEMU_SOURCE "/data/recipes")) {
+    const std::string path = file.path().string();
+    INFO(path);
+    const Recipe recipe = Recipe::parse_text(read_text(path), path);
+    if (!recipe.json()["roles"]["gradient"].is_null()) continue;  // of training
+    CHECK(text.find("| `" + file.path().stem().string() + "` |") != text.npos);
+    CHECK_NOTHROW(RecipeNumerics(recipe, images, path));
+    CHECK_NOTHROW(RecipeNumerics(recipe, characters, path));
+    ++found;
+  }
+  CHECK(found == 9);
+}
