@@ -97,10 +97,6 @@ Codebook::Codebook(const std::vector<double>& entries, const std::string& origin
   }
 }
 
-Value Codebook::value(std::uint64_t code) const {
-  return code < entries_.size() ? entries_[code] : Value{.kind = Class::nan};
-}
-
 CodebookPlace Codebook::locate(const Value& real) const {
   const Value v = bounded_below(real);
   const auto after =

@@ -33,7 +33,9 @@ class Codebook {
   std::uint64_t size() const { return entries_.size(); }
   bool has_zero() const { return has_zero_; }
   /// The number of a code; NaN for bit patterns beyond the last entry, which are not codes.
-  Value value(std::uint64_t code) const;
+  Value value(std::uint64_t code) const {
+    return code < entries_.size() ? entries_[code] : Value{.kind = Class::nan};
+  }
   /// `v` is zero or finite. Exact integer comparisons. A sticky value counts as just above its
   /// significand, so it is placed exactly among entries and midpoints that need no more bits than
   /// the significand has (63 or more for exact_quotient() of a value without sticky).

@@ -14,6 +14,7 @@
 #include "cli/talk.hpp"
 #include "cli/verify_folder.hpp"
 #include "emu/oracle/protocol.hpp"
+#include "emu/oracle/step_map.hpp"
 #include "emu/oracle/summation_tree.hpp"
 #include "emu/oracle/text_form.hpp"
 #include "emu/unit/description/json.hpp"
@@ -198,6 +199,7 @@ Json report_json(const Report& report, const Ports& ports) {
   Json json = {
       {"fits", f.fits}, {"presets", f.presets}, {"questions", report.asked}, {"tried", f.tried}};
   const std::string text = unit::description_json(own_description(f, ports));
+  if (!f.steps.empty()) json["steps"] = f.steps;
   json[f.fits ? "description" : "nearest"] = Json::parse(text);
   Json open = Json::array();
   for (const oracle::Undetermined& one : f.undetermined) {
@@ -253,6 +255,8 @@ std::string report_text(const Report& report, const Ports& ports) {
                        unit::description_line(f.description));
     if (f.presets.empty()) text += "No unit of the catalogue answers so.\n";
     for (const std::string& name : f.presets) text += "  answers as " + name + "\n";
+    if (!f.steps.empty())
+      text += fmt::format("Products of one step: {}\n", oracle::step_words(f.steps));
     text += undetermined_text(report, ports);
   } else if (f.inconsistent) {
     const oracle::Answered& again = f.answered[*f.inconsistent];

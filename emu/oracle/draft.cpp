@@ -4,15 +4,10 @@
 #include <bit>
 #include <cstdlib>
 
-#include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::oracle {
 namespace {
-
-int leading(const Value& v) {
-  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
-}
 
 Value shifted(Value v, int exponent) {
   v.exponent += exponent;
@@ -30,7 +25,40 @@ std::vector<int> first_exponents(int sum, const Reach& x, const Reach& y) {
 }
 
 /// With the subnormal numbers.
-Reach whole_reach(const Format& f) { return {unit::exponents_of(f).low, normal_reach(f).greatest}; }
+Reach whole_reach(const Format& f) { return {last_exponent(f), normal_reach(f).greatest}; }
+
+/// A power of two that a scale can be, subnormal or not.
+Reach scale_reach(const Format& f) {
+  const bool subnormal = f.field_zero == FieldZero::subnormal;
+  return {subnormal ? last_exponent(f) : normal_reach(f).least, normal_reach(f).greatest};
+}
+
+std::optional<std::uint64_t> floating_code(const Format& f, const Value& v) {
+  const bool low_binade = f.field_zero == FieldZero::normal || f.field_zero == FieldZero::scale;
+  const int least = (low_binade ? 0 : 1) - f.bias, leading = leading_exponent(v);
+  const bool normal = leading >= least;
+  const int last = (normal ? leading : least) - f.mantissa_bits;
+  const int zeros = std::countr_zero(v.significand), lowest = v.exponent + zeros;
+  if (lowest < last || (!normal && f.field_zero != FieldZero::subnormal)) return std::nullopt;
+  const std::int64_t field = normal ? leading + f.bias : 0;
+  if (field >> f.exponent_bits != 0) return std::nullopt;
+  const std::uint64_t significand = v.significand >> zeros << (lowest - last);
+  const std::uint64_t hidden = std::uint64_t{1} << f.mantissa_bits;
+  const std::uint64_t magnitude =
+      (static_cast<std::uint64_t>(field) << f.mantissa_bits) | (significand & (hidden - 1));
+  if (magnitude > f.largest_code() || (magnitude == 0 && f.has_zero())) return std::nullopt;
+  return magnitude | (v.negative ? f.sign_bit() : 0);
+}
+
+std::optional<std::uint64_t> integer_code(int bits, bool is_signed, const Value& v) {
+  if (v.exponent < -63 || v.exponent > 63 || leading_exponent(v) >= bits) return std::nullopt;
+  const int zeros = std::countr_zero(v.significand);
+  if (v.exponent + zeros < 0) return std::nullopt;
+  const std::uint64_t magnitude = v.significand >> zeros << (v.exponent + zeros);
+  const std::uint64_t end = std::uint64_t{1} << (bits - 1);
+  if (is_signed && magnitude > end - (v.negative ? 0 : 1)) return std::nullopt;
+  return v.negative ? (~magnitude + 1) & (2 * end - 1) : magnitude;
+}
 
 }  // namespace
 
@@ -41,9 +69,13 @@ Value number(std::int64_t significand, int exponent) {
   return {Class::finite, negative, false, exponent, magnitude};
 }
 
-Value negated(Value v) {
+Value operator-(Value v) {
   v.negative = !v.negative;
   return v;
+}
+
+int leading_exponent(const Value& v) {
+  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
 }
 
 std::optional<std::uint64_t> exact_code(const Format* format, int bits, const Value& v) {
@@ -52,25 +84,31 @@ std::optional<std::uint64_t> exact_code(const Format* format, int bits, const Va
     return format->has_negative_zero() ? std::optional(format->sign_bit()) : std::nullopt;
   }
   if (v.kind != Class::finite) return std::nullopt;
-  Format integers;
-  integers.kind = Kind::integer;
-  integers.bits = bits;
-  const Format& f = format != nullptr ? *format : integers;
-  if (v.negative && !f.is_signed) return std::nullopt;
-  const Encoded encoded = encode(f, v, {.mode = RoundingMode::rtz}, Overflow::propagate);
-  // Flags alone would not do: formats without infinity saturate.
-  const Value back = decode(f, encoded.code);
-  const auto low = [](const Value& x) { return x.exponent + std::countr_zero(x.significand); };
-  const bool same = back.kind == Class::finite && back.negative == v.negative &&
-                    low(back) == low(v) &&
-                    back.significand >> std::countr_zero(back.significand) ==
-                        v.significand >> std::countr_zero(v.significand);
-  return same ? std::optional(encoded.code) : std::nullopt;
+  if (format == nullptr) return integer_code(bits, true, v);
+  if (v.negative && !format->is_signed) return std::nullopt;
+  switch (format->kind) {
+    case Kind::floating:
+      return floating_code(*format, v);
+    case Kind::integer:
+      return integer_code(format->bits, format->is_signed, v);
+    case Kind::sign:
+      return leading_exponent(v) == 0 && std::has_single_bit(v.significand)
+                 ? std::optional<std::uint64_t>(v.negative ? 1 : 0)
+                 : std::nullopt;
+    case Kind::codebook:
+      break;
+  }
+  return std::nullopt;
 }
 
 Reach normal_reach(const Format& f) {
   if (f.kind != Kind::floating) return {0, f.kind == Kind::integer ? f.bits - 1 : 0};
-  return {unit::smallest_normal_exponent(f), leading(decode(f, f.largest_code()))};
+  const bool low_binade = f.field_zero == FieldZero::normal || f.field_zero == FieldZero::scale;
+  return {(low_binade ? 0 : 1) - f.bias, leading_exponent(decode(f, f.largest_code()))};
+}
+
+int last_exponent(const Format& f) {
+  return f.kind == Kind::floating ? normal_reach(f).least - f.mantissa_bits : 0;
 }
 
 Reach product_reach(const Ports& ports) {
@@ -84,8 +122,11 @@ Reach product_reach(const Ports& ports) {
   return reach;
 }
 
-Draft::Draft(const Ports& ports)
-    : ports_(&ports), scale_exponents_(static_cast<std::size_t>(ports.scales())) {
+Draft::Draft(const Ports& ports, std::string aspect, std::string id)
+    : ports_(&ports),
+      aspect_(std::move(aspect)),
+      id_(std::move(id)),
+      scale_exponents_(static_cast<std::size_t>(ports.scales())) {
   dot_.a.assign(static_cast<std::size_t>(ports.kept()), 0);
   dot_.b.assign(static_cast<std::size_t>(ports.k), 0);
   if (ports.scale != nullptr) {
@@ -106,10 +147,33 @@ Draft& Draft::factors(int position, std::optional<std::uint64_t> a,
                       std::optional<std::uint64_t> b) {
   only_if(position >= 0 && position < ports_->kept() && a && b);
   if (!expressible_) return *this;
-  const unit::Sparsity& s = ports_->sparsity;
-  const int k = s.dense() ? position : position / s.kept * s.group + position % s.kept;
   dot_.a[static_cast<std::size_t>(position)] = *a;
-  dot_.b[static_cast<std::size_t>(k)] = *b;
+  b_of_position_.emplace_back(position, *b);
+  return *this;
+}
+
+Draft& Draft::factors(int position, const Value& a, const Value& b) {
+  return factors(position, exact_code(ports_->a, 0, a), exact_code(ports_->b, 0, b));
+}
+
+Draft& Draft::b(int k, std::optional<std::uint64_t> code) {
+  only_if(k >= 0 && k < ports_->k && code);
+  if (expressible_) b_of_k_.emplace_back(k, *code);
+  return *this;
+}
+
+Draft& Draft::keep(int group, const std::vector<std::uint8_t>& places) {
+  const auto kept = static_cast<std::size_t>(ports_->sparsity.kept);
+  const std::size_t first = static_cast<std::size_t>(group) * kept;
+  only_if(!ports_->sparsity.dense() && first + kept <= dot_.kept.size() && places.size() == kept);
+  if (expressible_)
+    std::copy(places.begin(), places.end(), dot_.kept.begin() + static_cast<std::ptrdiff_t>(first));
+  return *this;
+}
+
+Draft& Draft::keep(const std::vector<std::uint8_t>& places) {
+  only_if(!ports_->sparsity.dense());
+  for (int g = 0; expressible_ && g < ports_->k / ports_->sparsity.group; ++g) keep(g, places);
   return *this;
 }
 
@@ -129,8 +193,21 @@ Draft& Draft::scales(int block, std::optional<std::uint64_t> a, std::optional<st
   return *this;
 }
 
+Draft& Draft::common_scale(int exponent) {
+  return only_if(ports_->scales() == 1 && set_scale(0, exponent));
+}
+
+Draft& Draft::least_scales() {
+  if (ports_->scales() == 0) return *this;
+  const Format& f = *ports_->scale;
+  const auto least = exact_code(&f, 0, number(1, normal_reach(f).least));
+  for (int block = 0; block < ports_->scales(); ++block)
+    if (!scale_exponents_[static_cast<std::size_t>(block)]) scales(block, least, least);
+  return *this;
+}
+
 bool Draft::set_scale(int block, int exponent) {
-  const Reach reach = normal_reach(*ports_->scale);
+  const Reach reach = scale_reach(*ports_->scale);
   for (const int first : first_exponents(exponent, reach, reach)) {
     const auto a = exact_code(ports_->scale, 0, number(1, first));
     const auto b = exact_code(ports_->scale, 0, number(1, exponent - first));
@@ -167,7 +244,7 @@ std::optional<Draft::Codes> Draft::split(const Value& v) const {
   }
   if (ports_->a->kind == Kind::integer && ports_->b->kind == Kind::integer) return split_integer(v);
   if (ports_->a->kind != Kind::floating || ports_->b->kind != Kind::floating) return std::nullopt;
-  const int sum = leading(v);
+  const int sum = leading_exponent(v);
   for (const bool normal : {true, false}) {
     const Reach a = normal ? normal_reach(*ports_->a) : whole_reach(*ports_->a);
     const Reach b = normal ? normal_reach(*ports_->b) : whole_reach(*ports_->b);
@@ -194,7 +271,7 @@ Draft& Draft::product(int position, const Value& v) {
     std::optional<int>& scale = scale_exponents_[static_cast<std::size_t>(block)];
     // The scales take the whole exponent where they can, else the operands take the rest.
     for (const int rest : {0, -1, -2, 1, 2}) {
-      if (scale || set_scale(block, leading(v) - rest)) break;
+      if (scale || set_scale(block, leading_exponent(v) - rest)) break;
     }
     if (!scale) return only_if(false);
     unscaled = shifted(v, -*scale);
@@ -204,6 +281,17 @@ Draft& Draft::product(int position, const Value& v) {
   return factors(position, codes->a, codes->b);
 }
 
-std::optional<Dot> Draft::dot() const { return expressible_ ? std::optional(dot_) : std::nullopt; }
+std::optional<Dot> Draft::dot() const {
+  if (!expressible_) return std::nullopt;
+  Dot dot = dot_;
+  const unit::Sparsity& s = ports_->sparsity;
+  for (const auto& [position, code] : b_of_position_) {
+    const auto at = static_cast<std::size_t>(position);
+    const int k = s.dense() ? position : position / s.kept * s.group + dot.kept[at];
+    dot.b[static_cast<std::size_t>(k)] = code;
+  }
+  for (const auto& [k, code] : b_of_k_) dot.b[static_cast<std::size_t>(k)] = code;
+  return dot;
+}
 
 }  // namespace numemu::oracle

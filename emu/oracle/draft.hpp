@@ -2,16 +2,20 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "emu/oracle/dots.hpp"
+#include "emu/oracle/questions.hpp"
 #include "formats/value.hpp"
 
 namespace numemu::oracle {
 
 /// significand 2^exponent; a significand of 0 is a zero of that sign.
 Value number(std::int64_t significand, int exponent = 0);
-Value negated(Value);
+Value operator-(Value);
+/// Exponent of the leading bit of a finite number.
+int leading_exponent(const Value&);
 
 /// The code of exactly this number in a format, or in two's complement of `bits` bits; nothing
 /// where there is none.
@@ -23,23 +27,43 @@ struct Reach {
 };
 /// Of normal numbers of a floating format.
 Reach normal_reach(const Format&);
+/// The exponent of the last bit of subnormal numbers; 0 of integers.
+int last_exponent(const Format&);
 /// Of products of two normal operands and, with block scales, of their scales.
 Reach product_reach(const Ports&);
 
-/// A dot whose other products are +0 times +0 and whose C is +0. What cannot be expressed makes the
-/// whole draft empty.
+/// A dot whose other products are +0 times +0 and whose C is +0; of a sparse A the first positions
+/// of each group are kept. What cannot be expressed makes the whole draft empty. Positions count
+/// the kept ones.
 class Draft {
  public:
-  explicit Draft(const Ports&);
+  explicit Draft(const Ports&, std::string aspect = {}, std::string id = {});
 
-  /// The product at a position (of the kept ones) is exactly this finite number. Where there are
-  /// block scales, the first product of a block decides its scales.
+  /// The product at a position is exactly this finite number. Where there are block scales, the
+  /// first product of a block decides its scales.
   Draft& product(int position, const Value&);
   Draft& factors(int position, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b);
+  Draft& factors(int position, const Value& a, const Value& b);
+  /// B at a k, kept or not, whatever a product puts there.
+  Draft& b(int k, std::optional<std::uint64_t>);
   Draft& c(const Value&);
   Draft& c_code(std::optional<std::uint64_t>);
+  /// Which of a group are kept, ascending.
+  Draft& keep(int group, const std::vector<std::uint8_t>& places);
+  Draft& keep(const std::vector<std::uint8_t>& places);  ///< of every group
+  /// Of a block, whose operands then come as factors.
   Draft& scales(int block, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b);
+  /// The scales of the only block of K; products are written as operands times 2^exponent.
+  Draft& common_scale(int exponent);
+  /// Several blocks: those that have no scale so far get the least, lest they be the largest
+  /// exponent beside tiny terms.
+  Draft& least_scales();
+  Draft& only_if(bool expressible);
 
+  bool expressible() const { return expressible_; }
+  const Ports& ports() const { return *ports_; }
+  const std::string& aspect() const { return aspect_; }
+  const std::string& id() const { return id_; }
   std::optional<Dot> dot() const;
 
  private:
@@ -49,10 +73,11 @@ class Draft {
   std::optional<Codes> split(const Value&) const;
   std::optional<Codes> split_integer(const Value&) const;
   bool set_scale(int block, int exponent);
-  Draft& only_if(bool expressible);
 
   const Ports* ports_;
+  std::string aspect_, id_;
   Dot dot_;
+  std::vector<std::pair<int, std::uint64_t>> b_of_position_, b_of_k_;
   std::vector<std::optional<int>> scale_exponents_;
   bool expressible_ = true;
 };

@@ -1,6 +1,7 @@
 // Questions at the ends of the formats: zeros, subnormals, overflow, infinities, NaN, block scales.
+#include <algorithm>
+
 #include "emu/oracle/floating_questions.hpp"
-#include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::oracle {
@@ -65,7 +66,7 @@ void FloatingQuestions::exponents_of_zeros() {
                all_.draft().factors(0, largest(a), zero(b)).product(1, low).product(2, lower));
       all_.add("exponent of zero", all_.draft().factors(0, zero(a), largest(b)).product(1, low));
       all_.add("exponent of zero",
-               all_.draft().factors(0, largest(a), zero(b)).product(1, low).c(negated(low)));
+               all_.draft().factors(0, largest(a), zero(b)).product(1, low).c(-low));
       all_.add("exponent of zero", all_.draft().factors(0, zero(a), largest(b)).c(low));
       all_.add("exponent of zero", all_.draft().product(0, low).c(number(1, e - mantissa_)));
     }
@@ -74,7 +75,7 @@ void FloatingQuestions::exponents_of_zeros() {
 
 void FloatingQuestions::subnormals() {
   const Format& d = *ports_.d;
-  const int smallest = unit::smallest_normal_exponent(d), last = smallest - d.mantissa_bits;
+  const int smallest = normal_reach(d).least, last = smallest - d.mantissa_bits;
   const auto tiny = [](const Format& f) {
     return f.kind == Kind::floating && f.field_zero == FieldZero::subnormal
                ? std::optional<std::uint64_t>(1)
@@ -105,7 +106,7 @@ void FloatingQuestions::subnormals() {
     all_.add("subnormal C", all_.draft().c(c));
     all_.add("subnormal C", all_.draft().c(c).product(
                                 0, number(1, std::max(product_reach(ports_).least, smallest))));
-    all_.add("subnormal C", all_.draft().c(c).product(0, negated(c)));
+    all_.add("subnormal C", all_.draft().c(c).product(0, -c));
   }
   // Results on both sides of the smallest normal number, and tiny only before they are rounded.
   for (const std::int64_t sign : {1, -1}) {
@@ -149,16 +150,13 @@ void FloatingQuestions::range() {
       all_.add("overflow", all_.draft().product(0, big));
       for (const int j : {1, 2, kept_ - 1}) {
         all_.add("overflow", all_.draft().product(0, big).product(j, big));
-        all_.add("overflow", all_.draft().product(0, big).product(j, negated(big)));
-        all_.add("overflow", all_.draft()
-                                 .product(0, big)
-                                 .product(1, big)
-                                 .product(j, negated(big))
-                                 .product(kept_ - 2, negated(big)));
+        all_.add("overflow", all_.draft().product(0, big).product(j, -big));
+        all_.add("overflow", all_.draft().product(0, big).product(1, big).product(j, -big).product(
+                                 kept_ - 2, -big));
         all_.add("overflow", all_.draft().product(0, big).product(j, number(-sign, e - 1)));
       }
       all_.add("overflow", all_.draft().product(0, big).c(edge));
-      all_.add("overflow", all_.draft().product(0, negated(big)).c(edge));
+      all_.add("overflow", all_.draft().product(0, -big).c(edge));
     }
   }
 }

@@ -1,17 +1,18 @@
 #include "emu/oracle/floating_questions.hpp"
 
-#include "emu/unit/operand.hpp"
+#include <algorithm>
+#include <set>
 
 namespace numemu::oracle {
 
-FloatingQuestions::FloatingQuestions(const Ports& ports)
-    : ports_(ports), all_(ports), kept_(ports.kept()), mantissa_(ports.d->mantissa_bits) {
-  const Reach products = product_reach(ports), results = normal_reach(*ports.d);
+FloatingQuestions::FloatingQuestions(Sheet& all)
+    : all_(all), ports_(all.ports()), kept_(ports_.kept()), mantissa_(ports_.d->mantissa_bits) {
+  const Reach products = product_reach(ports_), results = normal_reach(*ports_.d);
   top_ = std::min(products.greatest, results.greatest - 2);
-  bottom_ = std::max(products.least, unit::exponents_of(*ports.d).low);
+  bottom_ = std::max(products.least, last_exponent(*ports_.d));
 }
 
-std::vector<Question> FloatingQuestions::make() {
+void FloatingQuestions::make() {
   order();
   distances();
   ties();
@@ -24,7 +25,6 @@ std::vector<Question> FloatingQuestions::make() {
   range();
   specials();
   scales();
-  return all_.take();
 }
 
 std::vector<int> FloatingQuestions::positions() const {
@@ -86,21 +86,20 @@ void FloatingQuestions::order() {
 
 /// A large and a small number at every distance; the large one is taken away again or not.
 void FloatingQuestions::distances() {
-  const int c_bottom = unit::exponents_of(*ports_.c).low;
+  const int c_bottom = last_exponent(*ports_.c);
   const int farthest = std::min(70, top_ - bottom_);
   for (int distance = 0; distance <= farthest; ++distance) {
     for (const std::int64_t small : {1, -1, 3}) {
       const Value low = number(small, top_ - distance), high = number(1, top_);
       all_.add("kept bits", all_.draft().product(0, high).product(1, low));
-      all_.add("kept bits", all_.draft().product(0, high).product(1, low).c(negated(high)));
-      all_.add("kept bits", all_.draft().product(1, high).product(0, low).c(negated(high)));
-      all_.add("kept bits",
-               all_.draft().product(0, high).product(1, negated(high)).product(2, low));
+      all_.add("kept bits", all_.draft().product(0, high).product(1, low).c(-high));
+      all_.add("kept bits", all_.draft().product(1, high).product(0, low).c(-high));
+      all_.add("kept bits", all_.draft().product(0, high).product(1, -high).product(2, low));
       all_.add("entry of C", all_.draft().c(high).product(0, low));
-      all_.add("entry of C", all_.draft().c(high).product(0, negated(high)).product(1, low));
+      all_.add("entry of C", all_.draft().c(high).product(0, -high).product(1, low));
       if (top_ - distance < c_bottom) continue;
       all_.add("entry of C", all_.draft().c(low).product(0, high));
-      all_.add("entry of C", all_.draft().c(low).product(0, high).product(1, negated(high)));
+      all_.add("entry of C", all_.draft().c(low).product(0, high).product(1, -high));
     }
   }
 }

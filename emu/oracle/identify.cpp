@@ -6,6 +6,7 @@
 
 #include "emu/oracle/candidates.hpp"
 #include "emu/oracle/rival.hpp"
+#include "emu/oracle/step_map.hpp"
 #include "emu/oracle/summation_tree.hpp"
 
 namespace numemu::oracle {
@@ -38,6 +39,23 @@ bool same_but_nan(UnitDescription u, const UnitDescription& other) {
   u.nan = other.nan;
   u.nan_code = other.nan_code;
   return same_rule(u, other);
+}
+
+/// By the variant of the step map that tells the most steps apart.
+std::vector<int> steps_of_unit(const UnitDescription& u, const Ports& ports) {
+  constexpr int kMostPositions = 64;  // as many dots as pairs of them
+  std::vector<int> best;
+  if (ports.kept() > kMostPositions) return best;
+  const auto count = [](const std::vector<int>& steps) {
+    return steps.empty() ? -1 : *std::max_element(steps.begin(), steps.end());
+  };
+  for (const StepVariant variant : kStepVariants) {
+    const std::vector<Dot> dots = step_map_dots(ports, variant);
+    if (dots.empty()) continue;
+    std::vector<int> steps = steps_of(read_step_map(ports, variant, evaluate(u, ports, dots)));
+    if (count(steps) > count(best)) best = std::move(steps);
+  }
+  return best;
 }
 
 class Identification {
@@ -227,6 +245,7 @@ class Identification {
           finding_.description = u;
       }
     }
+    finding_.steps = steps_of_unit(finding_.description, ports_);
     for (const Rival& patch : patches_of(finding_.description)) {
       const UnitDescription& u = patch.description;
       if (!fits(u, ports_) || !evidence_.agrees(u)) continue;

@@ -42,6 +42,8 @@ struct Finding {
   unit::UnitDescription description;
   std::vector<std::string> presets;  ///< units of the catalogue that agree with every answer
   std::vector<Undetermined> undetermined;
+  /// The step in which each product enters the sum of the description, where a step map shows it.
+  std::vector<int> steps;
   std::vector<Answered> answered;
   std::size_t tried = 0;  ///< questions on which what is undetermined agrees
 

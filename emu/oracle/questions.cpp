@@ -1,13 +1,14 @@
 #include "emu/oracle/questions.hpp"
 
 #include "emu/oracle/floating_questions.hpp"
+#include "emu/oracle/probes/families.hpp"
 
 namespace numemu::oracle {
 namespace {
 
 /// The ends of the register, left and reached again in every way.
-std::vector<Question> integer_questions(const Ports& ports) {
-  Questions all(ports);
+void add_integer_questions(Sheet& all) {
+  const Ports& ports = all.ports();
   const std::int64_t most = (std::int64_t{1} << (ports.bits - 1)) - 1;
   std::vector<std::int64_t> products;
   for (const std::int64_t p : {1, -1, 2, -2, 100, -100}) products.push_back(p);
@@ -26,7 +27,6 @@ std::vector<Question> integer_questions(const Ports& ports) {
       all.add("overflow", every);
     }
   }
-  return all.take();
 }
 
 }  // namespace
@@ -34,7 +34,10 @@ std::vector<Question> integer_questions(const Ports& ports) {
 std::vector<Question> constructed_questions(const Ports& ports) {
   const bool floats = ports.d != nullptr && ports.c != nullptr && ports.a->kind == Kind::floating &&
                       ports.b->kind == Kind::floating;
-  return floats ? FloatingQuestions(ports).make() : integer_questions(ports);
+  Sheet all(ports);
+  add_probes(all);
+  floats ? FloatingQuestions(all).make() : add_integer_questions(all);
+  return all.take();
 }
 
 }  // namespace numemu::oracle

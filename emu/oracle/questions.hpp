@@ -9,13 +9,24 @@
 namespace numemu::oracle {
 
 struct Question {
-  std::string aspect;  ///< "order", "kept bits", "tie", "subnormal", ...
+  std::string aspect;  ///< "order", "kept-bits", "tie", "zero-sign", ...
   Dot dot;
+  std::string id = {};  ///< of a probe: "kept-bits.product.24"
 };
 
-/// Every question that the ports can express: masks that hide what is summed beside a large
-/// product, sweeps of the distance of two numbers, ties, subnormals, zeros, infinities and NaN,
-/// results at the ends of the range. Some hundreds.
+/// A row of probes/questions.def: what published descriptions of matrix units disagree about.
+struct OpenQuestion {
+  const char *id, *text, *rivals, *source;
+};
+const std::vector<OpenQuestion>& open_questions();
+
+/// Dots chosen by hand, each with an id of its own, whose results decide an open question: at most
+/// some two hundred. What a GPU is asked.
+std::vector<Question> probes(const Ports&);
+
+/// The probes, and every other question that the ports can express: masks that hide what is summed
+/// beside a large product, sweeps of the distance of two numbers, ties, subnormals, zeros,
+/// infinities and NaN, results at the ends of the range. Some thousands.
 std::vector<Question> constructed_questions(const Ports&);
 
 /// Random dots of six kinds in turn: near 1, wide, any code, cancelling, small, large. Dot `first`

@@ -22,11 +22,14 @@ has_letter() {
 }
 knows_architecture() { known_architectures | grep -qx -- "$1"; }
 
-# The program includes only its own folder, the product's recording of GPUs and the standard library.
+# Of the project the program takes what includes nothing but the standard library: the recording, the probes, and what a format is.
 device_sources() { find "$here" -name '*.cu' | sort; }
 host_sources() {
-  find "$here" "$root/emu/oracle/recording" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/emulator/*' \
-    ! -path '*/paper/*' | sort
+  {
+    find "$here" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/emulator/*' ! -path '*/paper/*' ! -path '*/probes/*'
+    printf '%s\n' "$root"/emu/oracle/{recording,probes}/*.cpp "$root"/emu/oracle/{draft,step_map}.cpp \
+      "$root"/formats/{decode,format,value}.cpp
+  } | sort
 }
 gpu_sources() { device_sources; host_sources; }
 
@@ -38,7 +41,7 @@ object_of() { local name; name=$(below "$2"); printf '%s/%s.o\n' "$1" "${name//\
 is_stale() {
   local object=$1 source=$2
   [[ ! -e $object || $source -nt $object ]] && return
-  [[ -n $(find "$here" "$root/emu/oracle/recording" "$root/formats/error.hpp" \( -name '*.hpp' -o -name '*.cuh' -o -name '*.def' -o -name '*.sh' -o -name run \) -newer "$object" -print -quit) ]]
+  [[ -n $(find "$here" "$root/emu/oracle" "$root/formats" \( -name '*.hpp' -o -name '*.cuh' -o -name '*.def' -o -name '*.sh' -o -name run \) -newer "$object" -print -quit) ]]
 }
 
 wait_for_place() {

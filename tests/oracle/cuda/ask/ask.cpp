@@ -6,11 +6,11 @@
 
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/steps.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
-#include "tests/oracle/cuda/probes/probes.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

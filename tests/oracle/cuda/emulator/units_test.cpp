@@ -5,10 +5,10 @@
 
 #include "emu/oracle/recording/chip.hpp"
 #include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/probe.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/cuda/emulator/unit_answers.hpp"
 #include "tests/oracle/cuda/emulator/unit_of.hpp"
-#include "tests/oracle/cuda/probes/probes.hpp"
 #include "tests/oracle/cuda/replay/chips.hpp"
 #include "tests/oracle/cuda/replay/rule.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"

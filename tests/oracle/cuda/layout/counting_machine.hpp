@@ -28,21 +28,34 @@ class CountingMachine : public PaperMachine {
   }
 
   /// Exact for operands 0 and 1 and scales 1 and 2; anything else gives a code of all ones.
-  std::uint64_t dot(const Dot& d) const override {
-    const Instruction& i = *d.instruction;
-    std::uint64_t sum = ones(d.c, 0, i.c);
-    for (int kept = 0; kept < i.kept(); ++kept) {
-      const int k = chosen(i, d.metadata, kept);
-      const int block = i.block == 0 ? 0 : k / i.block;
-      const std::uint64_t scale =
-          i.block == 0 ? 1 : scale_of(d.scale_a[block], i) * scale_of(d.scale_b[block], i);
-      sum += ones(d.a, kept, i.a) * ones(d.b, k, i.b) * scale;
+  void compute(Batch& batch) const override {
+    const Instruction& i = *batch.instruction;
+    for (int t = 0; t < batch.count; ++t) {
+      const Tiles tile = tile_of(batch, t);
+      for (int row = 0; row < i.m; ++row)
+        for (int column = 0; column < i.n; ++column) {
+          const int place = row * i.n + column;
+          store_code(tile.d + place * info(i.d).bytes, info(i.d).bytes, dot(i, tile, row, column));
+        }
     }
-    return sum >= kUnknown ? ~std::uint64_t{0} : code(sum, i.d);
   }
 
  private:
   static constexpr std::uint64_t kUnknown = 1 << 10;
+
+  static std::uint64_t dot(const Instruction& i, const Tiles& tile, int row, int column) {
+    std::uint64_t sum = ones(tile.c, row * i.n + column, i.c);
+    for (int kept = 0; kept < i.kept(); ++kept) {
+      const int k = chosen(i, tile.metadata + row * i.groups(), kept);
+      const int block = i.block == 0 ? 0 : k / i.block;
+      const std::uint64_t scale = i.block == 0
+                                      ? 1
+                                      : scale_of(tile.scale_a[row * i.scales() + block], i) *
+                                            scale_of(tile.scale_b[column * i.scales() + block], i);
+      sum += ones(tile.a, row * i.kept() + kept, i.a) * ones(tile.b, column * i.k + k, i.b) * scale;
+    }
+    return sum >= kUnknown ? ~std::uint64_t{0} : code(sum, i.d);
+  }
 
   static std::uint64_t ones(const std::uint8_t* codes, int place, Element e) {
     const std::uint64_t code = load_code(codes + place * info(e).bytes, info(e).bytes);

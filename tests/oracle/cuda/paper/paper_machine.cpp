@@ -1,21 +1,20 @@
 // The instruction itself: reads registers and writes them by ptx_fragments, never by fragment.hpp.
 #include "tests/oracle/cuda/paper/paper_machine.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "emu/oracle/recording/chip.hpp"
+#include "emu/unit/unit.hpp"
+#include "tests/oracle/cuda/emulator/unit_answers.hpp"
+#include "tests/oracle/cuda/emulator/unit_of.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-/// The codes of one tile, as Batch stores them.
-struct Matrices {
-  std::vector<std::uint8_t> a, b, c, metadata, scale_a, scale_b;
-};
 
 /// The registers of every lane as a matrix of codes, [row][column].
 std::vector<std::uint8_t> matrix(const ThreadValue& table, const std::vector<std::uint64_t>& held,
@@ -66,75 +65,71 @@ std::vector<std::uint8_t> described_b(const Instruction& i, const TileRegisters&
   return codes;
 }
 
-Matrices read(const Instruction& i, const PtxFragments& tables, const TileRegisters& held) {
-  const bool in_registers = tables.b.rows != 0;
-  return {matrix(tables.a, held.a, i.kept(), i.a, tables.a_bits),
-          in_registers ? matrix(tables.b, held.b, i.k, i.b, tables.b_bits) : described_b(i, held),
-          matrix(tables.c, held.c, i.n, i.c, info(i.c).bits),
-          narrow_matrix(tables.metadata, held.metadata, i.groups(), 4),
-          narrow_matrix(tables.scale_a, held.scale_a, i.scales(), 8),
-          narrow_matrix(tables.scale_b, held.scale_b, i.scales(), 8)};
-}
-
-/// The dot of an element of D; the arrays are of one tile.
-Dot dot_at(const Instruction& i, const Tiles& tile, Place place) {
-  const TileBytes bytes = tile_bytes(i);
-  const auto line = [](const std::uint8_t* codes, std::size_t size, int lines, int number) {
-    return codes + size / at(lines) * at(number);
+/// What an instruction finds in the registers, as tile t of the batch.
+void read(const Instruction& i, const PtxFragments& tables, const TileRegisters& held, int t,
+          Batch& batch) {
+  const auto put = [t](const std::vector<std::uint8_t>& codes, std::vector<std::uint8_t>& all) {
+    std::copy(codes.begin(), codes.end(),
+              all.begin() + static_cast<std::ptrdiff_t>(at(t) * codes.size()));
   };
-  return {&i,
-          line(tile.a, bytes.a, i.m, place.row),
-          line(tile.b, bytes.b, i.n, place.column),
-          line(tile.c, bytes.c, i.m * i.n, place.row * i.n + place.column),
-          line(tile.metadata, bytes.metadata, i.m, place.row),
-          line(tile.scale_a, bytes.scale_a, i.m, place.row),
-          line(tile.scale_b, bytes.scale_b, i.n, place.column)};
-}
-
-Tiles tile_of(const Matrices& codes) {
-  return {codes.a.data(),       codes.b.data(),       codes.c.data(), codes.metadata.data(),
-          codes.scale_a.data(), codes.scale_b.data(), nullptr,        1};
+  const bool in_registers = tables.b.rows != 0;
+  put(matrix(tables.a, held.a, i.kept(), i.a, tables.a_bits), batch.a);
+  put(in_registers ? matrix(tables.b, held.b, i.k, i.b, tables.b_bits) : described_b(i, held),
+      batch.b);
+  put(matrix(tables.c, held.c, i.n, i.c, info(i.c).bits), batch.c);
+  put(narrow_matrix(tables.metadata, held.metadata, i.groups(), 4), batch.metadata);
+  put(narrow_matrix(tables.scale_a, held.scale_a, i.scales(), 8), batch.scale_a);
+  put(narrow_matrix(tables.scale_b, held.scale_b, i.scales(), 8), batch.scale_b);
 }
 
 }  // namespace
 
-PaperMachine::PaperMachine(std::string chip, std::size_t rule)
-    : chip_(std::move(chip)), rule_(rule) {}
+PaperMachine::PaperMachine(std::string chip) : chip_(std::move(chip)) {}
 
 bool PaperMachine::has(const Instruction& i) const {
-  return recording::has(i, capability_of(chip_)) && rules(chip_, i).size() > rule_;
+  return recording::has(i, capability_of(chip_)) && !unit(i).empty();
 }
 
-std::uint64_t PaperMachine::dot(const Dot& dot) const { return answer(asked_, dot); }
+const std::string& PaperMachine::unit(const Instruction& i) const {
+  const auto [found, fresh] = units_.try_emplace(full_name(i));
+  if (fresh) found->second = unit_of(chip_, i);
+  return found->second;
+}
+
+void PaperMachine::compute(Batch& batch) const {
+  const unit::Unit& computes = unit::find_unit(unit(*batch.instruction));
+  // A tile is too small to be worth threads.
+#pragma omp parallel num_threads(1)
+  batch.d = unit_answers(computes, batch, Way::fast);
+}
 
 void PaperMachine::run(Batch& batch) {
   const Instruction& i = *batch.instruction;
   if (!has(i))
     throw std::runtime_error(name() + ": expected one of its instructions, got " +
                              recording::name(i));
-  const std::vector<Rule> known = rules(chip_, i);
-  asked_ = known.size() > rule_ ? known[rule_] : Rule();
-  if (!has_fragments(i.kind)) {
-    for (int t = 0; t < batch.count; ++t) {
-      const Tiles tile = recording::tile_of(batch, t);
-      for (int place = 0; place < i.m * i.n; ++place)
-        store_code(tile.d + place * info(i.d).bytes, info(i.d).bytes,
-                   dot(dot_at(i, tile, {place / i.n, place % i.n})));
-    }
-    return;
-  }
+  if (!has_fragments(i.kind)) return compute(batch);
   const PtxFragments tables = ptx_fragments(i);
+  std::vector<TileRegisters> registers;
+  Batch found(i, batch.count);
   for (int t = 0; t < batch.count; ++t) {
-    const Tiles tile = recording::tile_of(batch, t);
-    TileRegisters held = gather_tile(i, tile);
-    disturb(i, held);
-    const Matrices codes = read(i, tables, held);
+    registers.push_back(gather_tile(i, tile_of(batch, t)));
+    disturb(i, registers.back());
+    read(i, tables, registers.back(), t, found);
+  }
+  compute(found);
+  const int bytes = info(i.d).bytes;
+  for (int t = 0; t < batch.count; ++t) {
+    TileRegisters& held = registers[at(t)];
+    const std::uint8_t* d = tile_of(found, t).d;
     for (int lane = 0; lane < tables.d.lanes(); ++lane)
-      for (int v = 0; v < tables.d.values(); ++v)
+      for (int v = 0; v < tables.d.values(); ++v) {
+        const Place place = tables.d.place(lane, v);
         write_slot(&held.d[at(lane * tables.d.registers)], register_bits(i.d), info(i.d).bits, v,
-                   dot(dot_at(i, tile_of(codes), tables.d.place(lane, v))));
+                   load_code(d + (place.row * i.n + place.column) * bytes, bytes));
+      }
     disturb_sums(i, held);
-    scatter_tile(i, held, tile);
+    scatter_tile(i, held, tile_of(batch, t));
   }
 }
 

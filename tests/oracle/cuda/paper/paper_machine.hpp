@@ -1,34 +1,36 @@
-// A GPU on paper: tiles pass through the registers that the kernels fill, are read from them by
-// other tables, and every dot follows a rule.
+// A GPU on paper: tiles pass through the registers that the kernels fill and are read from them by
+// other tables; the unit of the catalogue computes them.
 #pragma once
+#include <map>
+#include <string>
+
 #include "tests/oracle/cuda/ask/machine.hpp"
 #include "tests/oracle/cuda/paper/tile_registers.hpp"
-#include "tests/oracle/cuda/replay/rule.hpp"
 
 namespace numemu::oracle::recording {
 
 /// tcgen05, whose operands are never in registers, is computed from the arrays.
 class PaperMachine : public Machine {
  public:
-  /// A chip that rules() knows; `rule` counts from the first of an instruction, the
-  /// specification's.
-  explicit PaperMachine(std::string chip, std::size_t rule = 0);
+  explicit PaperMachine(std::string chip);
 
   std::string name() const override { return "paper " + chip_; }
   bool has(const Instruction&) const override;
   void run(Batch&) override;
 
  protected:
-  /// The code of one dot.
-  virtual std::uint64_t dot(const Dot&) const;
+  /// D of every tile.
+  virtual void compute(Batch&) const;
   /// Before and after the instruction: where a test breaks a layout.
   virtual void disturb(const Instruction&, TileRegisters&) const {}
   virtual void disturb_sums(const Instruction&, TileRegisters&) const {}
 
  private:
+  /// Of the catalogue; "": none.
+  const std::string& unit(const Instruction&) const;
+
   std::string chip_;
-  std::size_t rule_;
-  Rule asked_;  ///< the rule of the instruction that runs
+  mutable std::map<std::string, std::string> units_;  ///< by instruction: a search takes long
 };
 
 }  // namespace numemu::oracle::recording

@@ -7,15 +7,14 @@
 
 namespace numemu::oracle::recording {
 
-/// Every instruction of the H100 by the replay's rules, which are not the emulator's; no
-/// conversions.
+/// Every instruction of the H100 that the catalogue has; no conversions.
 inline Respondent on_paper() {
   Respondent who;
   who.unit = "H100";
   who.source = "paper";
+  static const PaperMachine kMachine("H100");
   for (std::size_t i = 0; i < instructions().size(); ++i)
-    if (PaperMachine("H100").has(instructions()[i]))
-      who.instructions.push_back(static_cast<int>(i));
+    if (kMachine.has(instructions()[i])) who.instructions.push_back(static_cast<int>(i));
   who.machine = [] { return std::make_unique<PaperMachine>("H100"); };
   return who;
 }

@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
+#include "emu/oracle/questions.hpp"
 #include "emu/oracle/recording/chip.hpp"
-#include "tests/oracle/cuda/probes/probes.hpp"
-#include "tests/oracle/cuda/probes/question.hpp"
+#include "emu/oracle/recording/probe.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
 namespace numemu::oracle::recording {
@@ -151,7 +151,7 @@ void print_ids(std::ostream& out, const std::vector<Asked>& examples, const std:
 
 void print_predictions(std::ostream& out, const std::string& chip) {
   const std::vector<Asked> examples = examples_of(chip);
-  for (const Question& question : questions()) {
+  for (const OpenQuestion& question : open_questions()) {
     out << "### " << question.id << "\n\n"
         << question.text << "\n\nRivals: " << question.rivals << ". Source: " << question.source
         << ".\n\n| instruction | probe | D of each rule, the preset's first "

@@ -4,9 +4,9 @@
 #include <sstream>
 #include <utility>
 
+#include "emu/oracle/questions.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
-#include "tests/oracle/cuda/probes/question.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
@@ -25,7 +25,7 @@ std::string row(const std::string& text, const std::string& where, const std::st
 
 TEST_CASE("predictions name every question and the published answers", "[fast]") {
   const std::string text = printed("H100");
-  for (const Question& question : questions())
+  for (const OpenQuestion& question : open_questions())
     CHECK(text.find(std::string("### ") + question.id + "\n") != std::string::npos);
   // The two predictions of the published probe file, specifications section 3.
   const std::string zero = row(text, "mma m16n8k16.f32.bf16.bf16.f32", "Z1");
@@ -46,7 +46,7 @@ TEST_CASE("predictions of other chips hold their instructions", "[fast]") {
 
 TEST_CASE("the document of open questions lists all of them", "[fast]") {
   const std::string text = test::read_file(NUMEMU_SOURCE "/docs/hardware.md");
-  for (const Question& question : questions())
+  for (const OpenQuestion& question : open_questions())
     CHECK(text.find(std::string("\n| ") + question.id + " | ") != std::string::npos);
 }
 

@@ -4,16 +4,16 @@
 #include <map>
 #include <utility>
 
+#include "emu/oracle/draft.hpp"
 #include "emu/oracle/recording/philox.hpp"
+#include "emu/oracle/recording/probe.hpp"
 #include "tests/catch.hpp"
-#include "tests/oracle/cuda/probes/exact.hpp"
-#include "tests/oracle/cuda/probes/probes.hpp"
 #include "tests/oracle/cuda/replay/tile_answers.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
 
-using probing::greatest_exponent;
+int greatest_exponent(Element e) { return normal_reach(format_of(e)).greatest; }
 
 /// Products reach far below 2^-126 and above 2^127.
 bool wide(const Instruction& i) {

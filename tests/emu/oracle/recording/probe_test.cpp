@@ -1,5 +1,7 @@
-// The list of probes of every instruction: well formed, known questions, and the published file
-// code for code.
+// The probes of every instruction: well formed, of known questions, and the published file code for
+// code.
+#include "emu/oracle/recording/probe.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -7,11 +9,9 @@
 #include <set>
 #include <sstream>
 
+#include "emu/oracle/draft.hpp"
+#include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
-#include "tests/oracle/cuda/probes/exact.hpp"
-#include "tests/oracle/cuda/probes/probes.hpp"
-#include "tests/oracle/cuda/probes/question.hpp"
-#include "tests/oracle/cuda/replay/tile_answers.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
@@ -23,7 +23,7 @@ bool fits(Element e, std::uint64_t code) {
 
 TEST_CASE("probes are well formed and ask known questions", "[fast]") {
   std::set<std::string> known, asked;
-  for (const Question& question : questions()) {
+  for (const OpenQuestion& question : open_questions()) {
     CHECK(known.insert(question.id).second);
     CHECK(std::string(question.text).back() == '?');
   }
@@ -92,6 +92,38 @@ TEST_CASE("tile p holds probe p in row 0 and column 0, zeros elsewhere", "[fast]
   }
 }
 
+TEST_CASE("the formats of elements are the registry's", "[fast]") {
+  for (const Element e :
+       {Element::f64, Element::f32, Element::tf32, Element::f16, Element::bf16, Element::e5m2,
+        Element::e4m3, Element::e3m2, Element::e2m3, Element::e2m1, Element::s8, Element::u8,
+        Element::s4, Element::u4, Element::ue8m0, Element::ue4m3}) {
+    const Format& f = format_of(e);
+    CAPTURE(f.name);
+    const Format& row = find_format(f.name);
+    CHECK(f.kind == row.kind);
+    CHECK(f.is_signed == row.is_signed);
+    CHECK(f.bits == row.bits);
+    CHECK(f.exponent_bits == row.exponent_bits);
+    CHECK(f.mantissa_bits == row.mantissa_bits);
+    CHECK(f.bias == row.bias);
+    CHECK(f.specials == row.specials);
+    CHECK(f.field_zero == row.field_zero);
+    CHECK(f.container_shift == row.container_shift);
+  }
+}
+
+/// The exact sum, rounded once.
+unit::UnitDescription exact_unit(const Ports& ports) {
+  unit::UnitDescription u;
+  u.name = "exact";
+  u.a = ports.a;
+  u.b = ports.b;
+  u.core = ports.d == nullptr ? unit::CoreKind::integer : unit::CoreKind::exact;
+  u.accumulator.format = ports.d;
+  u.sparsity = ports.sparsity;
+  return u;
+}
+
 TEST_CASE("sums of selected B name the k that each word of metadata selects", "[fast]") {
   const std::map<std::string, std::vector<int>> selected = {{"0100", {0, 1}}, {"1000", {0, 2}},
                                                             {"1100", {0, 3}}, {"1001", {1, 2}},
@@ -100,22 +132,21 @@ TEST_CASE("sums of selected B name the k that each word of metadata selects", "[
   int checked = 0;
   for (const Instruction& i : instructions()) {
     if (i.sparsity == Sparsity::dense) continue;
-    CAPTURE(name(i.kind), name(i));
-    std::vector<Rule> known;
-    for (const char* chip : {"H100", "B200", "RTXBlackwell"})
-      if (known.empty()) known = rules(chip, i);
-    if (known.empty()) continue;
-    const std::vector<Probe> all = probes(i);
-    const Batch tiles = tiles_of(i, all);
-    for (std::size_t p = 0; p < all.size(); ++p) {
-      if (all[p].id.rfind("sparse-order.select.", 0) != 0) continue;
-      const std::vector<int>& two = selected.at(all[p].id.substr(20));
+    CAPTURE(full_name(i));
+    const Ports ports = ports_of(i);
+    const unit::UnitDescription u = exact_unit(ports);
+    for (const Question& question : oracle::probes(ports)) {
+      if (question.id.rfind("sparse-order.select.", 0) != 0) continue;
+      CAPTURE(question.id);
+      const std::string word = question.id.substr(20);
+      const std::vector<std::uint8_t> metadata = probe_of(i, question.dot).metadata;
+      CHECK(metadata.front() == std::stoi(word, nullptr, 2));
       // 1:2 keeps one tf32, named by a pair of its halves.
+      const std::vector<int>& two = selected.at(word);
       const int sum = i.sparsity == Sparsity::one_of_two ? kValues[two[0] / 2]
                                                          : kValues[two[0]] + kValues[two[1]];
-      CAPTURE(all[p].id);
-      CHECK(answer(known[0], dot_of(tiles, static_cast<int>(p), 0, 0)) ==
-            probing::code_of(i.d, probing::integer(sum)));
+      CHECK(evaluate(u, ports, {&question.dot, 1}).front() ==
+            exact_code(ports.d, ports.bits, number(sum)));
       ++checked;
     }
   }
@@ -183,20 +214,27 @@ TEST_CASE("the probes of the published file are made code for code", "[fast][sha
   }
 }
 
-TEST_CASE("the rules predict what the published file says of each probe", "[fast][shared]") {
+TEST_CASE("the units predict what the published file says of each probe", "[fast][shared]") {
   for (const Published& row : published()) {
     const Instruction& i = *row.instruction;
-    const Batch tile = tiles_of(i, {row.probe});
+    const Ports ports = ports_of(i);
+    Dot dot;
+    dot.a = row.probe.a;
+    dot.b = row.probe.b;
+    dot.c = row.probe.c;
+    const std::string unit =
+        std::string("nvidia.h100.mma.") + info(i.a).name + "." + info(i.d).name;
     // The file's columns: zeros count as -126; Leeds' floor; neither.
-    std::vector<Rule> columns(3, rules("H100", i).at(0));
-    columns[1].zero = columns[2].zero = ZeroProduct::dropped;
-    columns[1].exponent_floor = i.d == Element::f16 ? -21 : -133;
+    std::vector<unit::UnitDescription> columns(3, *unit::find_unit(unit).description());
+    columns[1].alignment.zero_exponent = columns[2].alignment.zero_exponent = std::nullopt;
+    columns[1].alignment.floor = i.d == Element::f16 ? -21 : -133;
+    columns[2].alignment.floor = std::nullopt;
     const std::uint64_t sign = 1ULL << (info(i.d).bits - 1);
     for (std::size_t column = 0; column < 3; ++column) {
-      CAPTURE(row.id, column);
+      CAPTURE(row.id, column, unit);
       // The file does not vouch for the sign of a zero.
       const auto unsigned_zero = [sign](std::uint64_t d) { return d == sign ? 0 : d; };
-      CHECK(unsigned_zero(answer(columns[column], dot_of(tile, 0, 0, 0))) ==
+      CHECK(unsigned_zero(evaluate(columns[column], ports, {&dot, 1}).front()) ==
             unsigned_zero(row.predictions[column]));
     }
   }
