@@ -101,3 +101,9 @@ TEST_CASE("steps are numbered only where a map is an order", "[fast]") {
   CHECK(steps_of({"011", "001", "100"}).empty());
   CHECK(steps_of({}).empty());
 }
+
+TEST_CASE("steps are written as stretches of positions", "[fast]") {
+  CHECK(step_words({0, 0, 1, 1, 0, 0, 1}) == "0-1 4-5, 2-3 6");
+  CHECK(step_words({0, 1, 2}) == "0, 1, 2");
+  CHECK(step_words({}).empty());
+}
