@@ -91,7 +91,7 @@ void add_low_bits(const Instruction& i, const Ports& ports, std::vector<Probe>& 
 
 }  // namespace
 
-const Format& format_of(Element e) {
+const Format& element_format(Element e) {
   static const std::vector<Format> kFormats = [] {
     std::vector<Format> all;
     for (const Element each : kElements) all.push_back(format_from(each));
@@ -102,15 +102,15 @@ const Format& format_of(Element e) {
 
 Ports ports_of(const Instruction& i) {
   Ports ports;
-  ports.a = &format_of(i.a);
-  ports.b = &format_of(i.b);
+  ports.a = &element_format(i.a);
+  ports.b = &element_format(i.b);
   if (!is_integer(i.d)) {
-    ports.c = &format_of(i.c);
-    ports.d = &format_of(i.d);
+    ports.c = &element_format(i.c);
+    ports.d = &element_format(i.d);
   }
   ports.bits = info(i.d).bits;
   ports.k = i.k;
-  if (i.block != 0) ports.scale = &format_of(i.scale);
+  if (i.block != 0) ports.scale = &element_format(i.scale);
   ports.block = i.block;
   if (i.sparsity != Sparsity::dense) ports.sparsity = {i.group() / 2, i.group()};
   return ports;
@@ -118,7 +118,8 @@ Ports ports_of(const Instruction& i) {
 
 Probe probe_of(const Instruction& i, const oracle::Dot& dot) {
   Probe probe;
-  const int shift_a = format_of(i.a).container_shift, shift_b = format_of(i.b).container_shift;
+  const int shift_a = element_format(i.a).container_shift,
+            shift_b = element_format(i.b).container_shift;
   for (const std::uint64_t code : dot.a) probe.a.push_back(code << shift_a);
   for (const std::uint64_t code : dot.b) probe.b.push_back(code << shift_b);
   probe.c = dot.c;

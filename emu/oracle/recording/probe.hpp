@@ -21,7 +21,7 @@ struct Probe {
 };
 
 /// The format of an element type; tf32 as the 19 bits that a unit sees. Not of Element::none.
-const Format& format_of(Element);
+const Format& element_format(Element);
 Ports ports_of(const Instruction&);
 
 /// A dot of ports_of() in containers; tf32 has zeros in its 13 low bits.

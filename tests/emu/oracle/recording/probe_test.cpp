@@ -97,7 +97,7 @@ TEST_CASE("the formats of elements are the registry's", "[fast]") {
        {Element::f64, Element::f32, Element::tf32, Element::f16, Element::bf16, Element::e5m2,
         Element::e4m3, Element::e3m2, Element::e2m3, Element::e2m1, Element::s8, Element::u8,
         Element::s4, Element::u4, Element::ue8m0, Element::ue4m3}) {
-    const Format& f = format_of(e);
+    const Format& f = element_format(e);
     CAPTURE(f.name);
     const Format& row = find_format(f.name);
     CHECK(f.kind == row.kind);

@@ -13,7 +13,7 @@
 namespace numemu::oracle::recording {
 namespace {
 
-int greatest_exponent(Element e) { return normal_reach(format_of(e)).greatest; }
+int greatest_exponent(Element e) { return normal_reach(element_format(e)).greatest; }
 
 /// Products reach far below 2^-126 and above 2^127.
 bool wide(const Instruction& i) {
