@@ -352,6 +352,7 @@ OnnxModel read_onnx(const std::string& path) {
   const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
                                static_cast<std::size_t>(model.bytes.size()));
   read_model(WireReader(path, whole), model);
+  read_external_data(model);
   return model;
 }
 

@@ -79,20 +79,29 @@ struct OnnxGraph {
   std::vector<OnnxValueInfo> inputs, outputs, value_info;  ///< inputs may repeat initializers
 };
 
-/// Owns the file's bytes, into which every view points; it can be moved.
+/// Owns the bytes of the files, into which every view points; it can be moved.
 struct OnnxModel {
   std::string path;
   Bytes bytes;
+  std::vector<Bytes> external;  ///< files beside the model that hold data of tensors
   std::int64_t ir_version = 0;
   std::int64_t opset = 0;  ///< of ONNX's own operators
   std::string_view producer, producer_version;
   OnnxGraph graph;
+
+  std::int64_t size() const;  ///< of all files, in bytes
 };
+
+/// Reads the files that tensors name, each once and whole, and gives the tensors their data. Throws
+/// Error naming file and tensor for a path that leaves the model's folder, by ".." or by a link
+/// too, and for data beyond the end of a file or of another size than the elements take.
+void read_external_data(OnnxModel&);
 
 /// Reads a ModelProto of at most 2 GiB. Takes at most 64 bytes of memory for one of the file
 /// (tests/fuzz/worst_cases.cpp: 27): lists are counted before they are made, tensors stay where
-/// they are. Subgraphs, functions, training information and metadata are passed over. Throws
-/// Error("FILE: byte OFFSET: expected ..., found ...").
+/// they are. Files with data of tensors beside it are read, too. Subgraphs, functions, training
+/// information and metadata are passed over. Throws Error("FILE: byte OFFSET: expected ..., found
+/// ...").
 OnnxModel read_onnx(const std::string& path);
 
 }  // namespace numemu::net

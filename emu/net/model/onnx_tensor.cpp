@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <limits>
 
@@ -21,12 +22,12 @@ constexpr std::uint32_t kDims = 1, kDataType = 2, kSegment = 3, kFloatData = 4, 
                         kStringData = 6, kInt64Data = 7, kName = 8, kRawData = 9, kDoubleData = 10,
                         kUint64Data = 11, kExternalData = 13, kDataLocation = 14;
 
-/// How a type is stored: bytes of an element of raw_data, the typed field, and the integers that an
+/// How a type is stored: bits of an element of raw_data, the typed field, and the integers that an
 /// element of int32_data may be (16-bit floats are stored there by their codes).
 struct TypeRow {
   OnnxType type;
   std::string_view name;
-  std::int64_t bytes;
+  std::int64_t bits;
   std::uint32_t field;
   Wire wire;
   std::int64_t least, most;
@@ -37,21 +38,23 @@ constexpr std::int64_t kLeast = std::numeric_limits<T>::min();
 template <class T>
 constexpr std::int64_t kMost = std::numeric_limits<T>::max();
 
-constexpr std::array<TypeRow, 11> kTypes = {{
-    {OnnxType::float32, "float32", 4, kFloatData, Wire::fixed32, 0, 0},
-    {OnnxType::uint8, "uint8", 1, kInt32Data, Wire::varint, 0, kMost<std::uint8_t>},
-    {OnnxType::int8, "int8", 1, kInt32Data, Wire::varint, kLeast<std::int8_t>, kMost<std::int8_t>},
-    {OnnxType::uint16, "uint16", 2, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
-    {OnnxType::int16, "int16", 2, kInt32Data, Wire::varint, kLeast<std::int16_t>,
+constexpr std::array<TypeRow, 13> kTypes = {{
+    {OnnxType::float32, "float32", 32, kFloatData, Wire::fixed32, 0, 0},
+    {OnnxType::uint8, "uint8", 8, kInt32Data, Wire::varint, 0, kMost<std::uint8_t>},
+    {OnnxType::int8, "int8", 8, kInt32Data, Wire::varint, kLeast<std::int8_t>, kMost<std::int8_t>},
+    {OnnxType::uint16, "uint16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
+    {OnnxType::int16, "int16", 16, kInt32Data, Wire::varint, kLeast<std::int16_t>,
      kMost<std::int16_t>},
-    {OnnxType::int32, "int32", 4, kInt32Data, Wire::varint, kLeast<std::int32_t>,
+    {OnnxType::int32, "int32", 32, kInt32Data, Wire::varint, kLeast<std::int32_t>,
      kMost<std::int32_t>},
-    {OnnxType::int64, "int64", 8, kInt64Data, Wire::varint, kLeast<std::int64_t>,
+    {OnnxType::int64, "int64", 64, kInt64Data, Wire::varint, kLeast<std::int64_t>,
      kMost<std::int64_t>},
-    {OnnxType::boolean, "bool", 1, kInt32Data, Wire::varint, 0, 1},
-    {OnnxType::float16, "float16", 2, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
-    {OnnxType::float64, "float64", 8, kDoubleData, Wire::fixed64, 0, 0},
-    {OnnxType::bfloat16, "bfloat16", 2, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
+    {OnnxType::boolean, "bool", 8, kInt32Data, Wire::varint, 0, 1},
+    {OnnxType::float16, "float16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
+    {OnnxType::float64, "float64", 64, kDoubleData, Wire::fixed64, 0, 0},
+    {OnnxType::bfloat16, "bfloat16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
+    {OnnxType::uint4, "uint4", 4, kInt32Data, Wire::varint, 0, 15},
+    {OnnxType::int4, "int4", 4, kInt32Data, Wire::varint, -8, 7},
 }};
 
 const TypeRow* row_of(std::int64_t number) {
@@ -69,11 +72,17 @@ std::int64_t typed_integer(const TypeRow& row, std::uint64_t word) {
                                  : static_cast<std::int64_t>(word);
 }
 
-std::int64_t raw_integer(const TypeRow& row, const char* at) {
+/// Element i; of two in a byte the first is in its low half.
+std::int64_t raw_integer(const TypeRow& row, std::string_view data, std::int64_t i) {
   std::uint64_t word = 0;
-  std::memcpy(&word, at, static_cast<std::size_t>(row.bytes));
+  if (row.bits < 8) {
+    word = static_cast<unsigned char>(data[static_cast<std::size_t>(i / 2)]) >> (i % 2 * 4) & 15;
+  } else {
+    const auto bytes = static_cast<std::size_t>(row.bits / 8);
+    std::memcpy(&word, data.data() + static_cast<std::size_t>(i) * bytes, bytes);
+  }
   if (row.type == OnnxType::boolean) return word != 0;
-  const auto unused = static_cast<int>(64 - 8 * row.bytes);
+  const auto unused = static_cast<int>(64 - row.bits);
   return row.least < 0 ? static_cast<std::int64_t>(word << unused) >> unused
                        : static_cast<std::int64_t>(word);
 }
@@ -94,8 +103,7 @@ void for_each_integer(const OnnxTensor& tensor, const TypeRow& row, Visit visit)
     for_each_typed(tensor, row, [&](std::uint64_t word) { visit(typed_integer(row, word)); });
     return;
   }
-  for (std::int64_t i = 0; i < tensor.elements; ++i)
-    visit(raw_integer(row, tensor.data.data() + i * row.bytes));
+  for (std::int64_t i = 0; i < tensor.elements; ++i) visit(raw_integer(row, tensor.data, i));
 }
 
 class Reader {
@@ -108,18 +116,22 @@ class Reader {
   OnnxTensor read() {
     collect();
     if (segment_) fail("expected a whole tensor, found a segment of one");
-    if (external_) {
-      fail("expected its data in the file, found external data: save the model as one file");
-    }
     const TypeRow* row = row_of(type_);
     if (row == nullptr)
       fail(
           fmt::format("expected a data_type of float16, bfloat16, float32, float64, int8..int64, "
-                      "uint8, uint16 or bool, found number {}",
+                      "uint8, uint16, int4, uint4 or bool, found number {}",
                       type_));
     tensor_.type = row->type;
     read_dims();
-    check_data(*row);
+    if (external_) {
+      if (tensor_.external.file.empty()) fail("expected the location of external data, found none");
+      tensor_.raw = true;
+      tensor_.data = {};
+    } else {
+      tensor_.external = {};
+      check_data(*row);
+    }
     return std::move(tensor_);
   }
 
@@ -152,7 +164,7 @@ class Reader {
           tensor_.data = walk.text(field, "raw_data");
           break;
         case kExternalData:
-          external_ = true;
+          read_location(walk.message(field, "external_data"));
           break;
         case kDataLocation:
           external_ |= walk.integer(field, "data_location") != 0;
@@ -161,6 +173,22 @@ class Reader {
           break;
       }
     }
+  }
+
+  /// An entry of external_data: a key and its value.
+  void read_location(WireReader entry) {
+    std::string_view key, value;
+    for (WireField field; entry.next(field);) {
+      if (field.number == 1) key = entry.text(field, "a key");
+      if (field.number == 2) value = entry.text(field, "a value");
+    }
+    if (key == "location") tensor_.external.file = value;
+    if (key != "offset" && key != "length") return;
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number < 0)
+      fail(fmt::format("external data: expected a number of bytes as {}", key));
+    (key == "offset" ? tensor_.external.offset : tensor_.external.bytes) = number;
   }
 
   void read_dims() {
@@ -204,10 +232,9 @@ class Reader {
       });
     }
     const auto stored = static_cast<std::int64_t>(tensor_.data.size());
-    // Not elements * bytes: that may overflow.
-    const bool fits = tensor_.raw
-                          ? stored % row.bytes == 0 && stored / row.bytes == tensor_.elements
-                          : typed == tensor_.elements;
+    if (!tensor_.raw && row.bits < 8 && tensor_.elements > 0)
+      fail(fmt::format("expected the data of {} in raw_data", row.name));
+    const bool fits = tensor_.raw ? stored == raw_bytes(tensor_) : typed == tensor_.elements;
     if (!fits) {
       const std::string shape = tensor_.dims.size() > kLongShape
                                     ? fmt::format("of {} axes", tensor_.dims.size())
@@ -231,7 +258,7 @@ void load_codes(const OnnxTensor& tensor, const TypeRow& row, std::vector<float>
       stored_type(row.type == OnnxType::float16 ? StorageType::f16 : StorageType::bf16);
   if (tensor.raw) return load(type, tensor.data, values);
   std::string codes;
-  codes.reserve(values.size() * static_cast<std::size_t>(row.bytes));
+  codes.reserve(values.size() * static_cast<std::size_t>(row.bits / 8));
   for_each_typed(tensor, row, [&](std::uint64_t word) {
     codes += static_cast<char>(word & 255);
     codes += static_cast<char>(word >> 8 & 255);
@@ -250,6 +277,22 @@ std::string to_string(OnnxType type) {
 bool is_integer(OnnxType type) {
   return type != OnnxType::float16 && type != OnnxType::bfloat16 && type != OnnxType::float32 &&
          type != OnnxType::float64;
+}
+
+IntegerRange range_of(OnnxType type) {
+  const TypeRow* row = row_of(static_cast<std::int64_t>(type));
+  if (row == nullptr || !is_integer(type) || row->bits > 32) return {};
+  return {row->least, row->most};
+}
+
+std::int64_t raw_bytes(const OnnxTensor& tensor) {
+  const std::int64_t bits = row_of(tensor.type).bits;
+  std::int64_t bytes = 0;
+  if (bits < 8) return tensor.elements / 2 + tensor.elements % 2;
+  // More bytes than there can be.
+  if (__builtin_mul_overflow(tensor.elements, bits / 8, &bytes))
+    return std::numeric_limits<std::int64_t>::max();
+  return bytes;
 }
 
 OnnxTensor read_onnx_tensor(WireReader message) { return Reader(message).read(); }
@@ -281,7 +324,7 @@ std::vector<float> to_floats(const OnnxTensor& tensor) {
   }
   for (std::int64_t i = 0; i < tensor.elements; ++i) {
     std::uint64_t word;
-    std::memcpy(&word, tensor.data.data() + i * row.bytes, sizeof word);
+    std::memcpy(&word, tensor.data.data() + i * row.bits / 8, sizeof word);
     put(word);
   }
   return values;

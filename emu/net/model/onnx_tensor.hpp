@@ -21,13 +21,28 @@ enum class OnnxType : std::uint8_t {
   boolean = 9,
   float16 = 10,
   float64 = 11,
-  bfloat16 = 16
+  bfloat16 = 16,
+  uint4 = 21,
+  int4 = 22
 };
 
 /// "float32"; "type 8" for a number that is no OnnxType.
 std::string to_string(OnnxType);
 /// false for float16, bfloat16, float32 and float64.
 bool is_integer(OnnxType);
+
+/// The least and the most of an integer type of at most 32 bits; 0 and 0 for others.
+struct IntegerRange {
+  std::int64_t least = 0, most = 0;
+};
+IntegerRange range_of(OnnxType);
+
+/// Where the data of a tensor lie that are not in the model's file.
+struct OnnxLocation {
+  std::string_view file;  ///< beside the model; "": the data are in the model's file
+  std::int64_t offset = 0;
+  std::int64_t bytes = -1;  ///< -1: as many as the elements take
+};
 
 /// Views point into the buffer of the model that holds the tensor.
 struct OnnxTensor {
@@ -38,11 +53,15 @@ struct OnnxTensor {
   bool raw = false;         ///< raw_data was used
   std::string_view data;    ///< raw_data, else the whole TensorProto
   std::int64_t offset = 0;  ///< of the TensorProto in the file
+  OnnxLocation external;
 };
 
+/// The bytes of raw data that the elements take.
+std::int64_t raw_bytes(const OnnxTensor&);
+
 /// Reads a TensorProto and checks that its data hold exactly the elements of its shape, each in the
-/// range of its type. Throws Error naming file, byte and tensor; refuses external data, segments
-/// and the types that OnnxType lacks.
+/// range of its type. External data are located, not read. Throws Error naming file, byte and
+/// tensor; refuses segments and the types that OnnxType lacks.
 OnnxTensor read_onnx_tensor(WireReader);
 
 /// The elements in C order as float32. float16 and bfloat16 are exact; float64 and integers are
