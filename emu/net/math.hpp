@@ -22,6 +22,10 @@ float normal_cdf(float x);
 /// x^y within 1 ulp of float32, correctly rounded for y = 2; special cases as in IEEE
 /// 754-2019 9.2.1 (pow).
 float pow(float x, float y);
+/// sin x, cos x and tan x (x in radians, of any size) within 1 ulp of float32; NaN for infinities.
+float sin(float x);
+float cos(float x);
+float tan(float x);
 /// cos(pi x) within 2^-48, for |x| < 2^51.
 double cos_pi(double x);
 

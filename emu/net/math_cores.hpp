@@ -82,6 +82,42 @@ template <std::size_t kCount>
   return std::fabs(x) < 0x1p-10 ? small : (e - 1) / (e + 1);
 }
 
+/// e^x - 1 for x <= 0, without cancellation: 2 t / (1 - t) with t = tanh(x / 2).
+[[gnu::always_inline]] inline double expm1_negative(double x) {
+  const double t = tanh(0.5 * x);
+  return 2 * t / (1 - t);
+}
+
+/// ln(1 + x) for finite x >= 0, and for x in (-1, 0): the rounding of 1 + x divides out.
+[[gnu::always_inline]] inline double log1p(double x) {
+  const double u = 1 + x, moved = u - 1;
+  const double scaled = x * (log_positive(u) / moved);
+  return moved == 0 ? x : scaled;
+}
+
+/// ln(1 + e^x)
+[[gnu::always_inline]] inline double softplus(double x) {
+  const double above = x < 0 ? 0 : x;
+  return above + log1p(exp(-std::fabs(x)));
+}
+
+/// The angle in [-pi/2, pi/2] whose tangent is x.
+[[gnu::always_inline]] inline double atan(double x) {
+  constexpr double kHalfPi = 0x1.921fb54442d18p+0;
+  const double size = std::fabs(x), inverse = 1 / size;
+  const double inside = size > 1 ? inverse : size;
+  // atan z = pi/4 + atan((z - 1) / (z + 1)): |w| <= tan(pi/8).
+  const double turned = (inside - 1) / (inside + 1);
+  const double w = inside > 0x1.a827999fcef32p-2 ? turned : inside, z = w * w;
+  // The series to w^33: the first omitted term is below 2^-49 of w.
+  constexpr double kSeries[] = {1.0 / 33, -1.0 / 31, 1.0 / 29, -1.0 / 27, 1.0 / 25, -1.0 / 23,
+                                1.0 / 21, -1.0 / 19, 1.0 / 17, -1.0 / 15, 1.0 / 13, -1.0 / 11,
+                                1.0 / 9,  -1.0 / 7,  1.0 / 5,  -1.0 / 3,  1.0};
+  const double part = w * polynomial(kSeries, z);
+  const double half = inside > 0x1.a827999fcef32p-2 ? kHalfPi / 2 + part : part;
+  return std::copysign(size > 1 ? kHalfPi - half : half, x);
+}
+
 /// erfc(x) for x >= 0 given e^(-x^2); x is first held below 10.5, where it is less than 2^-160.
 [[gnu::always_inline]] inline double erfc_tail(double x, double exp_of_minus_square) {
   x = clamp(x, 0, 10.5);

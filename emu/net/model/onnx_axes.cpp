@@ -1,18 +1,19 @@
-// ONNX operators along axes: joining, cutting, padding, means, softmax.
+// ONNX operators along axes: joining, cutting, padding, reductions, softmax.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "emu/net/model/onnx_importer.hpp"
-#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/concat.hpp"
+#include "emu/net/ops/gather.hpp"
 #include "emu/net/ops/global_average_pool.hpp"
 #include "emu/net/ops/log_softmax.hpp"
 #include "emu/net/ops/pad.hpp"
-#include "emu/net/ops/reduce_mean.hpp"
+#include "emu/net/ops/reduce.hpp"
 #include "emu/net/ops/slice.hpp"
 #include "emu/net/ops/softmax.hpp"
+#include "emu/net/ops/where.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -26,7 +27,7 @@ std::int64_t stored_axis(const OnnxValue& value, std::int64_t axis) {
 void refuse_batch(const OnnxValue& value, std::int64_t axis, std::string_view what) {
   const auto at = static_cast<std::size_t>(axis);
   if (value.shapes[0][at] != value.shapes[1][at])
-    throw Error(fmt::format("{} the batch is not supported", what));
+    throw Error(fmt::format("{} the batch, the first axis of every input, is not supported", what));
 }
 
 namespace {
@@ -120,9 +121,20 @@ Values split(OnnxImporter& importer, const OnnxNode& node) {
   return out;
 }
 
+/// The element of an axis of n that fills a place outside it.
+std::int64_t filled_from(std::string_view mode, std::int64_t place, std::int64_t n) {
+  if (mode == "edge") return std::clamp<std::int64_t>(place, 0, n - 1);
+  const std::int64_t period = mode == "wrap" || n == 1 ? n : 2 * n - 2;
+  const std::int64_t at = (place % period + period) % period;
+  return at < n ? at : period - at;
+}
+
+/// Constants around the tensor, or elements of it; negative pads cut.
 Values pad(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  if (text_or(node, "mode", "constant") != "constant") throw Error("expected mode 'constant'");
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  const std::string_view mode = text_or(node, "mode", "constant");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    throw Error("expected mode 'constant', 'reflect', 'edge' or 'wrap'");
   const auto pads = input_or_attribute(node, importer.constants(node), 1, "pads");
   if (!pads) throw Error("expected pads");
   float value = number_or(node, "value", 0);
@@ -137,91 +149,159 @@ Values pad(OnnxImporter& importer, const OnnxNode& node) {
   if (axes.size() > x.rank() || pads->size() != 2 * axes.size())
     throw Error("expected two pads for every axis");
   Ints before(x.rank(), 0), after(x.rank(), 0);
+  std::vector<SliceRange> cuts;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::int64_t stored = stored_axis(x, axes[i]);
-    const auto axis = static_cast<std::size_t>(stored);
-    before[axis] = (*pads)[i];
-    after[axis] = (*pads)[i + axes.size()];
-    if (before[axis] != 0 || after[axis] != 0) refuse_batch(x, stored, "padding");
-    if (before[axis] > (1 << 20) || after[axis] > (1 << 20)) throw Error("expected pads to 2^20");
+    const std::int64_t stored = stored_axis(x, axes[i]), front = (*pads)[i],
+                       back = (*pads)[i + axes.size()];
+    if (front == 0 && back == 0) continue;
+    refuse_batch(x, stored, "padding");
+    constexpr std::int64_t kMost = 1 << 20;
+    if (front > kMost || front < -kMost || back > kMost || back < -kMost)
+      throw Error("expected pads of at most 2^20");
+    const std::int64_t n = extent_of(x, stored);
+    if (mode == "constant") {
+      const auto axis = static_cast<std::size_t>(stored);
+      before[axis] = std::max<std::int64_t>(0, front);
+      after[axis] = std::max<std::int64_t>(0, back);
+      if (front < 0 || back < 0) {
+        if (n + std::min<std::int64_t>(0, front) + std::min<std::int64_t>(0, back) < 1)
+          throw Error("expected pads that leave an element");
+        cuts.push_back(
+            {stored, std::max<std::int64_t>(0, -front), n - std::max<std::int64_t>(0, -back), 1});
+      }
+      continue;
+    }
+    if (n + front + back < 1) throw Error("expected pads that leave an element");
+    Ints places;
+    for (std::int64_t place = -front; place < n + back; ++place)
+      places.push_back(filled_from(mode, place, n));
+    importer.hold(2 * std::ssize(places));  // eight bytes each
+    x = importer.add(importer.node_name(node), std::make_unique<Gather>(stored, std::move(places)),
+                     {x}, x.image);
   }
+  if (!cuts.empty())
+    x = importer.add(importer.node_name(node), std::make_unique<Slice>(cuts), {x}, x.image);
+  if (mode != "constant") return {x};
   return {importer.add(importer.node_name(node), std::make_unique<Pad>(before, after, value), {x},
                        x.image)};
 }
 
-/// The axes of a reduction, in ONNX order and sorted.
+/// The tensor as often as asked along each axis.
+Values tile(OnnxImporter& importer, const OnnxNode& node) {
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  const Ints repeats = importer.constant(node, 1).integers();
+  if (repeats.size() != x.rank()) throw Error("expected one number of repeats for every axis");
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    if (repeats[i] == 1) continue;
+    const std::int64_t stored = stored_axis(x, static_cast<std::int64_t>(i)),
+                       n = extent_of(x, stored);
+    refuse_batch(x, stored, "repeating");
+    if (repeats[i] < 1 || repeats[i] > kMostElements / n)
+      throw Error("expected repeats of at least 1");
+    importer.hold(2 * repeats[i] * n);  // eight bytes each
+    Ints places;
+    for (std::int64_t k = 0; k < repeats[i] * n; ++k) places.push_back(k % n);
+    x = importer.add(importer.node_name(node), std::make_unique<Gather>(stored, std::move(places)),
+                     {x}, x.image);
+  }
+  return {x};
+}
+
+/// The lower or upper triangle of the last two axes, zeros elsewhere: a choice by a constant.
+Values trilu(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.to_plain(importer.as_graph(importer.input(node, 0), ""));
+  if (x.rank() < 2) throw Error("expected at least two axes");
+  const auto rank = static_cast<std::int64_t>(x.rank());
+  refuse_batch(x, rank - 2, "the triangle of");
+  refuse_batch(x, rank - 1, "the triangle of");
+  const std::int64_t rows = extent_of(x, rank - 2), columns = extent_of(x, rank - 1);
+  std::int64_t shift = 0;
+  if (importer.has_input(node, 1)) {
+    const Ints given = importer.constant(node, 1).integers();
+    if (given.size() != 1) throw Error("expected one number of the diagonal");
+    shift = std::clamp(given[0], -rows - columns, rows + columns);
+  }
+  const bool upper = integer_or(node, "upper", 1) != 0;
+  importer.hold(7 * rows * columns);
+  OnnxValue mask;
+  OnnxConstant inside{{rows, columns}, true, {}};
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      inside.elements.push_back({0, {(upper ? c - r >= shift : c - r <= shift) ? 1 : 0}});
+  }
+  mask.constant = std::make_shared<OnnxConstant>(std::move(inside));
+  return {importer.add(importer.node_name(node), std::make_unique<Where>(),
+                       {importer.as_graph(mask, "triangle"), x, importer.number(0)}, false)};
+}
+
+/// The axes of a reduction, in ONNX order and sorted: all where none are given.
 Ints reduced_axes(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x) {
-  const auto asked = input_or_attribute(node, importer.constants(node), 1, "axes");
-  if (!asked || asked->empty()) throw Error("expected axes: the batch cannot be one of them");
-  Ints axes;
-  for (const std::int64_t axis : *asked) {
+  Ints axes = input_or_attribute(node, importer.constants(node), 1, "axes").value_or(Ints());
+  const bool all = axes.empty();
+  for (std::size_t i = 0; all && i < x.rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  for (std::int64_t& axis : axes) {
     refuse_batch(x, stored_axis(x, axis), "a reduction over");
-    axes.push_back(axis_in(axis, x.rank()));
+    axis = axis_in(axis, x.rank());
   }
   std::ranges::sort(axes);
   if (std::ranges::adjacent_find(axes) != axes.end()) throw Error("expected different axes");
   return axes;
 }
 
-OnnxValue mean_over(OnnxImporter& importer, const OnnxNode& node, OnnxValue x, Ints axes) {
-  const bool keep = integer_or(node, "keepdims", 1) != 0;
-  const bool space = x.image && axes == Ints{2, 3};
-  if (space && keep)
-    return importer.add(importer.node_name(node), std::make_unique<GlobalAveragePool>(), {x}, true);
+Values reduce(OnnxImporter& importer, const OnnxNode& node) {
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  const auto given = input_or_attribute(node, importer.constants(node), 1, "axes");
+  if ((!given || given->empty()) && integer_or(node, "noop_with_empty_axes", 0) != 0) return {x};
+  const auto rules = reduce_rules();
+  const ReduceRule& rule = *std::find_if(rules.begin(), rules.end(),
+                                         [&](const auto& r) { return r.onnx == node.op_type; });
+  Ints axes = reduced_axes(importer, node, x);
+  const bool keep = integer_or(node, "keepdims", 1) != 0, space = x.image && axes == Ints{2, 3};
+  if (space && keep && rule.over == ReduceRule::Over::mean)
+    return {
+        importer.add(importer.node_name(node), std::make_unique<GlobalAveragePool>(), {x}, true)};
   // Without the axes of space only channels are left, in either order.
   if (!space && !keep) x = importer.to_plain(x);
   for (std::int64_t& axis : axes) axis = stored_axis(x, axis);
   std::ranges::sort(axes);
-  return importer.add(importer.node_name(node), std::make_unique<ReduceMean>(axes, keep), {x},
-                      x.image && keep);
+  return {importer.add(importer.node_name(node), std::make_unique<Reduce>(rule.kind, axes, keep),
+                       {x}, x.image && keep)};
 }
 
-Values reduce_mean(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  return {mean_over(importer, node, x, reduced_axes(importer, node, x))};
-}
-
-/// The mean times the number of elements: rounded twice.
-Values reduce_sum(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
-  const Ints axes = reduced_axes(importer, node, x);
-  float count = 1;
-  for (const std::int64_t axis : axes)
-    count *= static_cast<float>(extent_of(x, stored_axis(x, axis)));
-  const OnnxValue mean = mean_over(importer, node, x, axes);
-  return {importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"),
-                       {mean, importer.number(count)}, mean.image)};
-}
-
-/// Before operator set 13 the axis and all behind it were flattened: the same where nothing but
-/// extents of 1 is behind it.
+/// Before operator set 13 the axis and all behind it are one.
 template <class Function>
 Values softmax(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
   const bool flattens = importer.opset() < 13;
   const std::int64_t axis = axis_in(integer_or(node, "axis", flattens ? 1 : -1), x.rank());
-  for (auto i = axis + 1; flattens && i < static_cast<std::int64_t>(x.rank()); ++i) {
-    if (extent_of(x, stored_axis(x, i)) != 1)
-      throw Error("expected the last axis before operator set 13");
-  }
   refuse_batch(x, stored_axis(x, axis), "a softmax over");
-  return {importer.add(importer.node_name(node), std::make_unique<Function>(stored_axis(x, axis)),
-                       {x}, x.image)};
+  std::int64_t behind = 1;
+  for (auto i = axis + 1; i < static_cast<std::int64_t>(x.rank()); ++i)
+    behind *= extent_of(x, stored_axis(x, i));
+  if (!flattens || behind == 1) {
+    return {importer.add(importer.node_name(node), std::make_unique<Function>(stored_axis(x, axis)),
+                         {x}, x.image)};
+  }
+  const OnnxValue plain = importer.to_plain(x);
+  const std::vector<Extent> own = plain.extents();
+  std::vector<Extent> flat(own.begin(), own.begin() + axis);
+  flat.push_back({behind * own[static_cast<std::size_t>(axis)].value});
+  const OnnxValue y = importer.add(importer.node_name(node), std::make_unique<Function>(axis),
+                                   {importer.reshape_to(node, plain, flat)}, false);
+  return {importer.reshape_to(node, y, own)};
 }
 
 }  // namespace
 
 const OnnxHandlers& onnx_axis_handlers() {
-  static const OnnxHandlers kHandlers = {
-      {"Concat", concat},
-      {"LogSoftmax", softmax<LogSoftmax>},
-      {"Pad", pad},
-      {"ReduceMean", reduce_mean},
-      {"ReduceSum", reduce_sum},
-      {"Slice", slice},
-      {"Softmax", softmax<Softmax>},
-      {"Split", split},
-  };
+  static const OnnxHandlers kHandlers = [] {
+    OnnxHandlers handlers = {
+        {"Concat", concat}, {"LogSoftmax", softmax<LogSoftmax>}, {"Pad", pad},   {"Slice", slice},
+        {"Split", split},   {"Softmax", softmax<Softmax>},       {"Tile", tile}, {"Trilu", trilu},
+    };
+    for (const ReduceRule& rule : reduce_rules()) handlers.emplace_back(rule.onnx, reduce);
+    return handlers;
+  }();
   return kHandlers;
 }
 

@@ -29,7 +29,7 @@ std::vector<std::int64_t> OnnxConstant::integers() const {
 }
 
 OnnxConstant constant_of(const OnnxTensor& tensor) {
-  OnnxConstant out{tensor.dims, is_integer(tensor.type), {}};
+  OnnxConstant out{tensor.dims, is_integer(tensor.type), {}, tensor.type};
   out.elements.resize(static_cast<std::size_t>(tensor.elements));
   if (out.integer) {
     const std::vector<std::int64_t> values = to_integers(tensor);

@@ -30,6 +30,7 @@ struct OnnxConstant {
   Shape dims;
   bool integer = false;  ///< elements are `whole`, else `real`
   std::vector<Folded> elements;
+  OnnxType type = OnnxType::float32;  ///< in the file; what is computed has the default
 
   Tensor tensor() const;  ///< as float32; throws Error for elements that depend on the batch
   std::vector<std::int64_t> integers() const;  ///< throws Error likewise, and for reals
@@ -76,7 +77,8 @@ class OnnxFolder {
   std::int64_t left_, at_once_ = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Arithmetic, comparisons and choices, element by element; nullopt for other operators.
+/// Arithmetic and comparisons of whole numbers and choices, element by element; nullopt for other
+/// operators.
 std::optional<OnnxConstant> fold_elements(const OnnxNode&, const std::vector<ConstantRef>& inputs,
                                           OnnxFolder&);
 

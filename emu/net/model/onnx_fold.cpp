@@ -19,6 +19,12 @@ std::int64_t single(const OnnxConstant& constant) {
   return values[0];
 }
 
+double real(const OnnxConstant& constant) {
+  const Tensor value = constant.tensor();
+  if (value.size() != 1) throw Error(fmt::format("expected one number, found {}", value.size()));
+  return value.data[0];
+}
+
 using Limit = std::function<void(const Shape& dims)>;
 
 OnnxConstant gather(const OnnxNode& node, const Inputs& inputs, const Limit& limit) {
@@ -223,6 +229,23 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
   return data;
 }
 
+/// The positions of the elements that are not zero: [axes, found].
+OnnxConstant nonzero(const OnnxConstant& data, const Limit& limit) {
+  const Shape strides = strides_of(data.dims);
+  std::vector<std::int64_t> found;
+  for (std::size_t i = 0; i < data.elements.size(); ++i) {
+    if (data.integer ? data.elements[i].whole.value != 0 : data.elements[i].real != 0)
+      found.push_back(static_cast<std::int64_t>(i));
+  }
+  OnnxConstant out{{std::ssize(data.dims), std::ssize(found)}, true, {}};
+  limit(out.dims);
+  for (std::size_t axis = 0; axis < data.dims.size(); ++axis) {
+    for (const std::int64_t at : found)
+      out.elements.push_back({0, {at / strides[axis] % data.dims[axis]}});
+  }
+  return out;
+}
+
 /// The lower or upper triangle of the last two axes; zeros elsewhere.
 OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
   OnnxConstant out = required(inputs, 0);
@@ -301,6 +324,16 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
     return OnnxConstant{dims, integer,
                         std::vector<Folded>(static_cast<std::size_t>(element_count(dims)), value)};
   }
+  if (op == "Range" && !required(inputs, 0).integer) {
+    const double from = real(required(inputs, 0)), to = real(required(inputs, 1)),
+                 step = real(required(inputs, 2)), steps = std::ceil((to - from) / step);
+    if (!(std::fabs(steps) < 0x1p40)) throw Error("expected a finite range");
+    OnnxConstant out{{std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))}, false, {}};
+    limit(out.dims);
+    for (std::int64_t i = 0; i < out.dims[0]; ++i)
+      out.elements.push_back({static_cast<float>(from + static_cast<double>(i) * step), {}});
+    return out;
+  }
   if (op == "Range") {
     const std::int64_t from = single(required(inputs, 0)), to = single(required(inputs, 1)),
                        step = single(required(inputs, 2));
@@ -322,6 +355,7 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
     limit(dims);
     return expanded(required(inputs, 0), dims);
   }
+  if (op == "NonZero") return nonzero(required(inputs, 0), limit);
   if (op == "Gather") return gather(node, inputs, limit);
   if (auto out = fold_elements(node, inputs, *this)) return out;
   count(most);

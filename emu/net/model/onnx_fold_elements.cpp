@@ -1,8 +1,7 @@
-// Folding: arithmetic, comparisons and choices between constants, element by element.
+// Folding: arithmetic, comparisons and choices of whole numbers, element by element.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "emu/net/model/onnx_constant.hpp"
@@ -97,6 +96,14 @@ Extent whole_result(std::string_view op, const Extent& a, const Extent& b) {
       throw Error("a part of the batch cannot be folded");
     return {a.value / b.value, a.per_batch && !b.per_batch};
   }
+  if (op == "Mod") {
+    if (b.value == 0) throw Error("division by zero");
+    if (b.per_batch || (a.per_batch && a.value % b.value != 0))
+      throw Error("a part of the batch cannot be folded");
+    if (b.value == -1) return {0};
+    const std::int64_t rest = a.value % b.value;
+    return {rest != 0 && (rest < 0) != (b.value < 0) ? rest + b.value : rest};
+  }
   if (op == "Equal") {
     if (a.per_batch == b.per_batch) return {a.value == b.value ? 1 : 0};
     const Extent &times = a.per_batch ? a : b, &number = a.per_batch ? b : a;
@@ -118,41 +125,12 @@ Extent whole_result(std::string_view op, const Extent& a, const Extent& b) {
   throw Error(fmt::format("{} of whole numbers is not folded", op));
 }
 
-float real_result(std::string_view op, float a, float b) {
-  if (op == "Add") return a + b;
-  if (op == "Sub") return a - b;
-  if (op == "Mul") return a * b;
-  if (op == "Div") return a / b;
-  if (op == "Min") return std::min(a, b);
-  if (op == "Max") return std::max(a, b);
-  throw Error(fmt::format("{} of real numbers is not folded", op));
-}
-
-bool compared(std::string_view op, float a, float b) {
-  if (op == "Equal") return a == b;
-  if (op == "Less") return a < b;
-  if (op == "LessOrEqual") return a <= b;
-  return op == "Greater" ? a > b : a >= b;
-}
-
 OnnxConstant binary(std::string_view op, const OnnxConstant& a, const OnnxConstant& b) {
-  if (a.integer != b.integer) throw Error("expected two tensors of the same type");
   const Shape dims = broadcast(a.dims, b.dims);
   OnnxConstant out = expanded(a, dims);
   const OnnxConstant right = expanded(b, dims);
-  const bool compares = op == "Equal" || op.starts_with("Less") || op.starts_with("Greater");
-  for (std::size_t i = 0; i < out.elements.size(); ++i) {
-    Folded& x = out.elements[i];
-    const Folded& y = right.elements[i];
-    if (out.integer) {
-      x.whole = whole_result(op, x.whole, y.whole);
-    } else if (compares) {
-      x.whole = {compared(op, x.real, y.real) ? 1 : 0};
-    } else {
-      x.real = real_result(op, x.real, y.real);
-    }
-  }
-  out.integer = out.integer || compares;
+  for (std::size_t i = 0; i < out.elements.size(); ++i)
+    out.elements[i].whole = whole_result(op, out.elements[i].whole, right.elements[i].whole);
   return out;
 }
 
@@ -174,24 +152,19 @@ OnnxConstant where(const Inputs& inputs, const Limit& limit) {
 OnnxConstant unary(std::string_view op, OnnxConstant data) {
   for (Folded& element : data.elements) {
     if (op == "Neg") {
-      element.real = -element.real;
       element.whole = whole_result("Sub", {0, element.whole.per_batch}, element.whole);
-    } else if (data.integer) {
-      if (op != "Not") throw Error(fmt::format("{} of whole numbers is not folded", op));
-      element.whole = {element.whole.value == 0};
-    } else if (op == "Sqrt") {
-      element.real = std::sqrt(element.real);
-    } else if (op == "Reciprocal") {
-      element.real = 1 / element.real;
-    } else if (op == "Floor") {
-      element.real = std::floor(element.real);
-    } else if (op == "Ceil") {
-      element.real = std::ceil(element.real);
     } else {
-      throw Error(fmt::format("{} of real numbers is not folded", op));
+      element.whole = {element.whole.value == 0};
     }
   }
   return data;
+}
+
+/// The product of all elements: the size of a shape.
+OnnxConstant product(const OnnxNode& node, const OnnxConstant& data) {
+  Extent total{1};
+  for (const Folded& element : data.elements) total = whole_result("Mul", total, element.whole);
+  return {integer_or(node, "keepdims", 1) != 0 ? Shape{1} : Shape{}, true, {{0, total}}};
 }
 
 }  // namespace
@@ -200,19 +173,25 @@ std::optional<OnnxConstant> fold_elements(const OnnxNode& node, const Inputs& in
                                           OnnxFolder& folder) {
   const std::string_view op = node.op_type;
   const auto limit = [&](const Shape& dims) { folder.count(element_count(dims), kCopies); };
-  for (const char* name : {"Add", "Sub", "Mul", "Div", "And", "Or", "Equal", "Less", "LessOrEqual",
-                           "Greater", "GreaterOrEqual", "Min", "Max"}) {
+  // Whole numbers stay exact and may depend on the batch; real ones go through the graph's own
+  // operators.
+  for (const char* name : {"Add", "Sub", "Mul", "Div", "Mod", "And", "Or", "Equal", "Less",
+                           "LessOrEqual", "Greater", "GreaterOrEqual", "Min", "Max"}) {
     if (op != name) continue;
-    limit(broadcast(required(inputs, 0).dims, required(inputs, 1).dims));
-    if (inputs.size() != 2) throw Error("expected two inputs");
-    return binary(op, *inputs[0], *inputs[1]);
+    if (inputs.size() != 2 && (op == "Min" || op == "Max")) return std::nullopt;
+    const OnnxConstant &a = required(inputs, 0), &b = required(inputs, 1);
+    if (a.integer != b.integer) throw Error("expected two tensors of the same type");
+    if (!a.integer || integer_or(node, "fmod", 0) != 0) return std::nullopt;
+    limit(broadcast(a.dims, b.dims));
+    return binary(op, a, b);
   }
   if (op == "Where") return where(inputs, limit);
-  for (const char* name : {"Neg", "Not", "Sqrt", "Reciprocal", "Floor", "Ceil"}) {
-    if (op != name) continue;
-    limit(required(inputs, 0).dims);
+  const bool whole = !inputs.empty() && inputs[0] && inputs[0]->integer;
+  if ((op == "Neg" || op == "Not") && whole) {
+    limit(inputs[0]->dims);
     return unary(op, *inputs[0]);
   }
+  if (op == "ReduceProd" && whole && inputs[0]->dims.size() == 1) return product(node, *inputs[0]);
   return std::nullopt;
 }
 

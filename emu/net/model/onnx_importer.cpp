@@ -17,8 +17,32 @@ namespace numemu::net {
 namespace {
 
 /// Operators whose results are whole numbers where their inputs are, beside the views.
-constexpr std::string_view kWhole[] = {"add", "subtract", "multiply", "negate",
-                                       "abs", "clip",     "relu",     "where"};
+constexpr std::string_view kWhole[] = {"add",
+                                       "subtract",
+                                       "multiply",
+                                       "negate",
+                                       "abs",
+                                       "clip",
+                                       "relu",
+                                       "where",
+                                       "maximum",
+                                       "minimum",
+                                       "modulo",
+                                       "quotient",
+                                       "sign",
+                                       "remainder",
+                                       "reduce_sum",
+                                       "reduce_max",
+                                       "reduce_min",
+                                       "reduce_prod",
+                                       "top_k",
+                                       "equal",
+                                       "greater",
+                                       "reduce_l1",
+                                       "reduce_sum_square",
+                                       "cumulative_sum",
+                                       "greater_or_equal",
+                                       "indexed_scatter"};
 
 /// As of a checkpoint, and no constant is NaN (load()). Constants that activations meet may be
 /// infinite: masks are.
@@ -164,7 +188,7 @@ OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
   if (known.lock() == value.constant) return node;
   hold(static_cast<std::int64_t>(constant.elements.size()));
   Tensor tensor = turned > 0 ? channels_last(constant, turned).tensor() : constant.tensor();
-  if (tensor.shape.empty()) tensor.shape = {1};
+  if (tensor.shape.empty() && !computes_) tensor.shape = {1};
   node = add(free_name(name.empty() ? "constant" : printable(name)),
              std::make_unique<Constant>(std::move(tensor)), {}, false);
   node.integer = constant.integer;
@@ -183,7 +207,18 @@ bool OnnxImporter::is_read(const OnnxNode& node, std::size_t output) const {
          reads_.contains(node.outputs[output]);
 }
 
+OnnxValue OnnxImporter::trained(const OnnxNode& node, std::size_t index, std::size_t image_rank) {
+  const OnnxConstant& given = constant(node, index);
+  Tensor tensor = image_rank > 0 && given.elements.size() != 1
+                      ? channels_last(given, image_rank).tensor()
+                      : given.tensor();
+  if (tensor.shape.empty()) tensor.shape = {1};
+  return add(layer_name(node, index), std::make_unique<Constant>(std::move(tensor), true), {},
+             false);
+}
+
 OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value, std::size_t axis) {
+  if (graph_.inputs.empty()) throw Error("a constant that depends on the batch is not folded");
   if (value.rank() <= axis || value.image) throw Error("expected an axis for the batch");
   // Where of the same value twice chooses it whatever the condition holds: its shape is all that
   // counts, one element of each sample.
@@ -206,6 +241,7 @@ OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value, s
 }
 
 OnnxValue OnnxImporter::to_image(const OnnxValue& value) {
+  if (value.is_constant()) return to_image(as_graph(value, ""));
   if (value.image) return value;
   if (value.rank() < 3 || value.rank() > 5)
     throw Error(
@@ -222,6 +258,7 @@ OnnxValue OnnxImporter::to_image(const OnnxValue& value) {
 }
 
 OnnxValue OnnxImporter::to_plain(const OnnxValue& value) {
+  if (value.is_constant()) return as_graph(value, "");
   if (!value.image) return value;
   OnnxValue& turned = turned_[{value.number, false}];
   if (turned.number >= 0) return turned;

@@ -26,6 +26,8 @@ inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 /// A name of the file for messages and nodes: at most 100 characters, none of them control.
 std::string printable(std::string_view);
 
+struct OnnxQuantizer;
+
 /// What a name refers to: a value of the graph, or a constant.
 struct OnnxValue {
   int number = -1;              ///< -1: a constant
@@ -34,6 +36,9 @@ struct OnnxValue {
   std::array<Shape, 2> shapes;  ///< as stored, for the probe batches
   ConstantRef constant;
   bool counted = false;  ///< the constant's memory counts: it is not an initializer
+  /// The name refers to the integers that this makes of the value. They become a node only if
+  /// something other than a DequantizeLinear reads them.
+  std::shared_ptr<const OnnxQuantizer> quantizer;
 
   bool is_constant() const { return number < 0; }
   std::size_t rank() const { return is_constant() ? constant->dims.size() : shapes[0].size(); }
@@ -69,6 +74,9 @@ class OnnxImporter {
   OnnxValue as_graph(const OnnxValue&, std::string_view name, std::size_t image_rank = 0);
   /// A node of one number.
   OnnxValue number(float);
+  /// A node of a tensor that training changes, with channels last where it meets
+  /// images of `image_rank` axes.
+  OnnxValue trained(const OnnxNode&, std::size_t input, std::size_t image_rank);
   /// Three to five axes with channels last, or in ONNX order; a turn that was made before is used
   /// again.
   OnnxValue to_image(const OnnxValue&);
@@ -93,6 +101,9 @@ class OnnxImporter {
   void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
   std::vector<OnnxValue> results_of(const OnnxNode&);
+  std::vector<OnnxValue> computed(const OnnxNode&,
+                                  std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&));
+  void settle(std::string_view name);
   void count_reads();
   void load(std::string_view name);
   void release(std::string_view name);
@@ -118,6 +129,9 @@ class OnnxImporter {
   std::int64_t bytes_left_;                         // that constants may take
   OnnxFolder folder_;
   std::int64_t fixed_batch_ = 0;
+  bool computes_ = false;  // graph_ is that of computed()
+  /// Multiply-adds, or elements read by windows, that folding may still take: a bound of time.
+  double work_left_ = 0x1p28;
 };
 
 /// Imports one node: its results, one per output.
@@ -132,14 +146,28 @@ const OnnxHandlers& onnx_axis_handlers();       // onnx_axes.cpp
 const OnnxHandlers& onnx_window_handlers();     // onnx_windows.cpp
 const OnnxHandlers& onnx_recurrent_handlers();  // onnx_recurrent.cpp
 const OnnxHandlers& onnx_einsum_handlers();     // onnx_einsum.cpp
+const OnnxHandlers& onnx_norm_handlers();       // onnx_norms.cpp
+const OnnxHandlers& onnx_image_handlers();      // onnx_images.cpp
+const OnnxHandlers& onnx_index_handlers();      // onnx_indices.cpp
+const OnnxHandlers& onnx_quantizer_handlers();  // onnx_quantizers.cpp
 
 /// A constant input of that rank, with elements, or an Error.
 Tensor weights_of(OnnxImporter&, const OnnxNode&, std::size_t index, std::size_t rank);
 /// Sets a parameter of an operator that has just been made; throws Error for another size.
 void set_parameter(Op&, std::size_t index, Tensor value);
 
+/// Operands in one layout: that of images where every graph value has as many axes as these
+/// (constants at most), else ONNX's own. Returns whether they are images.
+bool align(OnnxImporter&, const OnnxNode&, std::vector<OnnxValue>& operands);
+/// A node for the integers of a value that has a quantizer.
+OnnxValue quantized(OnnxImporter&, const OnnxValue&);
+
 /// Where ONNX's axis of a value lies as it is stored; throws Error for one it lacks.
 std::int64_t stored_axis(const OnnxValue&, std::int64_t axis);
+/// How the user may export a file whose batch is a number.
+inline constexpr std::string_view kDynamicBatch =
+    "export the model with an open batch: torch.onnx.export(..., input_names=['x'], "
+    "dynamic_axes={'x': {0: 'batch'}})";
 /// Throws Error where that stored axis is the batch, or has it as a factor.
 void refuse_batch(const OnnxValue&, std::int64_t axis, std::string_view what);
 

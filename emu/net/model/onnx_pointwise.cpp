@@ -12,6 +12,24 @@
 #include "formats/error.hpp"
 
 namespace numemu::net {
+
+bool align(OnnxImporter& importer, const OnnxNode& node, std::vector<OnnxValue>& operands) {
+  std::size_t rank = 0;
+  for (const OnnxValue& value : operands) rank = std::max(rank, value.image ? value.rank() : 0);
+  bool images = rank > 0;
+  for (const OnnxValue& value : operands)
+    images = images && (value.is_constant() ? value.rank() <= rank : value.rank() == rank);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    OnnxValue& value = operands[i];
+    if (value.is_constant()) {
+      value = importer.as_graph(value, node.inputs[i], images ? rank : 0);
+    } else {
+      value = images ? importer.to_image(value) : importer.to_plain(value);
+    }
+  }
+  return images;
+}
+
 namespace {
 
 using Values = std::vector<OnnxValue>;
@@ -40,25 +58,6 @@ Values unary(OnnxImporter& importer, const OnnxNode& node) {
                        x.image)};
 }
 
-/// Operands in one layout: that of images where every graph value has as many axes as these
-/// (constants at most), else ONNX's own. Returns whether they are images.
-bool align(OnnxImporter& importer, const OnnxNode& node, Values& operands) {
-  std::size_t rank = 0;
-  for (const OnnxValue& value : operands) rank = std::max(rank, value.image ? value.rank() : 0);
-  bool images = rank > 0;
-  for (const OnnxValue& value : operands)
-    images = images && (value.is_constant() ? value.rank() <= rank : value.rank() == rank);
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    OnnxValue& value = operands[i];
-    if (value.is_constant()) {
-      value = importer.as_graph(value, node.inputs[i], images ? rank : 0);
-    } else {
-      value = images ? importer.to_image(value) : importer.to_plain(value);
-    }
-  }
-  return images;
-}
-
 Values operands_of(OnnxImporter& importer, const OnnxNode& node, std::size_t count) {
   if (count < 1) throw Error("expected an input");
   Values operands;
@@ -66,37 +65,143 @@ Values operands_of(OnnxImporter& importer, const OnnxNode& node, std::size_t cou
   return operands;
 }
 
+bool is_whole(const OnnxValue& value) {
+  return value.is_constant() ? value.constant->integer : value.integer;
+}
+
+/// A row of the table of two inputs, with its operands in that order or the other.
+OnnxValue binary_of(OnnxImporter& importer, const OnnxNode& node, std::string_view kind,
+                    bool swaps = false) {
+  Values operands = operands_of(importer, node, 2);
+  const bool images = align(importer, node, operands);
+  if (swaps) std::swap(operands[0], operands[1]);
+  return importer.add(importer.node_name(node), std::make_unique<Binary>(kind), operands, images);
+}
+
 Values binary(OnnxImporter& importer, const OnnxNode& node) {
   const auto rules = binary_rules();
   const BinaryRule& rule = *std::find_if(rules.begin(), rules.end(),
                                          [&](const auto& r) { return r.onnx == node.op_type; });
-  Values operands = operands_of(importer, node, 2);
-  const bool images = align(importer, node, operands);
-  // Whole numbers travel as floats, whose quotients are not cut.
-  if (rule.kind == "divide" && operands[0].integer && operands[1].integer)
-    throw Error("the quotient of whole numbers is not supported");
-  return {importer.add(importer.node_name(node), std::make_unique<Binary>(rule), operands, images)};
+  return {binary_of(importer, node, rule.kind)};
 }
 
-/// The sum of any number of inputs, from left to right.
-Values sum(OnnxImporter& importer, const OnnxNode& node) {
+/// Quotients of whole numbers are cut.
+Values divide(OnnxImporter& importer, const OnnxNode& node) {
+  const bool whole = is_whole(importer.input(node, 0)) && is_whole(importer.input(node, 1));
+  return {binary_of(importer, node, whole ? "quotient" : "divide")};
+}
+
+Values modulo(OnnxImporter& importer, const OnnxNode& node) {
+  return {binary_of(importer, node, integer_or(node, "fmod", 0) != 0 ? "remainder" : "modulo")};
+}
+
+/// Truth values are 0 and 1.
+enum class Comparison { equal, greater, greater_or_equal, less, less_or_equal };
+
+template <Comparison kComparison>
+Values compare(OnnxImporter& importer, const OnnxNode& node) {
+  constexpr bool kSwaps =
+      kComparison == Comparison::less || kComparison == Comparison::less_or_equal;
+  constexpr std::string_view kKind =
+      kComparison == Comparison::equal                                        ? "equal"
+      : kComparison == Comparison::greater || kComparison == Comparison::less ? "greater"
+                                                                              : "greater_or_equal";
+  OnnxValue y = binary_of(importer, node, kKind, kSwaps);
+  y.integer = true;
+  return {y};
+}
+
+Values logical_and(OnnxImporter& importer, const OnnxNode& node) {
+  return {binary_of(importer, node, "minimum")};
+}
+
+Values logical_or(OnnxImporter& importer, const OnnxNode& node) {
+  return {binary_of(importer, node, "maximum")};
+}
+
+OnnxValue equal_to(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
+                   const OnnxValue& y) {
+  OnnxValue out =
+      importer.add(importer.node_name(node), std::make_unique<Binary>("equal"), {x, y}, x.image);
+  out.integer = true;
+  return out;
+}
+
+Values logical_not(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  return {equal_to(importer, node, x, importer.number(0))};
+}
+
+Values logical_xor(OnnxImporter& importer, const OnnxNode& node) {
+  return {equal_to(importer, node, binary_of(importer, node, "equal"), importer.number(0))};
+}
+
+/// NaN alone differs from itself.
+Values is_nan(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  return {equal_to(importer, node, equal_to(importer, node, x, x), importer.number(0))};
+}
+
+Values is_infinite(OnnxImporter& importer, const OnnxNode& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  const bool positive = integer_or(node, "detect_positive", 1) != 0,
+             negative = integer_or(node, "detect_negative", 1) != 0;
+  if (positive && negative)
+    x = importer.add(importer.node_name(node), std::make_unique<Pointwise>("abs"), {x}, x.image);
+  if (!positive && !negative) throw Error("expected to detect positive or negative infinities");
+  return {equal_to(importer, node, x, importer.number(positive ? kInfinity : -kInfinity))};
+}
+
+/// Slopes are trained.
+Values prelu(OnnxImporter& importer, const OnnxNode& node) {
+  if (!importer.input(node, 1).is_constant()) return binary(importer, node);
+  OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  if (importer.input(node, 1).rank() > 4) x = importer.to_plain(x);
+  const OnnxValue slope = importer.trained(node, 1, x.image ? x.rank() : 0);
+  return {importer.add(importer.node_name(node), std::make_unique<Binary>("prelu"), {x, slope},
+                       x.image)};
+}
+
+Values gelu(OnnxImporter& importer, const OnnxNode& node) {
+  const std::string_view kind = text_or(node, "approximate", "none");
+  if (kind != "none" && kind != "tanh") throw Error("expected approximate 'none' or 'tanh'");
+  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  return {importer.add(importer.node_name(node),
+                       std::make_unique<Pointwise>(kind == "tanh" ? "gelu_tanh" : "gelu"), {x},
+                       x.image)};
+}
+
+/// Any number of inputs, from left to right.
+OnnxValue chain(OnnxImporter& importer, const OnnxNode& node, std::string_view kind) {
   Values operands = operands_of(importer, node, node.inputs.size());
   const bool images = align(importer, node, operands);
   OnnxValue total = operands.at(0);
   for (std::size_t i = 1; i < operands.size(); ++i) {
-    total = importer.add(importer.node_name(node), std::make_unique<Binary>("add"),
+    total = importer.add(importer.node_name(node), std::make_unique<Binary>(kind),
                          {total, operands[i]}, images);
   }
-  return {total};
+  return total;
+}
+
+Values sum(OnnxImporter& importer, const OnnxNode& node) { return {chain(importer, node, "add")}; }
+
+Values mean(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue total = chain(importer, node, "add");
+  const auto count = static_cast<float>(node.inputs.size());
+  return {importer.add(importer.node_name(node), std::make_unique<Binary>("divide"),
+                       {total, importer.number(count)}, total.image)};
 }
 
 Values where(OnnxImporter& importer, const OnnxNode& node) {
   Values operands = operands_of(importer, node, 3);
   const bool images = align(importer, node, operands);
-  return {importer.add(importer.node_name(node), std::make_unique<Where>(), operands, images)};
+  OnnxValue y = importer.add(importer.node_name(node), std::make_unique<Where>(), operands, images);
+  y.integer = operands[1].integer && operands[2].integer;
+  return {y};
 }
 
-/// Max and Min of one value and numbers: a Clip with one bound.
+/// Max and Min; of one value and numbers: a Clip with one bound.
 template <bool kMaximum>
 Values extreme(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue* x = nullptr;
@@ -104,16 +209,16 @@ Values extreme(OnnxImporter& importer, const OnnxNode& node) {
   float limit = kMaximum ? -kEverything : kEverything;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const OnnxValue& value = importer.input(node, i);
-    if (!value.is_constant()) {
-      if (x != nullptr) throw Error("expected one value and numbers");
+    if (!value.is_constant() && x == nullptr) {
       x = &value;
       continue;
     }
-    const Tensor number = importer.constant(node, i).tensor();
-    if (number.size() != 1) throw Error("expected one value and numbers");
-    limit = kMaximum ? std::max(limit, number.data[0]) : std::min(limit, number.data[0]);
+    if (!value.is_constant() || value.constant->elements.size() != 1)
+      return {chain(importer, node, kMaximum ? "maximum" : "minimum")};
+    const float number = importer.constant(node, i).tensor().data[0];
+    limit = kMaximum ? std::max(limit, number) : std::min(limit, number);
   }
-  if (x == nullptr) throw Error("expected one value and numbers");
+  if (x == nullptr) return {chain(importer, node, kMaximum ? "maximum" : "minimum")};
   auto clip = kMaximum ? std::make_unique<Pointwise>("clip", PointwiseNumbers{limit, kEverything})
                        : std::make_unique<Pointwise>("clip", PointwiseNumbers{-kEverything, limit});
   return {importer.add(importer.node_name(node), std::move(clip), {*x}, x->image)};
@@ -150,13 +255,30 @@ Values hard_swish(OnnxImporter& importer, const OnnxNode& node) {
 const OnnxHandlers& onnx_pointwise_handlers() {
   static const OnnxHandlers kHandlers = [] {
     OnnxHandlers handlers = {
+        {"And", logical_and},
+        {"Div", divide},
+        {"Equal", compare<Comparison::equal>},
+        {"Gelu", gelu},
+        {"Greater", compare<Comparison::greater>},
+        {"GreaterOrEqual", compare<Comparison::greater_or_equal>},
         {"HardSigmoid", hard_sigmoid},
         {"HardSwish", hard_swish},
+        {"IsInf", is_infinite},
+        {"IsNaN", is_nan},
+        {"Less", compare<Comparison::less>},
+        {"LessOrEqual", compare<Comparison::less_or_equal>},
         {"Max", extreme<true>},
+        {"Mean", mean},
         {"Min", extreme<false>},
+        {"Mod", modulo},
+        {"Not", logical_not},
+        {"Or", logical_or},
+        {"PRelu", prelu},
         {"Sum", sum},
         {"Where", where},
+        {"Xor", logical_xor},
     };
+    // The first of a name counts.
     for (const PointwiseRule& rule : pointwise_rules()) {
       if (!rule.onnx.empty()) handlers.emplace_back(rule.onnx, unary);
     }

@@ -7,9 +7,6 @@
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/embedding.hpp"
-#include "emu/net/ops/gather.hpp"
-#include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/transpose.hpp"
@@ -173,38 +170,6 @@ Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, x.image)};
 }
 
-Values layer_norm(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_plain(importer.as_graph(importer.input(node, 0), ""));
-  if (axis_in(integer_or(node, "axis", -1), x.rank()) + 1 != static_cast<std::int64_t>(x.rank()))
-    throw Error("expected the last axis alone");
-  const std::int64_t size = x.shapes[0].back();
-  const bool biased = importer.has_input(node, 2);
-  std::vector<Tensor> tensors = per_channel(importer, node, size, biased ? 2 : 1);
-  if (!biased) tensors.push_back(Tensor({size}));
-  auto op = std::make_unique<LayerNorm>(size, number_or(node, "epsilon", 1e-5f));
-  for (std::size_t i = 0; i < 2; ++i) set_parameter(*op, i, std::move(tensors[i]));
-  return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, false)};
-}
-
-Values gather(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue &data = importer.input(node, 0), &indices = importer.input(node, 1);
-  const std::int64_t axis = axis_in(integer_or(node, "axis", 0), data.rank());
-  if (data.is_constant()) {
-    if (axis != 0) throw Error("expected rows of a table (axis 0)");
-    const Tensor table = weights_of(importer, node, 0, 2);
-    auto op = std::make_unique<Embedding>(table.dim(0), table.dim(1));
-    set_parameter(*op, 0, table);
-    return {importer.add(importer.layer_name(node, 0), std::move(op), {importer.to_plain(indices)},
-                         false)};
-  }
-  const OnnxConstant& index = importer.constant(node, 1);
-  const OnnxValue x = importer.to_plain(data);
-  refuse_batch(x, axis, "choosing along");
-  importer.hold(static_cast<std::int64_t>(index.elements.size()));  // eight bytes each
-  return {importer.add(importer.node_name(node),
-                       std::make_unique<Gather>(axis, index.integers(), index.dims), {x}, false)};
-}
-
 }  // namespace
 
 const OnnxHandlers& onnx_product_handlers() {
@@ -212,8 +177,6 @@ const OnnxHandlers& onnx_product_handlers() {
       {"Gemm", gemm},
       {"MatMul", matmul},
       {"BatchNormalization", batch_norm},
-      {"LayerNormalization", layer_norm},
-      {"Gather", gather},
   };
   return kHandlers;
 }

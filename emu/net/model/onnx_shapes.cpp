@@ -7,6 +7,8 @@
 
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/cumulative_sum.hpp"
+#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "emu/net/ops/where.hpp"
 #include "formats/error.hpp"
@@ -42,7 +44,8 @@ Values cast(OnnxImporter& importer, const OnnxNode& node) {
     x = importer.add(importer.node_name(node), std::make_unique<Where>(),
                      {x, importer.number(1), importer.number(0)}, x.image);
   } else if (is_integer(to) && !x.integer) {
-    throw Error("a cast from floating point to integers is not supported");
+    x = importer.add(importer.node_name(node), std::make_unique<Pointwise>("truncate"), {x},
+                     x.image);
   } else if (to == OnnxType::float16 || to == OnnxType::bfloat16) {
     throw Error("expected a cast to float32 or whole numbers, found " + to_string(to));
   }
@@ -72,9 +75,8 @@ void free_batch(std::vector<Extent>& target, const std::vector<Extent>& own, std
   const auto at = static_cast<std::size_t>(from);
   if (at > 0 && (at >= target.size() || target[at].value != own[at].value * batch ||
                  !std::equal(own.begin(), own.begin() + from, target.begin()))) {
-    throw Error(
-        "the file has a fixed batch, and its axis in this shape is ambiguous; export the model "
-        "with a dynamic batch");
+    throw Error(fmt::format(
+        "the file has a fixed batch, and its axis in this shape is ambiguous; {}", kDynamicBatch));
   }
   Extent& extent = target[at];
   if (extent.value == -1) return;
@@ -123,7 +125,8 @@ Values flatten(OnnxImporter& importer, const OnnxNode& node) {
   const auto rank = static_cast<std::int64_t>(own.size());
   std::int64_t axis = integer_or(node, "axis", 1);
   if (axis < 0 && axis >= -rank) axis += rank;
-  if (axis < 1 || axis > rank)
+  const bool has_batch = x.shapes[0] != x.shapes[1];
+  if (axis < (has_batch ? 1 : 0) || axis > rank)
     throw Error(fmt::format("expected an axis from 1 on, found {}", axis));
   return {importer.reshape_to(
       node, x,
@@ -137,8 +140,9 @@ Values squeeze(OnnxImporter& importer, const OnnxNode& node) {
   std::vector<bool> drop(own.size(), false);
   for (std::size_t i = 0; i < own.size(); ++i) drop[i] = !axes && own[i] == Extent{1};
   if (!axes && importer.fixed_batch() == 1)
-    throw Error(
-        "expected axes: without them the batch, fixed to 1 in the file, would be removed too");
+    throw Error(fmt::format(
+        "expected axes: without them the batch, fixed to 1 in the file, would be removed too; {}",
+        kDynamicBatch));
   for (const std::int64_t axis : axes.value_or(std::vector<std::int64_t>{}))
     drop[static_cast<std::size_t>(axis_in(axis, own.size()))] = true;
   std::vector<Extent> target;
@@ -243,6 +247,33 @@ Values expand(OnnxImporter& importer, const OnnxNode& node) {
   return {expanded_to(importer, node, x, asked)};
 }
 
+/// 0, 1, .. one for every sample; other ranges are folded.
+Values range(OnnxImporter& importer, const OnnxNode& node) {
+  const auto is = [&](std::size_t i, Extent wanted) {
+    const OnnxValue& value = importer.input(node, i);
+    return value.is_constant() && value.constant->integer && value.constant->elements.size() == 1 &&
+           value.constant->elements[0].whole == wanted;
+  };
+  if (!is(0, {0}) || !is(1, {1, true}) || !is(2, {1}))
+    throw Error("expected a constant range, or the numbers of the samples from 0 on");
+  OnnxValue one;
+  one.constant = std::make_shared<OnnxConstant>(OnnxConstant{{1}, true, {{0, {1}}}});
+  OnnxValue numbers = importer.add(
+      importer.node_name(node),
+      std::make_unique<CumulativeSum>(CumulativeSumOptions{.axis = 0, .exclusive = true}),
+      {importer.repeated(node, importer.as_graph(one, ""))}, false);
+  numbers.integer = true;
+  return {numbers};
+}
+
+/// The number of elements.
+Values size(OnnxImporter& importer, const OnnxNode& node) {
+  OnnxValue out;
+  out.constant = std::make_shared<OnnxConstant>(
+      OnnxConstant{{}, true, {{0, product(importer.input(node, 0).extents())}}});
+  return {out};
+}
+
 /// Of a shape with the batch; others are folded.
 Values constant_of_shape(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxConstant& shape = importer.constant(node, 0);
@@ -267,7 +298,8 @@ const OnnxHandlers& onnx_shape_handlers() {
       {"Cast", cast},           {"ConstantOfShape", constant_of_shape},
       {"Dropout", same},        {"Expand", expand},
       {"Flatten", flatten},     {"Identity", same},
-      {"Reshape", reshape},     {"Shape", shape},
+      {"Range", range},         {"Reshape", reshape},
+      {"Shape", shape},         {"Size", size},
       {"Squeeze", squeeze},     {"Transpose", transpose},
       {"Unsqueeze", unsqueeze},
   };

@@ -1,6 +1,7 @@
 #include "emu/net/ops/binary.hpp"
 
 #include <array>
+#include <cmath>
 #include <type_traits>
 
 #include "emu/net/math.hpp"
@@ -79,6 +80,95 @@ constexpr BinaryRule kRules[] = {
         [](float g, float a, float b) {
           return a == 0 && b >= 0 ? 0 : g * (pow(a, b) * core::log(a));
         }),
+    // NaN where either is NaN. Equal elements share the gradient.
+    row(
+        {.kind = "maximum",
+         .onnx = "Max",
+         .formula = "the larger one",
+         .low = -1,
+         .high = 1,
+         .uses = {Use::index, Use::index}},
+        [](float a, float b) {
+          const float larger = a > b ? a : b;
+          return a != a ? a : larger;
+        },
+        [](float g, float a, float b) { return a == b  ? g / 2
+                                               : a > b ? g
+                                                       : 0; },
+        [](float g, float a, float b) { return a == b  ? g / 2
+                                               : b > a ? g
+                                                       : 0; }),
+    row(
+        {.kind = "minimum",
+         .onnx = "Min",
+         .formula = "the smaller one",
+         .low = -1,
+         .high = 1,
+         .uses = {Use::index, Use::index}},
+        [](float a, float b) {
+          const float smaller = a < b ? a : b;
+          return a != a ? a : smaller;
+        },
+        [](float g, float a, float b) { return a == b  ? g / 2
+                                               : a < b ? g
+                                                       : 0; },
+        [](float g, float a, float b) { return a == b  ? g / 2
+                                               : b < a ? g
+                                                       : 0; }),
+    row(
+        {.kind = "prelu",
+         .onnx = "PRelu",
+         .formula = "a if a > 0, else b a",
+         .low = -1,
+         .high = 1,
+         .uses = {Use::statistic, Use::linear}},
+        [](float a, float b) {
+          const float scaled = b * a;
+          return a > 0 ? a : scaled;
+        },
+        [](float g, float a, float b) {
+          const float scaled = g * b;
+          return a > 0 ? g : scaled;
+        },
+        [](float g, float a, float) { return a > 0 ? 0 : g * a; }),
+    row(
+        {.kind = "modulo",
+         .onnx = "Mod",
+         .formula = "a - b floor(a / b), exact",
+         .low = 1,
+         .high = 1.1,
+         .uses = {Use::index, Use::index}},
+        [](float a, float b) {
+          const double rest = std::fmod(double{a}, double{b});
+          return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+        },
+        [](float g, float, float) { return g; },
+        [](float g, double a, double b) { return -g * std::floor(a / b); }),
+    row(
+        {.kind = "remainder",
+         .onnx = "",
+         .formula = "a - b trunc(a / b), exact",
+         .low = 1,
+         .high = 1.1,
+         .uses = {Use::index, Use::index}},
+        [](float a, float b) { return std::fmod(a, b); }, [](float g, float, float) { return g; },
+        [](float g, double a, double b) { return -g * std::trunc(a / b); }),
+    row(
+        {"quotient", "", "trunc(a / b); derivatives 0", 1, 1.1},
+        [](double a, double b) { return std::trunc(a / b); }, [](float) { return 0.0f; },
+        [](float) { return 0.0f; }),
+    row(
+        {"equal", "Equal", "1 if a = b, else 0; derivatives 0", -1, 1},
+        [](float a, float b) { return a == b ? 1.0f : 0.0f; }, [](float) { return 0.0f; },
+        [](float) { return 0.0f; }),
+    row(
+        {"greater", "Greater", "1 if a > b, else 0; derivatives 0", -1, 1},
+        [](float a, float b) { return a > b ? 1.0f : 0.0f; }, [](float) { return 0.0f; },
+        [](float) { return 0.0f; }),
+    row(
+        {"greater_or_equal", "GreaterOrEqual", "1 if a >= b, else 0; derivatives 0", -1, 1},
+        [](float a, float b) { return a >= b ? 1.0f : 0.0f; }, [](float) { return 0.0f; },
+        [](float) { return 0.0f; }),
 };
 
 const BinaryRule& find(std::string_view kind) {

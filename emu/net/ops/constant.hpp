@@ -1,4 +1,4 @@
-// A tensor that is part of the network and not trained.
+// A tensor that is part of the network.
 #pragma once
 #include <vector>
 
@@ -6,10 +6,10 @@
 
 namespace numemu::net {
 
-/// No inputs; y = value, an untrained parameter.
+/// No inputs; y = value, a parameter, by default an untrained one.
 class Constant final : public Op {
  public:
-  explicit Constant(Tensor value);
+  explicit Constant(Tensor value, bool trained = false);
   std::string_view kind() const override { return "constant"; }
   ResultKind result() const override { return ResultKind::view; }
   using Op::parameters;

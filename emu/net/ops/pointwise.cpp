@@ -4,10 +4,9 @@
 
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "emu/net/math_cores.hpp"
-#include "emu/net/ops/elementwise.hpp"
+#include "emu/net/ops/pointwise_row.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
@@ -16,38 +15,9 @@ namespace {
 
 using Numbers = PointwiseNumbers;
 using Reads = PointwiseRule::Reads;
+using pointwise::row;
 
 constexpr float kLargest = std::numeric_limits<float>::max();
-
-/// `function` of the arguments, and of the numbers if it has any.
-template <class Function, class... Arguments>
-[[gnu::always_inline]] inline float element(Numbers numbers, Arguments... arguments) {
-  if constexpr (std::is_invocable_v<Function, Arguments...>) {
-    return neutral(static_cast<float>(Function{}(arguments...)));
-  } else {
-    return neutral(static_cast<float>(Function{}(arguments..., numbers)));
-  }
-}
-
-/// The rule with its loops: F is f of x, D is g times the derivative, of g and what it reads; the
-/// numbers come last in each.
-template <class F, class D>
-constexpr PointwiseRule row(PointwiseRule rule, F, D) {
-  rule.values = [](std::int64_t n, const float* x, float* y, Numbers numbers) {
-    for_each_element(n, [=](std::int64_t i) { y[i] = element<F>(numbers, x[i]); });
-  };
-  rule.gradients = [](std::int64_t n, const float* seen, const float* g, float* dx,
-                      Numbers numbers) {
-    for_each_element(n, [=](std::int64_t i) {
-      if constexpr (std::is_invocable_v<D, float>) {
-        dx[i] = element<D>(numbers, g[i]);
-      } else {
-        dx[i] = element<D>(numbers, g[i], seen[i]);
-      }
-    });
-  };
-  return rule;
-}
 
 // Beyond these the result is x or rounds to 0, and the derivative to 1 or 0. Where the limit is 0,
 // -inf times 0 would be NaN.
@@ -176,7 +146,7 @@ constexpr PointwiseRule kRules[] = {
 
 const PointwiseRule& find(std::string_view kind) {
   std::vector<std::string> known;
-  for (const PointwiseRule& rule : kRules) {
+  for (const PointwiseRule& rule : pointwise_rules()) {
     if (rule.kind == kind) return rule;
     known.emplace_back(rule.kind);
   }
@@ -185,7 +155,15 @@ const PointwiseRule& find(std::string_view kind) {
 
 }  // namespace
 
-std::span<const PointwiseRule> pointwise_rules() { return kRules; }
+std::span<const PointwiseRule> pointwise_rules() {
+  static const std::vector<PointwiseRule> kAll = [] {
+    std::vector<PointwiseRule> all(std::begin(kRules), std::end(kRules));
+    const std::span<const PointwiseRule> more = pointwise_functions();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
+  return kAll;
+}
 
 Pointwise::Pointwise(std::string_view kind)
     : rule_(find(kind)), numbers_{rule_.parameters[0].value, rule_.parameters[1].value} {}

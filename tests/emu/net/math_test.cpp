@@ -34,6 +34,9 @@ class Oracle {
   void log(float x) { unary(mpfr_log, x); }
   void tanh(float x) { unary(mpfr_tanh, x); }
   void erf(float x) { unary(mpfr_erf, x); }
+  void sin(float x) { unary(mpfr_sin, x); }
+  void cos(float x) { unary(mpfr_cos, x); }
+  void tan(float x) { unary(mpfr_tan, x); }
   void sigmoid(float x) {
     unary(mpfr_exp, -x);
     mpfr_add_ui(value_, value_, 1, MPFR_RNDN);
@@ -86,6 +89,9 @@ constexpr Function kFunctions[] = {
     {"sigmoid", sigmoid, &Oracle::sigmoid, -120, 40},
     {"erf", erf, &Oracle::erf, -12, 12},
     {"normal_cdf", normal_cdf, &Oracle::normal_cdf, -16, 12},
+    {"sin", sin, &Oracle::sin, -1e39, 1e39},
+    {"cos", cos, &Oracle::cos, -1e39, 1e39},
+    {"tan", tan, &Oracle::tan, -1e39, 1e39},
 };
 
 void check_at(const Function& function, Oracle& oracle, float x, double& worst) {
@@ -110,8 +116,9 @@ void compare(std::uint32_t stride) {
   }
 }
 
-TEST_CASE("exp log tanh sigmoid erf and the normal distribution are within 1 ulp of MPFR",
-          "[fast]") {
+TEST_CASE(
+    "exp log tanh sigmoid erf sin cos tan and the normal distribution are within 1 ulp of MPFR",
+    "[fast]") {
   compare(70001);
 }
 

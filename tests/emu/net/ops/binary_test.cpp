@@ -60,6 +60,51 @@ const std::vector<Truth>& truths() {
        8,
        10,  // below 8 ln(2)^3 and 6
        {{-2, 2, 0x40800000}, {0, -1, 0x7f800000}, {-1, 0.5f, kNan}, {kAnyNan, 0, 0x3f800000}}},
+      {"maximum",
+       [](double a, double b) { return a > b ? a : b; },
+       1,
+       0,
+       {{1, 2, 0x40000000}, {1, kAnyNan, kNan}, {-kInfinity, -1, 0xbf800000}}},
+      {"minimum",
+       [](double a, double b) { return a < b ? a : b; },
+       1,
+       0,
+       {{1, 2, 0x3f800000}, {1, kAnyNan, kNan}, {kInfinity, -1, 0xbf800000}}},
+      {"prelu",
+       [](double a, double b) { return a > 0 ? a : b * a; },
+       1,
+       0,
+       {{-2, 0.5f, 0xbf800000}, {2, 0.5f, 0x40000000}, {-kInfinity, 1, 0xff800000}}},
+      {"modulo",
+       [](double a, double b) { return a - b * std::floor(a / b); },
+       1.5,
+       0,
+       {{7, 3, 0x3f800000}, {-7, 3, 0x40000000}, {7, -3, 0xc0000000}, {6, 3, 0}, {1, 0, kNan}}},
+      {"remainder",
+       [](double a, double b) { return std::fmod(a, b); },
+       1.5,
+       0,
+       {{7, 3, 0x3f800000}, {-7, 3, 0xbf800000}, {7, -3, 0x3f800000}, {1, 0, kNan}}},
+      {"quotient",
+       [](double a, double b) { return std::trunc(a / b); },
+       1,
+       0,
+       {{7, 2, 0x40400000}, {-7, 2, 0xc0400000}, {16777215, 16777216, 0}, {1, 0, 0x7f800000}}},
+      {"equal",
+       [](double a, double b) { return a == b ? 1.0 : 0.0; },
+       1,
+       0,
+       {{1, 1, 0x3f800000}, {1, 2, 0}, {-0.0f, 0, 0x3f800000}, {kAnyNan, kAnyNan, 0}}},
+      {"greater",
+       [](double a, double b) { return a > b ? 1.0 : 0.0; },
+       1,
+       0,
+       {{2, 1, 0x3f800000}, {1, 1, 0}, {kAnyNan, 1, 0}}},
+      {"greater_or_equal",
+       [](double a, double b) { return a >= b ? 1.0 : 0.0; },
+       1,
+       0,
+       {{2, 1, 0x3f800000}, {1, 1, 0x3f800000}, {kAnyNan, 1, 0}}},
   };
   return kTruths;
 }
@@ -106,6 +151,10 @@ TEST_CASE("operators of two inputs equal their float64 functions under broadcast
         for (float& v : input.data)
           v = static_cast<float>((rule.low + rule.high) / 2 + (rule.high - rule.low) / 2 * v);
       }
+      // Their steps are where a is a multiple of b: quotients from 1.5 to 1.9 have none.
+      if (rule.kind == "modulo" || rule.kind == "remainder" || rule.kind == "quotient") {
+        for (float& v : inputs[1].data) v *= 0.6f;
+      }
       const Shape y = op.output_shape(shapes);
       const auto reference = [&](const std::vector<test::Doubles>& arguments) {
         test::Doubles result;
@@ -130,7 +179,8 @@ TEST_CASE("operators of two inputs of special values", "[fast]") {
       const std::vector<Tensor> inputs{Tensor({1}, special.a), Tensor({1}, special.b)};
       CHECK(test::bits(test::run_op(op, inputs, numerics).output)[0] == special.y);
     }
-    if (rule.kind == "power") return;  // NaN to the power 0 is 1
+    // NaN to the power 0 is 1, and no comparison with NaN holds.
+    if (rule.kind == "power" || rule.kind == "equal" || rule.kind.starts_with("greater")) return;
     Numerics numerics;
     CHECK(
         test::bits(test::run_op(op, {Tensor({1}, kAnyNan), Tensor({1}, 1)}, numerics).output)[0] ==
@@ -166,13 +216,23 @@ TEST_CASE("the gradients of power at base 0 are finite where the function is smo
   CHECK(result.grad_inputs[1].data[1] == 0);
 }
 
+TEST_CASE("equal elements share the gradient of an extreme", "[fast]") {
+  for (const char* kind : {"maximum", "minimum"}) {
+    Numerics numerics;
+    const test::OpResult result =
+        test::run_op(Binary(kind), {Tensor({1}, 2), Tensor({1}, 2)}, numerics);
+    for (const Tensor& gradient : result.grad_inputs)
+      CHECK(gradient.data[0] == result.grad_output.data[0] / 2);
+  }
+}
+
 TEST_CASE("docs/networks.md has a line for every operator of two inputs", "[fast]") {
   const std::string docs = read_text(NUMEMU_SOURCE "/docs/networks.md");
   for (const BinaryRule& rule : binary_rules()) {
     std::string reads = test::reading_text("a", rule.uses[0]);
     if (rule.uses[1]) reads += " " + test::reading_text("b", rule.uses[1]);
-    const std::string line =
-        fmt::format("| `{}` | {} | {} | `{}` |", rule.kind, rule.formula, reads, rule.onnx);
+    const std::string line = fmt::format("| `{}` | {} | {} | {} |", rule.kind, rule.formula, reads,
+                                         rule.onnx.empty() ? "" : fmt::format("`{}`", rule.onnx));
     INFO(line);
     CHECK(docs.find(line + "\n") != std::string::npos);
   }

@@ -1,20 +1,22 @@
-// The mean over some axes.
+// Sums of all elements up to each one.
 #pragma once
-#include <vector>
-
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
 
-/// y = mean of x over `axes`: pairwise in float64, rounded once. With `keep` these axes stay with
-/// extent 1, else they go.
-class ReduceMean final : public Op {
+struct CumulativeSumOptions {
+  std::int64_t axis = -1;
+  bool exclusive = false;  ///< without the element itself
+  bool reverse = false;    ///< from the last element on
+};
+
+/// y[i] = x[0] + .. + x[i] along one axis: added in order in float64, each rounded once.
+class CumulativeSum final : public Op {
  public:
-  /// Negative axes count from the end; none at all means every axis.
-  explicit ReduceMean(std::vector<std::int64_t> axes, bool keep = true);
-  std::string_view kind() const override { return "reduce_mean"; }
+  explicit CumulativeSum(const CumulativeSumOptions& options) : options_(options) {}
+  std::string_view kind() const override { return "cumulative_sum"; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
-  /// Throws Error when the input lacks an axis, has one twice, or has no elements along one.
+  /// Throws Error unless there is one input with that axis.
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
@@ -22,10 +24,7 @@ class ReduceMean final : public Op {
                 std::span<Tensor> grad_parameters, bool want_inputs) const override;
 
  private:
-  std::vector<bool> reduced(const Shape& x) const;
-
-  std::vector<std::int64_t> axes_;
-  bool keep_;
+  CumulativeSumOptions options_;
 };
 
 }  // namespace numemu::net

@@ -1,0 +1,54 @@
+// Quantizers whose scales and zero points are part of the network (ONNX's QuantizeLinear and
+// DequantizeLinear).
+#pragma once
+#include <vector>
+
+#include "emu/net/op.hpp"
+
+namespace numemu::net {
+
+struct FixedQuantizerOptions {
+  /// The integers: round(x / scale) + zero point, halves to even, held within low and high.
+  bool quantizes = true;
+  /// The values of integers q: (q - zero point) scale.
+  bool dequantizes = true;
+  float low = -128, high = 127;
+  /// The axis, counted from the front, along which scales and zero points vary.
+  std::int64_t axis = 0;
+};
+
+/// Every operation in float32, as ONNX defines it. The gradient passes where the integer is within
+/// low and high (straight through), else it is 0.
+class FixedQuantizer final : public Op {
+ public:
+  /// One scale and zero point for the whole tensor, or as many as the axis has elements. Throws
+  /// Error unless there are as many of each and scales are positive and finite.
+  FixedQuantizer(const FixedQuantizerOptions&, Tensor scales, Tensor zero_points);
+  std::string_view kind() const override {
+    return options_.quantizes && options_.dequantizes ? "fixed_quantizer"
+           : options_.quantizes                       ? "quantize"
+                                                      : "dequantize";
+  }
+  using Op::parameters;
+  std::span<Parameter> parameters() override { return parameters_; }
+  std::optional<Use> input_use(std::size_t) const override {
+    return options_.quantizes ? std::optional(Use::index) : std::nullopt;
+  }
+  bool in_place() const override { return true; }
+  /// Throws Error unless there is one input whose axis has as many elements as there are scales.
+  Shape output_shape(std::span<const Shape> inputs) const override;
+  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
+  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
+                const Tensor& grad_output, std::span<Tensor> grad_inputs,
+                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+
+ private:
+  /// body(first, n, scale, zero point) for runs of elements with one scale.
+  template <class Body>
+  void for_each_run(const Shape& shape, const Body& body) const;
+
+  FixedQuantizerOptions options_;
+  std::vector<Parameter> parameters_;  // scale, zero_point; untrained
+};
+
+}  // namespace numemu::net

@@ -1,0 +1,60 @@
+// Quantizers with scales of the network: integers, values, ranges, axes, straight-through
+// gradients.
+#include "emu/net/ops/fixed_quantizer.hpp"
+
+#include <limits>
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+Tensor vector_of(std::vector<float> data) {
+  Tensor out({static_cast<std::int64_t>(data.size())});
+  out.data = std::move(data);
+  return out;
+}
+
+TEST_CASE("integers round to even, move by the zero point and stay in their range", "[fast]") {
+  const std::vector<float> x{0.25f, 0.75f, 1.25f, -0.25f, -0.75f, 100, -100, 1e30f, -1e30f};
+  const FixedQuantizer q({.dequantizes = false, .low = 0, .high = 255}, vector_of({0.5f}),
+                         vector_of({128}));
+  CHECK(test::forward_of(q, x).data == std::vector<float>{128, 130, 130, 128, 126, 255, 0, 255, 0});
+  const FixedQuantizer both({.low = 0, .high = 255}, vector_of({0.5f}), vector_of({128}));
+  CHECK(test::forward_of(both, x).data ==
+        std::vector<float>{0, 1, 1, 0, -1, 63.5f, -64, 63.5f, -64});
+  const FixedQuantizer back({.quantizes = false}, vector_of({0.5f}), vector_of({3}));
+  CHECK(test::forward_of(back, {3, 4, -128}).data == std::vector<float>{0, 0.5f, -65.5f});
+}
+
+TEST_CASE("scales vary along their axis", "[fast]") {
+  FixedQuantizer op({.axis = 1}, vector_of({1, 2}), vector_of({0, 1}));
+  Tensor x({2, 2, 2});
+  x.data = {0.6f, 1.4f, 3, 5, -0.6f, 1e6f, -1e6f, 0};
+  Numerics numerics;
+  const test::OpResult result = test::run_op(op, {x}, numerics);
+  CHECK(result.output.data == std::vector<float>{1, 1, 4, 4, -1, 127, -258, 0});
+  const std::vector<float>& g = result.grad_output.data;
+  CHECK(result.grad_inputs[0].data == std::vector<float>{g[0], g[1], g[2], g[3], g[4], 0, 0, g[7]});
+}
+
+TEST_CASE("fixed quantizers have the same bits on any number of threads", "[fast]") {
+  test::check_threads(FixedQuantizer({.axis = 1}, vector_of({0.01f, 0.02f}), vector_of({0, 1})),
+                      {test::random_tensor({50, 2, 300}, 2)});
+}
+
+TEST_CASE("fixed quantizers refuse scales that do not fit", "[fast]") {
+  CHECK_THROWS_WITH(FixedQuantizer({}, vector_of({0}), vector_of({0})),
+                    Catch::Contains("positive scales"));
+  CHECK_THROWS_WITH(FixedQuantizer({}, vector_of({1, 1}), vector_of({0})),
+                    Catch::Contains("as many zero points"));
+  const std::vector<Shape> wrong{{2, 3}};
+  CHECK_THROWS_WITH(
+      FixedQuantizer({.axis = 1}, vector_of({1, 1}), vector_of({0, 0})).output_shape(wrong),
+      Catch::Contains("axis 1"));
+}
+
+}  // namespace
+}  // namespace numemu::net

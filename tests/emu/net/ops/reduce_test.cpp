@@ -1,0 +1,153 @@
+// Every reduction over axes: values, gradients, shapes, threads, its line in docs/networks.md.
+#include "emu/net/ops/reduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/op_check.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+
+using test::Doubles;
+
+/// What a reduction of a line is in float64.
+double truth(std::string_view kind, const Doubles& line) {
+  double sum = 0, squares = 0, magnitudes = 0, product = 1, exponentials = 0;
+  for (const double v : line) {
+    sum += v;
+    squares += v * v;
+    magnitudes += std::fabs(v);
+    product *= v;
+    exponentials += std::exp(v);
+  }
+  if (kind == "reduce_sum") return sum;
+  if (kind == "reduce_mean") return sum / static_cast<double>(line.size());
+  if (kind == "reduce_max") return *std::ranges::max_element(line);
+  if (kind == "reduce_min") return *std::ranges::min_element(line);
+  if (kind == "reduce_prod") return product;
+  if (kind == "reduce_l1") return magnitudes;
+  if (kind == "reduce_l2") return std::sqrt(squares);
+  if (kind == "reduce_sum_square") return squares;
+  if (kind == "reduce_log_sum") return std::log(sum);
+  REQUIRE(kind == "reduce_log_sum_exp");
+  return std::log(exponentials);
+}
+
+TEST_CASE("every reduction and its gradient over any axes", "[fast]") {
+  const Shape shape{2, 3, 4};
+  const std::int64_t strides[] = {12, 4, 1};
+  const std::vector<std::vector<std::int64_t>> cases{{0},    {1},    {2},    {-1},
+                                                     {0, 1}, {1, 2}, {2, 0}, {}};
+  Tensor x = test::random_tensor(shape, 1);
+  // Positive, for logarithms, and at least 2^-6 apart, so that no step changes an extreme.
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = 1 + 0x1p-5f * static_cast<float>(i * 7 % 24) + 0x1p-10f * x.data[i];
+  for (const ReduceRule& rule : reduce_rules()) {
+    for (const std::vector<std::int64_t>& axes : cases) {
+      for (const bool keep : {true, false}) {
+        bool reduced[3] = {axes.empty(), axes.empty(), axes.empty()};
+        for (const std::int64_t axis : axes) reduced[axis < 0 ? axis + 3 : axis] = true;
+        Shape expected;
+        std::int64_t count = 1;
+        for (int a = 0; a < 3; ++a) {
+          if (!reduced[a]) expected.push_back(shape[a]);
+          if (reduced[a] && keep) expected.push_back(1);
+          if (reduced[a]) count *= shape[a];
+        }
+        const auto reference = [&](const std::vector<Doubles>& arguments) {
+          std::vector<Doubles> lines(24 / count);
+          for (std::int64_t i = 0; i < 24; ++i) {
+            std::int64_t place = 0;
+            for (int a = 0; a < 3; ++a)
+              if (!reduced[a]) place = place * shape[a] + i / strides[a] % shape[a];
+            lines[place].push_back(arguments[0][i]);
+          }
+          Doubles y;
+          for (const Doubles& line : lines) y.push_back(truth(rule.kind, line));
+          return y;
+        };
+        INFO(rule.kind);
+        Reduce op(rule.kind, axes, keep);
+        const std::vector<Shape> shapes{shape};
+        CHECK(op.output_shape(shapes) == expected);
+        // Results reach the product of 24 numbers below 1.8 and gradients its size; two roundings.
+        const double size = rule.kind == "reduce_prod" ? std::pow(1.75, count) : 24 * 4;
+        test::check_op(op, {x}, reference, 2 * 0x1p-24 * size, {.third = 4});
+      }
+    }
+  }
+}
+
+TEST_CASE("reductions have the same bits on any number of threads", "[fast]") {
+  const Tensor x = test::random_tensor({20, 30, 40}, 2);
+  for (const ReduceRule& rule : reduce_rules()) {
+    for (const std::int64_t axis : {0, 1, 2}) test::check_threads(Reduce(rule.kind, {axis}), {x});
+  }
+}
+
+TEST_CASE("reductions of equal extremes, zeros and infinities", "[fast]") {
+  Numerics numerics;
+  Tensor x({1, 4});
+  x.data = {2, 3, 3, 1};
+  test::OpResult result = test::run_op(Reduce("reduce_max", {1}), {x}, numerics);
+  const float g = result.grad_output.data[0];
+  CHECK(result.grad_inputs[0].data == std::vector<float>{0, g / 2, g / 2, 0});
+  x.data = {2, 0, 3, 1};
+  result = test::run_op(Reduce("reduce_prod", {1}), {x}, numerics);
+  CHECK(result.grad_inputs[0].data == std::vector<float>{0, 6 * result.grad_output.data[0], 0, 0});
+  x.data = {0, 0, 3, 1};
+  result = test::run_op(Reduce("reduce_prod", {1}), {x}, numerics);
+  CHECK(result.grad_inputs[0].data == std::vector<float>{0, 0, 0, 0});
+  x.data = {0, 0, 0, 0};
+  result = test::run_op(Reduce("reduce_l2", {1}), {x}, numerics);
+  CHECK(result.grad_inputs[0].data == std::vector<float>{0, 0, 0, 0});
+  x.data = {1000, 1000, -kInfinity, 0};
+  CHECK(test::run_op(Reduce("reduce_log_sum_exp", {1}), {x}, numerics).output.data[0] ==
+        Approx(1000.69314718).epsilon(0x1p-24));
+  x.data = {-kInfinity, -kInfinity, -kInfinity, -kInfinity};
+  CHECK(test::run_op(Reduce("reduce_log_sum_exp", {1}), {x}, numerics).output.data[0] ==
+        -kInfinity);
+}
+
+TEST_CASE("reductions keep one NaN and refuse wrong axes", "[fast]") {
+  Tensor x({2, 2});
+  x.data = {kAnyNan, 1, kInfinity, -kInfinity};
+  Numerics numerics;
+  CHECK(test::bits(test::run_op(Reduce("reduce_mean", {1}, false), {x}, numerics).output) ==
+        std::vector<std::uint32_t>{0x7fc00000, 0x7fc00000});
+  for (const ReduceRule& rule : reduce_rules()) {
+    INFO(rule.kind);
+    CHECK(test::bits(test::run_op(Reduce(rule.kind, {1}, false), {x}, numerics).output)[0] ==
+          0x7fc00000);
+  }
+  const std::vector<Shape> two{{2, 3}}, empty{{2, 0}};
+  CHECK_THROWS_WITH(Reduce("reduce_sum", {2}).output_shape(two), Catch::Contains("axis 2"));
+  CHECK_THROWS_WITH(Reduce("reduce_sum", {1, -1}).output_shape(two), Catch::Contains("axis -1"));
+  CHECK_THROWS_WITH(Reduce("reduce_sum", {1}).output_shape(empty), Catch::Contains("[2, 0]"));
+  CHECK_THROWS_WITH(Reduce("reduce_sun"), Catch::Contains("did you mean 'reduce_sum'?"));
+}
+
+TEST_CASE("docs/networks.md has a line for every reduction", "[fast]") {
+  const std::string docs = read_text(NUMEMU_SOURCE "/docs/networks.md");
+  for (const ReduceRule& rule : reduce_rules()) {
+    const std::string line =
+        fmt::format("| `{}` | {} | {} | `{}` |", rule.kind, rule.formula,
+                    rule.use ? test::reading_text("x", rule.use) : "", rule.onnx);
+    INFO(line);
+    CHECK(docs.find(line + "\n") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace numemu::net
