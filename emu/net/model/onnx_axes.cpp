@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <limits>
 
 #include "emu/net/model/onnx_importer.hpp"
@@ -256,7 +257,9 @@ Values reduce(OnnxImporter& importer, const OnnxNode& node) {
   const ReduceRule& rule = *std::find_if(rules.begin(), rules.end(),
                                          [&](const auto& r) { return r.onnx == node.op_type; });
   Ints axes = reduced_axes(importer, node, x);
-  const bool keep = integer_or(node, "keepdims", 1) != 0, space = x.image && axes == Ints{2, 3};
+  Ints spatial(std::max<std::size_t>(x.rank(), 2) - 2);
+  std::iota(spatial.begin(), spatial.end(), 2);
+  const bool keep = integer_or(node, "keepdims", 1) != 0, space = x.image && axes == spatial;
   if (space && keep && rule.over == ReduceRule::Over::mean)
     return {
         importer.add(importer.node_name(node), std::make_unique<GlobalAveragePool>(), {x}, true)};
