@@ -8,13 +8,12 @@
 
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
-#include "policies/recipe/notes.hpp"
-#include "policies/recipe/silent_notes.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -121,30 +120,21 @@ NanCount count_nan(const std::vector<net::Tensor>& inputs,
   return count;
 }
 
-std::vector<std::string> notes_before(const policies::Recipe& recipe, const net::Graph& graph,
-                                      const std::vector<net::Tensor>& inputs) {
+std::int64_t reference_samples(const net::Graph& graph, const std::vector<net::Tensor>& inputs,
+                               std::int64_t* elements) {
   std::vector<net::Shape> one;
   for (const net::Tensor& x : inputs) {
     one.push_back(x.shape);
     one.back()[0] = 1;
   }
-  std::int64_t elements = 1;
+  *elements = 1;
   for (const net::Shape& shape : net::value_shapes(graph, one))
-    elements += net::element_count(shape);
-  // What layers read and what they give, in half of what is left at most: no note is worth a
+    *elements += net::element_count(shape);
+  // What layers read and what they give, in half of what is left at most: no figure is worth a
   // refusal.
   const std::int64_t most = net::memory_left() / (4 * static_cast<std::int64_t>(sizeof(float)));
-  const std::int64_t samples = std::min({std::max<std::int64_t>(1, kReferenceElements / elements),
-                                         most / elements, inputs[0].dim(0)});
-  std::vector<std::string> notes = policies::notes_on_tables(recipe, graph);
-  if (samples == 0) return notes;
-  const net::MemoryClaim claim(2 * samples * elements, "the float32 values that notes are about");
-  std::vector<net::Tensor> batch;
-  for (const net::Tensor& x : inputs) batch.push_back(policies::first_samples(x, samples));
-  std::ranges::copy(
-      policies::recipe_notes(recipe, graph, policies::float_reference(graph, std::move(batch))),
-      std::back_inserter(notes));
-  return notes;
+  return std::min({std::max<std::int64_t>(1, kReferenceElements / *elements), most / *elements,
+                   inputs[0].dim(0)});
 }
 
 Json not_finite_json(const experiments::NotFinite& lost, const net::Tensor& output) {
@@ -181,6 +171,7 @@ std::vector<std::string> not_finite_sentences(const std::string& output, const J
 
 void write_results(const std::map<std::string, std::string>& files,
                    const std::map<std::string, net::Tensor>& results) {
+  const net::Section section(net::SectionKind::data, "", "outputs");
   std::map<std::string, net::Checkpoint> together;
   for (const auto& [name, path] : files) {
     const net::Tensor& y = results.at(name);

@@ -11,7 +11,6 @@
 #include "emu/net/model/onnx_import.hpp"
 #include "experiments/engine/not_finite.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/recipe/recipe.hpp"
 
 namespace numemu::cli {
 
@@ -46,10 +45,10 @@ struct NanCount {
 NanCount count_nan(const std::vector<net::Tensor>& inputs,
                    const std::map<std::string, net::Tensor>& results);
 
-/// What `eval` notes of a recipe before anything is quantized: of tables, and of the float32 values
-/// of the first samples, as many as 2^24 elements hold.
-std::vector<std::string> notes_before(const policies::Recipe&, const net::Graph&,
-                                      const std::vector<net::Tensor>& inputs);
+/// How many of the first samples notes and noise are about: as many as 2^24 elements hold, and half
+/// of the memory left; `elements` gets those of one sample.
+std::int64_t reference_samples(const net::Graph&, const std::vector<net::Tensor>& inputs,
+                               std::int64_t* elements);
 
 /// {"samples", "samples_not_finite", "outputs", "layers"} of an output of all samples, as
 /// NotFinite::json with the samples that have NaN or infinite numbers; null where all is finite.

@@ -86,4 +86,10 @@ std::int64_t machine_memory(const std::string& root) {
   return least == kNone ? 0 : least;
 }
 
+std::int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
 }  // namespace numemu::cli

@@ -8,7 +8,6 @@
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
-#include "emu/net/profile.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -61,10 +60,13 @@ void add_profile(Command& command, bool& profile) {
 }
 
 ProfiledRun::ProfiledRun(bool profile) : profile_(profile), start_(seconds()) {
-  if (profile_) net::start_profile(&seconds);
+  if (!profile_) return;
+  net::start_profile(&seconds);
+  rest_.emplace(net::SectionKind::data, "", "(outside all sections)");
 }
 
 ProfiledRun::~ProfiledRun() {
+  rest_.reset();
   if (profile_) print(net::end_profile(), seconds() - start_);
 }
 

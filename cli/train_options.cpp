@@ -52,7 +52,7 @@ net::Augmentation parse_augmentation(const std::string& text) {
 }
 
 void add_files(Command& command, TrainCommand& options) {
-  command.option("--net NAME|FILE.onnx", options.net, "Reference network or ONNX file")
+  command.option("--net NAME|FILE", options.net, "Reference network, ONNX file or checkpoint")
       .show_default();
   command
       .option("--data SET", options.data,

@@ -1,12 +1,12 @@
 // numemu eval: the accuracy of a trained network under a recipe, predicted noise beside measured.
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/recipe_option.hpp"
@@ -15,7 +15,6 @@
 #include "cli/talk.hpp"
 #include "emu/net/data/view.hpp"
 #include "experiments/engine/run_point.hpp"
-#include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -34,8 +33,6 @@ struct Options {
 };
 
 constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
-
-std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 
 void print_scores(const Json& scores) {
   std::vector<std::vector<std::string>> lines;
@@ -69,52 +66,10 @@ void print_row(const Json& row) {
                number_text(metrics["loss"], "{:.4f}"));
   }
   if (row.contains("scores")) print_scores(row["scores"]);
-  // Without any, the reasons are below the table, or nothing is quantized.
-  bool predictions = false;
-  for (const Json& layer : row["layers"])
-    predictions = predictions || layer["predicted_db"].is_number();
-  std::vector<std::vector<std::string>> layers;
-  bool starred = false;
-  std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
-  for (const Json& layer : row["layers"]) {
-    const bool lost =
-        layer["sqnr_db"].is_null() && experiments::not_finite_results(row, layer["name"]) > 0;
-    const bool predicted = layer["predicted_db"].is_number();
-    const bool star = predicted && experiments::prediction_ignores(layer["unit"]);
-    starred = starred || star;
-    if (layer.contains("left_out") && layer["left_out"].is_string())
-      left_out[layer["left_out"]].push_back(layer["name"]);
-    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"])});
-    if (predictions) {
-      layers.back().push_back(decibels(layer["predicted_db"]) + (star ? "*" : ""));
-      layers.back().push_back(layer["verdict"].is_string() ? layer["verdict"].get<std::string>()
-                                                           : "-");
-    }
-    for (const char* count : {"overflow", "underflow", "invalid"})
-      layers.back().push_back(number_text(layer.value(count, Json(0.0)), "{:.2e}"));
-  }
-  std::vector<std::string> header = {"layer", "unit", "SQNR dB"};
-  if (predictions) header.insert(header.end(), {"predicted", "verdict"});
-  header.insert(header.end(), {"overflow", "underflow", "invalid"});
-  fmt::print("{}", text_table(header, layers));
-  if (starred) fmt::print("{}\n", kUnitLeftOut);
-  const Json& predicted = row["predicted"];
-  if (metrics["sqnr_db"].is_number()) {
-    const bool known = predicted["sqnr_db"].is_number();
-    const char* star = predicted.contains("ignores") ? "*" : "";
-    fmt::print("output: SQNR {} dB{}\n", decibels(metrics["sqnr_db"]),
-               known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "");
-    fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
-               decibels(metrics["gain"]), decibels(metrics["sqnr_gained_db"]),
-               known ? fmt::format(", predicted {}{} at {}", decibels(predicted["sqnr_gained_db"]),
-                                   star, decibels(predicted["gain"]))
-                     : "");
-  }
-  for (const auto& [reason, names] : left_out)
-    fmt::print("no prediction of {}: {}\n", fmt::join(names, ", "), reason);
+  print_noise(row);
   fmt::print("\n");
   std::vector<std::vector<std::string>> tensors;
-  for (const Json& tensor : predicted["tensors"]) {
+  for (const Json& tensor : row["predicted"]["tensors"]) {
     const Json& fitted = tensor["fitted"];
     tensors.push_back({tensor["layer"], tensor["role"], tensor["format"],
                        decibels(tensor["measured_db"]), decibels(tensor["empirical_db"]),
@@ -131,6 +86,7 @@ void print_row(const Json& row) {
 }
 
 int run(const Options& options) {
+  const ProfiledRun profiled(options.profile);
   const Json recipe = options.recipe.empty()
                           ? Json{{"numemu_recipe", 1}}
                           : parse_json(read_text(options.recipe), options.recipe);
@@ -182,11 +138,7 @@ int run(const Options& options) {
   if (!options.metrics.empty()) point.json["metrics"] = options.metrics;
   experiments::set_recipe(point, whole);
   if (options.no_predictions) experiments::turn_predictions_off(point);
-  Json row;
-  {
-    const ProfiledRun profiled(options.profile);
-    row = experiments::run_point(point, bench, on_work);
-  }
+  const Json row = experiments::run_point(point, bench, on_work);
   progress.reset();
   if (options.json) {
     fmt::print("{}\n", row.dump(2));

@@ -3,29 +3,34 @@
 
 #include <algorithm>
 #include <deque>
-#include <filesystem>
 #include <map>
+#include <optional>
 
 #include "cli/command.hpp"
-#include "cli/float32_input.hpp"
 #include "cli/format_names.hpp"
+#include "cli/infer_model.hpp"
 #include "cli/infer_results.hpp"
+#include "cli/machine_memory.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/noise_table.hpp"
+#include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/recipe_option.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory.hpp"
-#include "emu/net/model/load_network.hpp"
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/model/weights.hpp"
-#include "emu/net/nets.hpp"
+#include "emu/net/profile.hpp"
+#include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"
+#include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
+#include "formats/version.hpp"
+#include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/silent_notes.hpp"
 
@@ -34,166 +39,149 @@ namespace {
 
 struct Options {
   std::string model, recipe;
-  std::vector<std::string> in, out;
+  std::vector<std::string> in, out, calibrate_on;
   std::int64_t batch = 16;
-  bool fold = false, quiet = false, json = false;
+  bool fold = false, quiet = false, json = false, outputs_only = false, no_predictions = false,
+       profile = false;
 };
 
-struct NamedArray {
-  std::string name, path;
-  net::Tensor tensor;  ///< as the file has it
+/// What a recipe does to the first samples, for the notes and the figures of noise; nothing in
+/// float32.
+class Noise {
+ public:
+  Noise(const Options& options, const policies::Recipe& recipe, const net::Graph& graph,
+        const std::vector<net::Tensor>& inputs)
+      : options_(options), recipe_(recipe), graph_(graph) {
+    std::int64_t elements = 0;
+    const std::int64_t samples = reference_samples(graph, inputs, &elements);
+    if (samples == 0) return;
+    claim_.emplace(2 * samples * elements, "the float32 values of the first samples");
+    reference_ = policies::float_reference(graph, samples_of(inputs, 0, samples));
+  }
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes = policies::notes_on_tables(recipe_, graph_);
+    if (reference_.samples() > 0)
+      std::ranges::copy(policies::recipe_notes(recipe_, graph_, reference_),
+                        std::back_inserter(notes));
+    return notes;
+  }
+
+  /// Predicts, then measures, and lets the float32 values go; `numerics` are frozen.
+  void measure(policies::RecipeNumerics& numerics) {
+    samples_ = reference_.samples();
+    if (!options_.outputs_only && samples_ > 0) compare(numerics);
+    reference_ = {};
+    claim_.reset();
+  }
+
+  /// The figures, with the counts of all samples.
+  void add_to(Json& report, const policies::RecipeNumerics& numerics) const {
+    if (!figures_) return;
+    report["noise_samples"] = samples_;
+    report["metrics"] = Json::object();
+    experiments::add_noise(report, *figures_, graph_, numerics);
+  }
+
+ private:
+  void compare(policies::RecipeNumerics& numerics) {
+    const net::Section section(net::SectionKind::data, "", "noise on the first samples");
+    figures_.emplace();
+    figures_->predictions = !options_.no_predictions;
+    if (figures_->predictions) {
+      const net::Section predicting(net::SectionKind::data, "", "predictions");
+      experiments::FitCache fits;
+      figures_->tensors =
+          experiments::predict_tensors(recipe_, graph_, reference_, fits, numerics.static_scales());
+      figures_->predicted =
+          experiments::predict_layers(recipe_, graph_, reference_, numerics.static_scales());
+      experiments::leave_out(figures_->predicted, recipe_, graph_, figures_->tensors);
+    } else {
+      figures_->predicted.output_left_out = "predictions are turned off";
+    }
+    figures_->measured = experiments::measure_layers(graph_, numerics, reference_);
+    experiments::measure_tensors(figures_->tensors, recipe_, graph_, reference_, &numerics);
+    numerics.reset_counts();
+  }
+
+  const Options& options_;
+  const policies::Recipe& recipe_;
+  const net::Graph& graph_;
+  std::optional<net::MemoryClaim> claim_;
+  policies::FloatReference reference_;
+  std::int64_t samples_ = 0;
+  std::optional<experiments::NoiseFigures> figures_;
 };
 
-std::vector<NamedArray> read_inputs(const Options& options) {
-  std::vector<NamedArray> arrays;
-  for (const std::string& text : options.in) {
-    const auto [name, path] = named(text);
-    std::int64_t rounded = 0;
-    const Array array = read_float32(path, "", &rounded);
-    if (rounded > 0 && !options.quiet)
-      say("numemu: note: {}: {} of {} rounded to float32, the type of network values", path,
-          rounded, counted(array.elements(), "number"));
-    const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
-    if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
-      throw Error(fmt::format("--in: {} is given twice", name));
-    NamedArray input{name, path, net::Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
-    std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
-    if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
-      throw Error(path + ": expected an array with samples along its first axis");
-    arrays.push_back(std::move(input));
+/// Calibrates the static scales, and tells of what.
+Json calibrate(const Options& options, const policies::Recipe& recipe,
+               const net::ImportedModel& model, const std::vector<net::Tensor>& inputs,
+               policies::RecipeNumerics& numerics) {
+  const net::Section section(net::SectionKind::data, "", "calibration");
+  CalibrationSamples samples;
+  if (options.calibrate_on.empty()) {
+    samples = {
+        fmt::format("{}", fmt::join(options.in, ", ")), inputs[0].dim(0), "",
+        [&](std::int64_t first, std::int64_t count) { return samples_of(inputs, first, count); }};
+  } else {
+    samples = calibration_samples(options.calibrate_on, model, options.quiet);
   }
-  return arrays;
-}
-
-/// What networks trained on that data set take, [height, width, channels]; empty for others.
-net::Shape image_shape_of(const std::string& data) {
-  if (data == "glyphs" || data == "mnist") return {28, 28, 1};
-  if (data == "cifar10") return {32, 32, 3};
-  return {};
-}
-
-/// A network of this program's own: its shapes follow from the array and the weights.
-net::ImportedModel reference_model(const Options& options, const NamedArray& input) {
-  auto [architecture, path] = named(options.model);
-  if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
-    architecture = path;
-    net::net_kind(architecture);  // an unknown name is refused with the nearest one
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with(architecture + "-") && name.ends_with(".safetensors"))
-        found.push_back(entry.path());
-    }
-    if (found.size() != 1) {
-      throw Error(
-          fmt::format("--model: expected one shipped checkpoint of {}, found {}; give its "
-                      ".safetensors file",
-                      architecture, found.size()));
-    }
-    path = found[0];
-  }
-  const net::Checkpoint checkpoint = net::read_weights(path);
-  for (const auto& [key, value] : checkpoint.metadata) {
-    if (key == "net") architecture = value;
-  }
-  if (architecture.empty() || checkpoint.tensors.empty())
-    throw Error(path +
-                ": expected metadata 'net' with the network's name, as `numemu train` "
-                "writes it");
-  const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
-  for (const auto& [key, value] : checkpoint.metadata) {
-    const net::Shape expected = key == "data" ? image_shape_of(value) : net::Shape();
-    if (expected.empty() || shape == expected) continue;
-    throw Error(fmt::format("{}: expected [n, {}], found {}", input.path, fmt::join(expected, ", "),
-                            net::to_string(input.tensor.shape)));
-  }
-  net::ImportedModel model;
-  model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
-  net::load_parameters(model.graph, checkpoint, path);
-  model.inputs.push_back({model.graph.inputs[0].name, 0, false});
-  model.outputs.push_back({"output", static_cast<int>(model.graph.value_count()) - 1, false});
-  return model;
-}
-
-net::ImportedModel load(const Options& options, const std::vector<NamedArray>& inputs) {
-  if (!net::names_onnx_file(options.model)) return reference_model(options, inputs.at(0));
-  net::ImportOptions import;
-  const net::OnnxModel file = net::read_onnx(options.model);
-  for (const NamedArray& input : inputs) {
-    if (!input.name.empty()) import.input_shapes[input.name] = input.tensor.shape;
-  }
-  if (inputs.size() == 1 && inputs[0].name.empty()) {
-    for (const net::OnnxValueInfo& info : file.graph.inputs)
-      import.input_shapes[std::string(info.name)] = inputs[0].tensor.shape;
-  }
-  return net::import_onnx(file, import);
-}
-
-/// Images between [n, c, h, w] and [n, h, w, c].
-net::Tensor turned(const net::Tensor& x, bool to_channels_last) {
-  const std::int64_t n = x.dim(0);
-  const std::int64_t c = to_channels_last ? x.dim(1) : x.dim(3);
-  const std::int64_t h = to_channels_last ? x.dim(2) : x.dim(1);
-  const std::int64_t w = to_channels_last ? x.dim(3) : x.dim(2);
-  net::Tensor out(to_channels_last ? net::Shape{n, h, w, c} : net::Shape{n, c, h, w});
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t k = 0; k < c; ++k) {
-      for (std::int64_t p = 0; p < h * w; ++p) {
-        const std::int64_t first = (i * c + k) * h * w + p, last = (i * h * w + p) * c + k;
-        out.data[to_channels_last ? last : first] = x.data[to_channels_last ? first : last];
-      }
-    }
-  }
+  const std::int64_t used = std::min(samples.available, recipe.calibration().samples);
+  numerics.freeze(model.graph, used, samples.batch);
+  if (!options.quiet)
+    say("scales calibrated on the first {} of {} samples{}", used, samples.available,
+        options.calibrate_on.empty() ? "" : " of " + samples.from);
+  Json out = {{"samples", used}, {"of", samples.available}, {"from", utf8_text(samples.from)}};
+  if (!samples.digest.empty()) out["digest"] = samples.digest;
   return out;
 }
 
-/// The arrays in the order and layout of the graph's inputs.
-std::vector<net::Tensor> arranged(const net::ImportedModel& model,
-                                  std::vector<NamedArray>& arrays) {
-  std::vector<net::Tensor> out;
-  for (const net::OnnxPort& port : model.inputs) {
-    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
-      return array.name == port.name || (array.name.empty() && model.inputs.size() == 1);
-    });
-    if (found == arrays.end()) {
-      std::vector<std::string> names;
-      for (const net::OnnxPort& other : model.inputs) names.push_back(other.name);
-      throw Error(fmt::format("--in: expected {}=FILE, the model's inputs are {}", port.name,
-                              fmt::join(names, ", ")));
-    }
-    net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
-    if (port.image) shape = {shape[2], shape[0], shape[1]};
-    shape.insert(shape.begin(), found->tensor.dim(0));
-    if (found->tensor.shape != shape) {
-      throw Error(fmt::format("{}: expected an array of shape {} for {}, found {}", found->path,
-                              net::to_string(shape), port.name,
-                              net::to_string(found->tensor.shape)));
-    }
-    if (!out.empty() && found->tensor.dim(0) != out[0].dim(0))
-      throw Error(found->path + ": expected as many samples as the other inputs");
-    out.push_back(port.image ? turned(found->tensor, true) : found->tensor);
-    found->name = port.name;
-    found->path.clear();
+/// Seconds between marks.
+class Stopwatch {
+ public:
+  void mark(const char* name) {
+    const double now = seconds();
+    json_[name] = now - last_;
+    last_ = now;
   }
-  for (const NamedArray& array : arrays) {
-    if (!array.path.empty())
-      throw Error(fmt::format("--in: the model has no input '{}'", array.name));
+  Json json() const {
+    Json out = json_;
+    out["total"] = last_ - first_;
+    return out;
   }
-  return out;
-}
 
-std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
-                                    std::int64_t count) {
-  std::vector<net::Tensor> out;
-  for (const net::Tensor& x : all) out.push_back(policies::samples_of(x, first, count));
-  return out;
+ private:
+  double first_ = seconds(), last_ = first_;
+  Json json_ = Json::object();
+};
+
+/// Of a pass over `batch` samples: of the weights and of the largest value; and of this process so
+/// far.
+Json memory_json(const net::Graph& graph, const std::vector<net::Tensor>& batch) {
+  std::int64_t weights = 0, largest = 0;
+  for (const net::Parameter* parameter : graph.parameters()) weights += parameter->value.size();
+  std::vector<net::Shape> shapes;
+  for (const net::Tensor& x : batch) shapes.push_back(x.shape);
+  for (const net::Shape& shape : net::value_shapes(graph, shapes))
+    largest = std::max(largest, net::element_count(shape));
+  constexpr std::int64_t kFloat = sizeof(float);
+  return {{"weight_bytes", weights * kFloat},
+          {"largest_activation_bytes", largest * kFloat},
+          {"peak_bytes", peak_memory()}};
 }
 
 int run(const Options& options) {
   require_paths(options.out, options.in);
-  std::vector<NamedArray> arrays = read_inputs(options);
-  net::ImportedModel model = load(options, arrays);
-  const std::vector<net::Tensor> inputs = arranged(model, arrays);
+  if (options.recipe.empty() && !options.calibrate_on.empty())
+    throw Error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
+  const ProfiledRun profiled(options.profile);
+  Stopwatch watch;
+  std::vector<NamedArray> arrays = read_arrays(options.in, "--in", options.quiet);
+  Json report = {{"model", {{"file", utf8_text(options.model)}}}};
+  if (options.json) report["inputs"] = arrays_json(arrays);
+  net::ImportedModel model = load_model(options.model, arrays);
+  const std::vector<net::Tensor> inputs = arranged(model, std::move(arrays), "--in");
+  watch.mark("load");
   const std::map<std::string, std::string> files = destinations(options.out, model);
   if (options.fold) {
     if (model.outputs.size() > 1) throw Error("--fold-batch-norm: expected a model of one output");
@@ -209,15 +197,16 @@ int run(const Options& options) {
   policies::RecipeNumerics quantized(recipe, model.graph, options.recipe);
   const std::int64_t samples = inputs[0].dim(0);
   std::vector<std::string> notes;
+  std::optional<Noise> noise;
   if (recipe_given) {
-    const std::int64_t used = std::min(samples, recipe.calibration().samples);
-    quantized.freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
-      return samples_of(inputs, first, count);
-    });
     if (!options.quiet) note_short_names_in(options.recipe);
-    if (!options.quiet) say("scales calibrated on the first {} of {} samples", used, samples);
+    report["calibration"] = calibrate(options, recipe, model, inputs, quantized);
+    watch.mark("calibrate");
     notes = policies::notes_on_training(recipe, given.stages().size());
-    std::ranges::move(notes_before(recipe, model.graph, inputs), std::back_inserter(notes));
+    noise.emplace(options, recipe, model.graph, inputs);
+    std::ranges::move(noise->notes(), std::back_inserter(notes));
+    noise->measure(quantized);
+    watch.mark("noise");
   }
   experiments::NotFinite lost(model.graph, quantized);
   experiments::Listening numerics(recipe_given ? quantized : float32,
@@ -267,6 +256,7 @@ int run(const Options& options) {
     numerics.end_step(step);
     progress.show(first + count);
   }
+  watch.mark("run");
   write_results(files, results);
   if (recipe_given)
     std::ranges::copy(policies::notes_on_nan(quantized, model.graph), std::back_inserter(notes));
@@ -274,15 +264,17 @@ int run(const Options& options) {
     if (!options.quiet) say("note: {}", note);
   }
   const NanCount nan = count_nan(inputs, results);
-  Json report = Json::array();
+  watch.mark("write");
+  report["outputs"] = Json::array();
   for (const auto& [name, path] : files) {
     const net::Tensor& y = results.at(name);
-    report.push_back({{"output", name}, {"file", utf8_text(path)}, {"shape", y.shape}});
-    if (nan.hidden > 0) report.back()["nan_samples_without_nan_output"] = nan.hidden;
-    if (!notes.empty()) report.back()["notes"] = notes;
+    report["outputs"].push_back({{"output", name}, {"file", utf8_text(path)}, {"shape", y.shape}});
+    Json& output = report["outputs"].back();
+    if (options.json) output["digest"] = digest_of(y);
+    if (nan.hidden > 0) output["nan_samples_without_nan_output"] = nan.hidden;
     const Json not_finite = not_finite_json(lost, y);
     if (!not_finite.is_null()) {
-      report.back()["not_finite"] = not_finite;
+      output["not_finite"] = not_finite;
       for (const std::string& sentence : not_finite_sentences(name, not_finite))
         say("note: {}", sentence);
     }
@@ -292,12 +284,27 @@ int run(const Options& options) {
                                       options.recipe.empty() ? "float32 on neutral.f32.sequential"
                                                              : "numerics of " + options.recipe)));
   }
+  if (noise) noise->add_to(report, quantized);
   if (nan.hidden > 0) {
     say("note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs without: a "
         "format without NaN turns them into numbers",
         nan.elements, nan.hidden, nan.samples);
   }
-  if (options.json) fmt::print("{}\n", report.dump(2));
+  if (!options.json) {
+    if (report.contains("layers")) {
+      fmt::print("\n");
+      print_noise(report);
+    }
+    return kFine;
+  }
+  report["model"]["weights"] = net::digest_of(model.graph);
+  report["recipe"] = recipe_given ? recipe.json() : Json();
+  report["notes"] = notes;
+  report["memory"] =
+      memory_json(model.graph, samples_of(inputs, 0, std::min(options.batch, samples)));
+  report["seconds"] = watch.json();
+  report["version"] = kNumericsVersion;
+  fmt::print("{}\n", report.dump(2));
   return kFine;
 }
 
@@ -320,9 +327,14 @@ void add_infer(Program& program) {
       .option("--out [name=]y.npy|y.safetensors", options->out, "File for an output (repeatable)")
       .required();
   add_recipe(command, options->recipe, "Recipe");
+  command.option("--calibrate-on [name=]x.npy|SET", options->calibrate_on,
+                 "Arrays (repeatable) or a data set that calibrate static scales (default: --in)");
+  command.flag("--outputs-only", options->outputs_only, "No noise of layers");
+  command.flag("--no-predictions", options->no_predictions, "Measure the noise only");
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
   command.option("--batch N", options->batch, "Samples per batch").show_default().whole(1, 65536);
+  add_profile(command, options->profile);
   command.flag("--json", options->json, "Print JSON");
   command.flag("--quiet", options->quiet, "No progress");
   add_threads(command);

@@ -19,7 +19,7 @@
 #include "cli/train_report.hpp"
 #include "emu/net/kept_bytes.hpp"
 #include "emu/net/model/load_network.hpp"
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/onnx_checkpoint.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -51,9 +51,10 @@ std::int64_t steps_of(const net::Dataset& dataset, const net::TrainOptions& trai
   return train.epochs * ((dataset.train_count() + train.batch - 1) / train.batch);
 }
 
-/// What made the weights, sorted by key; nothing that differs between machines.
-net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
-                          const TrainCommand& options) {
+/// What made the weights, sorted by key; nothing that differs between machines. `onnx`: the graph
+/// where an ONNX file gave it.
+net::Checkpoint described(const net::Graph& graph, const std::string& onnx,
+                          const net::Dataset& dataset, const TrainCommand& options) {
   net::Checkpoint checkpoint = net::parameters_of(graph);
   checkpoint.metadata = {{"data", dataset.name()},
                          {"net", graph.name},
@@ -65,6 +66,7 @@ net::Checkpoint described(const net::Graph& graph, const net::Dataset& dataset,
     checkpoint.metadata.insert(checkpoint.metadata.begin() + 3,
                                {"recipe", policies::canonical_json(options.numerics.json())});
   }
+  if (!onnx.empty()) net::add_graph(checkpoint, onnx);
   return checkpoint;
 }
 
@@ -126,11 +128,11 @@ std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptByte
     say_line(epoch_line(epoch, text) +
              (staged ? fmt::format("  stage {}", staged->stage(epoch.epoch)) : ""));
   };
-  const ProfiledRun profiled(options.profile);
   return net::train(graph, dataset, options.train, numerics, hooks, run_file(options)).back().epoch;
 }
 
 int run(TrainCommand options) {
+  const ProfiledRun profiled(options.profile);
   require_writable_folder(options.out);
   const net::Dataset dataset =
       net::view_of(net::load_dataset(options.data, cache_folder()), options.view);
@@ -166,9 +168,10 @@ int run(TrainCommand options) {
         quantized->stage(last), stages);
   }
 
-  net::write_safetensors(path, described(graph, dataset, options), storage(options.store));
-  net::load_parameters(graph, net::read_safetensors(path), path);
-  const net::Evaluation tested = test(graph, dataset, options.numerics);
+  net::write_safetensors(path, described(graph, network.onnx, dataset, options),
+                         storage(options.store));
+  net::Graph stored = net::load_network(path, dataset).graph;
+  const net::Evaluation tested = test(stored, dataset, options.numerics);
   const bool text = dataset.kind() == net::DataKind::text;
   if (options.json) {
     Json result = {{"checkpoint", utf8_text(path)},

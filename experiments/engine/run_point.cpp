@@ -1,20 +1,15 @@
 #include "experiments/engine/run_point.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
+#include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/judge.hpp"
+#include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"
 #include "experiments/engine/scores.hpp"
-#include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
-#include "experiments/predict/noise_power.hpp"
-#include "experiments/predict/version.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
@@ -27,9 +22,7 @@ namespace numemu::experiments {
 namespace {
 
 constexpr int kDigits = 6;  // of metrics and decibels
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2 = 0.693147180559945309;
-constexpr int kErrorDigits = 12;  // of mean squared errors, which are compared to 1e-9
 
 /// null for infinities: float32 has no noise.
 Json number(double value, int digits = kDigits) {
@@ -39,34 +32,6 @@ Json number(double value, int digits = kDigits) {
 
 Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
-}
-
-Json tensor_json(const TensorNoise& noise) {
-  Json fitted = nullptr;
-  const Verdict verdict = noise.empirical_verdict();
-  const bool withheld = verdict == Verdict::withheld;
-  if (noise.fitted) {
-    fitted = {
-        {"family", noise.fitted->family},
-        {"ks", number(noise.fitted->ks_distance)},
-        {"threshold", number(noise.fitted->threshold)},
-        {"accepted", noise.fitted->accepted},
-        {"db",
-         withheld ? Json() : number(decibels(noise.empirical.signal, noise.fitted->moments.mse))},
-        {"verdict", to_json(noise.fitted_verdict())}};
-  }
-  return {{"layer", noise.source.layer},
-          {"role", net::to_string(noise.source.role)},
-          {"format",
-           noise.policy.block != nullptr ? noise.policy.block->name : noise.policy.format->name},
-          {"n", noise.n},
-          {"measured_mse", number(noise.measured_mse, kErrorDigits)},
-          {"measured_db", number(noise.measured_db())},
-          {"standard_error", number(noise.standard_error)},
-          {"empirical_mse", withheld ? Json() : number(noise.empirical.mse, kErrorDigits)},
-          {"empirical_db", withheld ? Json() : number(noise.empirical.sqnr_db())},
-          {"verdict", to_json(verdict)},
-          {"fitted", fitted}};
 }
 
 /// Paired counts: images only one of the two classifies rightly.
@@ -142,22 +107,26 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Work work(on_work, point_cost(bench.eval_images, samples, calibration, predictions));
   work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(point.recipe, graph, point.where);
-  numerics.freeze(
-      graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-        net::Targets targets;
-        return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, targets)};
-      });
-  std::vector<TensorNoise> tensors;
-  LayerPrediction predicted;
+  {
+    const net::Section section(net::SectionKind::data, "", "calibration");
+    numerics.freeze(
+        graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
+          net::Targets targets;
+          return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, targets)};
+        });
+  }
+  NoiseFigures noise{predictions, {}, {}, {}};
   if (predictions) {
+    const net::Section section(net::SectionKind::data, "", "predictions");
     work.begin("predictions", tensors_cost(samples));
-    tensors =
+    noise.tensors =
         predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
     work.begin("predictions", layers_cost(samples));
-    predicted = predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
-    leave_out(predicted, point.recipe, graph, tensors);
+    noise.predicted =
+        predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
+    leave_out(noise.predicted, point.recipe, graph, noise.tensors);
   } else {
-    predicted.output_left_out = "predictions are turned off";
+    noise.predicted.output_left_out = "predictions are turned off";
   }
   work.begin("noise on the reference", noise_cost(samples));
   NotFinite lost(graph, numerics);
@@ -165,9 +134,9 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Listening listening(
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
-  const LayerMeasurement measured = measure_layers(graph, listening, bench.reference);
-  measure_tensors(tensors, point.recipe, graph, bench.reference, &numerics);
-  const Json lost_reference = lost.json(bench.reference.samples(), measured.outputs);
+  noise.measured = measure_layers(graph, listening, bench.reference);
+  measure_tensors(noise.tensors, point.recipe, graph, bench.reference, &numerics);
+  const Json lost_reference = lost.json(bench.reference.samples(), noise.measured.outputs);
   lost.reset();
   numerics.reset_counts();
   work.begin("evaluation", evaluation_cost(bench.eval_images));
@@ -184,45 +153,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const Json scores = scores_json(bench.dataset, bench.scores, evaluation, bench.baseline);
   row["metrics"] = metrics_json(bench.dataset, evaluation, bench.baseline, scores);
   if (!scores.empty()) row["scores"] = scores;
-  row["metrics"]["sqnr_db"] = number(measured.output.db);
-  row["metrics"]["sqnr_error_db"] = number(measured.output_error);
-  row["metrics"]["sqnr_gained_db"] = number(measured.output.gained_db);
-  row["metrics"]["gain"] = number(measured.output.gain);
-  if (predictions) {
-    row["predicted"] = {
-        {"version", kPredictionVersion},
-        {"sqnr_db", number(predicted.output.db)},
-        {"sqnr_error_db", number(predicted.output_error)},
-        {"sqnr_gained_db", number(predicted.output.gained_db)},
-        {"gain", number(predicted.output.gain)},
-        {"verdict", to_json(layer_verdict(predicted.output.db, measured.output.db))}};
-  } else {
-    row["predicted"] = {{"sqnr_db", nullptr}, {"verdict", nullptr}};
-  }
-  row["predicted"]["tensors"] = Json::array();
-  if (!predicted.output_left_out.empty()) row["predicted"]["left_out"] = predicted.output_left_out;
-  if (!predicted.ignores.empty()) row["predicted"]["ignores"] = predicted.ignores;
-  for (const TensorNoise& noise : tensors)
-    row["predicted"]["tensors"].push_back(tensor_json(noise));
-  row["layers"] = Json::array();
-  for (const std::string& name : net::gemm_layer_names(graph)) {
-    const policies::OperandCounts counts = numerics.counts(name, net::GemmKind::fprop);
-    const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
-    const double layer_predicted = predictions ? predicted.db.at(name) : kUnknown;
-    const double layer_measured = measured.db.at(name);
-    row["layers"].push_back(
-        {{"name", name},
-         {"gemm", "fprop"},
-         {"unit", numerics.recipe(name).fprop->row().name},
-         {"sqnr_db", number(layer_measured)},
-         {"predicted_db", number(layer_predicted)},
-         {"verdict", to_json(layer_verdict(layer_predicted, layer_measured))},
-         {"overflow", number(static_cast<double>(counts.overflow) / elements)},
-         {"underflow", number(static_cast<double>(counts.underflow) / elements)},
-         {"invalid", number(static_cast<double>(counts.invalid) / elements)}});
-    if (const auto why = predicted.left_out.find(name); why != predicted.left_out.end())
-      row["layers"].back()["left_out"] = why->second;
-  }
+  add_noise(row, noise, graph, numerics);
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(point.recipe, point.stage),
         policies::recipe_notes(point.recipe, graph, bench.reference),

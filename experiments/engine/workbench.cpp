@@ -14,30 +14,10 @@
 #include "experiments/predict/listening.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/input_file.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::experiments {
 namespace {
-
-constexpr int kDigestDigits = 16;
-
-std::string metadata_of(const net::Checkpoint& checkpoint, const std::string& key) {
-  for (const auto& [name, value] : checkpoint.metadata) {
-    if (name == key) return value;
-  }
-  return "";
-}
-
-std::string digest_of(const net::Graph& graph) {
-  std::string bytes;
-  for (const net::Parameter* parameter : graph.parameters()) {
-    bytes += parameter->name + '\0';
-    bytes.append(reinterpret_cast<const char*>(parameter->value.data.data()),
-                 parameter->value.data.size() * sizeof(float));
-  }
-  return sha256_hex(bytes).substr(0, kDigestDigits);
-}
 
 /// Activations of one sample that products read and give.
 class Activations : public net::Numerics {
@@ -83,13 +63,13 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
 
 TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset,
                             const Folders& folders) {
-  if (net::names_onnx_file(name)) {
-    InputFile file(name);
-    file.rewind(true);
-    TrainedNet trained{net::load_network(name, dataset).graph, name, "", file.sha256()};
-    trained.digest = digest_of(trained.graph);
+  const auto described = [](net::LoadedNetwork network, const std::string& path) {
+    TrainedNet trained{std::move(network.graph), path, ""};
+    if (!network.onnx.empty()) trained.source = sha256_hex(network.onnx);
+    trained.digest = net::digest_of(trained.graph);
     return trained;
-  }
+  };
+  if (net::names_onnx_file(name)) return described(net::load_network(name, dataset), name);
   std::string path = name, architecture;
   if (const std::size_t equals = name.find('='); equals != std::string::npos) {
     architecture = name.substr(0, equals);
@@ -113,21 +93,15 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     architecture = name;
   }
   const net::Checkpoint checkpoint = net::read_weights(path);
-  if (architecture.empty()) architecture = metadata_of(checkpoint, "net");
-  if (architecture.empty()) {
-    throw Error(path +
-                ": expected metadata 'net' with the network's name, as `numemu train` writes it "
-                "(give the name before the file where it has none: NAME=FILE)");
-  }
-  TrainedNet trained{net::build_net(architecture, dataset), path, ""};
-  net::load_parameters(trained.graph, checkpoint, path);
-  trained.digest = digest_of(trained.graph);
-  return trained;
+  if (architecture.empty()) return described(net::network_of(checkpoint, path, dataset), path);
+  net::Graph graph = net::build_net(architecture, dataset);
+  net::load_parameters(graph, checkpoint, path);
+  return described({std::move(graph), true}, path);
 }
 
 void fold_batch_norm(TrainedNet& trained) {
   net::fold_batch_norm(trained.graph);
-  trained.digest = digest_of(trained.graph);
+  trained.digest = net::digest_of(trained.graph);
 }
 
 std::int64_t reference_count(const net::Graph& graph, const net::Dataset& dataset) {

@@ -4,7 +4,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/utf8.hpp"
@@ -12,8 +13,18 @@
 namespace numemu::net {
 namespace {
 
-LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
-  ImportedModel model = load_onnx(path);
+/// The extents of a sample, for axes that the file leaves open.
+ImportOptions shapes_of(const OnnxModel& model, const Dataset& data) {
+  Shape shape = data.input_shape();
+  if (shape.size() == 3) shape = {shape[2], shape[0], shape[1]};  // images are [c, h, w] in ONNX
+  shape.insert(shape.begin(), 1);
+  ImportOptions options;
+  for (const OnnxValueInfo& input : model.graph.inputs)
+    options.input_shapes[std::string(input.name)] = shape;
+  return options;
+}
+
+Graph fitting(ImportedModel model, const std::string& path, const Dataset& data) {
   if (model.inputs.size() != 1 || model.outputs.size() != 1) {
     throw Error(path + ": expected a network of one input and one output, found " +
                 std::to_string(model.inputs.size()) + " and " +
@@ -24,17 +35,50 @@ LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
     throw Error(path + ": expected an input of shape " + to_string(data.input_shape()) +
                 " for the data set " + data.name() + ", found " + to_string(shape));
   }
+  return std::move(model.graph);
+}
+
+LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
+  OnnxModel model = read_onnx(path);
+  std::string onnx = graph_bytes(model);
+  const ImportOptions options = shapes_of(model, data);
+  Graph graph = fitting(import_onnx(std::move(model), options), path, data);
   // As recipes, folders and reports call it.
-  model.graph.name = utf8_text(std::filesystem::path(path).stem().string());
-  return {std::move(model.graph), true};
+  graph.name = utf8_text(std::filesystem::path(path).stem().string());
+  return {std::move(graph), true, std::move(onnx)};
 }
 
 }  // namespace
 
 bool names_onnx_file(const std::string& name) { return name.ends_with(".onnx"); }
 
+std::string network_name(const Checkpoint& checkpoint) {
+  for (const auto& [key, value] : checkpoint.metadata) {
+    if (key == "net") return value;
+  }
+  return "";
+}
+
+LoadedNetwork network_of(const Checkpoint& checkpoint, const std::string& path,
+                         const Dataset& data) {
+  if (const std::string* const onnx = graph_of(checkpoint, path)) {
+    const auto options = [&](const OnnxModel& model) { return shapes_of(model, data); };
+    return {fitting(import_checkpoint(checkpoint, path, options), path, data), true, *onnx};
+  }
+  const std::string name = network_name(checkpoint);
+  if (name.empty()) {
+    throw Error(path +
+                ": expected metadata 'net' with the network's name, as `numemu train` writes it "
+                "(give the name before the file where it has none: NAME=FILE)");
+  }
+  LoadedNetwork network{build_net(name, data), true};
+  load_parameters(network.graph, checkpoint, path);
+  return network;
+}
+
 LoadedNetwork load_network(const std::string& name, const Dataset& data) {
   if (names_onnx_file(name)) return from_onnx(name, data);
+  if (name.ends_with(".safetensors")) return network_of(read_weights(name), name, data);
   return {build_net(name, data), false};
 }
 

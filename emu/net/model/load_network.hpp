@@ -4,19 +4,28 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/model/safetensors.hpp"
 
 namespace numemu::net {
 
 struct LoadedNetwork {
   Graph graph;
   bool has_weights = false;  ///< the file gave them; a reference network awaits initialize()
+  /// The graph as ONNX (onnx_checkpoint.hpp); empty for a reference network.
+  std::string onnx = {};
 };
 
 /// Whether `name` is taken for an ONNX file: it ends in ".onnx".
 bool names_onnx_file(const std::string& name);
 
-/// A reference network built for the data set, or the network of an ONNX file, which must fit it.
-/// Throws Error with the nearest known name, or naming the file.
+/// A reference network built for the data set, or the network of an ONNX file or of a checkpoint
+/// that `train` wrote, which must fit it. Throws Error with the nearest known name, or naming the
+/// file.
 LoadedNetwork load_network(const std::string& name, const Dataset&);
+/// The network of a checkpoint, which is `path` in messages: of the graph that it has, else the
+/// reference network that it names.
+LoadedNetwork network_of(const Checkpoint&, const std::string& path, const Dataset&);
+/// "net" of the checkpoint's metadata, which names its network; "" without.
+std::string network_name(const Checkpoint&);
 
 }  // namespace numemu::net

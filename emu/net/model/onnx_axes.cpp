@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <limits>
+#include <numeric>
 
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/concat.hpp"

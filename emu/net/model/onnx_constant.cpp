@@ -7,7 +7,17 @@
 
 namespace numemu::net {
 
+std::int64_t OnnxConstant::size() const {
+  return stored != nullptr ? stored->elements : static_cast<std::int64_t>(elements.size());
+}
+
 Tensor OnnxConstant::tensor() const {
+  if (stored != nullptr) {
+    Tensor out;
+    out.shape = dims;
+    out.data = to_floats(*stored);
+    return out;
+  }
   Tensor out(dims);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     if (integer && elements[i].whole.per_batch)
@@ -39,6 +49,13 @@ OnnxConstant constant_of(const OnnxTensor& tensor) {
     for (std::size_t i = 0; i < values.size(); ++i) out.elements[i].real = values[i];
   }
   return out;
+}
+
+ConstantRef held(const ConstantRef& constant) {
+  if (constant == nullptr || constant->stored == nullptr) return constant;
+  OnnxConstant out = constant_of(*constant->stored);
+  out.dims = constant->dims;  // which an operator may have changed
+  return std::make_shared<OnnxConstant>(std::move(out));
 }
 
 OnnxConstant constant_of(const std::vector<Extent>& values) {

@@ -31,14 +31,20 @@ struct OnnxConstant {
   bool integer = false;  ///< elements are `whole`, else `real`
   std::vector<Folded> elements;
   OnnxType type = OnnxType::float32;  ///< in the file; what is computed has the default
+  /// A large initializer of reals, until an operator of the importer asks for `elements` (held()):
+  /// then they are empty, and tensor() copies the file's. A Folded takes six times their memory.
+  const OnnxTensor* stored = nullptr;
 
-  Tensor tensor() const;  ///< as float32; throws Error for elements that depend on the batch
+  std::int64_t size() const;  ///< number of elements
+  Tensor tensor() const;      ///< as float32; throws Error for elements that depend on the batch
   std::vector<std::int64_t> integers() const;  ///< throws Error likewise, and for reals
 };
 
 using ConstantRef = std::shared_ptr<const OnnxConstant>;
 
 OnnxConstant constant_of(const OnnxTensor&);
+/// The same constant with its elements: itself where it has them.
+ConstantRef held(const ConstantRef&);
 /// A vector of whole numbers.
 OnnxConstant constant_of(const std::vector<Extent>&);
 /// One of at most `rank` axes in ONNX order, as [n, .., c] of that rank.

@@ -105,7 +105,8 @@ void drop_repeated(OnnxImporter& importer, const OnnxNode& node, Labelled& a, co
 /// A constant's elements as a matrix [rows, columns].
 Tensor matrix_of(OnnxImporter& importer, const Labelled& a, const Labels& rows,
                  const Labels& columns) {
-  const OnnxConstant& constant = *a.value.constant;
+  const ConstantRef with_elements = held(a.value.constant);
+  const OnnxConstant& constant = *with_elements;
   importer.hold(2 * static_cast<std::int64_t>(constant.elements.size()));
   const Shape strides = strides_of(constant.dims);
   Shape dims, steps;

@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "emu/net/memory.hpp"
+#include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/safetensors_header.hpp"
@@ -237,7 +238,7 @@ OnnxNode read_node(WireReader message) {
   return node;
 }
 
-OnnxGraph read_graph(WireReader message) {
+OnnxGraph read_graph(WireReader message, bool weights_may_be_absent) {
   OnnxGraph graph;
   const Counts counts = count_fields(message, {1, 5, 11, 12, 13});
   reserve(graph.nodes, counts[1]);
@@ -254,7 +255,8 @@ OnnxGraph read_graph(WireReader message) {
         graph.name = message.text(field, "the name of the graph");
         break;
       case 5:
-        graph.initializers.push_back(read_onnx_tensor(message.message(field, "an initializer")));
+        graph.initializers.push_back(
+            read_onnx_tensor(message.message(field, "an initializer"), weights_may_be_absent));
         if (graph.initializers.back().name.empty())
           message.fail(field.offset, "expected the name of an initializer, found none");
         break;
@@ -291,7 +293,7 @@ void read_opset(WireReader message, OnnxModel& model) {
   model.opset = version;
 }
 
-void read_model(WireReader message, OnnxModel& model) {
+void read_model(WireReader message, OnnxModel& model, bool weights_may_be_absent) {
   bool graph = false;
   for (WireField field; message.next(field);) {
     switch (field.number) {
@@ -307,7 +309,7 @@ void read_model(WireReader message, OnnxModel& model) {
       case 7:
         if (graph) message.fail(field.offset, "expected one graph, found two");
         graph = true;
-        model.graph = read_graph(message.message(field, "the graph"));
+        model.graph = read_graph(message.message(field, "the graph"), weights_may_be_absent);
         break;
       case 8:
         read_opset(message.message(field, "opset_import"), model);
@@ -335,6 +337,7 @@ const OnnxAttribute* OnnxNode::find(std::string_view attribute) const {
 }
 
 OnnxModel read_onnx(const std::string& path) {
+  const Section section(SectionKind::data, "", "ONNX file");
   InputFile file(path);
   if (file.left() > kLargestFile) {
     file.fail(
@@ -345,13 +348,18 @@ OnnxModel read_onnx(const std::string& path) {
         "expected a model within the remaining memory budget of {} (--memory), found {}",
         bytes_text(memory_left()), bytes_text(file.left())));
   }
+  Bytes bytes(file.left());
+  file.read(bytes.data(), bytes.size());
+  return parse_onnx(path, std::move(bytes));
+}
+
+OnnxModel parse_onnx(std::string path, Bytes bytes, bool weights_may_be_absent) {
   OnnxModel model;
-  model.path = path;
-  model.bytes = Bytes(file.left());
-  file.read(model.bytes.data(), model.bytes.size());
+  model.path = std::move(path);
+  model.bytes = std::move(bytes);
   const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
                                static_cast<std::size_t>(model.bytes.size()));
-  read_model(WireReader(path, whole), model);
+  read_model(WireReader(model.path, whole), model, weights_may_be_absent);
   read_external_data(model);
   return model;
 }

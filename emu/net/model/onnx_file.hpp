@@ -103,5 +103,8 @@ void read_external_data(OnnxModel&);
 /// information and metadata are passed over. Throws Error("FILE: byte OFFSET: expected ..., found
 /// ...").
 OnnxModel read_onnx(const std::string& path);
+/// The same of bytes that `path` describes in messages; with `weights_may_be_absent` initializers
+/// of reals need not have data.
+OnnxModel parse_onnx(std::string path, Bytes, bool weights_may_be_absent = false);
 
 }  // namespace numemu::net

@@ -2,6 +2,7 @@
 #include "emu/net/model/onnx_import.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "emu/net/memory.hpp"
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/reshape.hpp"
+#include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
@@ -40,6 +42,18 @@ const OnnxHandler* find_handler(std::string_view op) {
   return nullptr;
 }
 
+/// Real initializers of at least so many elements stay in the file until an operator holds them.
+constexpr std::int64_t kStoredElements = 4096;
+
+/// Of the file and of weights whose data a checkpoint has.
+std::int64_t bytes_of(const OnnxModel& model) {
+  std::int64_t bytes = model.size();
+  for (const OnnxTensor& tensor : model.graph.initializers) {
+    if (tensor.absent) bytes += tensor.elements * static_cast<std::int64_t>(sizeof(float));
+  }
+  return bytes;
+}
+
 /// Operators that only ever work on constants here.
 constexpr std::string_view kFoldedOnly[] = {"Constant", "NonZero"};
 
@@ -60,10 +74,12 @@ double work_of(const Op& op, const std::vector<Shape>& inputs, std::int64_t resu
 
 }  // namespace
 
-OnnxImporter::OnnxImporter(const OnnxModel& model, const ImportOptions& options)
+OnnxImporter::OnnxImporter(const OnnxModel& model, const ImportOptions& options,
+                           OnnxModel* consumed)
     : model_(model),
+      consumed_(consumed),
       options_(options),
-      bytes_left_(std::min(kBytesPerByte * model.size() + kBytes, memory_left())),
+      bytes_left_(std::min(kBytesPerByte * bytes_of(model) + kBytes, memory_left())),
       folder_(kFoldedPerByte * model.size() + kFolded) {}
 
 void OnnxImporter::hold_bytes(std::int64_t bytes) {
@@ -96,11 +112,28 @@ void OnnxImporter::count_reads() {
   }
 }
 
+/// A constant whose elements stay in the file. With a model that is consumed, its last reader gives
+/// their memory back.
+ConstantRef OnnxImporter::stored(const OnnxTensor& tensor) const {
+  auto constant =
+      std::make_unique<OnnxConstant>(OnnxConstant{tensor.dims, false, {}, tensor.type, &tensor});
+  if (consumed_ == nullptr) return constant;
+  return {constant.release(), [](const OnnxConstant* used) {
+            discard_pages(used->stored->data);
+            delete used;
+          }};
+}
+
 /// Makes an initializer's constant when it is first read.
 void OnnxImporter::load(std::string_view name) {
   const auto found = initializers_.find(name);
   if (found == initializers_.end() || values_.contains(name)) return;
   OnnxValue value;
+  if (!is_integer(found->second->type) && found->second->elements >= kStoredElements) {
+    value.constant = stored(*found->second);
+    values_[name] = std::move(value);
+    return;
+  }
   value.constant = std::make_shared<OnnxConstant>(constant_of(*found->second));
   const std::vector<Folded>& elements = value.constant->elements;
   const auto nan =
@@ -193,6 +226,7 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
     // Exporters write Identity where two layers share a weight.
     if ((node.op_type == "Identity" || node.op_type == "Dropout") && has_input(node, 0))
       return {input(node, 0)};
+    const Section section(SectionKind::data, "", "constants");
     folder_.allow(bytes_left_ / static_cast<std::int64_t>(sizeof(Folded)));
     if (std::optional<OnnxConstant> folded = folder_.fold(node, constants(node))) {
       if (folded->dims.size() > kMostAxes)
@@ -376,6 +410,7 @@ ImportedModel OnnxImporter::finish() {
 }
 
 ImportedModel OnnxImporter::run() {
+  const Section section(SectionKind::data, "", "ONNX import");
   graph_.name = model_.graph.name.empty() ? "onnx" : printable(model_.graph.name);
   if (model_.graph.nodes.size() > kMostNodes)
     throw Error(fmt::format("{}: expected at most {} nodes, found {}", model_.path, kMostNodes,
@@ -398,9 +433,14 @@ ImportedModel import_onnx(const OnnxModel& model, const ImportOptions& options) 
   return OnnxImporter(model, options).run();
 }
 
+ImportedModel import_onnx(OnnxModel&& model, const ImportOptions& options) {
+  ImportedModel imported = OnnxImporter(model, options, &model).run();
+  malloc_trim(0);  // what the copies of weights left between the parameters
+  return imported;
+}
+
 ImportedModel load_onnx(const std::string& path, const ImportOptions& options) {
-  const OnnxModel model = read_onnx(path);
-  return import_onnx(model, options);
+  return import_onnx(read_onnx(path), options);
 }
 
 std::vector<std::string> onnx_operators() {

@@ -35,6 +35,8 @@ struct ImportOptions {
 /// lists the operators of the file that are not supported, and Error("FILE: byte OFFSET: node ...")
 /// for a node that cannot be imported.
 ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
+/// The same; gives the memory of each large initializer back as soon as the graph has it.
+ImportedModel import_onnx(OnnxModel&&, const ImportOptions& = {});
 /// read_onnx and import_onnx.
 ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});
 /// Operators that become nodes or are folded, sorted.

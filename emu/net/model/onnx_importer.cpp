@@ -2,9 +2,12 @@
 #include "emu/net/model/onnx_importer.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "emu/net/ops/constant.hpp"
 #include "emu/net/ops/reshape.hpp"
@@ -59,11 +62,27 @@ void require_finite(const Op& op) {
   }
 }
 
+/// Raw float32 whose pages go back to the system as they are copied: the largest weight need not
+/// fit into memory twice.
+std::vector<float> drained(std::string_view raw) {
+  constexpr std::size_t kPiece = std::size_t{1} << 22;
+  std::vector<float> out;
+  out.reserve(raw.size() / sizeof(float));
+  for (; !raw.empty(); raw.remove_prefix(std::min(kPiece, raw.size()))) {
+    const std::string_view piece = raw.substr(0, kPiece);
+    const std::size_t copied = out.size();
+    out.resize(copied + piece.size() / sizeof(float));
+    std::memcpy(out.data() + copied, piece.data(), piece.size());
+    discard_pages(piece);
+  }
+  return out;
+}
+
 }  // namespace
 
 Tensor weights_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
                   std::size_t rank) {
-  Tensor tensor = importer.constant(node, index).tensor();
+  Tensor tensor = importer.tensor(node, index);
   if (tensor.shape.size() != rank)
     throw Error(fmt::format("expected input {} to have {} axes, found {}", index, rank,
                             to_string(tensor.shape)));
@@ -77,6 +96,13 @@ void set_parameter(Op& op, std::size_t index, Tensor value) {
     throw Error(fmt::format("expected {} of shape {}, found {}", parameter.name,
                             to_string(parameter.value.shape), to_string(value.shape)));
   parameter.value.data = std::move(value.data);
+}
+
+void discard_pages(std::string_view bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 std::string printable(std::string_view name) {
@@ -114,18 +140,42 @@ const OnnxValue& OnnxImporter::input(const OnnxNode& node, std::size_t index) co
   return found->second;
 }
 
-const OnnxConstant& OnnxImporter::constant(const OnnxNode& node, std::size_t index) {
-  const OnnxValue& value = input(node, index);
-  if (!value.is_constant())
+OnnxValue& OnnxImporter::constant_input(const OnnxNode& node, std::size_t index) {
+  if (!input(node, index).is_constant())
     throw Error(fmt::format("expected input '{}' to be constant", printable(node.inputs[index])));
-  hold(static_cast<std::int64_t>(value.constant->elements.size()));
+  OnnxValue& value = values_.find(node.inputs[index])->second;
+  hold(value.constant->size());
+  return value;
+}
+
+const OnnxConstant& OnnxImporter::constant(const OnnxNode& node, std::size_t index) {
+  OnnxValue& value = constant_input(node, index);
+  value.constant = held(value.constant);
   return *value.constant;
+}
+
+Tensor OnnxImporter::tensor(const OnnxNode& node, std::size_t index) {
+  OnnxValue& value = constant_input(node, index);
+  const ConstantRef constant = value.constant;
+  if (constant->size() != element_count(constant->dims))
+    throw Error("expected one read of a weight");
+  if (constant->stored == nullptr || reads_[node.inputs[index]] > 1) return constant->tensor();
+  // Its operator follows: the file's bytes need not wait for release().
+  value.constant = std::make_shared<OnnxConstant>(OnnxConstant{constant->dims, false, {}});
+  const OnnxTensor& stored = *constant->stored;
+  if (consumed_ == nullptr || constant.use_count() > 1 || !stored.raw ||
+      stored.type != OnnxType::float32)
+    return constant->tensor();
+  Tensor tensor;
+  tensor.shape = constant->dims;
+  tensor.data = drained(stored.data);
+  return tensor;
 }
 
 std::vector<ConstantRef> OnnxImporter::constants(const OnnxNode& node) const {
   std::vector<ConstantRef> out;
   for (std::size_t i = 0; i < node.inputs.size(); ++i)
-    out.push_back(has_input(node, i) ? input(node, i).constant : nullptr);
+    out.push_back(has_input(node, i) ? held(input(node, i).constant) : nullptr);
   return out;
 }
 
@@ -183,11 +233,12 @@ OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
                                  std::size_t image_rank) {
   if (!value.is_constant()) return value;
   const OnnxConstant& constant = *value.constant;
-  const std::size_t turned = constant.elements.size() == 1 ? 0 : image_rank;
+  const std::size_t turned = constant.size() == 1 ? 0 : image_rank;
   auto& [known, node] = nodes_of_constants_[{value.constant.get(), turned}];
   if (known.lock() == value.constant) return node;
-  hold(static_cast<std::int64_t>(constant.elements.size()));
-  Tensor tensor = turned > 0 ? channels_last(constant, turned).tensor() : constant.tensor();
+  hold(constant.size());
+  Tensor tensor =
+      turned > 0 ? channels_last(*held(value.constant), turned).tensor() : constant.tensor();
   if (tensor.shape.empty() && !computes_) tensor.shape = {1};
   node = add(free_name(name.empty() ? "constant" : printable(name)),
              std::make_unique<Constant>(std::move(tensor)), {}, false);

@@ -26,6 +26,9 @@ inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 /// A name of the file for messages and nodes: at most 100 characters, none of them control.
 std::string printable(std::string_view);
 
+/// Gives the whole pages among these bytes, which nobody reads again, back to the system.
+void discard_pages(std::string_view bytes);
+
 struct OnnxQuantizer;
 
 /// What a name refers to: a value of the graph, or a constant.
@@ -48,7 +51,9 @@ struct OnnxValue {
 
 class OnnxImporter {
  public:
-  OnnxImporter(const OnnxModel&, const ImportOptions&);
+  /// `consumed` is null, or the same model: then its initializers' memory goes back to the system
+  /// as they are used.
+  OnnxImporter(const OnnxModel&, const ImportOptions&, OnnxModel* consumed = nullptr);
   ImportedModel run();
 
   std::int64_t opset() const { return model_.opset; }
@@ -59,6 +64,8 @@ class OnnxImporter {
   }
   /// A constant input that an operator will hold, or an Error.
   const OnnxConstant& constant(const OnnxNode&, std::size_t index);
+  /// The same as float32, for weights: of a large one nothing but this copy is made.
+  Tensor tensor(const OnnxNode&, std::size_t index);
   /// Every input as a constant, null where it is none.
   std::vector<ConstantRef> constants(const OnnxNode&) const;
 
@@ -112,7 +119,12 @@ class OnnxImporter {
   std::string free_name(std::string wanted);
   bool has_convolutions() const;
 
+  /// A constant input, or an Error; its memory is counted.
+  OnnxValue& constant_input(const OnnxNode&, std::size_t index);
+  ConstantRef stored(const OnnxTensor&) const;
+
   const OnnxModel& model_;
+  OnnxModel* const consumed_;
   const ImportOptions& options_;
   Graph graph_;
   std::vector<OnnxPort> inputs_;

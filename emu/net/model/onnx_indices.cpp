@@ -23,17 +23,15 @@ bool has_batch(const OnnxValue& value) { return value.shapes[0] != value.shapes[
 
 /// From a matrix by whole rows: a table that training changes.
 OnnxValue embedding(OnnxImporter& importer, const OnnxNode& node, Tensor table) {
-  auto op = std::make_unique<Embedding>(table.dim(0), table.dim(1));
-  op->parameters()[0].value.data = std::move(table.data);
-  return importer.add(importer.layer_name(node, 0), std::move(op),
+  return importer.add(importer.layer_name(node, 0), std::make_unique<Embedding>(std::move(table)),
                       {importer.to_plain(importer.input(node, 1))}, false);
 }
 
 Values gather(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue &data = importer.input(node, 0), &indices = importer.input(node, 1);
   const std::int64_t axis = axis_in(integer_or(node, "axis", 0), data.rank());
-  if (data.is_constant() && data.rank() == 2 && axis == 0 && !data.constant->elements.empty())
-    return {embedding(importer, node, importer.constant(node, 0).tensor())};
+  if (data.is_constant() && data.rank() == 2 && axis == 0 && data.constant->size() > 0)
+    return {embedding(importer, node, importer.tensor(node, 0))};
   const OnnxValue x = importer.to_plain(data);
   if (!indices.is_constant()) {
     const OnnxValue places = importer.to_plain(indices);

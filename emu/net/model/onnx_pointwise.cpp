@@ -213,7 +213,7 @@ Values extreme(OnnxImporter& importer, const OnnxNode& node) {
       x = &value;
       continue;
     }
-    if (!value.is_constant() || value.constant->elements.size() != 1)
+    if (!value.is_constant() || value.constant->size() != 1)
       return {chain(importer, node, kMaximum ? "maximum" : "minimum")};
     const float number = importer.constant(node, i).tensor().data[0];
     limit = kMaximum ? std::max(limit, number) : std::min(limit, number);

@@ -18,24 +18,30 @@ namespace {
 using Values = std::vector<OnnxValue>;
 
 Tensor transposed(const Tensor& w) {
-  Tensor turned({w.dim(1), w.dim(0)});
-  for (std::int64_t i = 0; i < w.dim(0); ++i) {
-    for (std::int64_t j = 0; j < w.dim(1); ++j)
-      turned.data[j * w.dim(0) + i] = w.data[i * w.dim(1) + j];
+  constexpr std::int64_t kTile = 16;  // a cache line on either side
+  const std::int64_t rows = w.dim(0), columns = w.dim(1);
+  Tensor turned({columns, rows});
+  for (std::int64_t top = 0; top < rows; top += kTile) {
+    for (std::int64_t left = 0; left < columns; left += kTile) {
+      for (std::int64_t j = left; j < std::min(left + kTile, columns); ++j) {
+        for (std::int64_t i = top; i < std::min(top + kTile, rows); ++i)
+          turned.data[j * rows + i] = w.data[i * columns + j];
+      }
+    }
   }
   return turned;
 }
 
 /// x times a constant matrix [in, out], with a bias where `bias_input` is one vector of `out`.
-OnnxValue linear(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
-                 const Tensor& out_in, const Tensor* bias) {
-  auto op = std::make_unique<Linear>(out_in.dim(1), out_in.dim(0), bias != nullptr);
-  set_parameter(*op, 0, out_in);
+OnnxValue linear(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor out_in,
+                 const Tensor* bias) {
+  auto op = std::make_unique<Linear>(std::move(out_in), bias != nullptr);
   if (bias != nullptr) set_parameter(*op, 1, *bias);
   return importer.add(importer.layer_name(node, 1), std::move(op), {x}, false);
 }
 
 void scale(Tensor& tensor, float factor) {
+  if (factor == 1) return;
   for (float& v : tensor.data) v *= factor;
 }
 
@@ -77,8 +83,8 @@ Values gemm(OnnxImporter& importer, const OnnxNode& node) {
   if (integer_or(node, "transB", 0) == 0) w = transposed(w);
   // Factors go into the constants, rounded once; exporters write 1.
   scale(w, number_or(node, "alpha", 1));
-  if (!importer.has_input(node, 2)) return {linear(importer, node, x, w, nullptr)};
-  Tensor bias = importer.constant(node, 2).tensor();
+  if (!importer.has_input(node, 2)) return {linear(importer, node, x, std::move(w), nullptr)};
+  Tensor bias = importer.tensor(node, 2);
   if (!bias.empty() && bias.size() != 1 && bias.shape.back() != bias.size())
     return gemm_of_values(importer, node);
   scale(bias, number_or(node, "beta", 1));
@@ -86,7 +92,7 @@ Values gemm(OnnxImporter& importer, const OnnxNode& node) {
     const float value = bias.data[0];
     bias = Tensor({w.dim(0)}, value);
   }
-  return {linear(importer, node, x, w, &bias)};
+  return {linear(importer, node, x, std::move(w), &bias)};
 }
 
 /// Whether the leading axes are equal, or those of one operand have one element.
@@ -108,7 +114,8 @@ Values matmul(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
   if (b.is_constant() && b.rank() == 2 && !a.is_constant() && a.rank() > 1) {
     const OnnxValue x = importer.to_plain(a);
-    return {linear(importer, node, x, transposed(weights_of(importer, node, 1, 2)), nullptr)};
+    Tensor out_in = transposed(weights_of(importer, node, 1, 2));
+    return {linear(importer, node, x, std::move(out_in), nullptr)};
   }
   if (stackable(a, b)) {
     const OnnxValue left = importer.to_plain(importer.as_graph(a, ""));

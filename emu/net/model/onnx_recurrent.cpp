@@ -227,7 +227,7 @@ class RecurrentNode {
       state = importer_.input(node_, index);
       if (state.rank() != 3) throw Error("expected initial states of 3 axes");
       if (state.is_constant())
-        state.constant = std::make_shared<OnnxConstant>(one_sample(*state.constant, batch));
+        state.constant = std::make_shared<OnnxConstant>(one_sample(*held(state.constant), batch));
     } else {
       const Shape dims = layer_.batch_first ? Shape{1, layer_.directions, layer_.hidden}
                                             : Shape{layer_.directions, 1, layer_.hidden};

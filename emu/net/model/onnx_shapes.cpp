@@ -240,8 +240,8 @@ Values expand(OnnxImporter& importer, const OnnxNode& node) {
   for (std::size_t i = 0; x.is_constant() && batch > 1 && i < x.rank(); ++i) {
     if (x.rank() == asked.elements.size() && asked.elements[i].whole == Extent{1, true} &&
         x.constant->dims[i] == batch)
-      x.constant =
-          std::make_shared<OnnxConstant>(one_sample(*x.constant, static_cast<std::int64_t>(i)));
+      x.constant = std::make_shared<OnnxConstant>(
+          one_sample(*held(x.constant), static_cast<std::int64_t>(i)));
   }
   x = importer.to_plain(importer.as_graph(x, node.inputs[0]));
   return {expanded_to(importer, node, x, asked)};

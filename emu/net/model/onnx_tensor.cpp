@@ -108,7 +108,8 @@ void for_each_integer(const OnnxTensor& tensor, const TypeRow& row, Visit visit)
 
 class Reader {
  public:
-  explicit Reader(WireReader message) : message_(message) {
+  Reader(WireReader message, bool may_be_absent)
+      : message_(message), may_be_absent_(may_be_absent) {
     tensor_.offset = message.offset();
     tensor_.data = message.body();
   }
@@ -231,6 +232,8 @@ class Reader {
                            row.name, value));
       });
     }
+    tensor_.absent = may_be_absent_ && !tensor_.raw && typed == 0 && !is_integer(tensor_.type);
+    if (tensor_.absent) return;
     const auto stored = static_cast<std::int64_t>(tensor_.data.size());
     if (!tensor_.raw && row.bits < 8 && tensor_.elements > 0)
       fail(fmt::format("expected the data of {} in raw_data", row.name));
@@ -248,6 +251,7 @@ class Reader {
   static constexpr std::size_t kLongShape = 16;
 
   WireReader message_;
+  bool may_be_absent_;
   OnnxTensor tensor_;
   std::int64_t type_ = 0, dims_ = 0;
   bool segment_ = false, external_ = false;
@@ -295,11 +299,14 @@ std::int64_t raw_bytes(const OnnxTensor& tensor) {
   return bytes;
 }
 
-OnnxTensor read_onnx_tensor(WireReader message) { return Reader(message).read(); }
+OnnxTensor read_onnx_tensor(WireReader message, bool may_be_absent) {
+  return Reader(message, may_be_absent).read();
+}
 
 std::vector<float> to_floats(const OnnxTensor& tensor) {
   const TypeRow& row = row_of(tensor.type);
   std::vector<float> values(static_cast<std::size_t>(tensor.elements));
+  if (tensor.absent) return values;
   if (tensor.type == OnnxType::float16 || tensor.type == OnnxType::bfloat16) {
     load_codes(tensor, row, values);
     return values;

@@ -51,6 +51,7 @@ struct OnnxTensor {
   std::int64_t elements = 0;       ///< their product
   OnnxType type = OnnxType::float32;
   bool raw = false;         ///< raw_data was used
+  bool absent = false;      ///< the data are elsewhere: zeros stand for them
   std::string_view data;    ///< raw_data, else the whole TensorProto
   std::int64_t offset = 0;  ///< of the TensorProto in the file
   OnnxLocation external;
@@ -62,7 +63,8 @@ std::int64_t raw_bytes(const OnnxTensor&);
 /// Reads a TensorProto and checks that its data hold exactly the elements of its shape, each in the
 /// range of its type. External data are located, not read. Throws Error naming file, byte and
 /// tensor; refuses segments and the types that OnnxType lacks.
-OnnxTensor read_onnx_tensor(WireReader);
+/// With `may_be_absent` a tensor of reals need not have data.
+OnnxTensor read_onnx_tensor(WireReader, bool may_be_absent = false);
 
 /// The elements in C order as float32. float16 and bfloat16 are exact; float64 and integers are
 /// rounded once, to nearest even, beyond the largest float32 to infinity; true is 1.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emu/net/model/stored_type.hpp"
+#include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
@@ -40,6 +41,7 @@ void check_unique(const std::string& path, std::vector<std::string> names) {
 }  // namespace
 
 void write_safetensors(const std::string& path, const Checkpoint& checkpoint, StorageType storage) {
+  const Section section(SectionKind::data, "", "safetensors");
   const StoredType& type = stored_type(storage);
   SafetensorsHeader header{{}, checkpoint.metadata};
   std::sort(header.metadata.begin(), header.metadata.end());
@@ -70,6 +72,7 @@ void write_safetensors(const std::string& path, const Checkpoint& checkpoint, St
 }
 
 Checkpoint read_safetensors(const std::string& path, bool with_bytes) {
+  const Section section(SectionKind::data, "", "safetensors");
   InputFile file(path);
   SafetensorsHeader header = read_safetensors_header(file, with_bytes ? kWithBytes : kAccepted);
   Checkpoint checkpoint;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "emu/net/model/npz.hpp"
+#include "formats/digest.hpp"
 #include "formats/storage/input_file.hpp"
 
 namespace numemu::net {
@@ -15,10 +16,21 @@ Checkpoint read_weights(const std::string& path) {
   InputFile file(path);
   const std::string start = file.read(std::min(file.left(), kLengthBytes + 1));
   if (start.starts_with(kEntry) || start.starts_with(kEmptyArchive)) return read_npz(path);
-  if (start.size() > kLengthBytes && start[kLengthBytes] == '{') return read_safetensors(path);
+  if (start.size() > kLengthBytes && start[kLengthBytes] == '{')
+    return read_safetensors(path, true);
   file.fail_at(0,
                "expected safetensors (a length and a JSON header) or .npz (a zip archive), found "
                "neither");
+}
+
+std::string digest_of(const Graph& graph) {
+  constexpr std::size_t kDigits = 16;
+  Sha256 digest;
+  for (const Parameter* parameter : graph.parameters()) {
+    digest.add(parameter->name.c_str(), parameter->name.size() + 1);
+    digest.add(parameter->value.data.data(), parameter->value.data.size() * sizeof(float));
+  }
+  return digest.hex().substr(0, kDigits);
 }
 
 }  // namespace numemu::net

@@ -2,6 +2,7 @@
 #include "emu/net/ops/embedding.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/stats/pairwise.hpp"
@@ -9,13 +10,26 @@
 
 namespace numemu::net {
 
-Embedding::Embedding(std::int64_t count, std::int64_t width) : count_(count), width_(width) {
+namespace {
+
+void require_rows(std::int64_t count, std::int64_t width) {
   constexpr std::int64_t kWholeFloats = std::int64_t{1} << 24;
   if (count < 1 || width < 1 || count > kWholeFloats) {
     throw Error("embedding: expected 1 to 2^24 rows of at least one element, got " +
                 std::to_string(count) + " of " + std::to_string(width));
   }
+}
+
+}  // namespace
+
+Embedding::Embedding(std::int64_t count, std::int64_t width) : count_(count), width_(width) {
+  require_rows(count, width);
   parameters_.push_back({"weight", Tensor({count, width}), width});
+}
+
+Embedding::Embedding(Tensor table) : count_(table.dim(0)), width_(table.dim(1)) {
+  require_rows(count_, width_);
+  parameters_.push_back({"weight", std::move(table), width_});
 }
 
 Shape Embedding::output_shape(std::span<const Shape> inputs) const {

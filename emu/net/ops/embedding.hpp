@@ -14,6 +14,8 @@ class Embedding final : public Op {
   /// Throws Error when a size is not positive or count is beyond 2^24, the whole numbers of
   /// float32.
   Embedding(std::int64_t count, std::int64_t width);
+  /// With that table [count, width], without a copy.
+  explicit Embedding(Tensor table);
   std::string_view kind() const override { return "embedding"; }
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }

@@ -1,6 +1,8 @@
 // Fully connected: the products of a dense layer, and a bias.
 #include "emu/net/ops/linear.hpp"
 
+#include <utility>
+
 #include "emu/net/ops/bias.hpp"
 #include "emu/net/ops/dense.hpp"
 #include "formats/error.hpp"
@@ -11,6 +13,12 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool bias) : in_(in), out_(out
   if (in < 1 || out < 1) throw Error("linear: the numbers of inputs and outputs must be positive");
   parameters_.push_back({"weight", Tensor({out, in}), in});
   if (bias) parameters_.push_back({"bias", Tensor({out}), 0});
+}
+
+Linear::Linear(Tensor weight, bool bias) : in_(weight.dim(1)), out_(weight.dim(0)) {
+  if (weight.empty()) throw Error("linear: the numbers of inputs and outputs must be positive");
+  parameters_.push_back({"weight", std::move(weight), in_});
+  if (bias) parameters_.push_back({"bias", Tensor({out_}), 0});
 }
 
 Shape Linear::output_shape(std::span<const Shape> inputs) const {

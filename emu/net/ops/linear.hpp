@@ -12,6 +12,8 @@ class Linear final : public Op {
  public:
   /// Throws Error when a size is not positive.
   Linear(std::int64_t in, std::int64_t out, bool bias = true);
+  /// With that weight [out, in], without a copy; the bias is zero.
+  Linear(Tensor weight, bool bias);
   std::string_view kind() const override { return "linear"; }
   ResultKind result() const override { return ResultKind::product; }
   using Op::parameters;

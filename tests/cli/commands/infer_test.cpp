@@ -143,7 +143,11 @@ TEST_CASE("named inputs and outputs find their places in any order", "[fast]") {
   CHECK(result(s, "p.npy").values == Floats{10, 40, 90, 160, 250, 360});
   const Json expected = {{{"output", "product"}, {"file", "p.npy"}, {"shape", {2, 3}}},
                          {{"output", "sum"}, {"file", "s.npy"}, {"shape", {2, 3}}}};
-  CHECK(Json::parse(run.out) == expected);
+  const Json outputs = Json::parse(run.out)["outputs"];
+  REQUIRE(outputs.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (const char* key : {"output", "file", "shape"}) CHECK(outputs[i][key] == expected[i][key]);
+  }
 }
 
 TEST_CASE("outputs that are inputs or one value twice are written", "[fast]") {
@@ -212,7 +216,7 @@ TEST_CASE("a recipe decides the numerics and says what its scales saw", "[fast]"
   const Result run = s.run("infer --model m.onnx --in x.npy --out y.npy --recipe r.json");
   INFO(run.err);
   REQUIRE(run.code == 0);
-  CHECK(run.out == "y [2, 2] -> y.npy, numerics of r.json\n");
+  CHECK_THAT(run.out, Catch::StartsWith("y [2, 2] -> y.npy, numerics of r.json\n\nlayer "));
   CHECK_THAT(run.err, Contains("scales calibrated on the first 2 of 2 samples"));
   CHECK(result(s, "y.npy").values[1] == 1);
   REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").code == 0);
@@ -258,11 +262,11 @@ TEST_CASE("NaN that a format without any makes numbers of is counted and said", 
   CHECK_THAT(
       quantized.err,
       Contains("the inputs hold 3 NaN, and 2 of the 2 samples with NaN have outputs without"));
-  CHECK(Json::parse(quantized.out)[0]["nan_samples_without_nan_output"] == 2);
+  CHECK(Json::parse(quantized.out)["outputs"][0]["nan_samples_without_nan_output"] == 2);
   const Result float32 = s.run("infer --model m.onnx --in x.npy --out y.npy --json");
   CHECK_THAT(float32.err, !Contains("the inputs hold") &&
                               Contains("note: 2 of 3 samples of y have NaN or infinite numbers"));
-  CHECK(Json::parse(float32.out)[0]["not_finite"]["samples_not_finite"] == 2);
+  CHECK(Json::parse(float32.out)["outputs"][0]["not_finite"]["samples_not_finite"] == 2);
   CHECK(float32.out.find("nan_samples") == std::string::npos);
 }
 
@@ -283,7 +287,7 @@ TEST_CASE("outputs that are not finite are counted, and where they first arise i
         "note: 1 of 3 samples of y have NaN or infinite numbers (NaN 0, infinite 2 of 6)\n"
         "note: they first occur in layer one: 2 of 6 results: accumulator overflow (float32, at "
         "most 3.4e+38)\n");
-  const Json counts = Json::parse(wide.out)[0]["not_finite"];
+  const Json counts = Json::parse(wide.out)["outputs"][0]["not_finite"];
   CHECK(counts["samples_not_finite"] == 1);
   CHECK(counts["outputs"] == Json{{"of", 6}, {"nan", 0}, {"infinite", 2}});
   CHECK(counts["layers"][1]["inherited"] == 2);
@@ -317,19 +321,18 @@ TEST_CASE("infer notes what eval notes of a recipe", "[fast]") {
              Contains("note: blocks of ") && Contains("mxfp4") &&
                  Contains("note: uint8 has no negative numbers, which become its lowest value: "
                           "activation of one (25.0 % negative)\n"));
-  CHECK(Json::parse(run.out)[0]["notes"].size() == 2);
+  CHECK(Json::parse(run.out)["notes"].size() == 2);
   s.file("staged.json", R"({"numemu_recipe": 1, "penalty": "kure", "stages": [{"from": {"epoch": 1},
     "patch": {"roles": {"weight": {"format": "mxfp4"}, "activation": {"format": "uint8"}}}}]})");
   const Json staged = Json::parse(
       s.run("infer --model m.onnx --in x.npy --out z.npy --recipe staged.json --json").out);
-  REQUIRE(staged[0]["notes"].size() == 4);
-  CHECK(staged[0]["notes"][0] == "The recipe has stages; this is the last one, stage 1.");
-  CHECK(staged[0]["notes"][1] == "Without effect in inference: penalty.");
+  REQUIRE(staged["notes"].size() == 4);
+  CHECK(staged["notes"][0] == "The recipe has stages; this is the last one, stage 1.");
+  CHECK(staged["notes"][1] == "Without effect in inference: penalty.");
   CHECK(read_file(s.path + "/z.npy") == read_file(s.path + "/y.npy"));
   CHECK(s.run(command + " --quiet").err.empty());
-  CHECK_FALSE(
-      Json::parse(s.run("infer --model m.onnx --in x.npy --out y.npy --json").out)[0].contains(
-          "notes"));
+  CHECK(Json::parse(s.run("infer --model m.onnx --in x.npy --out y.npy --json").out)["notes"]
+            .empty());
 }
 
 TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {

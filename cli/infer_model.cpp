@@ -1,0 +1,243 @@
+// Arrays and models of numemu infer: shapes, layouts and names are checked before anything runs.
+#include "cli/infer_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/float32_input.hpp"
+#include "cli/infer_results.hpp"
+#include "cli/talk.hpp"
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/profile.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/utf8.hpp"
+#include "policies/calibrate/reference.hpp"
+
+namespace numemu::cli {
+namespace {
+
+constexpr std::size_t kDigestDigits = 16;
+
+/// What networks trained on that data set take, [height, width, channels]; empty for others.
+net::Shape image_shape_of(const std::string& data) {
+  if (data == "glyphs" || data == "mnist") return {28, 28, 1};
+  if (data == "cifar10") return {32, 32, 3};
+  return {};
+}
+
+/// What the arrays tell of axes that the file leaves open.
+net::ImportOptions shapes_of(const net::OnnxModel& file, const std::vector<NamedArray>& inputs) {
+  net::ImportOptions options;
+  for (const NamedArray& input : inputs) {
+    if (!input.name.empty()) options.input_shapes[input.name] = input.tensor.shape;
+  }
+  if (inputs.size() == 1 && inputs[0].name.empty()) {
+    for (const net::OnnxValueInfo& info : file.graph.inputs)
+      options.input_shapes[std::string(info.name)] = inputs[0].tensor.shape;
+  }
+  return options;
+}
+
+/// A network of this program's own, whose shapes follow from the array and the weights, or of a
+/// checkpoint that has the graph of an ONNX file.
+net::ImportedModel checkpoint_model(const std::string& model_name,
+                                    const std::vector<NamedArray>& inputs) {
+  const NamedArray& input = inputs.at(0);
+  auto [architecture, path] = named(model_name);
+  if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
+    architecture = path;
+    net::net_kind(architecture);  // an unknown name is refused with the nearest one
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(architecture + "-") && name.ends_with(".safetensors"))
+        found.push_back(entry.path());
+    }
+    if (found.size() != 1) {
+      throw Error(
+          fmt::format("--model: expected one shipped checkpoint of {}, found {}; give its "
+                      ".safetensors file",
+                      architecture, found.size()));
+    }
+    path = found[0];
+  }
+  const net::Checkpoint checkpoint = net::read_weights(path);
+  if (architecture.empty() && net::graph_of(checkpoint, path) != nullptr) {
+    return net::import_checkpoint(
+        checkpoint, path, [&](const net::OnnxModel& file) { return shapes_of(file, inputs); });
+  }
+  if (const std::string name = net::network_name(checkpoint); !name.empty()) architecture = name;
+  if (architecture.empty() || checkpoint.tensors.empty())
+    throw Error(path +
+                ": expected metadata 'net' with the network's name, as `numemu train` "
+                "writes it");
+  const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
+  for (const auto& [key, value] : checkpoint.metadata) {
+    const net::Shape expected = key == "data" ? image_shape_of(value) : net::Shape();
+    if (expected.empty() || shape == expected) continue;
+    throw Error(fmt::format("{}: expected [n, {}], found {}", input.path, fmt::join(expected, ", "),
+                            net::to_string(input.tensor.shape)));
+  }
+  net::ImportedModel model;
+  model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
+  net::load_parameters(model.graph, checkpoint, path);
+  model.inputs.push_back({model.graph.inputs[0].name, 0, false});
+  model.outputs.push_back({"output", static_cast<int>(model.graph.value_count()) - 1, false});
+  return model;
+}
+
+/// Of the elements of all, one array after the other.
+std::string digest_of(const std::vector<NamedArray>& arrays) {
+  Sha256 digest;
+  for (const NamedArray& array : arrays)
+    digest.add(array.tensor.data.data(), array.tensor.data.size() * sizeof(float));
+  return digest.hex().substr(0, kDigestDigits);
+}
+
+}  // namespace
+
+std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
+                                    bool quiet) {
+  const net::Section section(net::SectionKind::data, "", "arrays");
+  std::vector<NamedArray> arrays;
+  for (const std::string& text : given) {
+    const auto [name, path] = named(text);
+    std::int64_t rounded = 0;
+    const Array array = read_float32(path, "", &rounded);
+    if (rounded > 0 && !quiet)
+      say("numemu: note: {}: {} of {} rounded to float32, the type of network values", path,
+          rounded, counted(array.elements(), "number"));
+    const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
+    if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
+      throw Error(fmt::format("{}: {} is given twice", option, name));
+    NamedArray input{name, path, net::Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
+    std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
+    if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
+      throw Error(path + ": expected an array with samples along its first axis");
+    arrays.push_back(std::move(input));
+  }
+  return arrays;
+}
+
+net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs) {
+  if (!net::names_onnx_file(name)) return checkpoint_model(name, inputs);
+  net::OnnxModel file = net::read_onnx(name);
+  const net::ImportOptions options = shapes_of(file, inputs);
+  return net::import_onnx(std::move(file), options);
+}
+
+net::Tensor turned(const net::Tensor& x, bool to_channels_last) {
+  const std::int64_t n = x.dim(0);
+  const std::int64_t c = to_channels_last ? x.dim(1) : x.dim(3);
+  const std::int64_t h = to_channels_last ? x.dim(2) : x.dim(1);
+  const std::int64_t w = to_channels_last ? x.dim(3) : x.dim(2);
+  net::Tensor out(to_channels_last ? net::Shape{n, h, w, c} : net::Shape{n, c, h, w});
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t k = 0; k < c; ++k) {
+      for (std::int64_t p = 0; p < h * w; ++p) {
+        const std::int64_t first = (i * c + k) * h * w + p, last = (i * h * w + p) * c + k;
+        out.data[to_channels_last ? last : first] = x.data[to_channels_last ? first : last];
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<NamedArray> arrays,
+                                  std::string_view option) {
+  std::vector<net::Tensor> out;
+  for (const net::OnnxPort& port : model.inputs) {
+    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
+      return array.name == port.name || (array.name.empty() && model.inputs.size() == 1);
+    });
+    if (found == arrays.end()) {
+      std::vector<std::string> names;
+      for (const net::OnnxPort& other : model.inputs) names.push_back(other.name);
+      throw Error(fmt::format("{}: expected {}=FILE, the model's inputs are {}", option, port.name,
+                              fmt::join(names, ", ")));
+    }
+    net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
+    if (port.image) shape = {shape[2], shape[0], shape[1]};
+    shape.insert(shape.begin(), found->tensor.dim(0));
+    if (found->tensor.shape != shape) {
+      throw Error(fmt::format("{}: expected an array of shape {} for {}, found {}", found->path,
+                              net::to_string(shape), port.name,
+                              net::to_string(found->tensor.shape)));
+    }
+    if (!out.empty() && found->tensor.dim(0) != out[0].dim(0))
+      throw Error(found->path + ": expected as many samples as the other inputs");
+    out.push_back(port.image ? turned(found->tensor, true) : std::move(found->tensor));
+    found->name = port.name;
+    found->path.clear();
+  }
+  for (const NamedArray& array : arrays) {
+    if (!array.path.empty())
+      throw Error(fmt::format("{}: the model has no input '{}'", option, array.name));
+  }
+  return out;
+}
+
+std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
+                                    std::int64_t count) {
+  std::vector<net::Tensor> out;
+  for (const net::Tensor& x : all) out.push_back(policies::samples_of(x, first, count));
+  return out;
+}
+
+CalibrationSamples calibration_samples(const std::vector<std::string>& given,
+                                       const net::ImportedModel& model, bool quiet) {
+  const bool arrays =
+      std::ranges::any_of(given, [](const std::string& text) { return text.ends_with(".npy"); });
+  if (arrays) {
+    std::vector<NamedArray> read = read_arrays(given, "--calibrate-on", quiet);
+    const std::string digest = digest_of(read);
+    auto tensors = std::make_shared<const std::vector<net::Tensor>>(
+        arranged(model, std::move(read), "--calibrate-on"));
+    return {fmt::format("{}", fmt::join(given, ", ")), tensors->at(0).dim(0), digest,
+            [tensors](std::int64_t first, std::int64_t count) {
+              return samples_of(*tensors, first, count);
+            }};
+  }
+  if (given.size() > 1) throw Error("--calibrate-on: expected arrays (.npy) or one data set");
+  if (model.inputs.size() > 1)
+    throw Error("--calibrate-on: a data set serves models of one input; expected arrays");
+  auto data = std::make_shared<const net::Dataset>(net::load_dataset(given[0], cache_folder()));
+  if (data->input_shape() != model.graph.inputs.at(0).shape) {
+    throw Error(fmt::format("--calibrate-on: expected samples of shape {}, found {} in {}",
+                            net::to_string(model.graph.inputs[0].shape),
+                            net::to_string(data->input_shape()), given[0]));
+  }
+  return {given[0], data->calibration_count(), data->digest(),
+          [data](std::int64_t first, std::int64_t count) {
+            std::vector<std::uint8_t> labels;
+            return std::vector<net::Tensor>{data->calibration_batch(first, count, labels)};
+          }};
+}
+
+std::string digest_of(const net::Tensor& x) {
+  Sha256 digest;
+  digest.add(x.data.data(), x.data.size() * sizeof(float));
+  return digest.hex().substr(0, kDigestDigits);
+}
+
+Json arrays_json(const std::vector<NamedArray>& arrays) {
+  Json out = Json::array();
+  for (const NamedArray& array : arrays) {
+    out.push_back({{"name", array.name},
+                   {"file", utf8_text(array.path)},
+                   {"shape", array.tensor.shape},
+                   {"digest", digest_of(array.tensor)}});
+  }
+  return out;
+}
+
+}  // namespace numemu::cli

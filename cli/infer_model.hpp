@@ -1,0 +1,56 @@
+// The model of numemu infer and the arrays that it is given.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emu/net/model/onnx_import.hpp"
+#include "formats/storage/json.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::cli {
+
+struct NamedArray {
+  std::string name, path;  ///< of the input ("": the only one), and of the file
+  net::Tensor tensor;      ///< as the file has it
+};
+
+/// Arrays of "[name=]x.npy", as float32, with samples along their first axes.
+std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
+                                    bool quiet);
+
+/// The network of an .onnx file, of a checkpoint or of a shipped one; the arrays give what extents
+/// the file leaves open.
+net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs);
+
+/// Images between [n, c, h, w] and [n, h, w, c].
+net::Tensor turned(const net::Tensor& x, bool to_channels_last);
+
+/// The arrays in the order and layout of the graph's inputs.
+std::vector<net::Tensor> arranged(const net::ImportedModel&, std::vector<NamedArray> arrays,
+                                  std::string_view option);
+
+/// Samples [first, first + count) of each.
+std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
+                                    std::int64_t count);
+
+/// The samples that may calibrate static scales.
+struct CalibrationSamples {
+  std::string from;  ///< "x.npy", "glyphs"
+  std::int64_t available = 0;
+  std::string digest;  ///< 16 hexadecimal digits; "" for the arrays of --in
+  policies::CalibrationBatch batch;
+};
+
+/// Arrays like those of the inputs, or the training samples that a data set keeps for calibration.
+CalibrationSamples calibration_samples(const std::vector<std::string>& given,
+                                       const net::ImportedModel&, bool quiet);
+
+/// [{"name", "file", "shape", "digest"}] of arrays as read: the digest is the beginning of the
+/// SHA-256 of their float32 elements.
+Json arrays_json(const std::vector<NamedArray>&);
+/// The same digest.
+std::string digest_of(const net::Tensor&);
+
+}  // namespace numemu::cli

@@ -1,0 +1,64 @@
+#include "cli/noise_table.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <vector>
+
+#include "cli/report_files.hpp"
+#include "cli/table.hpp"
+#include "experiments/predict/left_out.hpp"
+#include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/record.hpp"
+
+namespace numemu::cli {
+
+std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
+
+void print_noise(const Json& row) {
+  // Without any, the reasons are below the table, or nothing is quantized.
+  const Json &metrics = row["metrics"], &predicted = row["predicted"];
+  bool predictions = false;
+  for (const Json& layer : row["layers"])
+    predictions = predictions || layer["predicted_db"].is_number();
+  std::vector<std::vector<std::string>> layers;
+  bool starred = false;
+  std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
+  for (const Json& layer : row["layers"]) {
+    const bool lost =
+        layer["sqnr_db"].is_null() && experiments::not_finite_results(row, layer["name"]) > 0;
+    const bool star =
+        layer["predicted_db"].is_number() && experiments::prediction_ignores(layer["unit"]);
+    starred = starred || star;
+    if (layer.contains("left_out") && layer["left_out"].is_string())
+      left_out[layer["left_out"]].push_back(layer["name"]);
+    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"])});
+    if (predictions) {
+      layers.back().push_back(decibels(layer["predicted_db"]) + (star ? "*" : ""));
+      layers.back().push_back(layer["verdict"].is_string() ? layer["verdict"].get<std::string>()
+                                                           : "-");
+    }
+    for (const char* count : {"overflow", "underflow", "invalid"})
+      layers.back().push_back(number_text(layer.value(count, Json(0.0)), "{:.2e}"));
+  }
+  std::vector<std::string> header = {"layer", "unit", "SQNR dB"};
+  if (predictions) header.insert(header.end(), {"predicted", "verdict"});
+  header.insert(header.end(), {"overflow", "underflow", "invalid"});
+  fmt::print("{}", text_table(header, layers));
+  if (starred) fmt::print("{}\n", kUnitLeftOut);
+  if (metrics["sqnr_db"].is_number()) {
+    const bool known = predicted["sqnr_db"].is_number();
+    const char* star = predicted.contains("ignores") ? "*" : "";
+    fmt::print("output: SQNR {} dB{}\n", decibels(metrics["sqnr_db"]),
+               known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "");
+    fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
+               decibels(metrics["gain"]), decibels(metrics["sqnr_gained_db"]),
+               known ? fmt::format(", predicted {}{} at {}", decibels(predicted["sqnr_gained_db"]),
+                                   star, decibels(predicted["gain"]))
+                     : "");
+  }
+  for (const auto& [reason, names] : left_out)
+    fmt::print("no prediction of {}: {}\n", fmt::join(names, ", "), reason);
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,14 @@
+// Checkpoints that have the graph of an ONNX file.
+#include "emu/net/model/onnx_checkpoint.hpp"
+#include "tests/fuzz/harness.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static numemu::fuzz::InputFile file;
+  file.write(numemu::fuzz::text_of(data, size));
+  numemu::fuzz::run(size, numemu::fuzz::kPromised, [] {
+    numemu::net::import_checkpoint(
+        numemu::net::read_safetensors(file.path(), true), file.path(),
+        [](const numemu::net::OnnxModel&) { return numemu::net::ImportOptions(); });
+  });
+  return 0;
+}
