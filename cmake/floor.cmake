@@ -37,8 +37,6 @@ set(numemu_common_headers <fmt/format.h> <algorithm> <array> <atomic> <cmath> <f
     <string> <vector>)
 numemu_precompiled(numemu_headers ${numemu_common_headers} ${intrinsics} <hwy/targets.h>)
 
-include(cmake/batches.cmake)
-
 # numemu_floor(NAME [PRECOMPILED TARGET] DEPENDENCY...): a static library of every .cpp below the calling folder; TARGET holds
 # its precompiled headers, by default numemu_headers.
 function(numemu_floor name)
@@ -47,8 +45,7 @@ function(numemu_floor name)
     set(floor_PRECOMPILED numemu_headers)
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  numemu_batched(batched ${sources})
-  add_library(${name} STATIC ${batched})
+  add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC numemu_flags ${floor_UNPARSED_ARGUMENTS})
   target_precompile_headers(${name} REUSE_FROM ${floor_PRECOMPILED})
   # gcc 12 warns of its own intrinsics (PR 105593), and Highway's pragmas against that do not reach precompiled headers.
