@@ -87,9 +87,14 @@ std::int64_t machine_memory(const std::string& root) {
 }
 
 std::int64_t peak_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
+  // Not getrusage(): its figure includes what the parent had when it started this process.
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    constexpr std::string_view kPeak = "VmHWM:";
+    if (line.starts_with(kPeak))
+      return number_in(std::string_view(line).substr(kPeak.size())).value_or(0) * 1024;
+  }
+  return 0;
 }
 
 }  // namespace numemu::cli

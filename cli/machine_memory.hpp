@@ -10,7 +10,7 @@ namespace numemu::cli {
 /// /proc/self/cgroup, /sys/fs/cgroup). 0 if unknown.
 std::int64_t machine_memory(const std::string& root = "");
 
-/// The most bytes that this process has had in memory so far.
+/// The most bytes that this process has had in memory so far; 0 if unknown.
 std::int64_t peak_memory();
 
 }  // namespace numemu::cli

@@ -9,7 +9,8 @@ namespace numemu::net {
 
 /// What a section does. gemm is time inside matrix units; quantize is what prepares their operands
 /// and scales their results; mask is what prunes them; forward and backward are the rest of an
-/// operator; data and update are parts of a training step outside the graph.
+/// operator; update is what changes weights; data is all else: samples, files, imports, calibration
+/// and predictions.
 enum class SectionKind : std::uint8_t { forward, backward, quantize, gemm, data, update, mask };
 std::string_view to_string(SectionKind);
 

@@ -23,7 +23,7 @@ struct TrainedNet {
   net::Graph graph;
   std::string path;    ///< of the checkpoint
   std::string digest;  ///< first 16 hexadecimal digits of the SHA-256 of its parameters' bits
-  /// SHA-256 of the .onnx file that gave the graph; empty where its name gives it.
+  /// SHA-256 of the graph that an .onnx file gave (net::graph_bytes); empty where a name gives it.
   std::string source = {};
 };
 
