@@ -218,8 +218,8 @@ CalibrationSamples calibration_samples(const std::vector<std::string>& given,
   }
   return {given[0], data->calibration_count(), data->digest(),
           [data](std::int64_t first, std::int64_t count) {
-            std::vector<std::uint8_t> labels;
-            return std::vector<net::Tensor>{data->calibration_batch(first, count, labels)};
+            net::Targets targets;
+            return std::vector<net::Tensor>{data->calibration_batch(first, count, targets)};
           }};
 }
 

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/reduce_mean.hpp"
+#include "emu/net/ops/reduce.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "formats/error.hpp"
 
@@ -131,16 +130,12 @@ Labelled rearranged(OnnxImporter& importer, const OnnxNode& node, Labelled a, co
   if (!summed.empty()) {
     a.value = importer.to_plain(importer.as_graph(a.value, ""));
     std::vector<std::int64_t> axes;
-    float count = 1;
     for (const int label : summed) {
       axes.push_back(static_cast<std::int64_t>(place(a.labels, label)));
       refuse_batch(a.value, axes.back(), "a sum over");
-      count *= static_cast<float>(extent_of(a, label).value);
     }
-    a.value = importer.add(importer.node_name(node), std::make_unique<ReduceMean>(axes, false),
-                           {a.value}, false);
-    a.value = importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"),
-                           {a.value, importer.number(count)}, false);
+    a.value = importer.add(importer.node_name(node),
+                           std::make_unique<Reduce>("reduce_sum", axes, false), {a.value}, false);
     a.labels = chosen(a.labels, [&](int label) { return has(out, label); });
   }
   if (a.labels.size() != out.size()) throw Error("expected labels of the result among the inputs'");

@@ -14,7 +14,7 @@ using recording::Instruction;
 /// nullptr: two's complement.
 const Format* floating(Element e) { return is_integer(e) ? nullptr : &format_of(e); }
 
-Ports ports_of(const Instruction& i) {
+Ports recorded_ports(const Instruction& i) {
   Ports ports;
   ports.a = &format_of(i.a);
   ports.b = &format_of(i.b);
@@ -63,7 +63,7 @@ std::vector<RecordedUnit> recorded_units(const RecordFolder& folder) {
       return one.chip == file.unit && one.instruction == file.instruction;
     });
     if (at == all.end()) {
-      all.push_back({file.unit, file.instruction, ports_of(*file.instruction), {}});
+      all.push_back({file.unit, file.instruction, recorded_ports(*file.instruction), {}});
       at = all.end() - 1;
     }
     for (std::int64_t r = 0; r < file.count; ++r) at->answers.push_back(answer(file, r));
