@@ -13,7 +13,7 @@ TEST_CASE("the help shows names, values, defaults and limits of options", "[fast
   const Scratch s;
   const std::string train = s.run("train --help").out;
   for (const char* line :
-       {"\n  --net NAME|FILE.onnx=lenet  Reference", "\n  --data SET REQUIRED ",
+       {"\n  --net NAME|FILE=lenet       Reference", "\n  --data SET REQUIRED ",
         "\n  --store TEXT:{f32,f16,bf16}=f32\n", "\n  --nesterov ", "\n  --lr FLOAT:POSITIVE ",
         "\n  --clip FLOAT:NONNEGATIVE ", "\n  --momentum FLOAT:FLOAT in [0 - 1]=0.9\n",
         "\n  --epsilon FLOAT:POSITIVE=1e-08\n", "\n  --warmup INT:INT in [0 - 1000000000]\n",

@@ -74,7 +74,7 @@ grep -q '^tiles with at most N of M' "$scratch/names"
 mapfile -t program < <(cd "$tree/cli" && find . -name '*.cpp' -printf "$build/cli/CMakeFiles/numemu.dir/%P.o\n")
 compile "$scratch/numemu" "$tree"/policies/{policy,penalty/zz_probe}.cpp "${program[@]}" -Wl,--start-group \
   "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group \
-  -lfmt -lcrypto -lhwy -lz -lzip -lsqlite3
+  -lfmt -lcrypto -lhwy -lz -lzip -lpng -ljpeg -lsqlite3
 echo '{"numemu_recipe": 1, "penalty": "zz-probe(0.5)"}' >"$scratch/recipe.json"
 "$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
 grep -q '"rule": "zz-probe"' "$scratch/printed"
