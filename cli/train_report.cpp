@@ -26,9 +26,14 @@ std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
            {"learning_rate", digits(epoch.learning_rate)},
            {"train_loss", digits(epoch.train_loss)},
            {"train_top1", digits(epoch.train_top1)},
-           {"validation_loss", digits(epoch.validation_loss)},
-           {"validation_top1", digits(epoch.validation_top1)}};
-  if (text_) {
+           {"validation_loss", nullptr},
+           {"validation_top1", nullptr}};
+  const bool validated = data_.validation_count() > 0;
+  if (validated) {
+    row["validation_loss"] = digits(epoch.validation_loss);
+    row["validation_top1"] = digits(epoch.validation_top1);
+  }
+  if (validated && data_.kind() == net::DataKind::text) {
     row["perplexity"] = digits(net::perplexity(epoch.validation_loss));
     row["bits_per_character"] = digits(net::bits_per_character(epoch.validation_loss));
   }
@@ -55,11 +60,14 @@ void MetricsFile::append(const net::EpochMetrics& epoch) {
   if (!file) throw Error(path_ + ": cannot be written");
 }
 
-std::string epoch_line(const net::EpochMetrics& epoch, bool text) {
-  std::string line = fmt::format(
-      "epoch {:3}  loss {:.4f}  train {:.2f} %  validation loss {:.4f}  {:.2f} %", epoch.epoch,
-      epoch.train_loss, 100 * epoch.train_top1, epoch.validation_loss, 100 * epoch.validation_top1);
-  if (text) {
+std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data) {
+  const bool validated = data.validation_count() > 0;
+  std::string line = fmt::format("epoch {:3}  loss {:.4f}  train {:.2f} %", epoch.epoch,
+                                 epoch.train_loss, 100 * epoch.train_top1);
+  line += validated ? fmt::format("  validation loss {:.4f}  {:.2f} %", epoch.validation_loss,
+                                  100 * epoch.validation_top1)
+                    : "  no validation samples";
+  if (validated && data.kind() == net::DataKind::text) {
     line += fmt::format("  perplexity {:.3f}  {:.3f} bits per character",
                         net::perplexity(epoch.validation_loss),
                         net::bits_per_character(epoch.validation_loss));

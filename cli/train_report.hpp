@@ -14,11 +14,12 @@ namespace numemu::cli {
 /// metrics.jsonl: one row per epoch; a resumed run leaves the file of an uninterrupted one.
 class MetricsFile {
  public:
-  /// `text`: rows have perplexity and bits per character of the validation. `staged`: rows have the
-  /// stage of the recipe; null without stages. `kept` counts what is kept for backward.
-  MetricsFile(std::string path, bool text, const policies::StagedNumerics* staged,
+  /// Rows of a text have perplexity and bits per character of the validation; without validation
+  /// samples its figures are null. `staged`: rows have the stage of the recipe; null without
+  /// stages. `kept` counts what is kept for backward.
+  MetricsFile(std::string path, const net::Dataset& data, const policies::StagedNumerics* staged,
               const net::KeptBytes& kept)
-      : path_(std::move(path)), text_(text), staged_(staged), kept_(kept) {}
+      : path_(std::move(path)), data_(data), staged_(staged), kept_(kept) {}
   /// Replaces whatever is there by the rows of those epochs. Throws Error naming the file.
   void begin(const std::vector<net::EpochMetrics>&);
   void append(const net::EpochMetrics&);
@@ -26,13 +27,13 @@ class MetricsFile {
  private:
   std::string row(const net::EpochMetrics&) const;
   std::string path_;
-  bool text_;
+  const net::Dataset& data_;
   const policies::StagedNumerics* staged_;
   const net::KeptBytes& kept_;
 };
 
 /// "epoch   3  loss 0.0512  train 98.41 %  validation loss 0.0601  98.12 %"
-std::string epoch_line(const net::EpochMetrics&, bool text);
+std::string epoch_line(const net::EpochMetrics&, const net::Dataset&);
 /// The line "kept for backward: 4812 bytes per sample, float32 35424"; nothing where none were
 /// counted.
 std::string kept_line(const net::KeptBytes::Sums*);

@@ -97,9 +97,8 @@ net::RunFile run_file(const TrainCommand& options) {
 /// `staged`: the numerics where their recipe has stages, else null.
 std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptBytes& numerics,
                    const policies::StagedNumerics* staged, const TrainCommand& options) {
-  const bool text = dataset.kind() == net::DataKind::text;
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  MetricsFile metrics(options.out + "/metrics.jsonl", text, staged, numerics);
+  MetricsFile metrics(options.out + "/metrics.jsonl", dataset, staged, numerics);
   std::unique_ptr<Progress> progress;
   std::int64_t behind = 0;
   net::TrainHooks hooks;
@@ -125,7 +124,7 @@ std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptByte
     metrics.append(epoch);
     if (options.quiet) return;
     if (terminal) write_talk("\r\033[K");
-    say_line(epoch_line(epoch, text) +
+    say_line(epoch_line(epoch, dataset) +
              (staged ? fmt::format("  stage {}", staged->stage(epoch.epoch)) : ""));
   };
   return net::train(graph, dataset, options.train, numerics, hooks, run_file(options)).back().epoch;

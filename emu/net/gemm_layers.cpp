@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "emu/net/memory_plan.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -36,7 +37,58 @@ struct Softmaxes {
   }
 };
 
+/// Of every value, whether its samples do not follow each other: the batch is on a later axis, or
+/// was until the axes were joined.
+std::vector<bool> across_samples(const Graph& graph) {
+  const auto shapes_of = [&](std::int64_t batch) {
+    std::vector<Shape> inputs;
+    for (const GraphInput& input : graph.inputs) {
+      inputs.push_back(input.shape);
+      inputs.back().insert(inputs.back().begin(), batch);
+    }
+    return value_shapes(graph, inputs);
+  };
+  const std::vector<Shape> two = shapes_of(2), three = shapes_of(3);
+  // The axis of the batch; the rank where the value does not depend on it.
+  const auto batch_axis = [&](int v) {
+    std::size_t axis = 0;
+    while (axis < two[v].size() && two[v][axis] == three[v][axis]) ++axis;
+    return axis;
+  };
+  std::vector<bool> across(two.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const int v = graph.value_of(i);
+    if (const std::size_t axis = batch_axis(v); axis != 0) {
+      across[v] =
+          axis < two[v].size() &&
+          element_count({two[v].begin(), two[v].begin() + static_cast<std::ptrdiff_t>(axis)}) > 1;
+      continue;
+    }
+    // The batch came to the front by a transposition or a reduction of what was before it.
+    const std::string_view kind = node.op->kind();
+    const bool moves = kind == "transpose" || kind.starts_with("reduce");
+    for (const int input : node.inputs)
+      across[v] = across[v] || (across[input] && !(moves && batch_axis(input) != 0));
+  }
+  return across;
+}
+
 }  // namespace
+
+std::set<std::string> layers_across_samples(const Graph& graph) {
+  const std::vector<bool> across = across_samples(graph);
+  std::set<std::string> layers;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    bool any = across[graph.value_of(i)];
+    for (const int input : node.inputs) any = any || across[input];
+    for (const OpProduct& product : node.op->products()) {
+      if (any) layers.insert(node.name + product.suffix);
+    }
+  }
+  return layers;
+}
 
 std::vector<GemmLayer> gemm_layers(const Graph& graph) {
   const Softmaxes softmax(graph);

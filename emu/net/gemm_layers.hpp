@@ -1,5 +1,6 @@
 // The layers of a graph that multiply or look up, with their weights and tables.
 #pragma once
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ struct GemmLayer {
 /// Every layer, in the order of forward.
 std::vector<GemmLayer> gemm_layers(const Graph&);
 std::vector<std::string> gemm_layer_names(const Graph&);
+/// Layers with an operand or a result whose samples do not follow each other, each in one piece, as
+/// where networks put the sequence before the batch. Judged by shapes; in doubt a layer is one.
+std::set<std::string> layers_across_samples(const Graph&);
 /// The table that the node looks rows up in (embedding, position_embedding); null for others.
 const Tensor* table_of(const Node&);
 /// The weight of the layer of that name; throws Error when no such layer has one.

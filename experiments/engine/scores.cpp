@@ -39,18 +39,20 @@ Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>&
   const std::int64_t block = data.kind() == net::DataKind::text ? block_length(n) : 1;
   const std::int64_t blocks = (n + block - 1) / block;
   std::vector<std::int64_t> times(static_cast<std::size_t>(n));
+  std::vector<std::int64_t> once(static_cast<std::size_t>(n), 1);
+  // One sample does not vary, and resamples without the one that has no figure would hide it.
   const auto interval = [&](const auto& figure) {
-    return stats::bootstrap_interval(
+    if (blocks < 2 || !std::isfinite(figure(once))) return Json{nullptr, nullptr};
+    return interval_json(stats::bootstrap_interval(
         blocks, kResamples, 0, [&](const std::vector<std::int64_t>& drawn) {
           std::fill(times.begin(), times.end(), 0);
           for (const std::int64_t b : drawn) {
             for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) ++times[i];
           }
           return figure(times);
-        });
+        }));
   };
   Json list = Json::array();
-  const std::vector<std::int64_t> once(static_cast<std::size_t>(n), 1);
   for (std::size_t s = 0; s < scores.size(); ++s) {
     const net::ScoreTable &own = evaluation.tables.at(s), &other = baseline.tables.at(s);
     const auto value = [&](const std::vector<std::int64_t>& t) { return scores[s]->value(own, t); };
@@ -60,10 +62,10 @@ Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>&
     list.push_back(
         {{"name", scores[s]->name},
          {"value", number(value(once))},
-         {"ci95", interval_json(interval(value))},
+         {"ci95", interval(value)},
          {"baseline", number(scores[s]->value(other, once))},
          {"difference", number(change(once))},
-         {"difference_ci95", interval_json(interval(change))},
+         {"difference_ci95", interval(change)},
          {"resampled", block == 1 ? "samples" : fmt::format("blocks of {} windows", block)}});
   }
   return list;

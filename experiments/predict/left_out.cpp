@@ -91,6 +91,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
   };
   std::map<std::string, net::GemmLayer> gemms;
   for (net::GemmLayer& gemm : net::gemm_layers(graph)) gemms[gemm.name] = gemm;
+  const std::set<std::string> across = net::layers_across_samples(graph);
   for (const net::Node& node : graph.nodes) {
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
@@ -104,6 +105,8 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       std::string why = unknown;
       if (why.empty() && db == HUGE_VAL && !units.empty())
         why = "nothing is quantized up to here, and the rounding of units is not modelled";
+      if (why.empty() && across.contains(name))
+        why = "its samples are not on the first axis (an export with the sequence first)";
       if (!why.empty()) {
         db = kUnknown;
         predicted.left_out[name] = why;

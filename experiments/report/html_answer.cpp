@@ -171,7 +171,7 @@ std::string loss_lists(const std::vector<Configuration>& all, bool texts) {
   if (out.empty()) return "";
   return "<dl class=\"losses\">" + out + "</dl>" +
          (compared_units(all) > 1
-              ? "<p class=\"facts\">Where no unit is named, all units agree.</p>"
+              ? "<p class=\"facts\">Where no unit is named, all units that were measured agree, or there is one.</p>"
               : "");
 }
 

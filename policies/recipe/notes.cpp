@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "emu/net/gemm_layers.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
 
 namespace numemu::policies {
@@ -118,6 +120,14 @@ std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& gr
     const auto result = reference.outputs.find(layer.name);
     if (result != reference.outputs.end())
       note_operand(r.output, result->second, 0, true, "output of " + layer.name, causes);
+  }
+  for (const std::string& layer : net::layers_across_samples(graph)) {
+    const std::optional<RolePolicy>& policy = recipe.layer(layer).activation;
+    if (!policy || has_static_scale(recipe.calibration(), *policy)) continue;
+    causes
+        ["samples are not on the first axis, so a scale may serve several samples of a batch, and "
+         "the batch changes bits; expected the model with the batch first"]
+            .push_back("activation of " + layer);
   }
   std::vector<std::string> notes;
   for (const auto& [cause, places] : causes) notes.push_back(cause + ": " + joined(places));

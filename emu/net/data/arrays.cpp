@@ -240,6 +240,11 @@ class ArraySamples final : public Samples {
       throw Error(y.where + ": expected targets of the same type and shape as the others");
     if (values) {
       side.targets.values = floats(y);
+      const auto bad =
+          std::ranges::find_if_not(side.targets.values, [](float v) { return std::isfinite(v); });
+      if (bad != side.targets.values.end())
+        throw Error(fmt::format("{}: element {}: expected a finite number as a target, found {}",
+                                y.where, bad - side.targets.values.begin(), *bad));
       if (planes) interleave(side.targets.values, shape);
     } else {
       load_classes(side, y);

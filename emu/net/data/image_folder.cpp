@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostSize = 4096, kMostImages = std::int64_t{1} << 31, kChannels = 3,
                        kMostFile = std::int64_t{1} << 28, kDigits = 16;
+constexpr std::int64_t kMostClasses = std::int64_t{1} << 24;
 
 struct File {
   std::string path;
@@ -139,7 +140,8 @@ class FolderSamples final : public Samples {
     test_ = files_of(test, classes);
     if (test_.empty())
       throw Error(test + ": expected a folder of .png, .jpg or .jpeg files for each class");
-    facts_.classes = static_cast<std::int64_t>(classes.size());
+    const auto folders = static_cast<std::int64_t>(classes.size());
+    facts_.classes = options.whole("classes", folders, folders, kMostClasses);
     const std::int64_t taken = options.whole("calibration", 0, 1, kMostImages);
     if (validates_) {
       if (taken > 0) options.fail("calibration", "a folder without train, which has the samples");
@@ -232,11 +234,11 @@ class FolderSamples final : public Samples {
 }  // namespace
 
 Dataset load_image_folder(const std::string& place, const std::string& cache_folder) {
-  return Dataset(
-      "images", std::make_shared<FolderSamples>(SourceOptions("images", place,
-                                                              {"resize", "size", "normalize",
-                                                               "mean", "deviation", "calibration"}),
-                                                cache_folder));
+  return Dataset("images", std::make_shared<FolderSamples>(
+                               SourceOptions("images", place,
+                                             {"resize", "size", "normalize", "mean", "deviation",
+                                              "calibration", "classes"}),
+                               cache_folder));
 }
 
 }  // namespace numemu::net

@@ -1,6 +1,7 @@
 // Batches have a fixed size and losses are summed by a fixed tree, so threads change no bit.
 #include "emu/net/train/evaluate.hpp"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -71,6 +72,19 @@ void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
   }
 }
 
+/// Scores and classes are of one width.
+void require_classes(const Tensor& output, const Dataset& data) {
+  if (output.dim(-1) == data.classes()) return;
+  throw Error(fmt::format(
+      "evaluation: expected a network of {} outputs, one for each class of data set {}, found {}{}",
+      data.classes(), data.name(), output.dim(-1),
+      output.dim(-1) > data.classes()
+          ? fmt::format("; if some classes have no sample, state "
+                        "their number with the data: {}={}",
+                        data.kind() == DataKind::text ? "vocabulary" : "classes", output.dim(-1))
+          : ""));
+}
+
 void require_values(const Tensor& output, const Targets& targets, const Dataset& data) {
   Shape expected = data.target_shape();
   expected.insert(expected.begin(), output.dim(0));
@@ -135,6 +149,7 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
       outputs[b] = stats::count_finite(logits.data.data(), logits.size());
       Classified seen;
       if (classes) {
+        require_classes(logits, data);
         seen = cross_entropy(logits, expected.classes);
         std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
         std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);

@@ -9,6 +9,8 @@
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/reshape.hpp"
+#include "emu/net/ops/transpose.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
@@ -49,6 +51,25 @@ TEST_CASE("keys and values are the right operands of attention", "[fast]") {
   CHECK(table_of(graph.nodes[0])->shape == Shape{20, 128});
   CHECK(table_of(graph.nodes[1])->shape == Shape{64, 128});
   CHECK(table_of(graph.nodes[2]) == nullptr);
+}
+
+TEST_CASE("layers whose samples are on a later axis are found, and those after them are not",
+          "[fast]") {
+  using Axes = std::vector<std::int64_t>;
+  Graph graph;
+  graph.inputs = {{"input", {4, 6}}};
+  graph.add("before", std::make_unique<Linear>(6, 6));
+  graph.add("turn", std::make_unique<Transpose>(Axes{1, 0, 2}));
+  graph.add("sequence first", std::make_unique<Linear>(6, 6));
+  graph.add("turn back", std::make_unique<Transpose>(Axes{1, 0, 2}));
+  graph.add("after", std::make_unique<Linear>(6, 6));
+  graph.add("turn again", std::make_unique<Transpose>(Axes{1, 0, 2}));
+  graph.add("join", std::make_unique<Reshape>(Shape{-1, 6}));
+  graph.add("joined", std::make_unique<Linear>(6, 6));
+  CHECK(layers_across_samples(graph) == std::set<std::string>{"joined", "sequence first"});
+  CHECK(layers_across_samples(build_net("char-transformer", {64}, 20)).empty());
+  CHECK(layers_across_samples(build_net("resnet20", {32, 32, 3}, 10)).empty());
+  CHECK(layers_across_samples(sequence_graph()).empty());
 }
 
 TEST_CASE("a recurrent node is two layers and attention is a layer without weight", "[fast]") {

@@ -115,6 +115,14 @@ TEST_CASE("blocks of windows widen the interval of a text whose windows are alik
   CHECK(width(text) / width(samples) == Approx(std::sqrt(10.0)).epsilon(kNoise));
   CHECK(text["difference"] == 0.0);
   CHECK(text["difference_ci95"] == Json({0.0, 0.0}));
+  // One sample, and a sample without a figure, have no interval.
+  evaluation.samples = 1;
+  evaluation.tables = {net::ScoreTable{2, {0.5, 1}}};
+  CHECK(row(net::DataKind::arrays)["ci95"] == Json({nullptr, nullptr}));
+  evaluation.samples = 3;
+  evaluation.tables = {net::ScoreTable{2, {0.5, 1, std::nan(""), 1, 0.25, 1}}};
+  CHECK(row(net::DataKind::arrays)["value"].is_null());
+  CHECK(row(net::DataKind::arrays)["ci95"] == Json({nullptr, nullptr}));
 }
 
 }  // namespace

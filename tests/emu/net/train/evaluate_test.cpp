@@ -54,6 +54,16 @@ TEST_CASE("evaluation of the first images of a split", "[fast]") {
                     Catch::Contains("training split"));
 }
 
+TEST_CASE("a network has one output for each class of the data", "[fast]") {
+  const Dataset data = test::synthetic_dataset();
+  Numerics numerics;
+  for (const std::int64_t more : {-1, 1}) {
+    const Graph graph = build_net("mlp", data.input_shape(), data.classes() + more);
+    CHECK_THROWS_WITH(evaluate(graph, data, Split::test, 1, numerics),
+                      Catch::Contains("outputs, one for each class of data set"));
+  }
+}
+
 TEST_CASE("an error inside a thread comes out", "[fast]") {
   class Refusing final : public Numerics {
     void product(const Step&, const Product&) override { throw Error("no such product"); }
