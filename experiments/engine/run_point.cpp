@@ -59,8 +59,9 @@ Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
   if (data.targets_per_sample() > 1) {
     for (const Json& score : scores) {
       if (score["name"] != "top1") continue;
-      json["ci95"] = score["ci95"];
-      json["difference_ci95"] = score["difference_ci95"];
+      if (score["ci95"][0].is_number()) json["ci95"] = score["ci95"];
+      if (score["difference_ci95"][0].is_number())
+        json["difference_ci95"] = score["difference_ci95"];
     }
   }
   if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return json;

@@ -30,7 +30,7 @@ Json interval_json(const stats::Interval& interval) {
 std::int64_t block_length(std::int64_t n) {
   std::int64_t length = 1;
   while (length * length * length < n) ++length;
-  return length;
+  return std::clamp<std::int64_t>(n / 2, 1, length);  // at least two blocks
 }
 
 Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>& scores,

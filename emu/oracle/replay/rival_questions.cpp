@@ -44,7 +44,7 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
   };
   const bool chain = own.core == CoreKind::chain;
   if (keys.contains("core"))  // a step that rounds its exact sum cuts no term
-    return other.core == CoreKind::exact ? "alignment-rounding" : "";
+    return other.core != CoreKind::exact ? "" : chain ? "double-chain" : "alignment-rounding";
   if (within({"alignment.fraction_bits"})) {
     constexpr int kNear = 2;
     const int distance = other.alignment.fraction_bits - own.alignment.fraction_bits;
@@ -55,6 +55,9 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
   if (within({"alignment.zero_exponent", "alignment.floor"})) {
     // A zero C keeps the exponent that it has at -126 or above: see zeros_counted().
     if (other.alignment.zero_exponent && other.alignment.floor.value_or(-127) < -126) return "";
+    // Without zeros and where no product reaches the floor, the rival is that of zero-exponent.
+    const bool reached = !sums_floats(i) || i.scales() > 1 || other.alignment.floor > -126;
+    if (!other.alignment.zero_exponent && !reached) return "";
     if (!other.alignment.floor) return "exponent-floor";
     // Those of the Leeds models: by the least exponent of the output and the extra bits.
     const int floor = *other.alignment.floor;
@@ -81,8 +84,12 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
     const int bits = other.accumulator.format->mantissa_bits;
     return i.d == Element::f32 && (bits == 13 || bits == 23) ? "written-bits" : "";
   }
-  if (within({"accumulator.overflow", "accumulator.overflow_to_infinity"}))
+  if (within({"accumulator.overflow", "accumulator.overflow_to_infinity"})) {
+    // It takes infinite terms to the largest number, too; no other sum comes near.
+    if (other.accumulator.overflow == Overflow::saturate && sums_floats(i) && i.d == Element::f32)
+      return "infinities";
     return other.accumulator.overflow == Overflow::propagate ? "" : "overflow";
+  }
   if (within({"accumulator.integer_overflow"})) return "int-saturation";
   if (within({"subnormals.flush_c"})) return "subnormal-inputs";
   if (within({"subnormals.flush_inputs"}))
@@ -90,7 +97,7 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
   if (within({"subnormals.flush_results", "subnormals.tiny_before_rounding"}))
     return "subnormal-results";
   if (within({"chain.fused"})) return "double-chain";
-  if (within({"nan_code"})) return chain ? "nan-payload" : "";
+  if (within({"nan_code"})) return chain ? "infinities" : "";
   return "";
 }
 

@@ -6,6 +6,9 @@
 
 namespace numemu::oracle {
 
+/// Whether products are floats within 2^-126 and 2^127.
+bool sums_floats(const recording::Instruction&);
+
 /// "no product reaches 2^128"; "" where some input may tell. `rule` is the catalogue's.
 std::string_view why_equal(const RecordRule& rule, const RecordRule& rival,
                            const recording::Instruction&);

@@ -10,12 +10,6 @@ using recording::Instruction;
 using recording::Specials;
 using unit::UnitDescription;
 
-/// Products reach far below 2^-126 and above 2^127.
-bool wide(const Instruction& i) {
-  return info(i.a).exponent_bits == 8 || i.a == Element::f64 || i.scale == Element::ue8m0;
-}
-bool sums_floats(const Instruction& i) { return !is_integer(i.a) && !wide(i); }
-
 int greatest_exponent(Element e) {
   const recording::ElementInfo f = info(e);
   return (1 << f.exponent_bits) - 1 - f.bias - (f.specials == Specials::ieee ? 1 : 0);
@@ -39,7 +33,7 @@ constexpr Reason kReasons[] = {
     {"exponent-floor",
      [](const Pair& p) {
        return sums_floats(p.i) && p.other.alignment.floor.value_or(-126) <= -126 &&
-              (p.i.scales() < 2 || p.other.alignment.zero_exponent);
+              p.other.alignment.zero_exponent;
      },
      "no product and no C has an exponent below -126"},
     {"exponent-floor",
@@ -75,12 +69,19 @@ constexpr Reason kReasons[] = {
     {"int-saturation",
      [](const Pair& p) {
        return !info(p.i.a).has_sign && !info(p.i.b).has_sign &&
+              p.own.accumulator.integer != unit::IntegerOverflow::wrap &&
               p.other.accumulator.integer != unit::IntegerOverflow::wrap;
      },
      "no product is negative, so a sum that has left never returns"},
     {"kept-zeros",
      [](const Pair& p) { return info(p.i.b).specials == Specials::finite && small(p.i.b); },
      "B has no infinity and no NaN, and zeros beside it raise no exponent above that of C"},
+    {"subnormal-inputs",
+     [](const Pair& p) {
+       return p.own.input.format != nullptr && p.i.a == Element::e4m3 && p.i.b == Element::e4m3 &&
+              p.other.subnormals.flush_inputs != p.own.subnormals.flush_inputs;
+     },
+     "every e4m3 is a normal float16, which the steps multiply"},
     {"subnormal-inputs", [](const Pair& p) { return p.i.scale == Element::ue4m3; },
      "a subnormal C is lost beside the least scales"},
     {"subnormal-results", [](const Pair& p) { return p.i.scale == Element::ue4m3; },
@@ -91,6 +92,12 @@ constexpr Reason kReasons[] = {
 };
 
 }  // namespace
+
+bool sums_floats(const Instruction& i) {
+  const bool wide =
+      info(i.a).exponent_bits == 8 || i.a == Element::f64 || i.scale == Element::ue8m0;
+  return !is_integer(i.a) && !wide;
+}
 
 std::string_view why_equal(const RecordRule& rule, const RecordRule& rival, const Instruction& i) {
   const Pair pair{i, *rule.unit->description(), *rival.unit->description(), rival.results};

@@ -26,7 +26,7 @@ knows_architecture() { known_architectures | grep -qx -- "$1"; }
 device_sources() { find "$here" -name '*.cu' | sort; }
 host_sources() {
   {
-    find "$here" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/emulator/*' ! -path '*/paper/*' ! -path '*/probes/*'
+    find "$here" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/paper/*' ! -path '*/probes/*'
     printf '%s\n' "$root"/emu/oracle/{recording,probes}/*.cpp "$root"/emu/oracle/{draft,step_map}.cpp \
       "$root"/formats/{decode,format,value}.cpp
   } | sort

@@ -1,5 +1,5 @@
-// The units of NVIDIA's fused steps beside a second fused step, on random dots and on published
-// outputs.
+// The units of NVIDIA's fused steps beside a second fused step, on random dots, on probes and on
+// published outputs.
 #include "tests/oracle/mma/fused_step.hpp"
 
 #include <cstring>
@@ -45,7 +45,7 @@ std::optional<FusedSteps> steps_of(const unit::UnitDescription& u) {
                     u.accumulator.format->mantissa_bits};
 }
 
-TEST_CASE("fused units and the second fused step agree on random dots", "[fast]") {
+TEST_CASE("fused units and the second fused step agree on random dots and probes", "[fast]") {
   constexpr std::size_t kDots = 200;
   int units = 0;
   for (const unit::Unit* one : unit::all_units()) {
@@ -57,6 +57,7 @@ TEST_CASE("fused units and the second fused step agree on random dots", "[fast]"
     std::vector<Dot> dots;
     for (Question& question : random_questions(ports, 20, 0, kDots))
       dots.push_back(std::move(question.dot));
+    for (Question& question : probes(ports)) dots.push_back(std::move(question.dot));
     const std::vector<std::uint64_t> results = evaluate(*u, ports, dots);
     int differ = 0;
     for (std::size_t i = 0; i < dots.size(); ++i)

@@ -2,13 +2,12 @@
 #include "tests/oracle/cuda/paper/paper_machine.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "emu/oracle/recording/chip.hpp"
-#include "emu/unit/unit.hpp"
-#include "tests/oracle/cuda/emulator/unit_answers.hpp"
-#include "tests/oracle/cuda/emulator/unit_of.hpp"
+#include "emu/oracle/replay/instruction_unit.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
 namespace numemu::oracle::recording {
@@ -87,20 +86,25 @@ void read(const Instruction& i, const PtxFragments& tables, const TileRegisters&
 PaperMachine::PaperMachine(std::string chip) : chip_(std::move(chip)) {}
 
 bool PaperMachine::has(const Instruction& i) const {
-  return recording::has(i, capability_of(chip_)) && !unit(i).empty();
+  return recording::has(i, capability_of(chip_)) && unit(i) != nullptr;
 }
 
-const std::string& PaperMachine::unit(const Instruction& i) const {
+const unit::Unit* PaperMachine::unit(const Instruction& i) const {
   const auto [found, fresh] = units_.try_emplace(full_name(i));
-  if (fresh) found->second = unit_of(chip_, i);
-  return found->second;
+  if (fresh) {
+    if (std::optional<unit::UnitDescription> described = unit_of(chip_, i)) {
+      described->name = "paper";  // the names of the catalogue are its own
+      found->second = unit::make_unit(std::move(*described));
+    }
+  }
+  return found->second.get();
 }
 
 void PaperMachine::compute(Batch& batch) const {
-  const unit::Unit& computes = unit::find_unit(unit(*batch.instruction));
+  const unit::Unit& computes = *unit(*batch.instruction);
   // A tile is too small to be worth threads.
 #pragma omp parallel num_threads(1)
-  batch.d = unit_answers(computes, batch, Way::fast);
+  batch.d = results_of(computes, batch, Path::fast);
 }
 
 void PaperMachine::run(Batch& batch) {

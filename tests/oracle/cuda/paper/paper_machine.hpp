@@ -2,8 +2,10 @@
 // other tables; the unit of the catalogue computes them.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 
+#include "emu/unit/unit.hpp"
 #include "tests/oracle/cuda/ask/machine.hpp"
 #include "tests/oracle/cuda/paper/tile_registers.hpp"
 
@@ -26,11 +28,11 @@ class PaperMachine : public Machine {
   virtual void disturb_sums(const Instruction&, TileRegisters&) const {}
 
  private:
-  /// Of the catalogue; "": none.
-  const std::string& unit(const Instruction&) const;
+  /// Of the catalogue; nullptr: none.
+  const unit::Unit* unit(const Instruction&) const;
 
   std::string chip_;
-  mutable std::map<std::string, std::string> units_;  ///< by instruction: a search takes long
+  mutable std::map<std::string, std::unique_ptr<unit::Unit>> units_;  ///< by instruction
 };
 
 }  // namespace numemu::oracle::recording

@@ -1,17 +1,17 @@
 // The paper machine: what goes through its registers comes out as the unit computes the arrays.
 #include "tests/oracle/cuda/paper/paper_machine.hpp"
 
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "emu/oracle/recording/chip.hpp"
 #include "emu/oracle/recording/philox.hpp"
-#include "emu/unit/unit.hpp"
+#include "emu/oracle/replay/instruction_unit.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
-#include "tests/oracle/cuda/emulator/unit_answers.hpp"
-#include "tests/oracle/cuda/emulator/unit_of.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
 
 namespace numemu::oracle::recording {
@@ -78,10 +78,12 @@ TEST_CASE("random tiles come out as the unit computes the arrays", "[fast]") {
       PaperMachine machine(chip);
       Batch batch = random_batch(*i, 1, asked.size());
       machine.run(batch);
-      const unit::Unit& unit = unit::find_unit(unit_of(chip, *i));
+      unit::UnitDescription described = *unit_of(chip, *i);
+      described.name = "arrays";
+      const std::unique_ptr<unit::Unit> unit = unit::make_unit(std::move(described));
       std::vector<std::uint8_t> expected;
 #pragma omp parallel num_threads(1)
-      expected = unit_answers(unit, batch, Way::fast);
+      expected = results_of(*unit, batch, Path::fast);
       CAPTURE(chip, full_name(*i));
       CHECK(batch.d == expected);
     }
