@@ -55,6 +55,7 @@ function(numemu_floor name)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
     endif()
   endforeach()
+  numemu_batches_later(${name})
 endfunction()
 
 # numemu_cold(PATTERN...): sources, relative to the calling folder, that take no time when they run: they read descriptions, texts

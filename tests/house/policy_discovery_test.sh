@@ -61,20 +61,20 @@ compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch
   "$compiler" "${flags[@]}" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$@"
 }
 flags=("$@")
+libraries=(-lfmt -lcrypto -lhwy -lz -lzip -lpng -ljpeg -lsqlite3)
 compile "$scratch/list" \
   "$scratch/list.cpp" "$tree"/policies/{scale_rule,scale/zz_probe,mask/mask_rule,mask/rules/zz_probe}.cpp \
   "$tree"/emu/net/train/{objective,objectives/zz_probe,optimizer,optimizers/zz_probe}.cpp \
-  -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group -lfmt -lcrypto -lhwy
+  -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
 "$scratch/list" | tee "$scratch/names"
 grep -qx 'zz-probe' "$scratch/names"
 grep -qx 'absmax' "$scratch/names"
 grep -q '^tiles with at most N of M' "$scratch/names"
 
-# The program as it is built, of the objects of its present sources: nothing of it is compiled again.
-mapfile -t program < <(cd "$tree/cli" && find . -name '*.cpp' -printf "$build/cli/CMakeFiles/numemu.dir/%P.o\n")
+# The program as it is built, of the objects that it is linked from: nothing of it is compiled again.
+mapfile -t program < <(ninja -C "$build" -t query cli/numemu | sed -nE "s|^ *(cli/.*\.o)$|$build/\1|p")
 compile "$scratch/numemu" "$tree"/policies/{policy,penalty/zz_probe}.cpp "${program[@]}" -Wl,--start-group \
-  "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group \
-  -lfmt -lcrypto -lhwy -lz -lzip -lpng -ljpeg -lsqlite3
+  "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
 echo '{"numemu_recipe": 1, "penalty": "zz-probe(0.5)"}' >"$scratch/recipe.json"
 "$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
 grep -q '"rule": "zz-probe"' "$scratch/printed"
