@@ -146,7 +146,9 @@ TEST_CASE("rules with arguments: one canonical text, nested, and errors that nam
   refuse("pow2(absmax,up,1)", "expected 1 or 2 arguments, found 3");
   refuse("lognormal()", "expected a number from -64 to 64 as MARGIN, found ''");
   refuse("pow2(floor)", "scale rule 'pow2(floor)' has no real scale");
-  std::string deep = "absmax";
-  for (int i = 0; i < 100000; ++i) deep = "pow2(" + deep + ")";
+  constexpr int kDepth = 100000;
+  std::string deep;
+  for (int i = 0; i < kDepth; ++i) deep += "pow2(";
+  deep += "absmax" + std::string(kDepth, ')');
   refuse(deep.c_str(), "unknown scale rule");
 }
