@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "emu/stats/spearman.hpp"
 #include "experiments/allocation/front.hpp"
@@ -175,8 +176,9 @@ Chart additivity_of(const std::vector<Measured>& all) {
 /// The sum of the table beside each mixture, and the order of all.
 void judge_additivity(const std::vector<Measured>& all, Conclusion& out) {
   std::vector<double> predicted, measured;
+  std::set<std::size_t> seen;  // a mixture counts once, by whatever methods it was found
   for (const Measured& m : all) {
-    if (!m.record.sqnr_db || !(m.point->loss > 0)) continue;
+    if (!m.record.sqnr_db || !(m.point->loss > 0) || !seen.insert(m.point->row).second) continue;
     const double db = -10 * std::log10(m.point->loss);
     predicted.push_back(db);
     measured.push_back(*m.record.sqnr_db);

@@ -52,7 +52,7 @@ TEST_CASE("options: formats for one or both roles, scale rule, unit, files", "[f
   CHECK(first["match"] == "conv*");
   CHECK(first["roles"]["weight"]["format"] == "int4");
   CHECK(first["roles"]["activation"]["format"] == "int8");
-  CHECK(first["roles"]["weight"]["scale"] == "mse");
+  CHECK_THAT(first["roles"]["weight"]["scale"].text(), Catch::StartsWith("mse"));
   CHECK(first["gemms"]["fprop"]["unit"] == "exact");
   CHECK(choices[1].patch["roles"]["activation"]["format"] == "mx(float4_e2m1fn,16)");
   CHECK(choices[2].patch["roles"]["activation"].is_null());
@@ -140,7 +140,7 @@ TEST_CASE("mixtures at budgets of bits, of MACs, of both, and for a noise", "[fa
              Contains("simplex"));
 }
 
-TEST_CASE("table, front and recipes of a network; the same again from what is there", "[fast]") {
+TEST_CASE("table, front and recipes of a network; the same again from what is there", "[slow]") {
   const TemporaryFolder folder;
   ExperimentRun run = run_of(folder, {"options=int8,int4/int8,float8_e4m3fn", "loss=noise"});
   const Experiment& experiment = find_experiment("allocation");
@@ -176,19 +176,23 @@ TEST_CASE("table, front and recipes of a network; the same again from what is th
         to_json(experiment, run, conclusion)["findings"]);
 }
 
-TEST_CASE("other losses; settings that are wrong", "[fast]") {
+TEST_CASE("other losses", "[slow]") {
   const TemporaryFolder folder;
   for (const char* loss : {"predicted", "cross_entropy"}) {
-    const Conclusion conclusion =
-        find_experiment("allocation")
-            .run(run_of(folder, {"options=int8,int4", "random=0", std::string("loss=") + loss}));
-    CHECK(conclusion.tables[0].rows.size() > 0);
+    ExperimentRun run =
+        run_of(folder, {"options=int8,int4", "random=0", std::string("loss=") + loss});
+    run.out = folder / loss;
+    CHECK(!find_experiment("allocation").run(run).tables[0].rows.empty());
   }
+}
+
+TEST_CASE("settings that are wrong", "[fast]") {
+  const TemporaryFolder folder;
   const auto message = [&](const std::string& setting) {
     return message_of([&] { find_experiment("allocation").run(run_of(folder, {setting})); });
   };
   CHECK_THAT(message("loss=nois"), Contains("'noise'"));
   CHECK_THAT(message("cost=bit"), Contains("'bits'"));
   CHECK_THAT(message("budgets=x"), Contains("budgets"));
-  CHECK_THAT(message("solver=cbcc"), Contains("'cbc'"));
+  CHECK_THAT(message("options=int44"), Contains("int44"));
 }

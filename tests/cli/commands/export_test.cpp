@@ -74,12 +74,12 @@ TEST_CASE("numpy computes the same from the file, by a reader of its own", "[fas
   for (const char* format : {"int8", "int4", "float8_e4m3fn"}) {
     s.file("r.json", recipe(format, "pow2(absmax)"));
     REQUIRE(s.run(std::string(kExport) + "--recipe r.json --out m.onnx --quiet").code == 0);
-    REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").code == 0);
+    REQUIRE(s.run("infer --model m.onnx --in x.npy --out out.npy --quiet").code == 0);
     const std::string command = "cd " + s.path + " && " + python +
                                 " " NUMEMU_SOURCE
                                 "/tests/onnx/quantized_reader.py m.onnx x.npy z.npy";
     REQUIRE(std::system(command.c_str()) == 0);
-    const Array y = read_npy(s.path + "/y.npy"), z = read_npy(s.path + "/z.npy");
+    const Array y = read_npy(s.path + "/out.npy"), z = read_npy(s.path + "/z.npy");
     REQUIRE(y.shape == z.shape);
     REQUIRE(y.shape == ArrayShape{64, 10});
     // Products of 8-bit integers under power-of-two scales add up without rounding below 2^24, in

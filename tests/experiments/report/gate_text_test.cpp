@@ -47,7 +47,8 @@ TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
   std::vector<Json> rows = judged_rows("top1>=0.5");
   rows[0]["gate"]["verdict"] = "undecided";
   rows[0]["gate"]["images_needed"] = 15533;
-  const std::vector<Record> records = read_records(rows), plain = read_records(sample::rows());
+  const std::vector<Json> unjudged = sample::rows();
+  const std::vector<Record> records = read_records(rows), plain = read_records(unjudged);
   CHECK(gate_words(records[0]) == "undecided, needs 15,533");
   CHECK_THAT(points_table(records),
              Contains(">Gate</button>") && Contains("undecided, needs 15,533"));
