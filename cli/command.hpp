@@ -24,6 +24,7 @@ void add_train(Program&);
 void add_eval(Program&);
 void add_infer(Program&);
 void add_experiment(Program&);
+void add_export(Program&);
 void add_sweep(Program&);
 void add_report(Program&);
 void add_config(Program&);

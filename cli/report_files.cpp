@@ -11,6 +11,7 @@
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/gate_text.hpp"
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/predictions_off.hpp"
 #include "experiments/report/record.hpp"
@@ -92,6 +93,7 @@ std::string footnotes(const std::vector<Record>& records) {
     for (const std::string& sentence : experiments::not_finite_sentences(*r.row))
       say("  " + sentence);
   }
+  for (const std::string& sentence : experiments::gate_sentences(records)) say(sentence);
   for (const auto& note : experiments::shared_notes(records))
     say("note: " + note.text + of(note.names));
   return out;
@@ -120,7 +122,7 @@ void require_report_files(const ReportPaths& paths) {
 }
 
 std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths,
-                               bool predictions) {
+                               bool predictions, const std::optional<experiments::Gate>& gate) {
   require_report_files(paths);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
                     experiment_path = folder + "/experiment.json";
@@ -131,6 +133,9 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
   std::vector<Json> rows;
   if (!has_experiment || experiments::has_rows(folder)) rows = experiments::merge_rows(folder);
   if (!predictions) rows = experiments::without_predictions(std::move(rows));
+  if (gate) {
+    for (Json& row : rows) experiments::judge_gate(*gate, row);
+  }
   const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
   const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
   const Json experiment =
@@ -159,6 +164,8 @@ std::string summary_table(const std::vector<Json>& rows) {
   header.insert(header.end(), {"unit", "W bits", "A bits"});
   if (texts) header.insert(header.end(), {"bits/char", "change", "perplexity"});
   header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %", "SQNR dB"});
+  const bool gates = experiments::any_gate(records);
+  if (gates) header.insert(header.end() - 1, "gate");
   const bool predictions = experiments::any_predictions(records);
   if (predictions) header.emplace_back("predicted");
   std::vector<std::vector<std::string>> cells;
@@ -177,6 +184,7 @@ std::string summary_table(const std::vector<Json>& rows) {
                  r.is_float32() ? "-" : figure(r.difference, "{:+.2f}", 100),
                  r.is_float32() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}"),
                  r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}")});
+    if (gates) line.insert(line.end() - 1, experiments::gate_words(r));
     if (predictions)
       line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
     cells.push_back(std::move(line));

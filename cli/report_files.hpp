@@ -1,9 +1,10 @@
 // Writing the report of a sweep folder and printing its summary.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "formats/storage/json.hpp"
+#include "experiments/engine/gate.hpp"
 
 namespace numemu::cli {
 
@@ -22,9 +23,11 @@ void require_report_files(const ReportPaths&);
 /// not all the points of the folder's sweep.json. For an experiment.json without rows it writes no
 /// CSV and SQLite, which hold rows alone. Throws what require_report_files does before
 /// anything is written.
-/// Without `predictions` files and rows show none.
+/// Without `predictions` files and rows show none. A gate judges every row that is returned and
+/// shown, not those of the folder: they stay what was measured.
 std::vector<Json> write_report(const std::string& folder, const ReportPaths&,
-                               bool predictions = true);
+                               bool predictions = true,
+                               const std::optional<experiments::Gate>& gate = {});
 
 /// The meaning of the star at a predicted figure.
 inline constexpr const char* kUnitLeftOut =

@@ -1,10 +1,12 @@
 // numemu eval: the accuracy of a trained network under a recipe, predicted noise beside measured.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
+#include "cli/gate_option.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
@@ -27,6 +29,7 @@ namespace {
 struct Options {
   std::string net, data, recipe, calibrate_on;
   std::vector<std::string> metrics;
+  GateOption gate;
   std::int64_t images = 0, image_size = 0;
   bool fold = false, no_predictions = false, fresh = false, profile = false, json = false,
        quiet = false;
@@ -85,8 +88,20 @@ void print_row(const Json& row) {
   }
 }
 
+/// Those asked for, and the gate's, which else might be none of the data set's own.
+std::vector<std::string> metrics_of(const Options& options,
+                                    const std::optional<experiments::Gate>& gate,
+                                    const net::Dataset& dataset) {
+  std::vector<std::string> metrics = options.metrics;
+  if (!gate || gate->metric == "top1") return metrics;
+  if (metrics.empty()) metrics = net::default_scores(dataset);
+  if (std::ranges::find(metrics, gate->metric) == metrics.end()) metrics.push_back(gate->metric);
+  return metrics;
+}
+
 int run(const Options& options) {
   const ProfiledRun profiled(options.profile);
+  const std::optional<experiments::Gate> gate = options.gate.gate();
   const Json recipe = options.recipe.empty()
                           ? Json{{"numemu_recipe", 1}}
                           : parse_json(read_text(options.recipe), options.recipe);
@@ -105,7 +120,8 @@ int run(const Options& options) {
                               {.image_size = options.image_size}));
   }
   if (!options.quiet && !dataset.note().empty()) say("{}", dataset.note());
-  net::scores_for(dataset, options.metrics);
+  const std::vector<std::string> metrics = metrics_of(options, gate, dataset);
+  net::scores_for(dataset, metrics);
   if (options.images > dataset.test_count()) {
     throw Error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
                             dataset.test_count(), options.data, options.images));
@@ -131,21 +147,22 @@ int run(const Options& options) {
     latest = at.free;
   };
   experiments::Workbench bench(std::move(dataset), std::move(trained), images,
-                               {folders.cache, options.fresh, on_work, options.metrics});
+                               {folders.cache, options.fresh, on_work, metrics});
   before = shared;
   free = latest;
   point.json = {{"net", point.net}, {"data", point.data}, {"eval_images", bench.eval_images}};
-  if (!options.metrics.empty()) point.json["metrics"] = options.metrics;
+  if (!metrics.empty()) point.json["metrics"] = metrics;
   experiments::set_recipe(point, whole);
   if (options.no_predictions) experiments::turn_predictions_off(point);
-  const Json row = experiments::run_point(point, bench, on_work);
+  Json row = experiments::run_point(point, bench, on_work);
+  if (gate) experiments::judge_gate(*gate, row);
   progress.reset();
   if (options.json) {
     fmt::print("{}\n", row.dump(2));
   } else {
     print_row(row);
   }
-  return kFine;
+  return gate_code({row}, options.gate.strict);
 }
 
 }  // namespace
@@ -179,6 +196,7 @@ void add_eval(Program& program) {
   command.flag("--fold-batch-norm", options->fold,
                "Fold batch normalisation into the weights before it");
   command.flag("--no-predictions", options->no_predictions, "Measure only");
+  add_gate(command, options->gate);
   command.flag("--fresh", options->fresh, "Compute the float32 baseline again, ignoring the cache");
   add_profile(command, options->profile);
   command.flag("--json", options->json, "Print the row as JSON");

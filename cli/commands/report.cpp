@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
+#include "cli/gate_option.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
@@ -14,24 +15,28 @@ namespace {
 
 struct Options {
   std::string folder, html, csv, sqlite;
+  GateOption gate;
   bool no_predictions = false, quiet = false, json = false;
 };
 
 int run(const Options& options) {
   if (!std::filesystem::is_directory(options.folder))
     throw Error(options.folder + ": no such folder");
+  const std::optional<experiments::Gate> gate = options.gate.gate();
   ReportPaths paths = default_paths(options.folder);
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
-  const auto rows = write_report(options.folder, paths, !options.no_predictions);
+  const auto rows = write_report(options.folder, paths, !options.no_predictions, gate);
+  if (gate && rows.empty()) throw Error(options.folder + ": expected rows for --gate");
+  const int code = gate_code(rows, options.gate.strict);
   if (options.json) {
     for (const auto& row : rows) fmt::print("{}\n", row.dump());
-    return kFine;
+    return code;
   }
   if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows));
   fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
-  return kFine;
+  return code;
 }
 
 }  // namespace
@@ -49,6 +54,7 @@ void add_report(Program& program) {
   command.option("--csv FILE", options->csv, "The CSV file (default DIR/report.csv)");
   command.option("--sqlite FILE", options->sqlite, "The SQLite file (default DIR/report.sqlite)");
   command.flag("--no-predictions", options->no_predictions, "Omit the predictions");
+  add_gate(command, options->gate);
   command.flag("--json", options->json, "Print the rows as JSON instead of the table");
   command.flag("--quiet", options->quiet, "Print only the path of the report");
 }

@@ -10,6 +10,7 @@
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
+#include "cli/gate_option.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
@@ -26,6 +27,7 @@ namespace {
 
 struct Options {
   std::string config, out, shard = "0/1";
+  GateOption gate;
   bool resume = false, fresh = false, keep_old = false, no_predictions = false, dry_run = false,
        quiet = false, json = false;
 };
@@ -90,6 +92,7 @@ experiments::Workbench make_bench(net::Dataset dataset, experiments::TrainedNet 
 }
 
 int run(const Options& options) {
+  const std::optional<experiments::Gate> gate = options.gate.gate();
   const experiments::Folders folders{data_folder(), cache_folder()};
   const std::string path =
       options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
@@ -109,6 +112,8 @@ int run(const Options& options) {
                                            : experiments::Existing::resume;
   if (options.dry_run) return dry_run(config, folders, out, shard, existing);
 
+  if (gate && shard.count > 1)
+    throw Error("--gate: expected beside it no --shard; after all shards: numemu report " + out);
   const ReportPaths paths = default_paths(out);
   require_writable_folder(out);
   if (std::filesystem::exists(out)) require_report_files(paths);
@@ -156,14 +161,14 @@ int run(const Options& options) {
     if (!options.quiet) say("after all shards: numemu report {}", out);
     return kFine;
   }
-  const auto written = write_report(out, paths);
+  const auto written = write_report(out, paths, true, gate);
   if (options.json) {
     for (const auto& row : written) fmt::print("{}\n", row.dump());
   } else {
     if (!options.quiet) fmt::print("{}\n", summary_table(written));
     fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   }
-  return kFine;
+  return gate_code(written, options.gate.strict);
 }
 
 }  // namespace
@@ -187,6 +192,7 @@ void add_sweep(Program& program) {
   command.flag("--keep-old", options->keep_old, "Keep rows of other numerics versions as well")
       .excludes(fresh);
   command.flag("--no-predictions", options->no_predictions, "Measure only");
+  add_gate(command, options->gate);
   command.flag("--dry-run", options->dry_run, "List the points and the estimated time, then stop");
   command.flag("--json", options->json, "Print the rows as JSON instead of the table");
   command.flag("--quiet", options->quiet, "Print only the path of the report");

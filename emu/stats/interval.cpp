@@ -5,24 +5,40 @@
 
 namespace numemu::stats {
 
-Interval wilson(std::int64_t successes, std::int64_t n) {
+Interval wilson(std::int64_t successes, std::int64_t n, double z) {
   if (n <= 0) return {0, 1};
   const auto count = static_cast<double>(n);
   const double p = static_cast<double>(successes) / count;
-  const double centre = p + kNormal95 * kNormal95 / (2 * count);
-  const double half =
-      kNormal95 * std::sqrt(p * (1 - p) / count + kNormal95 * kNormal95 / (4 * count * count));
-  const double norm = 1 + kNormal95 * kNormal95 / count;
+  const double centre = p + z * z / (2 * count);
+  const double half = z * std::sqrt(p * (1 - p) / count + z * z / (4 * count * count));
+  const double norm = 1 + z * z / count;
   return {successes == 0 ? 0 : (centre - half) / norm, successes == n ? 1 : (centre + half) / norm};
 }
 
 Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n) {
-  const double count = static_cast<double>(n) + 2;
-  const double b = static_cast<double>(only1) + 0.5, c = static_cast<double>(only2) + 0.5;
-  const double difference = (b - c) / count;
-  const double half =
-      kNormal95 * std::sqrt(std::max(0.0, b + c - (b - c) * (b - c) / count)) / count;
-  return {std::max(-1.0, difference - half), std::min(1.0, difference + half)};
+  return paired_share({0, only1, only2, n}, 1, kNormal95);
+}
+
+Interval paired_share(const PairedAnswers& answers, double share, double z) {
+  const double count = static_cast<double>(answers.n) + 2;
+  const double a = static_cast<double>(answers.both) + 0.5,
+               b = static_cast<double>(answers.only1) + 0.5,
+               c = static_cast<double>(answers.only2) + 0.5;
+  const double sum = (1 - share) * a + b - share * c,
+               squares = (1 - share) * (1 - share) * a + b + share * share * c;
+  const double half = z * std::sqrt(std::max(0.0, squares - sum * sum / count)) / count;
+  return {std::max(-share, sum / count - half), std::min(1.0, sum / count + half)};
+}
+
+double paired_share_variance(const PairedAnswers& answers, double share) {
+  const auto a = static_cast<double>(answers.both), b = static_cast<double>(answers.only1),
+             c = static_cast<double>(answers.only2), n = static_cast<double>(answers.n);
+  const double mean = ((1 - share) * a + b - share * c) / n;
+  return ((1 - share) * (1 - share) * a + b + share * share * c) / n - mean * mean;
+}
+
+double images_needed(double variance, double distance, double z) {
+  return z * z * variance / (distance * distance);
 }
 
 }  // namespace numemu::stats

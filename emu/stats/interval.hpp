@@ -1,4 +1,5 @@
-// Confidence intervals, all at 95 %.
+// Confidence intervals of proportions and of their paired differences, at 95 % unless told
+// otherwise.
 #pragma once
 #include <cstdint>
 
@@ -6,17 +7,35 @@ namespace numemu::stats {
 
 /// Standard errors from the middle to either end: the 97.5 % point of the standard normal law.
 inline constexpr double kNormal95 = 1.959963984540054;
+/// The same for 99 %: the 99.5 % point.
+inline constexpr double kNormal99 = 2.5758293035489004;
 
 struct Interval {
   double low, high;
 };
 
-/// Wilson's score interval of a proportion (Wilson 1927); [0, 1] for n = 0. 0 <= successes <= n.
-Interval wilson(std::int64_t successes, std::int64_t n);
+/// Wilson's score interval of a proportion (Wilson 1927), `z` standard errors to either end; [0, 1]
+/// for n = 0. 0 <= successes <= n.
+Interval wilson(std::int64_t successes, std::int64_t n, double z = kNormal95);
 /// Interval of the difference p1 - p2 of two classifiers on the same n images, from the discordant
 /// counts (only1 right where the other is wrong, only2 the converse): Wald with Agresti-Min's +2
 /// adjustment, half a count more in each of the four cells (Agresti and Min 2005), clipped to [-1,
 /// 1].
 Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n);
+
+/// What two classifiers make of the same n images: right in both, in the first alone, in the second
+/// alone.
+struct PairedAnswers {
+  std::int64_t both = 0, only1 = 0, only2 = 0, n = 0;
+};
+/// Interval of p1 - share p2, `z` standard errors to either end: the mean over images of
+/// right1 - share right2, with the adjustment of paired_difference, which is its case share = 1.
+Interval paired_share(const PairedAnswers&, double share, double z);
+/// Variance over images of right1 - share right2.
+double paired_share_variance(const PairedAnswers&, double share);
+
+/// The images at which `z` standard errors of a mean are as long as `distance`, so that a larger
+/// sample decides on which side of a bound that far away the mean is: z^2 variance / distance^2.
+double images_needed(double variance, double distance, double z);
 
 }  // namespace numemu::stats

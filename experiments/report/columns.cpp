@@ -3,7 +3,20 @@
 
 #include <fmt/format.h>
 
+#include "formats/storage/json.hpp"
+
 namespace numemu::experiments {
+namespace {
+
+/// An end of the margin's interval, of a row that a gate has judged.
+Cell margin_end(const Record& r, std::size_t end) {
+  const Json* const ends = json_at(*r.row, {"gate", "margin_ci99"});
+  if (ends == nullptr || !ends->is_array() || ends->size() != 2 || !(*ends)[end].is_number())
+    return {};
+  return (*ends)[end].get<double>();
+}
+
+}  // namespace
 
 Cell number_cell(const std::optional<double>& number) { return number ? Cell(*number) : Cell(); }
 
@@ -23,6 +36,14 @@ const std::vector<Column>& record_columns() {
 #define NUMEMU_NUMBER(name, field)                                    \
   Column {                                                            \
     name, false, [](const Record& r) { return number_cell(r.field); } \
+  }
+#define NUMEMU_GATE_TEXT(name, key)                                                         \
+  Column {                                                                                  \
+    name, true, [](const Record& r) { return text_cell(json_text(*r.row, {"gate", key})); } \
+  }
+#define NUMEMU_GATE_NUMBER(name, key)                                                            \
+  Column {                                                                                       \
+    name, false, [](const Record& r) { return number_cell(json_number(*r.row, {"gate", key})); } \
   }
   static const std::vector<Column> columns = {
       NUMEMU_TEXT("key", key),
@@ -76,7 +97,16 @@ const std::vector<Column>& record_columns() {
       NUMEMU_TEXT("not_finite", not_finite_words()),
       NUMEMU_TEXT("notes", all_notes()),
       NUMEMU_TEXT("version", version),
+      NUMEMU_GATE_TEXT("gate", "verdict"),
+      NUMEMU_GATE_TEXT("gate_target", "target"),
+      NUMEMU_GATE_NUMBER("gate_required", "required"),
+      NUMEMU_GATE_NUMBER("gate_margin", "margin"),
+      {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, 0); }},
+      {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, 1); }},
+      NUMEMU_GATE_NUMBER("gate_images_needed", "images_needed"),
   };
+#undef NUMEMU_GATE_TEXT
+#undef NUMEMU_GATE_NUMBER
 #undef NUMEMU_TEXT
 #undef NUMEMU_NUMBER
   return columns;

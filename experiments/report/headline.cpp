@@ -9,6 +9,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/gate_text.hpp"
 #include "experiments/report/row_scores.hpp"
 #include "formats/storage/json.hpp"
 
@@ -146,12 +147,14 @@ std::vector<std::string> headline(const std::vector<Record>& records) {
   const std::vector<std::string> scores = score_columns(records);
   if (!scores.empty() &&
       std::none_of(records.begin(), records.end(), [](auto& r) { return r.top1.has_value(); })) {
-    return {
+    std::vector<std::string> out = gate_sentences(records);
+    out.push_back(
         fmt::format("The data set has no classes, so no accuracy is compared: {} {} in "
                     "the table of all configurations, with 95 % intervals.",
-                    listed({scores.begin(), scores.end()}), scores.size() == 1 ? "is" : "are")};
+                    listed({scores.begin(), scores.end()}), scores.size() == 1 ? "is" : "are"));
+    return out;
   }
-  std::vector<std::string> out;
+  std::vector<std::string> out = gate_sentences(records);
   const std::vector<Configuration> all = configurations(records);
   say_cheapest(all, out);
   say_losses(all, out);

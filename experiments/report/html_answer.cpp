@@ -6,6 +6,7 @@
 #include <map>
 
 #include "experiments/report/escape.hpp"
+#include "experiments/report/gate_text.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
@@ -170,9 +171,9 @@ std::string loss_lists(const std::vector<Configuration>& all, bool texts) {
   }
   if (out.empty()) return "";
   return "<dl class=\"losses\">" + out + "</dl>" +
-         (compared_units(all) > 1
-              ? "<p class=\"facts\">Where no unit is named, all units that were measured agree, or there is one.</p>"
-              : "");
+         (compared_units(all) > 1 ? "<p class=\"facts\">Where no unit is named, all units that "
+                                    "were measured agree, or there is one.</p>"
+                                  : "");
 }
 
 std::string notes_list(const std::vector<Record>& records) {
@@ -220,8 +221,8 @@ std::string answer_section(const std::vector<Record>& records) {
   std::string out;
   if (asks_for_layers(records)) {
     const LayerRanking ranking = rank_layers(records);
-    out = paragraph(ranking_sentences(ranking), "<br>") + ranking_table(ranking) +
-          not_finite_table(records);
+    out = paragraph(gate_sentences(records)) + paragraph(ranking_sentences(ranking), "<br>") +
+          ranking_table(ranking) + not_finite_table(records);
   } else {
     const std::vector<Configuration> all = configurations(records);
     const bool texts = any_text(records);

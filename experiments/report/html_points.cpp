@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "experiments/report/escape.hpp"
+#include "experiments/report/gate_text.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/predictions_off.hpp"
@@ -82,6 +83,16 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                    return html_number_cell(r.difference, html_share(r.difference, r.difference_low,
                                                                     r.difference_high, true));
                  }});
+  if (any_gate(records)) {
+    out.push_back({"Gate", false, [](const Record& r) {
+                     const std::string verdict = gate_verdict(r);
+                     if (verdict.empty()) return html_text_cell("");
+                     return html_verdict_cell(verdict == "pass"   ? Verdict::holds
+                                              : verdict == "fail" ? Verdict::fails
+                                                                  : Verdict::undecided,
+                                              html_text(gate_words(r)));
+                   }});
+  }
   out.push_back({"SQNR measured, dB", true, html_measured_cell});
   if (any_predictions(records)) out.push_back({"SQNR predicted, dB", true, html_predicted_cell});
   if (std::any_of(records.begin(), records.end(), [](auto& r) { return r.gained_db.has_value(); }))

@@ -6,6 +6,7 @@
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/predictions_off.hpp"
@@ -144,6 +145,8 @@ std::string points_part(const std::vector<Record>& records) {
   const auto any = [&records](auto test) {
     return std::any_of(records.begin(), records.end(), test);
   };
+  const bool gates = any_gate(records);
+  if (gates) header.emplace_back("gate");
   const bool gains = any([](const Record& r) { return r.gained_db.has_value(); });
   if (gains) header.emplace_back("at best gain, dB");
   header.emplace_back("other rules");
@@ -154,7 +157,8 @@ std::string points_part(const std::vector<Record>& records) {
   std::string out = table_line(header);
   for (const std::string& name : header) {
     const bool words = name == "weights" || name == "activations" || name == "unit" ||
-                       name == "other rules" || name == "settings" || name == "notes";
+                       name == "other rules" || name == "settings" || name == "notes" ||
+                       name == "gate";
     out += &name == &header.front() ? "|--:|" : words ? "---|" : "--:|";
   }
   out += "\n";
@@ -175,6 +179,7 @@ std::string points_part(const std::vector<Record>& records) {
                   r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),
                   r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1)});
     if (predictions) cells.push_back(predicted(r));
+    if (gates) cells.push_back(gate_words(r));
     if (gains) cells.push_back(gained(r));
     cells.push_back(r.other);
     if (settings) cells.push_back(r.settings);
@@ -193,6 +198,8 @@ std::string rows_part(const std::vector<Record>& records) {
   const bool layers = asks_for_layers(records);
   std::string out =
       layers ? "# W" + ranking_question(records).substr(1) + "\n\n" : "# Accuracy against bits\n\n";
+  for (const std::string& sentence : layers ? gate_sentences(records) : std::vector<std::string>())
+    out += markdown_cell(sentence) + "\n";
   for (const std::string& sentence :
        layers ? ranking_sentences(rank_layers(records)) : headline(records))
     out += markdown_cell(sentence) + "\n";

@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-#include "emu/net/model/wire.hpp"
+#include "emu/net/model/wire_writer.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -26,30 +26,6 @@ constexpr std::int64_t kLeastElements = 4096;
 /// constant.
 constexpr std::array<std::string_view, 8> kHolders = {"Conv",   "ConvTranspose", "Gemm",   "GRU",
                                                       "Gather", "LSTM",          "MatMul", "RNN"};
-
-void put_varint(std::string& out, std::uint64_t word) {
-  for (; word >= 128; word >>= 7) out += static_cast<char>((word & 127) | 128);
-  out += static_cast<char>(word);
-}
-
-void put_number(std::string& out, std::uint32_t field, std::uint64_t word) {
-  put_varint(out, (field << 3) | static_cast<std::uint32_t>(Wire::varint));
-  put_varint(out, word);
-}
-
-void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
-  put_varint(out, (field << 3) | static_cast<std::uint32_t>(Wire::bytes));
-  put_varint(out, bytes.size());
-  out += bytes;
-}
-
-void put_field(std::string& out, const WireField& field) {
-  if (field.wire == Wire::bytes) return put_bytes(out, field.number, field.bytes);
-  if (field.wire == Wire::varint) return put_number(out, field.number, field.word);
-  put_varint(out, (field.number << 3) | static_cast<std::uint32_t>(field.wire));
-  const std::size_t size = field.wire == Wire::fixed32 ? 4 : 8;
-  for (std::size_t i = 0; i < size; ++i) out += static_cast<char>((field.word >> (8 * i)) & 255);
-}
 
 /// The initializers whose values become parameters, whatever they are.
 std::set<std::string_view> weights_of(const OnnxGraph& graph) {

@@ -53,9 +53,16 @@ void read_range(const OnnxImporter& importer, const OnnxNode& node, FixedQuantiz
   } else if (const std::int64_t given = integer_or(node, "output_dtype", 0); given != 0) {
     type = static_cast<OnnxType>(given);
   }
+  if (const std::string_view name = float8_format(type); !name.empty()) {
+    if (integer_or(node, "saturate", 1) != 1) throw Error("expected saturate = 1");
+    o.format = &find_format(name);
+    o.high = static_cast<float>(largest_value(*o.format));
+    o.low = -o.high;
+    return;
+  }
   const auto [low, high] = range_of(type);
   if (low == high || high > 65535)
-    throw Error("expected integers of 4, 8 or 16 bits, found " + to_string(type));
+    throw Error("expected integers of 4, 8 or 16 bits or floats of 8, found " + to_string(type));
   o.low = static_cast<float>(low);
   o.high = static_cast<float>(high);
 }

@@ -46,7 +46,7 @@ Values cast(OnnxImporter& importer, const OnnxNode& node) {
   } else if (is_integer(to) && !x.integer) {
     x = importer.add(importer.node_name(node), std::make_unique<Pointwise>("truncate"), {x},
                      x.image);
-  } else if (to == OnnxType::float16 || to == OnnxType::bfloat16) {
+  } else if (to == OnnxType::float16 || to == OnnxType::bfloat16 || !float8_format(to).empty()) {
     throw Error("expected a cast to float32 or whole numbers, found " + to_string(to));
   }
   x.integer = is_integer(to);

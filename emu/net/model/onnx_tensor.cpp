@@ -12,6 +12,8 @@
 
 #include "emu/net/model/stored_type.hpp"
 #include "formats/error.hpp"
+#include "formats/format.hpp"
+#include "formats/quantize.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
@@ -38,7 +40,7 @@ constexpr std::int64_t kLeast = std::numeric_limits<T>::min();
 template <class T>
 constexpr std::int64_t kMost = std::numeric_limits<T>::max();
 
-constexpr std::array<TypeRow, 13> kTypes = {{
+constexpr std::array<TypeRow, 17> kTypes = {{
     {OnnxType::float32, "float32", 32, kFloatData, Wire::fixed32, 0, 0},
     {OnnxType::uint8, "uint8", 8, kInt32Data, Wire::varint, 0, kMost<std::uint8_t>},
     {OnnxType::int8, "int8", 8, kInt32Data, Wire::varint, kLeast<std::int8_t>, kMost<std::int8_t>},
@@ -53,6 +55,10 @@ constexpr std::array<TypeRow, 13> kTypes = {{
     {OnnxType::float16, "float16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
     {OnnxType::float64, "float64", 64, kDoubleData, Wire::fixed64, 0, 0},
     {OnnxType::bfloat16, "bfloat16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
+    {OnnxType::float8_e4m3fn, "float8e4m3fn", 8, kInt32Data, Wire::varint, 0, 255},
+    {OnnxType::float8_e4m3fnuz, "float8e4m3fnuz", 8, kInt32Data, Wire::varint, 0, 255},
+    {OnnxType::float8_e5m2, "float8e5m2", 8, kInt32Data, Wire::varint, 0, 255},
+    {OnnxType::float8_e5m2fnuz, "float8e5m2fnuz", 8, kInt32Data, Wire::varint, 0, 255},
     {OnnxType::uint4, "uint4", 4, kInt32Data, Wire::varint, 0, 15},
     {OnnxType::int4, "int4", 4, kInt32Data, Wire::varint, -8, 7},
 }};
@@ -120,8 +126,8 @@ class Reader {
     const TypeRow* row = row_of(type_);
     if (row == nullptr)
       fail(
-          fmt::format("expected a data_type of float16, bfloat16, float32, float64, int8..int64, "
-                      "uint8, uint16, int4, uint4 or bool, found number {}",
+          fmt::format("expected a data_type of float8, float16, bfloat16, float32, float64, "
+                      "int8..int64, uint8, uint16, int4, uint4 or bool, found number {}",
                       type_));
     tensor_.type = row->type;
     read_dims();
@@ -280,7 +286,22 @@ std::string to_string(OnnxType type) {
 
 bool is_integer(OnnxType type) {
   return type != OnnxType::float16 && type != OnnxType::bfloat16 && type != OnnxType::float32 &&
-         type != OnnxType::float64;
+         type != OnnxType::float64 && float8_format(type).empty();
+}
+
+std::string_view float8_format(OnnxType type) {
+  switch (type) {
+    case OnnxType::float8_e4m3fn:
+      return "float8_e4m3fn";
+    case OnnxType::float8_e4m3fnuz:
+      return "float8_e4m3fnuz";
+    case OnnxType::float8_e5m2:
+      return "float8_e5m2";
+    case OnnxType::float8_e5m2fnuz:
+      return "float8_e5m2fnuz";
+    default:
+      return "";
+  }
 }
 
 IntegerRange range_of(OnnxType type) {
@@ -312,6 +333,11 @@ std::vector<float> to_floats(const OnnxTensor& tensor) {
     return values;
   }
   float* to = values.data();
+  if (const std::string_view name = float8_format(tensor.type); !name.empty()) {
+    const float* const table = decode_table(find_format(name));
+    for_each_integer(tensor, row, [&](std::int64_t code) { *to++ = table[code & 255]; });
+    return values;
+  }
   if (is_integer(tensor.type)) {
     for_each_integer(tensor, row, [&](std::int64_t value) { *to++ = static_cast<float>(value); });
     return values;

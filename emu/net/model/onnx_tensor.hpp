@@ -22,14 +22,20 @@ enum class OnnxType : std::uint8_t {
   float16 = 10,
   float64 = 11,
   bfloat16 = 16,
+  float8_e4m3fn = 17,
+  float8_e4m3fnuz = 18,
+  float8_e5m2 = 19,
+  float8_e5m2fnuz = 20,
   uint4 = 21,
   int4 = 22
 };
 
 /// "float32"; "type 8" for a number that is no OnnxType.
 std::string to_string(OnnxType);
-/// false for float16, bfloat16, float32 and float64.
+/// false for floats of 8, 16, 32 and 64 bits.
 bool is_integer(OnnxType);
+/// The row of formats.def that a float of 8 bits is; "" for every other type.
+std::string_view float8_format(OnnxType);
 
 /// The least and the most of an integer type of at most 32 bits; 0 and 0 for others.
 struct IntegerRange {
@@ -66,7 +72,7 @@ std::int64_t raw_bytes(const OnnxTensor&);
 /// With `may_be_absent` a tensor of reals need not have data.
 OnnxTensor read_onnx_tensor(WireReader, bool may_be_absent = false);
 
-/// The elements in C order as float32. float16 and bfloat16 are exact; float64 and integers are
+/// The elements in C order as float32. Floats of 8 and 16 bits are exact; float64 and integers are
 /// rounded once, to nearest even, beyond the largest float32 to infinity; true is 1.
 std::vector<float> to_floats(const OnnxTensor&);
 /// The elements of a tensor whose type is_integer, else Error naming the tensor.

@@ -13,6 +13,7 @@ class AveragePool final : public Op {
   /// Throws Error when an option is out of range.
   explicit AveragePool(const PoolOptions&);
   std::string_view kind() const override { return "average_pool"; }
+  const PoolOptions& options() const { return options_; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

@@ -30,6 +30,7 @@ class Binary final : public Op {
   explicit Binary(std::string_view kind);
   explicit Binary(const BinaryRule& rule) : rule_(rule) {}
   std::string_view kind() const override { return rule_.kind; }
+  const BinaryRule& rule() const { return rule_; }
   std::optional<Use> input_use(std::size_t i) const override { return rule_.uses.at(i); }
   bool in_place() const override { return true; }
   /// Throws Error unless there are two inputs whose shapes fit.

@@ -6,6 +6,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
+#include "formats/quantize.hpp"
 
 namespace numemu::net {
 namespace {
@@ -71,6 +72,17 @@ void FixedQuantizer::forward(const OpCall&, std::span<const Tensor* const> input
   const float* const x = inputs[0]->data.data();
   float* const y = output.data.data();
   const FixedQuantizerOptions o = options_;
+  if (o.format != nullptr && o.quantizes) {
+    const Conversion conversion{.format = o.format};
+    return for_each_run(output.shape,
+                        [&, x, y](std::int64_t first, std::int64_t n, float scale, float) {
+                          for (std::int64_t i = first; i < first + n; ++i) y[i] = x[i] / scale;
+                          quantize_values(conversion, y + first, n, 1, y + first);
+                          if (!o.dequantizes) return;
+                          for (std::int64_t i = first; i < first + n; ++i)
+                            y[i] = neutral(y[i] * scale);
+                        });
+  }
   for_each_run(output.shape, [=](std::int64_t first, std::int64_t n, float scale, float zero) {
 #pragma omp simd
     for (std::int64_t i = first; i < first + n; ++i) {
@@ -94,7 +106,9 @@ void FixedQuantizer::backward(const OpCall&, std::span<const Tensor* const> inpu
     // Alone, either half has its own factor; together the two cancel.
     const float factor = o.quantizes == o.dequantizes ? 1 : o.quantizes ? 1 / scale : scale;
     for (std::int64_t i = first; i < first + n; ++i) {
-      const float q = x == nullptr ? o.low : integer_of(x[i], scale, zero);
+      const float q = x == nullptr          ? o.low
+                      : o.format != nullptr ? x[i] / scale
+                                            : integer_of(x[i], scale, zero);
       dx[i] = q < o.low || q > o.high ? 0 : neutral(g[i] * factor);
     }
   });

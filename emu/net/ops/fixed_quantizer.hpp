@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "emu/net/op.hpp"
+#include "formats/format.hpp"
 
 namespace numemu::net {
 
@@ -13,6 +14,9 @@ struct FixedQuantizerOptions {
   /// The values of integers q: (q - zero point) scale.
   bool dequantizes = true;
   float low = -128, high = 127;
+  /// Not null: instead of integers the values of this format, nearest to x / scale with ties to the
+  /// even code, held within low and high; NaN stays. Zero points are 0.
+  const Format* format = nullptr;
   /// The axis, counted from the front, along which scales and zero points vary.
   std::int64_t axis = 0;
 };

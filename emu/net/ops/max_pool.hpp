@@ -16,6 +16,7 @@ class MaxPool final : public Op {
   /// size x size windows without a border. `stride` 0 means `size`.
   explicit MaxPool(std::int64_t size, std::int64_t stride = 0);
   std::string_view kind() const override { return "max_pool"; }
+  const PoolOptions& options() const { return options_; }
   std::optional<Use> input_use(std::size_t) const override { return Use::index; }
   Shape output_shape(std::span<const Shape> inputs) const override;
   void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;

@@ -13,6 +13,9 @@ class Pad final : public Op {
   /// Throws Error for negative numbers, and unless both lists have the same length.
   Pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, float value = 0);
   std::string_view kind() const override { return "pad"; }
+  const std::vector<std::int64_t>& before() const { return before_; }
+  const std::vector<std::int64_t>& after() const { return after_; }
+  float value() const { return value_; }
   ResultKind result() const override { return ResultKind::view; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;

@@ -49,6 +49,8 @@ class Pointwise final : public Op {
   Pointwise(std::string_view kind, PointwiseNumbers numbers);
   Pointwise(const PointwiseRule& rule, PointwiseNumbers numbers);
   std::string_view kind() const override { return rule_.kind; }
+  const PointwiseRule& rule() const { return rule_; }
+  PointwiseNumbers numbers() const { return numbers_; }
   std::optional<Use> input_use(std::size_t) const override {
     return rule_.reads == PointwiseRule::Reads::x ? std::optional(rule_.use) : std::nullopt;
   }

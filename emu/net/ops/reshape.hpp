@@ -11,6 +11,7 @@ class Reshape final : public Op {
   /// Throws Error for sizes below -1 and more than one -1.
   explicit Reshape(Shape target);
   std::string_view kind() const override { return "reshape"; }
+  const Shape& target() const { return target_; }
   ResultKind result() const override { return ResultKind::view; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   bool in_place() const override { return true; }

@@ -25,6 +25,7 @@ class Slice final : public Op {
   /// Throws Error for a step of 0.
   explicit Slice(std::vector<SliceRange>);
   std::string_view kind() const override { return "slice"; }
+  const std::vector<SliceRange>& ranges() const { return ranges_; }
   ResultKind result() const override { return ResultKind::view; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;

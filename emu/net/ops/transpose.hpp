@@ -13,6 +13,7 @@ class Transpose final : public Op {
   /// Throws Error unless it is a permutation of 0 to n - 1.
   explicit Transpose(std::vector<std::int64_t> permutation);
   std::string_view kind() const override { return "transpose"; }
+  const std::vector<std::int64_t>& permutation() const { return permutation_; }
   ResultKind result() const override { return ResultKind::view; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   Shape output_shape(std::span<const Shape> inputs) const override;

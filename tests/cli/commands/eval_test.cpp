@@ -164,3 +164,24 @@ TEST_CASE("eval keeps the float32 baseline, and leaves predictions out where it 
   CHECK(row["point"]["predictions"] == false);
   CHECK(row["predicted"]["sqnr_db"].is_null());
 }
+
+TEST_CASE("a gate decides the exit code; undecided only under --strict", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const std::string command = "eval --net n.safetensors --data clicks --images 40 --quiet ";
+  const Result passed = s.run(command + "--gate 0.5 --strict");
+  CHECK(passed.code == 0);
+  CHECK_THAT(passed.out, Contains("Gate top1 >= 0.5 float32 at 99 %, paired: 1 of 1 pass."));
+  const Result failed = s.run(command + "--gate 'top1>=0.999' --json");
+  CHECK(failed.code == 1);
+  CHECK(Json::parse(failed.out)["gate"]["verdict"] == "fail");
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int4"}}})");
+  // 40 images never decide about a share of 1: the interval has a length even without discord.
+  CHECK(s.run(command + "--recipe r.json --gate 1").code == 0);
+  CHECK(s.run(command + "--recipe r.json --gate 1 --strict").code == 1);
+  const Result scored = s.run(command + "--gate 'mse>=1'");
+  CHECK(scored.code == 2);
+  CHECK_THAT(s.run(command + "--metric log_loss --gate 'auc>=0.1' --json").out,
+             Contains("\"auc >= 0.1\"") && Contains("log_loss"));
+  check_refused(s.run(command + "--strict"), "numemu: --strict: expected --gate beside it\n");
+}

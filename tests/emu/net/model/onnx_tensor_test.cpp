@@ -73,6 +73,20 @@ TEST_CASE("16-bit floats by their codes", "[fast]") {
   CHECK(floats(tensor("b", {1}, kBfloat16, bytes(5, varint(0xc049)))) == Floats{-3.140625f});
 }
 
+TEST_CASE("8-bit floats by their codes", "[fast]") {
+  // onnx/docs/docsgen/source/technical/float8.md: 0x7e is 448, 240 and the NaN or Inf of e5m2; 0x80
+  // is -0, or the NaN of the fnuz formats.
+  const std::string codes = raw(std::string("\x7e\x08\x80", 3));
+  CHECK(floats(tensor("f", {2}, 17, raw("\x7e\x08"))) == Floats{448, std::ldexp(1.0f, -6)});
+  CHECK(floats(tensor("f", {2}, 17, integer(5, 0x7e) + integer(5, 0xfe))) == Floats{448, -448});
+  const Floats fnuz = floats(tensor("f", {3}, 18, codes));
+  CHECK(fnuz[0] == 224);
+  CHECK(std::isnan(fnuz[2]));
+  CHECK(std::isnan(floats(tensor("f", {3}, 19, codes))[0]));
+  CHECK(floats(tensor("f", {1}, 19, raw("\x7b"))) == Floats{57344});
+  CHECK(floats(tensor("f", {1}, 20, raw("\x7f"))) == Floats{57344});
+}
+
 TEST_CASE("integers of every width", "[fast]") {
   CHECK(integers(tensor("i", {2}, kInt64, raw(words(INT64_MIN, std::int64_t{5})))) ==
         Integers{INT64_MIN, 5});
@@ -118,8 +132,8 @@ TEST_CASE("tensors that are refused", "[fast]") {
   CHECK(message(tensor("w", {-2, -2}, kFloat, four)) ==
         "f: byte 0: tensor 'w': dims: expected no negative extent, found -2");
   CHECK(message(tensor("w", {1}, kString, bytes(6, "x"))) ==
-        "f: byte 0: tensor 'w': expected a data_type of float16, bfloat16, float32, float64, "
-        "int8..int64, uint8, uint16, int4, uint4 or bool, found number 8");
+        "f: byte 0: tensor 'w': expected a data_type of float8, float16, bfloat16, float32, "
+        "float64, int8..int64, uint8, uint16, int4, uint4 or bool, found number 8");
   CHECK(message(tensor("w", {1}, kUint32, raw("1234"))).ends_with("found number 12"));
   CHECK(message(bytes(8, "w")).ends_with("found number 0"));
   CHECK(message(tensor("w", {1}, kFloat, integer(14, 1)))
@@ -150,6 +164,9 @@ TEST_CASE("names of types", "[fast]") {
   CHECK(to_string(static_cast<OnnxType>(8)) == "type 8");
   CHECK(is_integer(OnnxType::boolean));
   CHECK(!is_integer(OnnxType::float64));
+  CHECK(!is_integer(OnnxType::float8_e5m2));
+  CHECK(float8_format(OnnxType::float8_e5m2) == "float8_e5m2");
+  CHECK(float8_format(OnnxType::int8).empty());
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // gradients.
 #include "emu/net/ops/fixed_quantizer.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include "formats/error.hpp"
+#include "formats/format.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -27,6 +29,21 @@ TEST_CASE("integers round to even, move by the zero point and stay in their rang
         std::vector<float>{0, 1, 1, 0, -1, 63.5f, -64, 63.5f, -64});
   const FixedQuantizer back({.quantizes = false}, vector_of({0.5f}), vector_of({3}));
   CHECK(test::forward_of(back, {3, 4, -128}).data == std::vector<float>{0, 0.5f, -65.5f});
+}
+
+TEST_CASE("values of a format: the quotient in float32, ties to the even code, saturated",
+          "[fast]") {
+  const Format& format = find_format("float8_e4m3fn");
+  const FixedQuantizer q({.low = -448, .high = 448, .format = &format}, vector_of({0.5f}),
+                         vector_of({0}));
+  // In units of the scale: 8.5 lies between 8 and 9, 9.5 between 9 and 10.
+  const std::vector<float> x{4.25f, 4.75f, -1e9f, 0, 0.3f, 1e9f};
+  CHECK(test::forward_of(q, x).data == std::vector<float>{4, 5, -224, 0, 0.3125f, 224});
+  const FixedQuantizer values({.dequantizes = false, .low = -448, .high = 448, .format = &format},
+                              vector_of({0.5f}), vector_of({0}));
+  CHECK(test::forward_of(values, x).data == std::vector<float>{8, 10, -448, 0, 0.625f, 448});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(std::isnan(test::forward_of(q, {nan}).data[0]));
 }
 
 TEST_CASE("scales vary along their axis", "[fast]") {

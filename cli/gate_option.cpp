@@ -1,0 +1,36 @@
+#include "cli/gate_option.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::cli {
+
+std::optional<experiments::Gate> GateOption::gate() const {
+  if (!target.empty()) return experiments::parse_gate(target);
+  if (strict) throw Error("--strict: expected --gate beside it");
+  return std::nullopt;
+}
+
+void add_gate(Command& command, GateOption& option) {
+  std::vector<std::string> names;
+  for (const experiments::GatePreset& preset : experiments::gate_presets())
+    names.emplace_back(preset.name);
+  command.option("--gate TARGET", option.target,
+                 fmt::format("Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of "
+                             "float32's top-1), METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
+                             fmt::join(names, ", ")));
+  command.flag("--strict", option.strict, "Exit with 1 also if the gate is undecided");
+}
+
+int gate_code(const std::vector<Json>& rows, bool strict) {
+  for (const Json& row : rows) {
+    if (!row.contains("gate")) continue;
+    const std::string verdict = row["gate"]["verdict"].get<std::string>();
+    if (verdict == "fail" || (strict && verdict == "undecided")) return kMismatch;
+  }
+  return kFine;
+}
+
+}  // namespace numemu::cli

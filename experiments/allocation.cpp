@@ -1,0 +1,322 @@
+// For each layer the cheapest format, scale rule and unit that keep a budget, as an integer program
+// over a table of losses and costs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "emu/stats/spearman.hpp"
+#include "experiments/allocation/front.hpp"
+#include "experiments/allocation/table.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/engine/judge.hpp"
+#include "experiments/report/record.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// Noise of a mixture within a factor of two of the sum of its parts.
+constexpr double kAdditive = 3;
+
+std::vector<double> numbers_of(const Settings& settings, const char* key) {
+  std::vector<double> numbers;
+  if (settings.text(key).empty()) return numbers;
+  for (const std::string& text : settings.list(key)) {
+    double number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failure != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
+      throw Error(fmt::format("--set: {}: expected numbers, got '{}'", key, text));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+FrontPlan plan_of(const ExperimentRun& run) {
+  FrontPlan plan;
+  const std::string& cost = run.settings.text("cost");
+  if (cost != "bits" && cost != "mac")
+    throw Error("--set: cost: " + unknown_name("cost", cost, {"bits", "mac"}));
+  plan.cost = cost == "bits" ? CostKind::bits : CostKind::mac;
+  plan.budgets = numbers_of(run.settings, "budgets");
+  plan.points = run.settings.integer("points", 1, 100);
+  plan.decibels = numbers_of(run.settings, "sqnr");
+  const std::vector<double> other = numbers_of(run.settings, "other_limit");
+  if (other.size() > 1) throw Error("--set: other_limit: expected one number");
+  if (!other.empty()) plan.other_limit = other[0];
+  plan.random = run.settings.integer("random", 0, 1000);
+  plan.seed = run.seed;
+  plan.solver = run.settings.text("solver");
+  return plan;
+}
+
+std::string decibels(double loss) {
+  return loss > 0 ? fmt::format("{:.1f}", -10 * std::log10(loss)) : "-";
+}
+
+ResultTable sensitivity_of(const SensitivityTable& table) {
+  const bool noise = table.kind != LossKind::cross_entropy;
+  ResultTable out{fmt::format("{} with one layer at an option, the others as in the recipe",
+                              table.kind == LossKind::noise       ? "Output SQNR in dB"
+                              : table.kind == LossKind::predicted ? "Predicted output SQNR in dB"
+                                                                  : "Increase of cross-entropy"),
+                  {"layer", "weights", "multiply-adds"},
+                  {}};
+  for (const LayerChoice& choice : table.choices) out.header.push_back(choice.name);
+  for (std::size_t l = 0; l < table.layers.size(); ++l) {
+    const LayerSize& layer = table.layers[l];
+    std::vector<std::string> row = {layer.name, fmt::format("{:.0f}", layer.weights),
+                                    fmt::format("{:.0f}", layer.multiply_adds)};
+    for (const TableCell& cell : table.cells[l]) {
+      row.push_back(noise ? std::isnan(cell.sqnr_db)   ? "NaN"
+                            : std::isinf(cell.sqnr_db) ? "exact"
+                                                       : fmt::format("{:.1f}", cell.sqnr_db)
+                          : fmt::format("{:.2g}", cell.loss));
+    }
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+/// A point of the front beside its row.
+struct Measured {
+  const FrontPoint* point = nullptr;
+  Record record;
+  double error_db = HUGE_VAL;  ///< standard error of the measured SQNR
+};
+
+std::vector<Measured> measured_of(const Front& front, const std::vector<Json>& rows) {
+  const std::vector<Record> records = read_records(rows);
+  std::vector<Measured> out;
+  for (const FrontPoint& point : front.points) {
+    const Record& record = records.at(point.row);
+    const double error = record.sqnr_error_db.value_or(0);
+    out.push_back({&point, record, error > 0 ? error : HUGE_VAL});
+  }
+  return out;
+}
+
+ResultTable front_table(const SensitivityTable& table, const std::vector<Measured>& all) {
+  ResultTable out{"Mixtures: predicted from the table and measured",
+                  {"mixture", "bits/weight", "cost/MAC", "predicted SQNR dB", "SQNR dB", "top-1 %",
+                   "change, points", "95 % interval"},
+                  {}};
+  const bool noise = table.kind != LossKind::cross_entropy;
+  if (!noise) out.header[3] = "predicted loss";
+  for (const Measured& m : all) {
+    const Record& r = m.record;
+    const auto percent = [](const std::optional<double>& x, const char* format) {
+      return x ? fmt::format(fmt::runtime(format), 100 * *x) : std::string("-");
+    };
+    out.rows.push_back(
+        {m.point->name, fmt::format("{:.3f}", m.point->bits), fmt::format("{:.4g}", m.point->mac),
+         noise ? decibels(m.point->loss) : fmt::format("{:.4g}", m.point->loss),
+         r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "-", percent(r.top1, "{:.2f}"),
+         percent(r.difference, "{:+.2f}"),
+         r.difference_low ? fmt::format("[{}, {}]", percent(r.difference_low, "{:+.2f}"),
+                                        percent(r.difference_high, "{:+.2f}"))
+                          : "-"});
+  }
+  return out;
+}
+
+Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, CostKind cost) {
+  const bool bits = cost == CostKind::bits;
+  Chart chart{.kind = Chart::Kind::points,
+              .title = bits ? "Accuracy against stored bits" : "Accuracy against the cost of MACs",
+              .caption = fmt::format(
+                  "Each point is a mixture of {} options over {} layers; the interval is that of "
+                  "the accuracy. The allocation is chosen by the sum of the losses of single "
+                  "layers.",
+                  table.choices.size(), table.layers.size()),
+              .x = bits ? "stored bits per weight" : "cost per multiply-add",
+              .y = "top-1, %"};
+  for (const Method method : {Method::optimal, Method::greedy, Method::uniform, Method::random}) {
+    ChartSeries series{.name = std::string(to_string(method))};
+    for (const Measured& m : all) {
+      if (m.point->method != method || !m.record.top1) continue;
+      series.points.push_back({.x = bits ? m.point->bits : m.point->mac,
+                               .name = method == Method::uniform ? m.point->name : "",
+                               .y = 100 * *m.record.top1,
+                               .low = 100 * m.record.ci_low.value_or(NAN),
+                               .high = 100 * m.record.ci_high.value_or(NAN)});
+    }
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+Chart additivity_of(const std::vector<Measured>& all) {
+  Chart chart{.kind = Chart::Kind::points,
+              .title = "The sum of the losses of single layers, and the loss of the mixture",
+              .caption = "On the line the noise of the mixture is the sum of its parts.",
+              .x = "SQNR predicted from the table, dB",
+              .y = "SQNR measured, dB"};
+  ChartSeries measured{.name = "measured"}, predicted{.name = "predicted", .predicted = true};
+  for (const Measured& m : all) {
+    if (!m.record.sqnr_db || !(m.point->loss > 0)) continue;
+    const double db = -10 * std::log10(m.point->loss), error = 1.96 * m.error_db;
+    const bool known = std::isfinite(error);
+    measured.points.push_back({.x = db,
+                               .y = *m.record.sqnr_db,
+                               .low = known ? *m.record.sqnr_db - error : NAN,
+                               .high = known ? *m.record.sqnr_db + error : NAN});
+    predicted.points.push_back({.x = db, .y = db});
+  }
+  chart.series = {measured, predicted};
+  return chart;
+}
+
+/// The sum of the table beside each mixture, and the order of all.
+void judge_additivity(const std::vector<Measured>& all, Conclusion& out) {
+  std::vector<double> predicted, measured;
+  std::set<std::size_t> seen;  // a mixture counts once, by whatever methods it was found
+  for (const Measured& m : all) {
+    if (!m.record.sqnr_db || !(m.point->loss > 0) || !seen.insert(m.point->row).second) continue;
+    const double db = -10 * std::log10(m.point->loss);
+    predicted.push_back(db);
+    measured.push_back(*m.record.sqnr_db);
+    out.findings.push_back(model_finding(fmt::format("output SQNR in dB of {}", m.point->name), db,
+                                         *m.record.sqnr_db, m.error_db, kAdditive));
+  }
+  out.about("additive");
+  if (predicted.size() < 4) return;
+  const double rho = stats::spearman(predicted, measured);
+  out.findings.push_back(interval_finding(
+      "rank correlation of predicted and measured SQNR over all mixtures", 1, rho,
+      stats::spearman_interval(rho, static_cast<std::int64_t>(predicted.size())), at_least(0.9)));
+  out.about("order");
+}
+
+/// At each budget the optimum beside mixtures that cost as much.
+void judge_front(const std::vector<Measured>& all, Conclusion& out) {
+  for (const Measured& best : all) {
+    if (best.point->method != Method::optimal || !best.record.sqnr_db) continue;
+    for (const Measured& other : all) {
+      const bool rival =
+          other.point->method == Method::random || other.point->method == Method::uniform;
+      if (!rival || other.point->budget != best.point->budget || !other.record.sqnr_db) continue;
+      const double ahead = *best.record.sqnr_db - *other.record.sqnr_db,
+                   error = std::hypot(best.error_db, other.error_db) * stats::kNormal95;
+      const bool same = best.point->row == other.point->row;
+      if (same) continue;
+      out.findings.push_back(interval_finding(
+          fmt::format("dB that {} is ahead of {}", best.point->name, other.point->name), 0, ahead,
+          {ahead - error, ahead + error}, at_least(0)));
+    }
+  }
+  out.about("front");
+}
+
+void write_recipes(const ExperimentRun& run, const Json& base, const SensitivityTable& table,
+                   const Front& front) {
+  for (const FrontPoint& point : front.points) {
+    if (point.method != Method::optimal) continue;
+    const Json recipe =
+        policies::Recipe::parse(with_layers(base, entries_of(table, point.options)), "allocation")
+            .json();
+    write_atomically(fmt::format("{}/recipe-{}.json", run.out, point.file), {recipe.dump(2), "\n"});
+  }
+}
+
+Conclusion run(const ExperimentRun& run) {
+  const FrontPlan plan = plan_of(run);
+  const LossKind kind = parse_loss(run.settings.text("loss"));
+  const std::vector<LayerChoice> choices = read_choices(run.settings.list("options"));
+  const std::string& costs_file = run.settings.text("mac_costs");
+  const MacCosts costs = costs_file.empty() ? MacCosts() : MacCosts::read(costs_file);
+  const std::string& file = run.settings.text("recipe");
+  Json base = {{"numemu_recipe", 1}};
+  if (!file.empty()) base = policies::Recipe::parse(parse_json(read_text(file), file), file).json();
+  const std::string &net = run.settings.text("net"), &data = run.settings.text("data");
+  const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
+  net::Dataset dataset = net::load_dataset(data, run.folders.cache);
+  TrainedNet trained = load_trained_net(net, dataset, run.folders);
+  run.say(fmt::format("loading {} on {}", net, data));
+  Workbench bench(std::move(dataset), std::move(trained), images,
+                  {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
+  const SensitivityTable table = measure_table(run, bench, base, choices, costs, kind,
+                                               std::min(images, bench.dataset.calibration_count()));
+  std::filesystem::create_directories(run.out);
+  write_atomically(run.out + "/table.json",
+                   {to_json(table, bench.trained.graph.name, bench.dataset.name()).dump(2), "\n"});
+
+  Front front = make_front(table, plan);
+  Json points = Json::array();
+  for (FrontPoint& point : front.points) {
+    const Json entry = {{"layers", with_layers(base, entries_of(table, point.options))["layers"]}};
+    std::size_t row = 0;
+    while (row < points.size() && points[row] != entry) ++row;
+    if (row == points.size()) points.push_back(entry);
+    point.row = row;
+  }
+  write_recipes(run, base, table, front);
+  const Json sweep = {{"numemu_sweep", 1},     {"net", net},          {"data", data},
+                      {"eval_images", images}, {"seeds", {run.seed}}, {"base", base},
+                      {"points", points},      {"predictions", false}};
+  const SweepConfig config = parse_sweep(sweep.dump(), "allocation");
+  if (config.repeated > 0)
+    throw Error("--set: options: expected different options, found some under two names");
+  RowStore store = open_rows(config, bench.dataset, bench.trained, run.out, {}, run.existing);
+  SweepHooks hooks = run.hooks;
+  if (run.hooks.on_point) {
+    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
+      const auto found = std::ranges::find(front.points, done - 1, &FrontPoint::row);
+      point.where = found == front.points.end() ? "" : found->name;
+      run.hooks.on_point(done, kept, total, point);
+    };
+  }
+  run_sweep(config, bench, store, run.out, {}, hooks);
+  const std::vector<Json> rows = merge_rows(run.out);
+  const std::vector<Measured> all = measured_of(front, rows);
+
+  Conclusion conclusion;
+  conclusion.sentences = front.sentences;
+  conclusion.tables = {sensitivity_of(table), front_table(table, all)};
+  if (kind != LossKind::cross_entropy) {
+    judge_additivity(all, conclusion);
+    conclusion.charts.push_back(additivity_of(all));
+  }
+  judge_front(all, conclusion);
+  conclusion.charts.push_back(chart_of(table, all, CostKind::bits));
+  conclusion.charts.push_back(chart_of(table, all, CostKind::mac));
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_allocation;
+const Experiment experiment_allocation = {
+    "allocation",
+    "for each layer the cheapest format, scale rule and unit that keep a budget",
+    "CalibTIP (Hubara et al. 2020, arXiv 2006.10518): the loss of a mixture is the sum of the "
+    "losses of its layers, so that an integer program finds the best one.",
+    {{"additive", "The noise of a mixture is the sum of its layers' within a factor of two."},
+     {"order", "The sums rank mixtures: rank correlation above 0.9."},
+     {"front", "The program's mixtures have less noise than uniform and random ones as dear."}},
+    {{"net", "lenet", "lenet", "lenet", "network or file"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+     {"options", "int8,int4,int3", "int8,int6,int4,float8_e4m3fn,mxfp4",
+      "int8,int6,int5,int4,int3,float8_e4m3fn,float6_e2m3fn,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
+      "WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT], or a .json file with a list of them"},
+     {"recipe", "", "", "", "file with the recipe that layers are changed in; float32"},
+     {"loss", "noise", "noise", "noise",
+      "noise (measured at the output), predicted (from float32) or cross_entropy"},
+     {"cost", "bits", "bits", "bits", "what is bounded: bits (per weight) or mac (per MAC)"},
+     {"budgets", "", "", "", "limits of the mean cost; evenly from the least to the largest"},
+     {"points", "2", "4", "8", "how many, where no budgets are given"},
+     {"other_limit", "", "", "", "a limit of the other mean cost, at every budget"},
+     {"sqnr", "", "", "", "further points: the cheapest mixture with that predicted SQNR in dB"},
+     {"mac_costs", "", "", "", "file with the cost of a MAC; bits times bits over float32's"},
+     {"random", "1", "2", "8", "random mixtures beside each budget"},
+     {"solver", "exact", "exact", "exact", "exact, cbc (the program of that name) or greedy"},
+     {"images", "200", "2000", "10000", "test samples of the mixtures"}},
+    run};
+
+}  // namespace numemu::experiments

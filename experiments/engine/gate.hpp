@@ -1,0 +1,43 @@
+// A gate: the accuracy that a row must reach, with a verdict of three values at 99 %.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/storage/json.hpp"
+
+namespace numemu::experiments {
+
+/// A quality target: METRIC at least (or at most) `bound`, or `bound` times float32's METRIC on the
+/// same samples.
+struct Gate {
+  std::string text;    ///< "top1 >= 0.99 float32"
+  std::string metric;  ///< a name of net::score_names()
+  bool at_least = true, relative = true;
+  double bound = 1;
+};
+
+/// A published target by name.
+struct GatePreset {
+  std::string_view name, metric;
+  double share;  ///< of float32's metric
+  std::string_view source;
+};
+std::span<const GatePreset> gate_presets();
+
+/// "0.99" (the share of float32's top-1), "METRIC>=0.76", "METRIC<=2", "METRIC>=0.99*float32", or
+/// the name of a preset. Throws Error with the nearest known name.
+Gate parse_gate(const std::string& text);
+
+/// Adds `gate` to the row: target, metric, value, required, margin (value - required, negated where
+/// less is better), margin_ci99, images, images_needed and verdict (pass, fail, undecided). A
+/// pass has its whole interval at 0 or above, a fail below 0.
+///
+/// Top-1 of one class a sample is paired by image: the interval is that of the mean of right -
+/// bound right_float32, whose counts follow from the row's figures. Of other scores it comes from
+/// the row's bootstrap intervals of the difference and of the value; their half-lengths are added,
+/// which is never too short. `images_needed`: at the measured margin and variance. Throws Error
+/// where the row lacks the metric.
+void judge_gate(const Gate&, Json& row);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,60 @@
+#include "experiments/report/gate_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/report/findings.hpp"
+#include "formats/storage/json.hpp"
+
+namespace numemu::experiments {
+
+std::string gate_verdict(const Record& r) {
+  return r.row == nullptr ? "" : json_text(*r.row, {"gate", "verdict"});
+}
+
+bool any_gate(const std::vector<Record>& records) {
+  return std::ranges::any_of(records, [](const Record& r) { return !gate_verdict(r).empty(); });
+}
+
+std::string gate_words(const Record& r) {
+  const std::string verdict = gate_verdict(r);
+  if (verdict != "undecided") return verdict;
+  const std::optional<double> needed = json_number(*r.row, {"gate", "images_needed"});
+  return needed ? fmt::format("undecided, needs {}", grouped(needed)) : verdict;
+}
+
+std::vector<std::string> gate_sentences(const std::vector<Record>& records) {
+  std::vector<std::string> targets, out;
+  for (const Record& r : records) {
+    const std::string target = r.row == nullptr ? "" : json_text(*r.row, {"gate", "target"});
+    if (!target.empty() && std::ranges::find(targets, target) == targets.end())
+      targets.push_back(target);
+  }
+  for (const std::string& target : targets) {
+    std::vector<std::string> failed, open;
+    std::size_t judged = 0, passed = 0;
+    double needed = 0;
+    for (const Record& r : records) {
+      if (r.row == nullptr || json_text(*r.row, {"gate", "target"}) != target) continue;
+      const std::string verdict = gate_verdict(r);
+      ++judged;
+      passed += verdict == "pass";
+      if (verdict == "fail") failed.push_back(r.name);
+      if (verdict != "undecided") continue;
+      open.push_back(r.name);
+      needed = std::max(needed, json_number(*r.row, {"gate", "images_needed"}).value_or(0));
+    }
+    std::string text =
+        fmt::format("Gate {} at 99 %, paired: {} of {} pass", target, passed, judged);
+    if (!failed.empty()) text += fmt::format("; {} fail ({})", failed.size(), listed_names(failed));
+    if (!open.empty()) {
+      text += fmt::format("; {} undecided ({})", open.size(), listed_names(open));
+      if (needed > 0) text += fmt::format(", about {} samples would decide", grouped(needed));
+    }
+    out.push_back(text + ".");
+  }
+  return out;
+}
+
+}  // namespace numemu::experiments

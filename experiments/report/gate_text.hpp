@@ -1,0 +1,20 @@
+// The verdicts of a gate (experiments/engine/gate.hpp) in tables and in a sentence.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/report/record.hpp"
+
+namespace numemu::experiments {
+
+/// Whether some row was judged.
+bool any_gate(const std::vector<Record>&);
+/// "pass", "fail", "undecided", "" for rows that were not judged.
+std::string gate_verdict(const Record&);
+/// The same, with the images that a decision needs where it is undecided.
+std::string gate_words(const Record&);
+/// "Gate top1 >= 0.99 float32 (99 %, paired): 3 of 5 configurations pass, 1 fails, 1 is undecided:
+/// ...", one sentence for each target; nothing without a gate.
+std::vector<std::string> gate_sentences(const std::vector<Record>&);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,72 @@
+#include "policies/recipe/onnx_layers.hpp"
+
+#include <fmt/format.h>
+
+#include "emu/net/gemm_layers.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::policies {
+namespace {
+
+[[noreturn]] void refuse(const std::string& layer, const std::string& what) {
+  throw Error(fmt::format("{}: {} cannot be exported", layer, what));
+}
+
+void require_exportable(const std::string& layer, const LayerRecipe& r) {
+  const std::pair<const char*, const std::optional<RolePolicy>*> roles[] = {
+      {"vector", &r.vector}, {"output", &r.output}, {"embedding", &r.embedding}};
+  for (const auto& [name, role] : roles) {
+    if (*role) refuse(layer, fmt::format("role {}", name));
+  }
+  if (r.activation_mask) refuse(layer, "a mask of activations");
+  if (r.zap) refuse(layer, "predicted zeros");
+}
+
+net::OnnxOperand weight_of(const std::string& layer, const RolePolicy& role,
+                           const PlainOperand* operand) {
+  const bool whole =
+      role.granularity == Granularity::tensor || role.granularity == Granularity::channel;
+  if (!whole || operand == nullptr)
+    refuse(layer, "a weight with other scales than one, or one for each channel,");
+  const QuantizedTensor& codes = operand->codes;
+  net::OnnxOperand out{.format = codes.format, .scales = codes.scales};
+  if (codes.is_narrow()) {
+    out.codes.assign(codes.narrow.begin(), codes.narrow.end());
+  } else {
+    out.codes = codes.wide;
+  }
+  return out;
+}
+
+net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
+                               const StaticScales& scales) {
+  const auto found = scales.find(layer);
+  if (found == scales.end())
+    refuse(layer, "an activation without one calibrated scale (calibrate.rule, granularity)");
+  if (role.rounding != Rounding{} || role.overflow != Overflow::saturate)
+    refuse(layer, "an activation with another rounding than rne or overflow than saturate");
+  return {.format = role.format,
+          .scales = {found->second.scale},
+          .zero_point = found->second.zero_point,
+          .shifted = role.zero_point};
+}
+
+}  // namespace
+
+net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& graph) {
+  net::OnnxLayers out;
+  const StaticScales scales = frozen.static_scales();
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    const LayerRecipe& r = frozen.recipe(layer.name);
+    require_exportable(layer.name, r);
+    if (layer.weight == nullptr && (r.activation || r.key || r.value))
+      refuse(layer.name, "a quantized product of two activations");
+    net::OnnxLayer& entry = out[layer.name];
+    if (r.weight && layer.weight != nullptr)
+      entry.weight = weight_of(layer.name, *r.weight, frozen.frozen_weight(layer.name));
+    if (r.activation) entry.activation = activation_of(layer.name, *r.activation, scales);
+  }
+  return out;
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,16 @@
+// What a recipe makes of the operands of products, for formats that store codes and scales.
+#pragma once
+#include <string>
+
+#include "emu/net/model/onnx_export.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::policies {
+
+/// The frozen weights and static activation scales of every layer, of numerics that have run a
+/// sample (which quantizes weights). Throws Error naming layer and cause for what such files cannot
+/// say: scales of blocks, rows and samples, masks of activations, roundings of activations other
+/// than rne, and roles of other tensors than operands.
+net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph&);
+
+}  // namespace numemu::policies

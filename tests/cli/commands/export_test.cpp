@@ -1,0 +1,123 @@
+// numemu export: files read back, an independent reader in numpy, codes in safetensors, refusals.
+#include <cmath>
+
+#include "emu/net/model/safetensors.hpp"
+#include "emu/net/nets.hpp"
+#include "formats/storage/json.hpp"
+#include "formats/storage/npy.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+using namespace numemu;
+using namespace numemu::test;
+using Catch::Contains;
+
+namespace {
+
+const char* const kExport =
+    "export --net lenet=n.safetensors --data npy:x=x.npy,y=y.npy,test=16,classes=10 --samples 16 ";
+
+/// An untrained lenet, and 64 images of two waves with some class.
+void write_inputs(const Scratch& s) {
+  net::Graph graph = net::build_net("lenet", {28, 28, 1}, 10);
+  net::initialize(graph, 5);
+  net::write_safetensors(s.path + "/n.safetensors", net::parameters_of(graph));
+  std::vector<float> x(64 * 28 * 28);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>((i * 37) % 101 + (i * 11) % 203) / 101 - 1.3f;
+  std::vector<std::uint8_t> y(64);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = static_cast<std::uint8_t>(i % 10);
+  write_npy(s.path + "/x.npy", ArrayType::float32, {64, 1, 28, 28}, x.data());
+  write_npy(s.path + "/y.npy", ArrayType::uint8, {64}, y.data());
+}
+
+std::string recipe(const std::string& format, const std::string& scale) {
+  const std::string role =
+      R"({"format": ")" + format + R"(", "scale": ")" + scale + R"(", "granularity": )";
+  return R"({"numemu_recipe": 1, "calibrate": {"samples": 32}, "roles": {"weight": )" + role +
+         R"("channel"}, "activation": )" + role + R"("tensor"}}})";
+}
+
+std::string numpy_python() {
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    const std::string test = std::string(python) + " -c 'import numpy' >/dev/null 2>&1";
+    if (std::system(test.c_str()) == 0) return python;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("with scales that are powers of two every output has the same bits", "[fast]") {
+  const Scratch s;
+  write_inputs(s);
+  for (const char* format : {"int8", "int4", "float8_e4m3fn"}) {
+    s.file("r.json", recipe(format, "pow2(absmax)"));
+    const Result result = s.run(std::string(kExport) + "--recipe r.json --out m.onnx --json");
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const Json json = Json::parse(result.out);
+    CHECK(json["same_bits"] == json["outputs"]);
+    CHECK(json["same_class"] == 16);
+    CHECK(json["largest_output"].get<double>() > 0);
+  }
+}
+
+TEST_CASE("numpy computes the same from the file, by a reader of its own", "[fast]") {
+  const Scratch s;
+  const std::string python = numpy_python();
+  if (python.empty()) {
+    WARN("skipped: no python3 with numpy");
+    return;
+  }
+  write_inputs(s);
+  for (const char* format : {"int8", "int4", "float8_e4m3fn"}) {
+    s.file("r.json", recipe(format, "pow2(absmax)"));
+    REQUIRE(s.run(std::string(kExport) + "--recipe r.json --out m.onnx --quiet").code == 0);
+    REQUIRE(s.run("infer --model m.onnx --in x.npy --out out.npy --quiet").code == 0);
+    const std::string command = "cd " + s.path + " && " + python +
+                                " " NUMEMU_SOURCE
+                                "/tests/onnx/quantized_reader.py m.onnx x.npy z.npy";
+    REQUIRE(std::system(command.c_str()) == 0);
+    const Array y = read_npy(s.path + "/out.npy"), z = read_npy(s.path + "/z.npy");
+    REQUIRE(y.shape == z.shape);
+    REQUIRE(y.shape == ArrayShape{64, 10});
+    // Products of 8-bit integers under power-of-two scales add up without rounding below 2^24, in
+    // any order. Those of float8 do not: where the order moves a sum across a tie, a code moves by
+    // one step, an eighth of its value, in one of hundreds of inputs.
+    const bool exact = std::string(format).starts_with("int");
+    float largest = 0;
+    for (std::int64_t i = 0; i < y.elements(); ++i)
+      largest = std::max(largest, std::abs(y.as<float>()[i]));
+    const float tolerance = exact ? 0 : 0.02f * largest;
+    for (std::int64_t i = 0; i < y.elements(); ++i)
+      CHECK(std::abs(y.as<float>()[i] - z.as<float>()[i]) <= tolerance);
+  }
+}
+
+TEST_CASE("codes and scales in safetensors; what cannot be said is refused", "[fast]") {
+  const Scratch s;
+  write_inputs(s);
+  s.file("r.json", recipe("int4", "absmax"));
+  const Result codes = s.run(std::string(kExport) + "--recipe r.json --out m.safetensors");
+  INFO(codes.err);
+  REQUIRE(codes.code == 0);
+  // A byte for each code: a decoder of int8 finds whole numbers up to 7.
+  const Result decoded = s.run("decode --tensor fc3.weight --in m.safetensors --out w.npy");
+  INFO(decoded.err);
+  CHECK(decoded.code == 0);
+  const Array w = read_npy(s.path + "/w.npy");
+  CHECK(w.shape == ArrayShape{10, 84});
+  float most = 0;
+  for (std::int64_t i = 0; i < w.elements(); ++i) most = std::max(most, std::abs(w.as<float>()[i]));
+  CHECK(most == 7);
+
+  check_refused(s.run(std::string(kExport) + "--out m.bin"), "ending in .onnx or .safetensors");
+  s.file("b.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"}}})");
+  check_refused(s.run(std::string(kExport) + "--recipe b.json --out m.onnx --quiet"),
+                "conv1: a weight with other scales than one, or one for each channel, cannot");
+  s.file("d.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": "int8"}},
+                       "calibrate": {"rule": "dynamic"}})");
+  check_refused(s.run(std::string(kExport) + "--recipe d.json --out m.onnx --quiet"),
+                "conv1: an activation without one calibrated scale");
+}

@@ -1,0 +1,138 @@
+// Gates: the counts behind a row's figures, verdicts of three values, scores, presets, mistakes.
+#include "experiments/engine/gate.hpp"
+
+#include <cmath>
+
+#include "emu/stats/interval.hpp"
+#include "experiments/engine/row_schema.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "tests/catch.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using Catch::Contains;
+using numemu::test::message_of;
+
+namespace {
+
+double six(double x) { return policies::significant(x, 6); }
+
+/// A row with the figures that run_point derives from counts.
+Json row_of(const stats::PairedAnswers& a) {
+  const auto n = static_cast<double>(a.n);
+  const double right = static_cast<double>(a.both + a.only1),
+               float32 = static_cast<double>(a.both + a.only2);
+  const stats::Interval d = stats::paired_difference(a.only1, a.only2, a.n),
+                        w = stats::wilson(a.both + a.only1, a.n);
+  return {{"metrics",
+           {{"top1", six(right / n)},
+            {"n", a.n},
+            {"ci95", {six(w.low), six(w.high)}},
+            {"baseline_top1", six(float32 / n)},
+            {"difference", six((right - float32) / n)},
+            {"difference_ci95", {six(d.low), six(d.high)}}}}};
+}
+
+Json judged(const std::string& gate, Json row) {
+  judge_gate(parse_gate(gate), row);
+  return row["gate"];
+}
+
+}  // namespace
+
+TEST_CASE("the margin is that of the paired answers, which a row's figures give", "[fast]") {
+  for (const stats::PairedAnswers& a : {stats::PairedAnswers{7900, 150, 220, 10000},
+                                        {3, 0, 1, 5},
+                                        {0, 0, 0, 7},
+                                        {5, 0, 0, 5},
+                                        {40123, 1001, 1523, 50000},
+                                        {0, 3, 0, 3}}) {
+    const Json gate = judged("0.99", row_of(a));
+    const stats::Interval expected = stats::paired_share(a, 0.99, stats::kNormal99);
+    CHECK(gate["margin_ci99"][0].get<double>() == six(expected.low));
+    CHECK(gate["margin_ci99"][1].get<double>() == six(expected.high));
+    CHECK(gate["verdict"].text() == (expected.low >= 0   ? "pass"
+                                     : expected.high < 0 ? "fail"
+                                                         : "undecided"));
+    CHECK(gate["target"].text() == "top1 >= 0.99 float32");
+  }
+}
+
+TEST_CASE("pass, fail, undecided, and the images that a decision needs", "[fast]") {
+  CHECK(judged("0.9", row_of({7900, 150, 220, 10000}))["verdict"].text() == "pass");
+  CHECK(judged("1", row_of({7000, 150, 900, 10000}))["verdict"].text() == "fail");
+  const stats::PairedAnswers close{7880, 200, 240, 10000};
+  const Json open = judged("0.99", row_of(close));
+  REQUIRE(open["verdict"].text() == "undecided");
+  const double margin = 0.808 - 0.99 * 0.812;
+  CHECK(open["margin"].get<double>() == Approx(margin));
+  const auto needed = open["images_needed"].get<std::int64_t>();
+  CHECK(needed == static_cast<std::int64_t>(std::ceil(stats::images_needed(
+                      stats::paired_share_variance(close, 0.99), margin, stats::kNormal99))));
+  // As many images at the same rates decide: half an image more in each cell weighs little there.
+  const auto more = [&](std::int64_t count) { return count * (needed * 11 / 10) / 10000; };
+  CHECK(judged("0.99", row_of({more(7880), more(200), more(240), needed * 11 / 10}))["verdict"]
+            .text() == "pass");
+}
+
+TEST_CASE("a constant is compared with the accuracy alone", "[fast]") {
+  const Json row = row_of({7900, 150, 220, 10000});
+  CHECK(judged("top1>=0.76", row)["verdict"].text() == "pass");
+  CHECK(judged("top1>=0.83", row)["verdict"].text() == "fail");
+  const Json open = judged("top1>=0.8", row);
+  CHECK(open["verdict"].text() == "undecided");
+  const stats::Interval w = stats::wilson(8050, 10000, stats::kNormal99);
+  CHECK(open["margin_ci99"][0].get<double>() == six(w.low - 0.8));
+  CHECK(open["target"].text() == "top1 >= 0.8");
+  CHECK(judged("top1<=0.83", row)["verdict"].text() == "pass");
+}
+
+TEST_CASE("scores are judged by their bootstrap intervals; less may be better", "[fast]") {
+  Json row = row_of({7900, 150, 220, 10000});
+  row["scores"] = Json::array();
+  row["scores"].push_back({{"name", "perplexity"},
+                           {"value", 2.02},
+                           {"ci95", {1.98, 2.06}},
+                           {"baseline", 2.0},
+                           {"difference", 0.02},
+                           {"difference_ci95", {0.01, 0.03}}});
+  // value - 1.1 float32 = 1.1 difference - 0.1 value = -.18, half .011 + .004 = .015 at 95 %.
+  const Json gate = judged("perplexity<=1.1*float32", row);
+  CHECK(gate["margin"].get<double>() == Approx(0.18));
+  const double half = 0.015 * stats::kNormal99 / stats::kNormal95;
+  CHECK(gate["margin_ci99"][0].get<double>() == Approx(0.18 - half).epsilon(1e-5));
+  CHECK(gate["verdict"].text() == "pass");
+  CHECK(judged("perplexity<=1.005*float32", row)["verdict"].text() == "undecided");
+  CHECK(judged("perplexity<=1.9", row)["verdict"].text() == "fail");
+  // Without an interval nothing is decided; without a figure the gate is missed.
+  row["scores"][0]["ci95"] = {nullptr, nullptr};
+  CHECK(judged("perplexity<=3", row)["verdict"].text() == "undecided");
+  row["scores"][0]["value"] = nullptr;
+  CHECK(judged("perplexity<=3", row)["verdict"].text() == "fail");
+  CHECK_THAT(message_of([&] { judged("auc>=0.8", row); }),
+             Contains("the rows have no auc, they have perplexity, top1"));
+}
+
+TEST_CASE("a judged row has a digest that matches", "[fast]") {
+  Json row = Json::parse(with_digest(row_of({7, 1, 1, 10}).dump()));
+  judge_gate(parse_gate("0.99"), row);
+  const Json digest = row["digest"];
+  row.erase("digest");
+  CHECK(Json::parse(with_digest(row.dump()))["digest"] == digest);
+}
+
+TEST_CASE("targets by name and mistakes", "[fast]") {
+  for (const GatePreset& preset : gate_presets()) {
+    const Gate gate = parse_gate(std::string(preset.name));
+    CHECK(gate.metric == preset.metric);
+    CHECK(gate.bound == preset.share);
+    CHECK((gate.relative && gate.at_least && !preset.source.empty()));
+  }
+  CHECK(parse_gate("auc>=0.999*float32").text == "auc >= 0.999 float32");
+  CHECK_THAT(message_of([] { parse_gate("mlperf.resnot"); }), Contains("'mlperf.resnet'"));
+  CHECK_THAT(message_of([] { parse_gate("top2>=0.5"); }), Contains("top2"));
+  for (const char* bad : {"", "0", "-1", "1.5", "99%", "top1>0.5", "top1>=x", "top1>=0*float32",
+                          "top1>=nan", "1e999", "top1>=0.5*float16"})
+    CHECK_THAT(message_of([&] { parse_gate(bad); }), Contains("--gate: "));
+}

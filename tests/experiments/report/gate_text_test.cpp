@@ -1,0 +1,71 @@
+// Gates in the report: a sentence, a column of the page, of Markdown and of CSV, only where judged.
+#include "experiments/report/gate_text.hpp"
+
+#include <algorithm>
+
+#include "experiments/engine/gate.hpp"
+#include "experiments/report/columns.hpp"
+#include "experiments/report/findings.hpp"
+#include "experiments/report/html.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using Catch::Contains;
+
+namespace {
+
+std::vector<Json> judged_rows(const std::string& target) {
+  std::vector<Json> rows = sample::rows();
+  for (Json& row : rows) judge_gate(parse_gate(target), row);
+  return rows;
+}
+
+std::size_t count(const std::vector<Json>& rows, const char* verdict) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      rows, [&](const Json& row) { return row["gate"]["verdict"] == verdict; }));
+}
+
+}  // namespace
+
+TEST_CASE("the headline begins with the verdicts of the gate", "[fast]") {
+  const std::vector<Json> rows = judged_rows("0.99");
+  const std::size_t pass = count(rows, "pass"), fail = count(rows, "fail"),
+                    open = count(rows, "undecided");
+  REQUIRE(pass > 0);
+  REQUIRE(fail > 0);
+  const std::vector<Record> records = read_records(rows);
+  const std::string first = headline(records).at(0);
+  CHECK_THAT(first, Contains("Gate top1 >= 0.99 float32 at 99 %, paired: " + std::to_string(pass) +
+                             " of " + std::to_string(rows.size()) + " pass; " +
+                             std::to_string(fail) + " fail ("));
+  CHECK((first.find(" undecided (") != first.npos) == (open > 0));
+}
+
+TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
+  std::vector<Json> rows = judged_rows("top1>=0.5");
+  rows[0]["gate"]["verdict"] = "undecided";
+  rows[0]["gate"]["images_needed"] = 15533;
+  const std::vector<Json> unjudged = sample::rows();
+  const std::vector<Record> records = read_records(rows), plain = read_records(unjudged);
+  CHECK(gate_words(records[0]) == "undecided, needs 15,533");
+  CHECK_THAT(points_table(records),
+             Contains(">Gate</button>") && Contains("undecided, needs 15,533"));
+  CHECK_THAT(points_table(plain), !Contains(">Gate</button>"));
+  CHECK(gate_sentences(plain).empty());
+  CHECK(any_gate(records));
+  CHECK(!any_gate(plain));
+  const auto cell = [](const char* name, const Record& record) {
+    for (const Column& column : record_columns()) {
+      if (column.name == std::string(name)) return cell_text(column.value(record));
+    }
+    return std::string("no such column");
+  };
+  CHECK(cell("gate", records[0]) == "undecided");
+  CHECK(cell("gate_target", records[0]) == "top1 >= 0.5");
+  CHECK(cell("gate_required", records[0]) == "0.5");
+  CHECK(cell("gate_images_needed", records[0]) == "15533");
+  CHECK(cell("gate_margin_ci99_low", records[0]) != "");
+  CHECK(cell("gate", plain[0]) == "");
+}
