@@ -109,8 +109,8 @@ class Tuning {
         options_(options),
         weight_(&parameter(layer.op, 0)),
         bias_(layer.op.parameters().size() > 1 ? &parameter(layer.op, 1) : nullptr),
-        weight_operand_(TunedOperand::weight(layer.weight, weight_->value, layer.weight_scales)),
-        activation_(TunedOperand::activation(layer.activation, layer.activation_scale)) {}
+        weight_operand_(TunedOperand::weight(layer.weight, weight_->value)),
+        activation_(TunedOperand::activation(layer.activation)) {}
 
   AdaQuantResult run(const std::function<void(std::int64_t)>& progress) {
     AdaQuantResult result;

@@ -28,10 +28,8 @@ struct AdaQuantLayer {
   const net::Tensor& target;  ///< the outputs wanted [samples, ...], before the activation function
   bool relu = false;          ///< the outputs are compared behind a ReLU
   /// Null: float32. Ranges of integers without blocks are trained; all else keeps the recipe's
-  /// scales, chosen anew for the current weight.
+  /// scales, chosen anew for the current weight and for each sample.
   std::optional<RolePolicy> weight, activation;
-  std::vector<float> weight_scales;  ///< the first ones; empty: those of the role's rule
-  TensorScale activation_scale;  ///< the calibrated one; used where the activation has no blocks
 };
 
 struct AdaQuantResult {

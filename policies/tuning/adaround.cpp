@@ -86,8 +86,8 @@ double rounding_penalty_slope(double h, double beta) {
 
 net::Tensor adaround(const RolePolicy& policy, const net::Tensor& weight,
                      const std::vector<std::vector<double>>& hessians, std::int64_t samples,
-                     const AdaRoundOptions& options, const std::vector<float>& scales) {
-  const WeightGrid grid(policy, weight, scales);
+                     const AdaRoundOptions& options) {
+  const WeightGrid grid(policy, weight);
   const net::Tensor nearest = grid.nearest(weight);
   const std::vector<double> least = output_errors(weight, nearest, hessians);
   const std::int64_t size = weight.size(), n = size / weight.dim(0),
@@ -114,6 +114,9 @@ net::Tensor adaround(const RolePolicy& policy, const net::Tensor& weight,
   const std::unique_ptr<net::Optimizer> optimizer = net::make_optimizer(adam, parameters);
   std::vector<float> delta;
   const double factor = 2 / static_cast<double>(std::max<std::int64_t>(1, samples));
+  // The published lambda is a number of the outputs' unit; here it follows their scale.
+  const double lambda = options.regulariser * factor / 2 / static_cast<double>(size) *
+                        std::accumulate(least.begin(), least.end(), 0.0);
   for (std::int64_t step = 0; step < options.iterations; ++step) {
     const double progress = static_cast<double>(step) / static_cast<double>(options.iterations);
     const bool warm = progress < options.warm_up;
@@ -130,8 +133,7 @@ net::Tensor adaround(const RolePolicy& policy, const net::Tensor& weight,
     net::for_each_row(size, kWork, [&](std::int64_t i) {
       const double x = v.value.data[i], gap = double{high.data[i]} - double{low.data[i]};
       double along_h = factor * double{dh.data[i]} * gap;
-      if (!warm && gap > 0)
-        along_h += options.regulariser * rounding_penalty_slope(rectified_sigmoid(x), beta);
+      if (!warm && gap > 0) along_h += lambda * rounding_penalty_slope(rectified_sigmoid(x), beta);
       gradient.data[i] = static_cast<float>(along_h * rectified_sigmoid_slope(x));
     });
     optimizer->begin_step(options.rate);

@@ -11,8 +11,8 @@ namespace numemu::policies {
 
 struct AdaRoundOptions {
   std::int64_t iterations = 2000;
-  double rate = 0.01;         ///< of Adam
-  double regulariser = 0.01;  ///< lambda
+  double rate = 0.01;      ///< of Adam
+  double regulariser = 4;  ///< lambda
   double first_beta = 20, last_beta = 2;
   double warm_up = 0.2;  ///< share of the iterations without regulariser
 };
@@ -27,7 +27,7 @@ double rounding_penalty(double h, double beta);
 double rounding_penalty_slope(double h, double beta);
 
 /// The rounded weight: every element the number below or above it under the scales that the role's
-/// rule chooses for `weight` [out, ..., in], or `scales` (WeightGrid). Adam on V minimises
+/// rule chooses for `weight` [out, ..., in] or ranges fix. Adam on V minimises
 ///   tr(D H D^T) / samples + lambda sum (1 - |2 h(V) - 1|^beta), D = below + h (above - below) - W,
 /// beta falling from the first to the last value along half a cosine. H as in gptq(); `samples` are
 /// the rows behind it. The published method takes batches of inputs and compares after the
@@ -35,6 +35,6 @@ double rounding_penalty_slope(double h, double beta);
 /// result whose error is not below that of rounding to nearest is rounded to nearest.
 net::Tensor adaround(const RolePolicy&, const net::Tensor& weight,
                      const std::vector<std::vector<double>>& hessians, std::int64_t samples,
-                     const AdaRoundOptions& = {}, const std::vector<float>& scales = {});
+                     const AdaRoundOptions& = {});
 
 }  // namespace numemu::policies

@@ -62,7 +62,9 @@ std::vector<double> smoothing_scales(const std::vector<double>& x, const std::ve
   return s;
 }
 
-std::vector<ScaledLink> equalise_weights(net::Graph& graph, std::int64_t rounds, ScaleSteps steps) {
+std::vector<ScaledLink> equalise_weights(std::span<net::Graph* const> graphs, std::int64_t rounds,
+                                         ScaleSteps steps) {
+  const net::Graph& graph = *graphs[0];
   std::vector<ScaledLink> report;
   std::vector<ChannelLink> links;
   std::vector<std::size_t> places;
@@ -85,18 +87,19 @@ std::vector<ScaledLink> equalise_weights(net::Graph& graph, std::int64_t rounds,
     for (std::size_t l = 0; l < links.size(); ++l) {
       const std::vector<double> s = equalising_scales(output_magnitudes(graph, links[l]),
                                                       input_magnitudes(graph, links[l]), steps);
-      scale_channels(graph, links[l], s);
+      for (net::Graph* const each : graphs) scale_channels(*each, links[l], s);
       accumulate(totals[l], s, report[places[l]]);
-      for (const double each : s) off = std::max(off, std::abs(each - 1));
+      for (const double by : s) off = std::max(off, std::abs(by - 1));
     }
     if (off <= kEqual) break;
   }
   return report;
 }
 
-std::vector<ScaledLink> smooth_activations(net::Graph& graph,
+std::vector<ScaledLink> smooth_activations(std::span<net::Graph* const> graphs,
                                            const std::vector<std::vector<double>>& magnitudes,
                                            double strength, ScaleSteps steps) {
+  const net::Graph& graph = *graphs[0];
   std::vector<ScaledLink> report;
   std::set<std::size_t> done;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -114,7 +117,7 @@ std::vector<ScaledLink> smooth_activations(net::Graph& graph,
           x[c % x.size()] = std::max(x[c % x.size()], magnitudes[consumer][c]);
       const std::vector<double> s =
           smoothing_scales(x, input_magnitudes(graph, link), strength, steps);
-      scale_channels(graph, link, s);
+      for (net::Graph* const each : graphs) scale_channels(*each, link, s);
       const auto [least, most] = std::minmax_element(s.begin(), s.end());
       entry.least = *least;
       entry.most = *most;

@@ -2,6 +2,7 @@
 // to weights (SmoothQuant, Xiao et al., ICML 2023).
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,15 +29,17 @@ struct ScaledLink {
   std::string refused = {};    ///< not empty: the pair stays as it is
 };
 
+/// Both change several graphs of the same nodes alike; the weights of the first one decide.
+///
 /// Equalises every convolution and linear layer with those that read it, in the order of the graph,
 /// round after round until no scale differs from 1 by more than 1 %, or `rounds` are done.
-std::vector<ScaledLink> equalise_weights(net::Graph&, std::int64_t rounds,
+std::vector<ScaledLink> equalise_weights(std::span<net::Graph* const>, std::int64_t rounds,
                                          ScaleSteps = ScaleSteps::real);
 
 /// Moves scales into the consumers of each normalisation, convolution or linear layer that the
 /// convolutions and linear layers of the graph read. `magnitudes` are the largest |x| per channel
 /// of the values that nodes read, empty for nodes that are not to be smoothed.
-std::vector<ScaledLink> smooth_activations(net::Graph&,
+std::vector<ScaledLink> smooth_activations(std::span<net::Graph* const>,
                                            const std::vector<std::vector<double>>& magnitudes,
                                            double strength, ScaleSteps = ScaleSteps::real);
 

@@ -1,7 +1,10 @@
 #include "policies/tuning/gptq.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -80,18 +83,50 @@ Shares shares_of(const net::Tensor& weight, const std::vector<Matrix>& hessians)
   return {depth, rows / count};
 }
 
+/// The elements that decide the scales of blocks, and what they were when they did: the largest
+/// magnitude of each block, or with an offset the least and the largest number.
+class Deciding {
+ public:
+  void choose(const WeightGrid& grid, const RolePolicy& policy, const net::Tensor& weight) {
+    values_.assign(weight.data.size(), std::nullopt);
+    if (policy.block == nullptr) return;
+    const bool shifted = policy.block->affine != Affine::sym;
+    std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> ends;  // by scale: least, most
+    const auto key = [&](std::int64_t i) {
+      return shifted ? weight.data[i] : std::abs(weight.data[i]);
+    };
+    for (std::int64_t i = 0; i < weight.size(); ++i) {
+      const auto [found, fresh] = ends.try_emplace(grid.scale_of(i), i, i);
+      if (key(i) < key(found->second.first)) found->second.first = i;
+      if (key(i) > key(found->second.second)) found->second.second = i;
+    }
+    for (const auto& [scale, at] : ends) {
+      if (shifted) values_[at.first] = weight.data[at.first];
+      values_[at.second] = weight.data[at.second];
+    }
+  }
+  /// What element i is rounded from, now that it is x.
+  float operator()(std::int64_t i, double x) const {
+    return values_[i] ? *values_[i] : static_cast<float>(x);
+  }
+
+ private:
+  std::vector<std::optional<float>> values_;
+};
+
 }  // namespace
 
 net::Tensor gptq(const RolePolicy& policy, const net::Tensor& weight,
-                 const std::vector<Matrix>& hessians, const GptqOptions& options,
-                 const std::vector<float>& scales) {
+                 const std::vector<Matrix>& hessians, const GptqOptions& options) {
   const auto [depth, rows_each] = shares_of(weight, hessians);
   const std::int64_t n = depth;
-  WeightGrid grid(policy, weight, scales);
+  WeightGrid grid(policy, weight);
   const bool current = options.current_groups && !options.greedy && policy.block != nullptr &&
                        !grid.has_tensor_scale();
   std::vector<double> w(weight.data.begin(), weight.data.end());
   net::Tensor out = weight;
+  Deciding deciding;
+  deciding.choose(grid, policy, weight);
   for (std::size_t h = 0; h < hessians.size(); ++h) {
     const std::int64_t first = static_cast<std::int64_t>(h) * rows_each;
     const std::vector<std::int64_t> order = column_order(hessians[h], n, options.greedy);
@@ -105,11 +140,12 @@ net::Tensor gptq(const RolePolicy& policy, const net::Tensor& weight,
           for (std::int64_t k = at; k < n; ++k)
             now.data[r * n + k] = static_cast<float>(w[r * n + k]);
         grid = WeightGrid(policy, now);
+        deciding.choose(grid, policy, now);
       }
       net::for_each_row(rows_each, n, [&](std::int64_t row) {
         double* const line = w.data() + (first + row) * n;
         const std::int64_t i = (first + row) * n + at;
-        const float q = grid.nearest(i, static_cast<float>(line[at]));
+        const float q = grid.nearest(i, deciding(i, line[at]));
         out.data[i] = q;
         const double error = (line[at] - static_cast<double>(q)) / u[c * n + c];
         for (std::int64_t k = c + 1; k < n; ++k) line[order[k]] -= error * u[c * n + k];

@@ -18,15 +18,14 @@ struct GptqOptions {
   bool current_groups = true;
 };
 
-/// The rounded weight; `scales` as WeightGrid takes them. `weight` [out, ..., in] is read as rows
-/// of depth K; `hessians` are X^T X of its inputs, K x K row-major, one for each of equal shares of
-/// the rows (groups of a convolution). Rounding w_i to q changes the columns that follow by the
-/// change that minimises the layer's squared error, -H_FF^-1 H_Fi (q - w_i) over those columns F,
-/// with the damped Hessian. Throws Error where the damping is too small for inputs that depend on
-/// each other.
+/// The rounded weight. `weight` [out, ..., in] is read as rows of depth K; `hessians` are X^T X of
+/// its inputs, K x K row-major, one for each of equal shares of the rows (groups of a convolution).
+/// Rounding w_i to q changes the columns that follow by the change that minimises the layer's
+/// squared error, -H_FF^-1 H_Fi (q - w_i) over those columns F, with the damped Hessian. Of a block
+/// the weights that decide its scale are rounded as they were then, so that inference finds the
+/// scale again. Throws Error where the damping is too small for inputs that depend on each other.
 net::Tensor gptq(const RolePolicy&, const net::Tensor& weight,
-                 const std::vector<std::vector<double>>& hessians, const GptqOptions& = {},
-                 const std::vector<float>& scales = {});
+                 const std::vector<std::vector<double>>& hessians, const GptqOptions& = {});
 
 /// tr(D H D^T) summed over the shares, D = changed - weight: what the change adds to the squared
 /// error of the layer's outputs, sum over samples and outputs, exactly.

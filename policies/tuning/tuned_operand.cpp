@@ -1,6 +1,7 @@
 #include "policies/tuning/tuned_operand.hpp"
 
 #include "formats/error.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
 
 namespace numemu::policies {
@@ -21,27 +22,26 @@ RoleQuantizer deterministic(const RolePolicy& policy) {
 }  // namespace
 
 TunedOperand TunedOperand::weight(const std::optional<RolePolicy>& policy,
-                                  const net::Tensor& weight, const std::vector<float>& scales) {
+                                  const net::Tensor& weight) {
   TunedOperand operand;
   if (!policy) return operand;
   operand.quantizer_ = deterministic(*policy);
   if (has_range(*policy))
     operand.range_.emplace(TrainedRange::codes_of(*policy->format, false),
-                           scales.empty() ? choose_scales(*policy, weight) : scales,
-                           std::span<const std::int32_t>{});
+                           choose_scales(*policy, weight), std::span<const std::int32_t>{});
   return operand;
 }
 
-TunedOperand TunedOperand::activation(const std::optional<RolePolicy>& policy,
-                                      const TensorScale& scale) {
+TunedOperand TunedOperand::activation(const std::optional<RolePolicy>& policy) {
   TunedOperand operand;
   if (!policy) return operand;
   operand.quantizer_ = deterministic(*policy);
-  operand.scale_ = scale.scale;
-  if (!has_range(*policy) || policy->granularity != Granularity::tensor) return operand;
-  const std::int32_t zero_point[] = {scale.zero_point};
-  const float scales[] = {scale.scale};
-  operand.range_.emplace(TrainedRange::codes_of(*policy->format, policy->zero_point), scales,
+  const std::optional<TensorScale> fixed = fixed_scale(policy->scale);
+  operand.of_samples_ = !fixed && policy->granularity == Granularity::tensor;
+  if (!fixed || !has_range(*policy)) return operand;
+  const float scale[] = {fixed->scale};
+  const std::int32_t zero_point[] = {fixed->zero_point};
+  operand.range_.emplace(TrainedRange::codes_of(*policy->format, policy->zero_point), scale,
                          policy->zero_point ? std::span<const std::int32_t>(zero_point)
                                             : std::span<const std::int32_t>{});
   return operand;
@@ -64,10 +64,10 @@ void TunedOperand::quantize(const net::Tensor& x, net::Tensor& y) const {
     return;
   }
   QuantizedTensor codes;
-  quantize_tensor(policy, x,
-                  scale_ && policy.granularity == Granularity::tensor ? std::vector<float>{*scale_}
-                                                                      : choose_scales(policy, x),
-                  {}, 0, codes);
+  quantize_tensor(*quantizer_, x.data.data(), x.size(),
+                  of_samples_ ? choose_scales(*quantizer_, x.data.data(), x.size(), x.dim(0))
+                              : choose_scales(policy, x),
+                  {}, codes);
   codes.values(y.data.data());
 }
 

@@ -12,10 +12,10 @@ namespace numemu::policies {
 
 class TunedOperand {
  public:
-  /// Null: float32. The first scales of a weight are the given ones, or those of its role's rule.
-  static TunedOperand weight(const std::optional<RolePolicy>&, const net::Tensor& weight,
-                             const std::vector<float>& scales = {});
-  static TunedOperand activation(const std::optional<RolePolicy>&, const TensorScale&);
+  /// Null: float32. The first scales are those that ranges fix; of a weight else those of its
+  /// role's rule.
+  static TunedOperand weight(const std::optional<RolePolicy>&, const net::Tensor& weight);
+  static TunedOperand activation(const std::optional<RolePolicy>&);
 
   /// Null where nothing is trained.
   TrainedRange* range() { return range_ ? &*range_ : nullptr; }
@@ -28,7 +28,7 @@ class TunedOperand {
  private:
   std::optional<RoleQuantizer> quantizer_;
   std::optional<TrainedRange> range_;
-  std::optional<float> scale_;  ///< of an activation whose range is not trained
+  bool of_samples_ = false;  ///< scales without a range are those of each sample
 };
 
 }  // namespace numemu::policies

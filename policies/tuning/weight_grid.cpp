@@ -1,7 +1,6 @@
 #include "policies/tuning/weight_grid.hpp"
 
 #include <string>
-#include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/containers.hpp"
@@ -15,8 +14,7 @@ constexpr std::int64_t kElementWork = 50;  // of elements that are added: intege
 
 }  // namespace
 
-WeightGrid::WeightGrid(const RolePolicy& policy, const net::Tensor& weight,
-                       std::vector<float> scales) {
+WeightGrid::WeightGrid(const RolePolicy& policy, const net::Tensor& weight) {
   if (policy.rounding.stochastic())
     throw Error("expected a weight role that rounds deterministically, found " + policy.describe());
   const RoleQuantizer quantizer(policy);
@@ -47,7 +45,7 @@ WeightGrid::WeightGrid(const RolePolicy& policy, const net::Tensor& weight,
     }
     conversion_.format = format_->element;
   } else {
-    plain_scales_ = scales.empty() ? choose_scales(policy, weight) : std::move(scales);
+    plain_scales_ = choose_scales(policy, weight);
     format_ = &scaled_format(*policy.format, Span::row, 0);
     const auto rows = static_cast<std::int64_t>(plain_scales_.size());
     layout_ = block_layout(*format_, {rows, weight.size() / rows}, 1);

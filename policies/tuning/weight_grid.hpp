@@ -12,10 +12,10 @@ namespace numemu::policies {
 
 class WeightGrid {
  public:
-  /// The scales are the given ones, one for each equal share of a weight [out, ..., in] without
-  /// blocks, or those that the role's rule chooses for it. Throws Error for stochastic rounding,
-  /// under which no element has one nearest number.
-  WeightGrid(const RolePolicy&, const net::Tensor& weight, std::vector<float> scales = {});
+  /// The scales are those that the role's rule chooses for that weight, [out, ..., in], or those
+  /// that ranges fix. Throws Error for stochastic rounding, under which no element has one nearest
+  /// number.
+  WeightGrid(const RolePolicy&, const net::Tensor& weight);
 
   /// What element i of the weight becomes, were it x: what the recipe makes of it under those
   /// scales.

@@ -9,6 +9,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
@@ -38,17 +39,16 @@ struct Layer {
     op->forward({.layer = "layer", .numerics = numerics, .step = {}}, inputs, target);
     activation.format = &find_format("uint4");
     activation.zero_point = true;
+    activation.scale =
+        fixed_scale_text(RoleQuantizer(activation).scale_of_elements(x.data.data(), x.size()));
   }
   AdaQuantLayer problem(const RolePolicy& weight) {
-    return {
-        .op = *op,
-        .x = x,
-        .target = target,
-        .relu = true,
-        .weight = weight,
-        .activation = activation,
-        .weight_scales = {},
-        .activation_scale = RoleQuantizer(activation).scale_of_elements(x.data.data(), x.size())};
+    return {.op = *op,
+            .x = x,
+            .target = target,
+            .relu = true,
+            .weight = weight,
+            .activation = activation};
   }
 };
 

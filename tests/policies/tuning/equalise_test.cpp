@@ -107,8 +107,9 @@ TEST_CASE("equalise: s = sqrt(r1 r2) / r2, and its nearest power of two", "[fast
 
 TEST_CASE("equalise: ranges of both sides become equal through ReLU, and results stay", "[fast]") {
   net::Graph graph = convolutions();
+  net::Graph* const one[] = {&graph};
   const net::Tensor before = run(graph, 9);
-  const std::vector<ScaledLink> report = equalise_weights(graph, 40);
+  const std::vector<ScaledLink> report = equalise_weights(one, 40);
   check_near(run(graph, 9), before);
   for (const char* name : {"conv1", "depthwise", "fc1"}) {
     const ChannelLink link = channel_link(graph, node(graph, name));
@@ -127,15 +128,17 @@ TEST_CASE("equalise: ranges of both sides become equal through ReLU, and results
 
 TEST_CASE("equalise: powers of two leave the network's results bit for bit", "[fast]") {
   net::Graph graph = convolutions();
+  net::Graph* const one[] = {&graph};
   const net::Tensor before = run(graph, 9);
   const std::vector<float> weight = graph.parameters()[0]->value.data;
-  equalise_weights(graph, 40, ScaleSteps::powers_of_two);
+  equalise_weights(one, 40, ScaleSteps::powers_of_two);
   CHECK(run(graph, 9).data == before.data);
   CHECK(graph.parameters()[0]->value.data != weight);
 }
 
 TEST_CASE("smooth: all that read a normalisation share its scales, and results stay", "[fast]") {
   net::Graph graph = transformer_like();
+  net::Graph* const one[] = {&graph};
   const net::Tensor before = run(graph, 9);
   const ChannelLink link = channel_link(graph, node(graph, "norm"));
   CHECK(link.consumers == std::vector<std::size_t>{node(graph, "a"), node(graph, "b")});
@@ -143,7 +146,7 @@ TEST_CASE("smooth: all that read a normalisation share its scales, and results s
   std::vector<std::vector<double>> magnitudes(graph.nodes.size());
   for (const char* name : {"a", "b"}) magnitudes[node(graph, name)] = x;
   magnitudes[node(graph, "d")] = std::vector<double>(5, 1);
-  const std::vector<ScaledLink> report = smooth_activations(graph, magnitudes, 0.5);
+  const std::vector<ScaledLink> report = smooth_activations(one, magnitudes, 0.5);
   check_near(run(graph, 9), before);
   const std::vector<double> after = input_magnitudes(graph, link);
   for (std::size_t c = 0; c < 6; ++c)  // |W| s = sqrt(|X| |W|), as |X| / s

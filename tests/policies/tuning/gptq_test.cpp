@@ -60,6 +60,13 @@ std::vector<float> by_least_squares(const WeightGrid& grid, const net::Tensor& w
   return out;
 }
 
+float largest_of(const net::Tensor& w, std::int64_t first, std::int64_t count) {
+  float largest = 0;
+  for (std::int64_t i = first; i < first + count; ++i)
+    largest = std::max(largest, std::abs(w.data[i]));
+  return largest;
+}
+
 std::vector<std::int64_t> natural(std::int64_t n) {
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < n; ++i) order.push_back(i);
@@ -173,7 +180,10 @@ TEST_CASE("gptq: groups choose their scale when their first column is rounded", 
     for (std::int64_t i = 0; i < n; ++i) v(i) = updated[i];
     for (std::int64_t i = 0; i < 8; ++i) {
       const double error = double{q.data[r * n + i]} - v(i);
-      CHECK(first.nearest(r * n + i, static_cast<float>(v(i))) == q.data[r * n + i]);
+      // The weight that decided the scale keeps its number, so that it decides it again.
+      const bool decides = std::abs(w.data[r * n + i]) == largest_of(w, r * n, 8);
+      const float x = decides ? w.data[r * n + i] : static_cast<float>(v(i));
+      CHECK(first.nearest(r * n + i, x) == q.data[r * n + i]);
       const std::int64_t rest = n - i - 1;
       v.tail(rest) -= a.bottomRightCorner(rest, rest).llt().solve(a.col(i).tail(rest)) * error;
     }
@@ -187,6 +197,21 @@ TEST_CASE("gptq: groups choose their scale when their first column is rounded", 
     }
   }
   CHECK(gptq(policy, w, {h}, {.damping = 0.02, .current_groups = false}).data != q.data);
+}
+
+TEST_CASE("gptq: inference finds the scales of blocks again", "[fast]") {
+  const std::int64_t n = 40;
+  const net::Tensor w = noise({4, n}, 13);
+  for (const char* format : {"mxfp4", "mx(float6_e2m3fn,8)", "group(int4,16,float16)", "bfp(4,8)",
+                             "group(uint4,8,float32,zp)"}) {
+    INFO(format);
+    for (const bool current : {false, true}) {
+      const net::Tensor q =
+          gptq(blocks(format), w, {dependent(n, 14)}, {.damping = 0.02, .current_groups = current});
+      CHECK(q.data != WeightGrid(blocks(format), w).nearest(w).data);
+      CHECK(WeightGrid(blocks(format), q).nearest(q).data == q.data);
+    }
+  }
 }
 
 TEST_CASE("gptq: groups of a convolution have Hessians of their own", "[fast]") {
