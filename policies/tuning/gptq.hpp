@@ -23,7 +23,8 @@ struct GptqOptions {
 /// Rounding w_i to q changes the columns that follow by the change that minimises the layer's
 /// squared error, -H_FF^-1 H_Fi (q - w_i) over those columns F, with the damped Hessian. Of a block
 /// the weights that decide its scale are rounded as they were then, so that inference finds the
-/// scale again. Throws Error where the damping is too small for inputs that depend on each other.
+/// scale again (with a zero point or minimum: one near it). Throws Error where the damping is too
+/// small for inputs that depend on each other.
 net::Tensor gptq(const RolePolicy&, const net::Tensor& weight,
                  const std::vector<std::vector<double>>& hessians, const GptqOptions& = {});
 

@@ -76,16 +76,15 @@ TEST_CASE("gptq: blocks have no ranges", "[fast]") {
 }
 
 TEST_CASE("gptq: operands that policies rewrite are refused by name", "[fast]") {
-  const Recipe rotated = recipe(kInt3, R"(, "transform": "hadamard(2)") ");
-      Tuning tuning{small_graph(), small_graph(), {}, rotated, "r.json", {}, 0};
-  CHECK_THROWS_WITH(run_steps("gptq", tuning),
-                    Contains("r.json: step gptq: layer conv1: ") && Contains("transform hadamard"));
-  const Recipe masked =
-      recipe(R"({"format": "int4", "granularity": "channel", "mask": "magnitude(2:4)"
-})");
-  Tuning with_mask{small_graph(), small_graph(), {}, masked, "r.json", {}, 0};
-CHECK_THROWS_WITH(run_steps("adaround", with_mask), Contains("roles.weight.mask"));
-const Recipe none = Recipe::parse_text(R"({"numemu_recipe": 1})", "r.json");
-Tuning float32{small_graph(), small_graph(), {}, none, "r.json", {}, 0};
-CHECK_THROWS_WITH(run_steps("adaquant", float32), Contains("step adaquant: expected a conv"));
+  const auto fails = [](const Recipe& how, const std::string& steps, const std::string& with) {
+    Tuning tuning{small_graph(), small_graph(), {}, how, "r.json", {}, 0};
+    CHECK_THROWS_WITH(run_steps(steps, tuning), Contains(with));
+  };
+  fails(recipe(kInt3, R"j(, "transform": "hadamard(2)")j"), "gptq",
+        "r.json: step gptq: layer conv1: expected operands that no policy rewrites, found "
+        "transform hadamard");
+  fails(recipe(R"j({"format": "int4", "granularity": "channel", "mask": "greedy(2:4)"})j"),
+        "adaround", "roles.weight.mask");
+  fails(Recipe::parse_text(R"j({"numemu_recipe": 1})j", "r.json"), "adaquant",
+        "step adaquant: expected a conv");
 }
