@@ -13,7 +13,7 @@ const char kW3A3[] = R"({"numemu_recipe": 1, "roles": {
     "weight": {"format": "int3", "granularity": "channel", "scale": "mse"},
     "activation": {"format": "uint3", "zero_point": "calibrated"}}})";
 constexpr char kFew[] =
-    "iterations=80,batch=20,activation_rate=0.02,range_rate=0.01,weight_rate=0.003";
+    "iterations=50,batch=20,activation_rate=0.02,range_rate=0.01,weight_rate=0.003";
 
 /// The squared difference between the quantized logits and float32's.
 double off(const Tuning& tuning) {
