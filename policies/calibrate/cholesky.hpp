@@ -13,6 +13,8 @@ class Cholesky {
   Cholesky(std::vector<double> a, std::int64_t n);
   /// x with A x = b, in place.
   void solve(double* b) const;
+  /// L, row-major; what lies above its diagonal is not defined.
+  const std::vector<double>& lower() const { return l_; }
 
  private:
   std::vector<double> l_;

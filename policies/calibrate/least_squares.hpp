@@ -31,6 +31,8 @@ class LeastSquares {
   void add(const net::Product&, std::int64_t matrix, const float* y);
 
   std::int64_t rows() const { return rows_; }
+  /// X^T X, [in, in] row-major, of which the lower triangle is filled.
+  const std::vector<double>& inputs_squared() const { return xx_; }
   /// The weights [out, in] that minimise sum |x w - y|^2 + the ridge, each rounded once to float32;
   /// by normal equations and Cholesky, per output with the mask's entries left out. Throws Error
   /// where the ridge is too small for inputs that depend on each other.

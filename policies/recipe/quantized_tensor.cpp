@@ -1,13 +1,18 @@
 #include "policies/recipe/quantized_tensor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "formats/codec.hpp"
+#include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/value.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -92,6 +97,12 @@ void QuantizedTensor::values(float* y) const {
 
 std::vector<float> choose_scales(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
                                  std::int64_t groups) {
+  if (std::optional<std::vector<float>> fixed = fixed_scales(quantizer.policy().scale)) {
+    if (fixed->size() == 1) fixed->assign(static_cast<std::size_t>(groups), fixed->front());
+    if (static_cast<std::int64_t>(fixed->size()) == groups) return *std::move(fixed);
+    throw Error(fmt::format("ranges: expected one for the tensor or {}, one per channel, found {}",
+                            groups, fixed->size()));
+  }
   std::vector<float> scales(static_cast<std::size_t>(groups));
   const std::int64_t size = groups == 0 ? 0 : n / groups;
   if (groups == 1) {

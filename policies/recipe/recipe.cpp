@@ -10,7 +10,9 @@
 #include "formats/error.hpp"
 #include "formats/glob.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/suggest.hpp"
 #include "policies/recipe/choices.hpp"
+#include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/layers.hpp"
 #include "policies/recipe/objectives.hpp"
 #include "policies/recipe/recipe_units.hpp"
@@ -24,9 +26,10 @@ namespace {
 constexpr std::size_t kMostStages = 1000;                     // each is a whole recipe
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
 
-const std::vector<std::string> kKeys = {
-    "numemu_recipe", "seed", "roles", "gemms",    "update",    "calibrate",  "layers",
-    "penalty",       "norm", "saved", "exchange", "transform", "objectives", "stages"};
+const std::vector<std::string> kKeys = {"numemu_recipe", "seed",      "roles",    "gemms",
+                                        "update",        "calibrate", "layers",   "penalty",
+                                        "norm",          "saved",     "exchange", "transform",
+                                        "objectives",    "stages",    "ranges"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {
@@ -70,6 +73,7 @@ const unit::Unit& LayerRecipe::unit(net::GemmKind kind) const {
 struct Recipe::ParsedLayers {
   std::mutex mutex;
   std::map<std::vector<std::size_t>, LayerRecipe> layers;
+  FixedRanges ranges;
 };
 
 Recipe::Recipe() { *this = parse(Json{{"numemu_recipe", 1}}, "recipe"); }
@@ -112,9 +116,11 @@ Recipe Recipe::read(const JsonReader& root, const std::string& file) {
   for (const Json& entry : out["layers"])
     recipe.patches_.emplace_back(entry["match"].get<std::string>(),
                                  read_choices(JsonReader(entry, file)));
+  recipe.parsed_ = std::make_shared<ParsedLayers>();
+  recipe.parsed_->ranges = read_ranges(root.member("ranges"));
+  if (!recipe.parsed_->ranges.empty()) out["ranges"] = ranges_json(recipe.parsed_->ranges);
   recipe.json_ = std::make_shared<const Json>(std::move(out));
   recipe.units_ = units;
-  recipe.parsed_ = std::make_shared<ParsedLayers>();
   return recipe;
 }
 
@@ -170,15 +176,20 @@ LayerRecipe Recipe::layer(std::string_view name) const {
   for (std::size_t i = 0; i < patches_.size(); ++i) {
     if (glob_match(patches_[i].first, name)) matching.push_back(i);
   }
+  const auto with_fixed = [&](LayerRecipe layer) {
+    if (const auto ranges = parsed_->ranges.find(name); ranges != parsed_->ranges.end())
+      fix_scales(ranges->second, calibration_, layer);
+    return layer;
+  };
   const std::lock_guard lock(parsed_->mutex);
   const auto found = parsed_->layers.find(matching);
-  if (found != parsed_->layers.end()) return found->second;
+  if (found != parsed_->layers.end()) return with_fixed(found->second);
   Json merged = {{"roles", (*json_)["roles"]}, {"gemms", (*json_)["gemms"]}};
   const std::string where = fmt::format("recipe: layer {}", name);
   for (const std::size_t i : matching) merged = merged_layer(merged, JsonReader(entries[i], where));
   LayerRecipe layer = typed_layer(merged, *units_);
   require_units_take(layer, JsonReader(merged, where));
-  return parsed_->layers.emplace(std::move(matching), std::move(layer)).first->second;
+  return with_fixed(parsed_->layers.emplace(std::move(matching), std::move(layer)).first->second);
 }
 
 std::vector<std::optional<PolicyChoice>> Recipe::policies(std::string_view name) const {
@@ -204,6 +215,10 @@ void Recipe::require_matches(const std::vector<std::string>& layer_names,
       throw Error(fmt::format("{}: layers[{}].match: '{}' matches no layer; the layers are {}",
                               where, i, pattern, fmt::join(layer_names, ", ")));
     }
+  }
+  for (const auto& [layer, ranges] : parsed_->ranges) {
+    if (std::find(layer_names.begin(), layer_names.end(), layer) != layer_names.end()) continue;
+    throw Error(fmt::format("{}: ranges: {}", where, unknown_name("layer", layer, layer_names)));
   }
 }
 

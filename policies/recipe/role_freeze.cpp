@@ -4,6 +4,7 @@
 #include "formats/error.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/role_numerics.hpp"
 
 namespace numemu::policies {
@@ -24,10 +25,12 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     layer->second_scale.reset();
     const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
       std::optional<StaticScale> scale;
-      if (quantizer && has_static_scale(recipe_.calibration(), quantizer->policy()))
+      if (quantizer && !has_fixed_scales(quantizer->policy().scale) &&
+          has_static_scale(recipe_.calibration(), quantizer->policy()))
         scale.emplace(recipe_.calibration(), quantizer->policy());
       return scale;
     };
+    if (layer->activation) layer->activation_scale = fixed_scale(layer->activation->policy().scale);
     Calibrated calibrated{.left = fresh(layer->activation), .right = fresh(layer->second)};
     if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));
   }

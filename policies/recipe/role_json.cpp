@@ -6,6 +6,7 @@
 #include "policies/call_text.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/recipe/error_at.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/scale_rule.hpp"
 #include "policies/zap/zap_mask.hpp"
@@ -168,6 +169,7 @@ void read_zero_point(const JsonReader& role, const RoleSchema& schema, RolePolic
 }
 
 std::string scale_text(const RolePolicy& policy) {
+  if (has_fixed_scales(policy.scale)) return "fixed";
   if (policy.history == 0) return policy.scale;
   return policy.scale == "absmax" ? fmt::format("delayed({})", policy.history)
                                   : fmt::format("delayed({},{})", policy.history, policy.scale);

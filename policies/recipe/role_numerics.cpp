@@ -6,6 +6,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
@@ -124,6 +125,11 @@ RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const 
     auto& layer = layers_[name] =
         std::make_unique<RecipeLayer>(recipe.layer(name), two ? gemm.right : net::Role::activation);
     require_clipping(recipe.calibration(), layer->recipe.activation, name, where);
+    if (two && layer->activation && has_fixed_scales(layer->activation->policy().scale)) {
+      throw Error(fmt::format(
+          "{}: ranges: layer {}: expected a layer with a weight, it multiplies two activations",
+          where, name));
+    }
     if (two)
       require_clipping(recipe.calibration(), layer->recipe.role(gemm.right, {}), name, where);
     if (two) require_second(*layer, name, where);

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "formats/block_convert.hpp"
 #include "formats/quantize.hpp"
 #include "formats/simd/philox.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -41,8 +43,9 @@ double parallel_magnitude(const float* x, std::int64_t n) {
 
 RoleQuantizer::RoleQuantizer(const RolePolicy& policy)
     : policy_(policy),
-      rule_(policy.block != nullptr ? &find_scale_rule(policy.scale, *policy.block)
-                                    : &find_scale_rule(policy.scale)),
+      rule_(policy.block != nullptr          ? &find_scale_rule(policy.scale, *policy.block)
+            : has_fixed_scales(policy.scale) ? &find_scale_rule("absmax")
+                                             : &find_scale_rule(policy.scale)),
       largest_only_(std::string_view(rule_->name) == "absmax") {}
 
 Conversion RoleQuantizer::conversion(const RandomSource& random) const {
@@ -50,12 +53,14 @@ Conversion RoleQuantizer::conversion(const RandomSource& random) const {
 }
 
 float RoleQuantizer::scale(const float* x, std::int64_t n) const {
+  if (const std::optional<TensorScale> fixed = fixed_scale(policy_.scale)) return fixed->scale;
   if (largest_only_) return scale_of_magnitude(parallel_magnitude(x, n));
   const Conversion how = conversion();
   return rule_->scale({x, n, &how});
 }
 
 float RoleQuantizer::scale_of_magnitude(double magnitude) const {
+  if (const std::optional<TensorScale> fixed = fixed_scale(policy_.scale)) return fixed->scale;
   const Conversion how = conversion();
   if (largest_only_) return absmax_scale(magnitude, how);
   const auto x = static_cast<float>(magnitude);
@@ -63,6 +68,7 @@ float RoleQuantizer::scale_of_magnitude(double magnitude) const {
 }
 
 TensorScale RoleQuantizer::scale_of_range(float low, float high) const {
+  if (const std::optional<TensorScale> fixed = fixed_scale(policy_.scale)) return *fixed;
   const BlockFormat& format = shifted_format(*policy_.format);
   const Conversion how = conversion();
   const float range[] = {std::min(low, 0.0f), std::max(high, 0.0f)};

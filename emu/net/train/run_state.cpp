@@ -8,13 +8,10 @@
 #include <filesystem>
 #include <map>
 
-#include "emu/net/model/safetensors.hpp"
 #include "emu/net/train/run_numbers.hpp"
-#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/json_text.hpp"
-#include "formats/storage/output_folder.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
 namespace numemu::net {
@@ -37,81 +34,18 @@ std::vector<std::pair<std::string, Tensor*>> tensors_of(const Run& run, bool bes
   return tensors;
 }
 
-Json identity_json(const RunIdentity& identity) {
-  Json json = Json::object();
-  for (const auto& [key, value] : identity) json[key] = value;
-  return json;
-}
-
-// Recipes are long; what differs in them is not for one line.
-std::string shown(const std::string& value) {
-  constexpr std::size_t kLongest = 60;
-  if (value.size() <= kLongest) return value;
-  return "a text with the digest " + sha256_hex(value).substr(0, 16);
-}
-
-/// Of everything but the metadata: a flipped bit of a weight would otherwise resume without a word.
-std::string digest_of(const Checkpoint& file) {
-  std::string bytes;
-  for (const NamedTensor& tensor : file.tensors) {
-    const std::string_view data(reinterpret_cast<const char*>(tensor.value.data.data()),
-                                tensor.value.data.size() * sizeof(float));
-    bytes += tensor.name + '=' + sha256_hex(data) + '\n';
-  }
-  for (const NamedBytes& part : file.bytes) bytes += part.name + '=' + sha256_hex(part.data) + '\n';
-  return sha256_hex(bytes);
-}
-
-/// Parts of no bytes that follow each other share their place in the file, where readers order them
-/// by name: so they are written.
-void sort_empty(std::vector<NamedBytes>& parts) {
-  const auto full = [](const NamedBytes& part) { return !part.data.empty(); };
-  for (auto first = parts.begin(); first != parts.end();) {
-    const auto last = std::find_if(first, parts.end(), full);
-    std::sort(first, last, [](const auto& a, const auto& b) { return a.name < b.name; });
-    first = std::find_if_not(last, parts.end(), full);
-  }
-}
-
-/// Null where the text is no JSON; throws Error for what parse_guarded() refuses beyond that.
-Json parse_metadata(const std::string& text, const std::string& where) {
-  try {
-    return parse_guarded(text, where);
-  } catch (const JsonSyntaxError&) {
-    return nullptr;
-  }
-}
-
 /// A stored state, taken apart.
 class StoredRun {
  public:
-  explicit StoredRun(const std::string& path) : path_(path), file_(read_safetensors(path, true)) {
-    const auto digest = std::find_if(file_.metadata.begin(), file_.metadata.end(),
-                                     [](const auto& entry) { return entry.first == "digest"; });
-    if (digest == file_.metadata.end() || digest->second != digest_of(file_))
-      throw Error(path + ": metadata: digest: expected that of the tensors; the file is damaged");
-    identity_ = metadata("identity");
-    numbers_ = metadata("run");
+  explicit StoredRun(const std::string& path)
+      : path_(path),
+        file_(read_state_file(path)),
+        numbers_(parse_guarded(file_.numbers, path + ": metadata: run")) {
     for (NamedTensor& tensor : file_.tensors) tensors_[tensor.name] = &tensor.value;
   }
 
-  /// "" where the identities agree, else the first difference.
   std::string difference(const RunIdentity& wanted) const {
-    for (const auto& [key, value] : wanted) {
-      const auto found = identity_.find(key);
-      if (found == identity_.end() || *found != value) {
-        return fmt::format(
-            "{} was {}, is {}", key,
-            found == identity_.end() ? "not there" : shown(found->get<std::string>()),
-            shown(value));
-      }
-    }
-    for (const Json::Member& was : identity_.items()) {
-      const bool known = std::any_of(wanted.begin(), wanted.end(),
-                                     [&](const auto& pair) { return pair.first == was.name; });
-      if (!known) return fmt::format("{} was {}, now missing", was.name, shown(was.json.text()));
-    }
-    return "";
+    return net::difference(file_.identity, wanted);
   }
 
   /// Readable also where the rest is that of another run.
@@ -144,39 +78,26 @@ class StoredRun {
   }
 
  private:
-  Json metadata(const std::string& key) const {
-    for (const auto& [name, text] : file_.metadata) {
-      if (name != key) continue;
-      const Json json = parse_metadata(text, path_ + ": metadata: " + key);
-      const auto is_text = [](const Json& value) { return value.is_string(); };
-      if (json.is_object() && (key != "identity" || std::all_of(json.begin(), json.end(), is_text)))
-        return json;
-    }
-    throw Error(path_ + ": metadata: " + key + ": expected a JSON object of a training run");
-  }
-
   std::string path_;
-  Checkpoint file_;
-  Json identity_, numbers_;
+  StateFile file_;
+  Json numbers_;
   std::map<std::string, const Tensor*> tensors_;
 };
 
 }  // namespace
 
 void write_run_state(const std::string& path, const RunIdentity& identity, const Run& run) {
-  Checkpoint file;
+  StateFile file;
+  file.identity = identity;
   for (const auto& [name, tensor] : tensors_of(run, run.state.best.epoch >= 0))
     file.tensors.push_back({name, *tensor});
   std::vector<double> scalars;
   for (const double* scalar : run.optimizer.scalars()) scalars.push_back(*scalar);
+  file.numbers = numbers_json(run.state, scalars).dump();
   std::vector<std::pair<std::string, std::string>> state;
   run.numerics.save_state(state);
   for (auto& [name, bytes] : state) file.bytes.push_back({kNumerics + name, std::move(bytes)});
-  sort_empty(file.bytes);
-  file.metadata = {{"digest", digest_of(file)},
-                   {"identity", identity_json(identity).dump()},
-                   {"run", numbers_json(run.state, scalars).dump()}};
-  write_safetensors(path, file);
+  write_state_file(path, std::move(file));
 }
 
 bool read_run_state(const std::string& path, const RunIdentity& identity, const Run& run) {
@@ -187,9 +108,7 @@ bool read_run_state(const std::string& path, const RunIdentity& identity, const 
   std::vector<double> scalars(run.optimizer.scalars().size());
   if (!difference.empty()) {
     if (stored.finished()) return false;
-    throw Error(
-        fmt::format("{}: the state of an unfinished run that differs: {}; use --fresh or --out {}",
-                    path, difference, fresh_folder(std::filesystem::path(path).parent_path())));
+    refuse_state(path, difference);
   }
   RunState state = stored.numbers(scalars);
   const Run target{run.graph, run.optimizer, run.numerics, state};

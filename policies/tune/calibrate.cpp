@@ -1,0 +1,62 @@
+// Step calibrate: ranges of the activations that have static scales, by a rule of the recipe's key
+// `calibrate`.
+#include <fmt/format.h>
+
+#include "formats/error.hpp"
+#include "policies/recipe/update_json.hpp"
+#include "policies/tuning/tune_step.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr char kRecipes[] = "recipe";
+
+std::string canonical_rule(const std::string& text) {
+  if (text == kRecipes) return text;
+  if (text == "dynamic")
+    throw Error("expected a rule that gives ranges: recipe, absmax, percentile(P), mse or kl");
+  const Json json = {{"rule", text}};
+  return calibration_json(read_calibration(JsonReader(json, "calibrate")))["rule"];
+}
+
+const TextKind kRule{"a rule of calibration", canonical_rule};
+
+struct Options final : PolicyOptions {
+  std::string rule = kRecipes;
+  std::vector<Option> list() override {
+    return {{.key = "rule",
+             .help = "recipe: that of the recipe; else absmax, percentile(P), mse or kl",
+             .value = &rule,
+             .kind = &kRule}};
+  }
+};
+
+class Calibrate final : public TuneStep {
+ public:
+  explicit Calibrate(const Options& options) : options_(options) {}
+
+  void run(Tuning& tuning, std::int64_t, const TuneProgress&) override {
+    Json json = tuning.recipe.json();
+    if (options_.rule != kRecipes) json["calibrate"]["rule"] = options_.rule;
+    const FixedRanges found =
+        calibrated_ranges(Recipe::parse(json, tuning.where), tuning.graph, tuning.calibration);
+    for (const auto& [layer, ranges] : found) tuning.ranges[layer].activation = ranges.activation;
+    layers_ = found.size();
+  }
+  std::string summary() const override { return fmt::format("ranges of {} activations", layers_); }
+
+ private:
+  const Options& options_;
+  std::size_t layers_ = 0;
+};
+
+}  // namespace
+
+extern const TuneStepKind tune_calibrate;
+const TuneStepKind tune_calibrate{.name = "calibrate",
+                                  .summary = "ranges of activations from the calibration samples",
+                                  .source = "Migacz, GTC 2017 (kl); see the recipe's key calibrate",
+                                  .options = make_options<Options>,
+                                  .make = make_step<Calibrate, Options>};
+
+}  // namespace numemu::policies

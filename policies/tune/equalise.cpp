@@ -1,0 +1,47 @@
+// Step equalise: the ranges of weights made equal across the layers that share channels.
+#include "policies/tuning/equalise.hpp"
+
+#include <fmt/format.h>
+
+#include "policies/tuning/moved_scales.hpp"
+#include "policies/tuning/tune_step.hpp"
+
+namespace numemu::policies {
+namespace {
+
+struct Options final : PolicyOptions {
+  std::int64_t rounds = 20;
+  std::string scales = "real";
+  std::vector<Option> list() override {
+    return {{"rounds", "passes over the network at most", &rounds, 1, 1000},
+            scale_steps_option(scales)};
+  }
+};
+
+class Equalise final : public TuneStep {
+ public:
+  explicit Equalise(const Options& options) : options_(options) {}
+
+  void run(Tuning& tuning, std::int64_t, const TuneProgress&) override {
+    net::Graph* const graphs[] = {&tuning.graph, &tuning.reference};
+    report_ = equalise_weights(graphs, options_.rounds, scale_steps(options_.scales));
+    forget_moved_ranges(tuning, "equalise", report_);
+  }
+  std::string summary() const override { return summary_of(report_); }
+
+ private:
+  const Options& options_;
+  std::vector<ScaledLink> report_;
+};
+
+}  // namespace
+
+extern const TuneStepKind tune_equalise;
+const TuneStepKind tune_equalise{
+    .name = "equalise",
+    .summary = "ranges of weights made equal across layers; the network computes the same",
+    .source = "Nagel et al., ICCV 2019 (arXiv 1906.04721)",
+    .options = make_options<Options>,
+    .make = make_step<Equalise, Options>};
+
+}  // namespace numemu::policies

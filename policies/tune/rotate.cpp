@@ -1,0 +1,128 @@
+// Step rotate: the values of attention rotated in the weights that give them and read them, so that
+// outliers are spread over the channels of a head.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/tuning/rotated_moments.hpp"
+#include "policies/tuning/rotation_links.hpp"
+#include "policies/tuning/tune_step.hpp"
+
+namespace numemu::policies {
+namespace {
+
+struct Options final : PolicyOptions {
+  std::int64_t block = 65536;
+  std::vector<Option> list() override {
+    return {{"block",
+             "channels that are rotated together at most; the largest power of two that divides a "
+             "head's is taken",
+             &block, 2, 65536}};
+  }
+};
+
+/// Moments of what a layer reads, as it is and after a rotation.
+struct Moments {
+  RawMoments now, rotated;
+  double elements = 0;
+
+  void add(const net::Tensor& x, std::int64_t block) {
+    const auto n = static_cast<double>(x.size());
+    const auto join = [&](RawMoments& all, const RawMoments& next) {
+      all.square = (all.square * elements + next.square * n) / (elements + n);
+      all.fourth = (all.fourth * elements + next.fourth * n) / (elements + n);
+      all.largest = std::max(all.largest, next.largest);
+    };
+    join(now, raw_moments(x.data.data(), x.size()));
+    join(rotated, rotated_moments(x.data.data(), x.size(), block));
+    elements += n;
+  }
+};
+
+class Rotate final : public TuneStep {
+ public:
+  explicit Rotate(const Options& options) : options_(options) {}
+
+  void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
+    const std::vector<RotationLink> links = rotation_links(tuning.graph);
+    if (links.empty()) {
+      throw Error(fmt::format(
+          "{}: step rotate: expected attention whose values go from one linear layer to another "
+          "with at least two channels in a head; elsewhere the recipe's key transform rotates",
+          tuning.where));
+    }
+    const std::vector<Moments> before = moments(tuning, links);
+    progress(0.5);
+    for (const RotationLink& link : links) {
+      RandomSource signs;
+      signs.seed = tuning.seed;
+      signs.tensor = tensor_word(tuning.graph.nodes[link.consumer].name + "/transform/0/rotate");
+      for (net::Graph* const graph : {&tuning.graph, &tuning.reference})
+        rotate_link(*graph, link, link.block(options_.block), signs);
+      for (const std::size_t node : {link.producer, link.consumer}) {
+        LayerRanges& ranges = tuning.ranges[tuning.graph.nodes[node].name];
+        ranges.weight.clear();
+        if (node == link.consumer) ranges.activation.reset();
+      }
+    }
+    std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second == LayerRanges(); });
+    complete_ranges(tuning);
+    describe(tuning, links, before, moments(tuning, links));
+  }
+
+  std::string summary() const override { return text_; }
+
+ private:
+  /// Of what the consumers read, in float32.
+  std::vector<Moments> moments(const Tuning& tuning, const std::vector<RotationLink>& links) const {
+    struct Reading final : net::Numerics {
+      std::map<std::string, std::pair<std::int64_t, Moments*>, std::less<>> layers;
+      void product(const net::Step& step, const net::Product& p) override {
+        net::Numerics::product(step, p);
+        if (const auto found = layers.find(p.layer); found != layers.end())
+          found->second.second->add(*p.a.source, found->second.first);
+      }
+    } reading;
+    std::vector<Moments> all(links.size());
+    for (std::size_t i = 0; i < links.size(); ++i)
+      reading.layers[tuning.reference.nodes[links[i].consumer].name] = {
+          links[i].block(options_.block), &all[i]};
+    tuning.calibration.for_each([&](std::int64_t, const std::vector<net::Tensor>& inputs) {
+      net::forward(tuning.reference, inputs, reading);
+    });
+    return all;
+  }
+
+  void describe(const Tuning& tuning, const std::vector<RotationLink>& links,
+                const std::vector<Moments>& before, const std::vector<Moments>& after) {
+    text_ = fmt::format("{} rotated; kurtosis and largest / root mean square of what they read:",
+                        links.size());
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      text_ += fmt::format("{} {} {:.2f} to {:.2f} (predicted {:.2f}), {:.1f} to {:.1f}",
+                           i == 0 ? "" : ";", tuning.graph.nodes[links[i].consumer].name,
+                           before[i].now.kurtosis(), after[i].now.kurtosis(),
+                           before[i].rotated.kurtosis(), before[i].now.peak(), after[i].now.peak());
+    }
+  }
+
+  const Options& options_;
+  std::string text_;
+};
+
+}  // namespace
+
+extern const TuneStepKind tune_rotate;
+const TuneStepKind tune_rotate{
+    .name = "rotate",
+    .summary =
+        "values of attention rotated by Hadamard matrices in the weights around them; the "
+        "network computes the same",
+    .source = "Ashkboos et al., NeurIPS 2024 (QuaRot, arXiv 2404.00456)",
+    .options = make_options<Options>,
+    .make = make_step<Rotate, Options>};
+
+}  // namespace numemu::policies

@@ -1,0 +1,78 @@
+// Step smoothquant: the ranges of activation channels moved into the weights that read them.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "emu/net/forwarding.hpp"
+#include "policies/tuning/equalise.hpp"
+#include "policies/tuning/moved_scales.hpp"
+#include "policies/tuning/tune_step.hpp"
+
+namespace numemu::policies {
+namespace {
+
+struct Options final : PolicyOptions {
+  double strength = 0.5;
+  std::string scales = "real";
+  std::vector<Option> list() override {
+    return {
+        {"strength", "share of an activation's range that moves to the weights", &strength, 0, 1},
+        scale_steps_option(scales)};
+  }
+};
+
+/// The largest |x| of every channel that the layers read, in float32.
+class Magnitudes final : public net::Numerics {
+ public:
+  std::map<std::string, std::vector<double>, std::less<>> layers;
+
+  void product(const net::Step& step, const net::Product& p) override {
+    net::Numerics::product(step, p);
+    if (p.b.role != net::Role::weight) return;
+    const net::Tensor& x = *p.a.source;
+    std::vector<double>& largest = layers[std::string(p.layer)];
+    largest.resize(static_cast<std::size_t>(x.dim(-1)));
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      double& of = largest[static_cast<std::size_t>(i % x.dim(-1))];
+      of = std::max(of, std::abs(double{x.data[i]}));
+    }
+  }
+};
+
+class SmoothQuant final : public TuneStep {
+ public:
+  explicit SmoothQuant(const Options& options) : options_(options) {}
+
+  void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
+    Magnitudes magnitudes;
+    tuning.calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
+      net::forward(tuning.reference, inputs, magnitudes);
+      progress(static_cast<double>(first) / static_cast<double>(tuning.calibration.samples));
+    });
+    std::vector<std::vector<double>> of_nodes;
+    for (const net::Node& node : tuning.graph.nodes)
+      of_nodes.push_back(magnitudes.layers[node.name]);
+    net::Graph* const graphs[] = {&tuning.graph, &tuning.reference};
+    report_ = smooth_activations(graphs, of_nodes, options_.strength, scale_steps(options_.scales));
+    forget_moved_ranges(tuning, "smoothquant", report_);
+  }
+  std::string summary() const override { return summary_of(report_); }
+
+ private:
+  const Options& options_;
+  std::vector<ScaledLink> report_;
+};
+
+}  // namespace
+
+extern const TuneStepKind tune_smoothquant;
+const TuneStepKind tune_smoothquant{
+    .name = "smoothquant",
+    .summary =
+        "ranges of activation channels moved into the weights behind; the network computes "
+        "the same",
+    .source = "Xiao et al., ICML 2023 (arXiv 2211.10438)",
+    .options = make_options<Options>,
+    .make = make_step<SmoothQuant, Options>};
+
+}  // namespace numemu::policies

@@ -1,0 +1,46 @@
+// Ranges of weights made equal across layers (Nagel et al., ICCV 2019), and moved from activations
+// to weights (SmoothQuant, Xiao et al., ICML 2023).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+
+namespace numemu::policies {
+
+/// Whose scales are rounded to powers of two: the network's float32 results stay bit for bit.
+enum class ScaleSteps : bool { real, powers_of_two };
+
+/// s_i = sqrt(r1 r2) / r2 of channels with the ranges r1 before (the producer's weight) and r2
+/// behind: both become sqrt(r1 r2). 1 where a range is 0.
+std::vector<double> equalising_scales(const std::vector<double>& r1, const std::vector<double>& r2,
+                                      ScaleSteps = ScaleSteps::real);
+/// s_j = max|X_j|^strength / max|W_j|^(1 - strength), what the channels are divided by; 1 where
+/// either is 0.
+std::vector<double> smoothing_scales(const std::vector<double>& x, const std::vector<double>& w,
+                                     double strength, ScaleSteps = ScaleSteps::real);
+
+/// What was done to a pair of layers, or why nothing was.
+struct ScaledLink {
+  std::string producer, consumers;
+  double least = 1, most = 1;  ///< of the scales, all rounds together
+  std::string refused = {};    ///< not empty: the pair stays as it is
+};
+
+/// Both change several graphs of the same nodes alike; the weights of the first one decide.
+///
+/// Equalises every convolution and linear layer with those that read it, in the order of the graph,
+/// round after round until no scale differs from 1 by more than 1 %, or `rounds` are done.
+std::vector<ScaledLink> equalise_weights(std::span<net::Graph* const>, std::int64_t rounds,
+                                         ScaleSteps = ScaleSteps::real);
+
+/// Moves scales into the consumers of each normalisation, convolution or linear layer that the
+/// convolutions and linear layers of the graph read. `magnitudes` are the largest |x| per channel
+/// of the values that nodes read, empty for nodes that are not to be smoothed.
+std::vector<ScaledLink> smooth_activations(std::span<net::Graph* const>,
+                                           const std::vector<std::vector<double>>& magnitudes,
+                                           double strength, ScaleSteps = ScaleSteps::real);
+
+}  // namespace numemu::policies

@@ -1,0 +1,103 @@
+// The table of tuning steps, made from the files of policies/tune/, and the text of --steps.
+#include "policies/tuning/tune_step.hpp"
+
+#include <fmt/format.h>
+
+#include "formats/error.hpp"
+#include "formats/suggest.hpp"
+#include "policies/call_text.hpp"
+#include "policies/option_text.hpp"
+
+namespace numemu::policies {
+
+#define NUMEMU_TUNE_STEP(stem) extern const TuneStepKind tune_##stem;
+#include "policies/tune/table.inc"
+#undef NUMEMU_TUNE_STEP
+
+namespace {
+
+/// KEY=VALUE: the option of that name; VALUE: option number `place`.
+void read_argument(const std::vector<Option>& known, std::size_t place, std::string text,
+                   const std::string& where) {
+  const Option* option = place < known.size() ? &known[place] : nullptr;
+  if (const std::size_t equals = text.find('='); equals != text.npos) {
+    const std::string key = text.substr(0, equals);
+    std::vector<std::string> names;
+    option = nullptr;
+    for (const Option& one : known) {
+      names.emplace_back(one.key);
+      if (one.key == key) option = &one;
+    }
+    if (option == nullptr)
+      throw Error(names.empty() ? fmt::format("{}: expected no options, found '{}'", where, text)
+                                : fmt::format("{}: {}", where, unknown_name("option", key, names)));
+    text.erase(0, equals + 1);
+  }
+  if (option == nullptr)
+    throw Error(
+        fmt::format("{}: expected at most {} options, found '{}'", where, known.size(), text));
+  const Json value = argument_json(*option, text);
+  read_option(JsonReader(value, fmt::format("{}: {}", where, option->key)), *option);
+}
+
+std::string canonical(const TuneStepKind& kind, PolicyOptions& options) {
+  const std::unique_ptr<PolicyOptions> defaults = kind.options();
+  const std::vector<Option> given = options.list(), usual = defaults->list();
+  std::vector<std::string> arguments;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string text = option_text(given[i]);
+    if (text != option_text(usual[i]))
+      arguments.push_back(fmt::format("{}={}", given[i].key, text));
+  }
+  if (arguments.empty()) return std::string(kind.name);
+  return fmt::format("{}({})", kind.name, fmt::join(arguments, ","));
+}
+
+}  // namespace
+
+const std::vector<const TuneStepKind*>& all_tune_steps() {
+  static const std::vector<const TuneStepKind*> kinds = {
+#define NUMEMU_TUNE_STEP(stem) &tune_##stem,
+#include "policies/tune/table.inc"
+#undef NUMEMU_TUNE_STEP
+  };
+  return kinds;
+}
+
+const TuneStepKind& find_tune_step(std::string_view name) {
+  std::vector<std::string> known;
+  for (const TuneStepKind* kind : all_tune_steps()) {
+    if (kind->name == name) return *kind;
+    known.emplace_back(kind->name);
+  }
+  throw Error(unknown_name("tuning step", name, known));
+}
+
+std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std::string& where) {
+  std::vector<TuneStepChoice> steps;
+  // The list is the arguments of a call.
+  for (const std::string& one : parse_call("steps(" + text + ")").arguments) {
+    const CallText call = parse_call(one);
+    TuneStepChoice step;
+    try {
+      step.kind = &find_tune_step(call.name);
+    } catch (const Error& error) {
+      throw Error(where + ": " + error.what());
+    }
+    step.options = step.kind->options();
+    const std::vector<Option> known = step.options->list();
+    for (std::size_t i = 0; i < call.arguments.size(); ++i)
+      read_argument(known, i, call.arguments[i], where + ": " + call.name);
+    step.text = canonical(*step.kind, *step.options);
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::string tune_steps_text(const std::vector<TuneStepChoice>& steps) {
+  std::vector<std::string> texts;
+  for (const TuneStepChoice& step : steps) texts.push_back(step.text);
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
+}  // namespace numemu::policies

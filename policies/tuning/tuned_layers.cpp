@@ -1,0 +1,209 @@
+#include "policies/tuning/tuned_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "emu/net/forwarding.hpp"
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/subgraph.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/state_bytes.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::int64_t kBatch = 32;
+
+bool multiplies(const net::Node& node) {
+  return node.op->kind() == "linear" || node.op->kind().starts_with("conv");
+}
+
+bool read_by_relu_alone(const net::Graph& graph, std::size_t node) {
+  std::int64_t readers = 0, relus = 0;
+  for (const net::Node& other : graph.nodes) {
+    for (const int input : other.inputs) {
+      if (input != graph.value_of(node)) continue;
+      ++readers;
+      relus += other.op->kind() == "relu";
+    }
+  }
+  return readers == 1 && relus == 1;
+}
+
+void require_plain(const Tuning& tuning, const std::string& layer, std::string_view step) {
+  const auto refuse = [&](std::string_view what) {
+    throw Error(
+        fmt::format("{}: step {}: layer {}: expected operands that no policy rewrites, "
+                    "found {}",
+                    tuning.where, step, layer, what));
+  };
+  for (const std::optional<PolicyChoice>& choice : tuning.recipe.policies(layer)) {
+    if (choice && choice->kind != nullptr && choice->kind->key == "transform")
+      refuse(fmt::format("transform {}", choice->kind->name));
+  }
+  const LayerRecipe recipe = tuning.recipe.layer(layer);
+  if (recipe.weight_mask) refuse("roles.weight.mask");
+  if (recipe.activation_mask) refuse("roles.activation.mask");
+}
+
+/// The network up to a node, and which inputs it reads.
+struct Part {
+  net::Graph graph;
+  std::vector<std::size_t> inputs;
+};
+
+Part part_to(net::Graph& graph, std::size_t node) {
+  std::vector<bool> needed(graph.value_count());
+  needed[graph.value_of(node)] = true;
+  for (std::size_t i = node + 1; i-- > 0;) {
+    if (!needed[graph.value_of(i)]) continue;
+    for (const int input : graph.nodes[i].inputs) needed[input] = true;
+  }
+  Part part;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (!needed[i]) continue;
+    part.inputs.push_back(i);
+    names.push_back(graph.inputs[i].name);
+  }
+  part.graph = net::subgraph(graph, names, graph.nodes[node].name);
+  return part;
+}
+
+/// heard(product) of the layer's forward product.
+class Hearing final : public net::Forwarding {
+ public:
+  Hearing(net::Numerics& inner, std::string_view layer,
+          std::function<void(const net::Product&)> heard)
+      : Forwarding(inner), layer_(layer), heard_(std::move(heard)) {}
+  void product(const net::Step& step, const net::Product& p) override {
+    Forwarding::product(step, p);
+    if (p.layer == layer_ && p.kind == net::GemmKind::fprop) heard_(p);
+  }
+
+ private:
+  std::string_view layer_;
+  std::function<void(const net::Product&)> heard_;
+};
+
+void append(net::Tensor& all, const net::Tensor& next) {
+  if (all.shape.empty()) {
+    all = next;
+    return;
+  }
+  all.shape[0] += next.shape[0];
+  all.data.insert(all.data.end(), next.data.begin(), next.data.end());
+}
+
+/// Runs the samples through a network up to the layer: heard(product), given(output).
+void run_to(const Tuning& tuning, net::Graph& graph, net::Numerics& numerics,
+            const TunedLayer& layer, std::int64_t samples,
+            const std::function<void(const net::Product&)>& heard,
+            const std::function<void(const net::Tensor&)>& given) {
+  const Part part = part_to(graph, layer.node);
+  Hearing hearing(numerics, layer.name, heard);
+  const std::int64_t all = tuning.calibration.samples,
+                     count = samples == 0 ? all : std::min(all, samples);
+  for (std::int64_t first = 0; first < count; first += kBatch) {
+    const std::int64_t size = std::min(kBatch, count - first);
+    std::vector<net::Tensor> batch = tuning.calibration.batch(first, size), read;
+    for (const std::size_t input : part.inputs) read.push_back(std::move(batch[input]));
+    given(net::forward(part.graph, read, hearing, CalibrationStep(first, size)));
+  }
+}
+
+void ignore(const net::Product&) {}
+
+}  // namespace
+
+std::vector<TunedLayer> tuned_layers(const Tuning& tuning, std::string_view step) {
+  std::vector<TunedLayer> layers;
+  for (std::size_t i = 0; i < tuning.graph.nodes.size(); ++i) {
+    const net::Node& node = tuning.graph.nodes[i];
+    if (!multiplies(node) || !tuning.recipe.layer(node.name).weight) continue;
+    require_plain(tuning, node.name, step);
+    layers.push_back({node.name, i, read_by_relu_alone(tuning.graph, i)});
+  }
+  if (layers.empty()) {
+    throw Error(
+        fmt::format("{}: step {}: expected a convolution or linear layer whose weight is quantized",
+                    tuning.where, step));
+  }
+  return layers;
+}
+
+LayerSamples layer_samples(Tuning& tuning, const TunedLayer& layer, Inputs inputs,
+                           std::int64_t samples) {
+  LayerSamples result;
+  const auto keep = [&](const net::Product& p) { append(result.x, *p.a.source); };
+  net::Numerics float32;
+  run_to(tuning, tuning.reference, float32, layer, samples,
+         inputs == Inputs::reference ? std::function<void(const net::Product&)>(keep) : ignore,
+         [&](const net::Tensor& y) { append(result.target, y); });
+  if (inputs == Inputs::tuned) {
+    const std::unique_ptr<RecipeNumerics> numerics = tuned_numerics(tuning);
+    run_to(tuning, tuning.graph, *numerics, layer, samples, keep, [](const net::Tensor&) {});
+  }
+  return result;
+}
+
+LayerHessians layer_hessians(Tuning& tuning, const TunedLayer& layer, Inputs inputs,
+                             std::int64_t samples) {
+  std::vector<LeastSquares> squares;
+  const auto add = [&](const net::Product& p) {
+    const std::int64_t count = p.b.stack.count();
+    squares.resize(static_cast<std::size_t>(count), LeastSquares(p.k, 0));
+    net::Product only = p;
+    only.n = 0;
+    for (std::int64_t i = 0; i < p.d_stack.count(); ++i)
+      squares[static_cast<std::size_t>(count == 1 ? 0 : i)].add(only, i, nullptr);
+  };
+  net::Numerics float32;
+  std::unique_ptr<RecipeNumerics> quantized;
+  if (inputs == Inputs::tuned) quantized = tuned_numerics(tuning);
+  run_to(tuning, inputs == Inputs::tuned ? tuning.graph : tuning.reference,
+         quantized ? static_cast<net::Numerics&>(*quantized) : float32, layer, samples, add,
+         [](const net::Tensor&) {});
+  LayerHessians result;
+  for (const LeastSquares& each : squares) result.matrices.push_back(each.inputs_squared());
+  result.rows = squares.empty() ? 0 : squares[0].rows();
+  return result;
+}
+
+void set_weight_scales(Tuning& tuning, const TunedLayer& layer, const std::vector<float>& scales) {
+  const RolePolicy role = *tuning.recipe.layer(layer.name).weight;
+  std::vector<ValueRange>& ranges = tuning.ranges[layer.name].weight;
+  ranges.clear();
+  for (const float scale : scales) ranges.push_back(range_of(role, {scale}));
+}
+
+RolePolicy fix_weight_scales(Tuning& tuning, const TunedLayer& layer) {
+  const auto current = [&] { return *tuned_recipe(tuning).layer(layer.name).weight; };
+  const RolePolicy role = current();
+  if (role.block != nullptr) return role;
+  const net::Tensor& weight = tuning.graph.nodes[layer.node].op->parameters()[0].value;
+  set_weight_scales(tuning, layer, choose_scales(role, weight));
+  return current();
+}
+
+void save_numbers(std::string_view name, const std::vector<double>& numbers,
+                  net::NamedState& state) {
+  std::vector<std::uint64_t> bits;
+  for (const double number : numbers) bits.push_back(bits_of(number));
+  state.emplace_back(name, to_bytes(bits));
+}
+
+std::vector<double> load_numbers(std::string_view name, const net::NamedState& state) {
+  std::vector<double> numbers;
+  for (const auto& [key, bytes] : state) {
+    if (key != name) continue;
+    for (const std::uint64_t bits : from_bytes(key, bytes)) numbers.push_back(double_of(bits));
+  }
+  return numbers;
+}
+
+}  // namespace numemu::policies

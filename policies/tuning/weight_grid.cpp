@@ -1,0 +1,72 @@
+#include "policies/tuning/weight_grid.hpp"
+
+#include <string>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/containers.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/quantized_tensor.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::int64_t kElementWork = 50;  // of elements that are added: integer conversions
+
+}  // namespace
+
+WeightGrid::WeightGrid(const RolePolicy& policy, const net::Tensor& weight) {
+  if (policy.rounding.stochastic())
+    throw Error("expected a weight role that rounds deterministically, found " + policy.describe());
+  const RoleQuantizer quantizer(policy);
+  conversion_ = quantizer.conversion();
+  if (policy.block != nullptr) {
+    format_ = policy.block;
+    const std::int64_t length =
+        policy.axis == BlockAxis::reduction ? weight.size() / weight.dim(0) : weight.dim(-1);
+    layout_ = block_layout(*format_, {weight.size() / length, length}, 1);
+    static const Format& float32 = find_format("float32");
+    const Format& shift_format = format_->affine == Affine::min ? float32 : *format_->element;
+    std::vector<std::uint8_t> codes(
+        static_cast<std::size_t>(layout_.blocks * container_bytes(*format_->scale))),
+        shifts(static_cast<std::size_t>(layout_.blocks * container_bytes(shift_format)));
+    float tensor_scale = 1;
+    const BlockArrays arrays{
+        .scales = codes.data(),
+        .zero_points = format_->affine == Affine::sym ? nullptr : shifts.data(),
+        .tensor_scale = &tensor_scale};
+    net::Tensor rounded(weight.shape);
+    quantizer.quantize(layout_, weight.data.data(), {}, arrays, rounded.data.data());
+    for (std::int64_t b = 0; b < layout_.blocks; ++b) {
+      const std::uint64_t shift = load_code(shift_format, shifts.data(), b);
+      scales_.push_back(block_scale(
+          *format_,
+          {load_code(*format_->scale, codes.data(), b), static_cast<std::uint32_t>(shift)},
+          tensor_scale));
+    }
+    conversion_.format = format_->element;
+  } else {
+    plain_scales_ = choose_scales(policy, weight);
+    format_ = &scaled_format(*policy.format, Span::row, 0);
+    const auto rows = static_cast<std::int64_t>(plain_scales_.size());
+    layout_ = block_layout(*format_, {rows, weight.size() / rows}, 1);
+    for (const float scale : plain_scales_) scales_.push_back({.factor = value_of(scale)});
+  }
+  down_ = up_ = conversion_;
+  down_.overflow = up_.overflow = Overflow::saturate;
+  down_.rounding = {.mode = RoundingMode::rdn};
+  up_.rounding = {.mode = RoundingMode::rup};
+}
+
+float WeightGrid::number(const Conversion& conversion, std::int64_t i, float x) const {
+  const BlockScale& scale = scales_[static_cast<std::size_t>(layout_.block_of(i))];
+  return decode_in_block(*format_, scale, encode_in_block(*format_, conversion, scale, x, i).code);
+}
+
+net::Tensor WeightGrid::nearest(const net::Tensor& weight) const {
+  net::Tensor out(weight.shape);
+  net::for_each_row(weight.size(), kElementWork,
+                    [&](std::int64_t i) { out.data[i] = nearest(i, weight.data[i]); });
+  return out;
+}
+
+}  // namespace numemu::policies

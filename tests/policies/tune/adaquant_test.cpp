@@ -1,0 +1,90 @@
+// Step adaquant: ranges and weights that inference takes, outputs nearer to float32's, and a state
+// that survives.
+#include "tests/catch.hpp"
+#include "tests/policies/tuning/small_tuning.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+using namespace numemu::policies::test;
+
+namespace {
+
+const char kW3A3[] = R"({"numemu_recipe": 1, "roles": {
+    "weight": {"format": "int3", "granularity": "channel", "scale": "mse"},
+    "activation": {"format": "uint3", "zero_point": "calibrated"}}})";
+constexpr char kFew[] =
+    "iterations=50,batch=20,activation_rate=0.02,range_rate=0.01,weight_rate=0.003";
+
+/// The squared difference between the quantized logits and float32's.
+double off(const Tuning& tuning) {
+  const std::vector<net::Tensor> batch = tuning.calibration.batch(0, kSamples);
+  const auto numerics = tuned_numerics(tuning);
+  net::Numerics float32;
+  const net::Tensor a = net::forward(tuning.graph, batch, *numerics, CalibrationStep(0, kSamples)),
+                    b = net::forward(tuning.reference, batch, float32);
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) {
+    const double d = double{a.data[i]} - double{b.data[i]};
+    sum += d * d;
+  }
+  return sum;
+}
+
+std::vector<float> parameters(const Tuning& tuning) {
+  std::vector<float> all;
+  for (const net::Parameter* parameter : tuning.graph.parameters())
+    all.insert(all.end(), parameter->value.data.begin(), parameter->value.data.end());
+  for (const auto& [layer, ranges] : tuning.ranges) {
+    for (const ValueRange& range : ranges.weight) all.insert(all.end(), {range.low, range.high});
+    if (ranges.activation) all.insert(all.end(), {ranges.activation->low, ranges.activation->high});
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("adaquant brings the quantized network nearer to float32", "[fast]") {
+  const Recipe how = Recipe::parse_text(kW3A3, "r");
+  const Tuning plain = small_tuning(how);
+  for (const char* mode : {"sequential", "parallel"}) {
+    Tuning tuning = small_tuning(how);
+    run_steps(std::string("adaquant(mode=") + mode + "," + kFew + ")", tuning);
+    CHECK(off(tuning) < 0.7 * off(plain));
+    for (const char* layer : {"conv1", "conv2", "fc"}) {
+      CHECK_FALSE(tuning.ranges[layer].weight.empty());
+      CHECK(tuning.ranges[layer].activation != plain.ranges.at(layer).activation);
+    }
+  }
+}
+
+TEST_CASE("adaquant: a restart between layers leads to the same bytes", "[fast]") {
+  const Recipe how = Recipe::parse_text(kW3A3, "r");
+  const std::string text = std::string("adaquant(") + kFew + ")";
+  Tuning whole = small_tuning(how), broken = small_tuning(how);
+  run_steps(text, whole);
+  const std::vector<TuneStepChoice> choices = parse_tune_steps(text, "--steps");
+  net::NamedState state;
+  std::string summary;
+  for (std::int64_t part = 0; part < 3; ++part) {
+    const auto step = choices[0].kind->make(*choices[0].options);
+    CHECK(step->begin(broken) == 3);
+    if (part > 0) step->load_state(state);
+    step->run(broken, part, [](double) {});
+    state.clear();
+    step->save_state(state);
+    summary = step->summary();
+  }
+  CHECK(parameters(broken) == parameters(whole));
+  CHECK_THAT(summary, Catch::StartsWith("3 layers: sum of mean squared errors"));
+}
+
+TEST_CASE("adaquant: without quantized activations weights and biases alone are trained",
+          "[fast]") {
+  const Recipe how =
+      Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"}}})", "r");
+  const Tuning plain = small_tuning(how);
+  Tuning tuning = small_tuning(how);
+  run_steps(std::string("adaquant(") + kFew + ")", tuning);
+  CHECK(off(tuning) < off(plain));
+  CHECK(tuning.ranges.empty());
+}

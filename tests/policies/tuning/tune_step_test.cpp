@@ -1,0 +1,45 @@
+// The text of --steps, and the table of steps.
+#include "policies/tuning/tune_step.hpp"
+
+#include "formats/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/pattern.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+TEST_CASE("every tuning step has a name, texts, options and a step", "[fast]") {
+  REQUIRE(all_tune_steps().size() >= 1);
+  for (const TuneStepKind* kind : all_tune_steps()) {
+    CAPTURE(kind->name);
+    CHECK(&find_tune_step(kind->name) == kind);
+    CHECK_FALSE(kind->summary.empty());
+    CHECK_FALSE(kind->source.empty());
+    const auto options = kind->options();
+    for (const Option& option : options->list()) CHECK_FALSE(option.help.empty());
+    CHECK(kind->make(*options) != nullptr);
+  }
+}
+
+TEST_CASE("options of steps are read by place and by name, and written by name", "[fast]") {
+  const auto text = [](const std::string& steps) {
+    return tune_steps_text(parse_tune_steps(steps, "--steps"));
+  };
+  CHECK(text("calibrate") == "calibrate");
+  CHECK(text("calibrate(recipe)") == "calibrate");
+  CHECK(text("calibrate(percentile(99.5))") == "calibrate(rule=percentile(99.5))");
+  CHECK(text("calibrate(rule=mse),calibrate") == "calibrate(rule=mse),calibrate");
+}
+
+TEST_CASE("steps and options that are not there are named", "[fast]") {
+  const auto fails = [](const std::string& steps, const std::string& with) {
+    CHECK_THROWS_WITH(parse_tune_steps(steps, "--steps"), Catch::Contains(with));
+  };
+  fails("calibrat", "--steps: unknown tuning step 'calibrat'; did you mean 'calibrate'?");
+  fails("", "--steps: unknown tuning step ''");
+  fails("calibrate,,calibrate", "unknown tuning step ''");
+  fails("calibrate(rul=mse)", "--steps: calibrate: unknown option 'rul'");
+  fails("calibrate(rule=median)", "--steps: calibrate: rule");
+  fails("calibrate(dynamic)", "expected a rule that gives ranges");
+  fails("calibrate(mse,3)", "expected at most 1 options, found '3'");
+}
