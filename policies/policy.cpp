@@ -30,6 +30,9 @@ namespace numemu::policies {
 #define NUMEMU_POLICY(stem) extern const PolicyKind saved_##stem;
 #include "policies/saved/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind table_##stem;
+#include "policies/table/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) extern const PolicyKind transform_##stem;
 #include "policies/transform/table.inc"
 #undef NUMEMU_POLICY
@@ -168,6 +171,9 @@ const std::vector<const PolicyKind*>& all_policies() {
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &saved_##stem,
 #include "policies/saved/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &table_##stem,
+#include "policies/table/table.inc"
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &transform_##stem,
 #include "policies/transform/table.inc"
