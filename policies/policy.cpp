@@ -29,6 +29,9 @@ namespace numemu::policies {
 #define NUMEMU_POLICY(stem) extern const PolicyKind saved_##stem;
 #include "policies/saved/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind table_##stem;
+#include "policies/table/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) extern const PolicyKind transform_##stem;
 #include "policies/transform/table.inc"
 #undef NUMEMU_POLICY
@@ -107,6 +110,9 @@ const std::vector<const PolicyKind*>& all_policies() {
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &saved_##stem,
 #include "policies/saved/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &table_##stem,
+#include "policies/table/table.inc"
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &transform_##stem,
 #include "policies/transform/table.inc"

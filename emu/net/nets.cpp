@@ -1,6 +1,8 @@
 // From a network's name to its row of nets.def.
 #include "emu/net/nets.hpp"
 
+#include <charconv>
+
 #include "emu/net/build/blocks.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
@@ -20,6 +22,22 @@ const Row kRows[] = {
 #undef NUMEMU_NET
 };
 
+/// "dlrm(WIDTH)": a network whose width is part of its name; 0 for any other name.
+std::int64_t dlrm_width(std::string_view name) {
+  constexpr std::string_view kFamily = "dlrm(";
+  constexpr std::int64_t kMost = 4096;
+  if (!name.starts_with(kFamily) || !name.ends_with(')')) return 0;
+  const std::string_view text = name.substr(kFamily.size(), name.size() - kFamily.size() - 1);
+  std::int64_t width = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), width);
+  const bool whole = failure == std::errc() && end == text.data() + text.size();
+  if (!whole || width < 1 || width > kMost || text.starts_with('0')) {
+    throw Error("network " + std::string(name) + ": expected dlrm(WIDTH), WIDTH from 1 to " +
+                std::to_string(kMost));
+  }
+  return width;
+}
+
 const Row& find(std::string_view name) {
   for (const Row& row : kRows) {
     if (row.name == name) return row;
@@ -30,9 +48,12 @@ const Row& find(std::string_view name) {
 }  // namespace
 
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes) {
-  const Row& row = find(name);
   Builder builder(name, input_shape, classes);
-  row.build(builder);
+  if (const std::int64_t width = dlrm_width(name); width > 0) {
+    dlrm(builder, width);
+  } else {
+    find(name).build(builder);
+  }
   return builder.take();
 }
 
@@ -45,7 +66,9 @@ Graph build_net(std::string_view name, const Dataset& data) {
   return build_net(name, data.input_shape(), data.classes());
 }
 
-DataKind net_kind(std::string_view name) { return find(name).kind; }
+DataKind net_kind(std::string_view name) {
+  return dlrm_width(name) > 0 ? DataKind::clicks : find(name).kind;
+}
 
 std::vector<std::string> net_names() {
   std::vector<std::string> names;

@@ -118,6 +118,8 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       if (const std::string why = unknown_noise(*own.embedding); !why.empty())
         add(why + " (embedding)", node.name);
     }
+    if (net::table_of(node) != nullptr && policies::chooses(recipe, "table", node.name))
+      add("the noise of its table", node.name);
     if (own.vector || own.zap) add("the noise of the role vector", node.name);
   }
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())

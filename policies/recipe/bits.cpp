@@ -6,6 +6,7 @@
 
 #include "emu/net/memory_plan.hpp"
 #include "formats/block_layout.hpp"
+#include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/scale_groups.hpp"
 #include "policies/scale_rule.hpp"
@@ -147,7 +148,13 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
       const auto found = of_weight.find(&parameter.value);
       if (found == of_weight.end()) {
         const bool table = &parameter.value == net::table_of(node);
-        weight.add(table ? r.embedding : std::nullopt, parameter.value.shape);
+        const TableRule* const rule = table ? table_rule_of(recipe, node.name) : nullptr;
+        if (rule != nullptr) {
+          weight.add(rule->stored_bits(parameter.value.shape), parameter.value.shape, std::nullopt,
+                     {});
+        } else {
+          weight.add(table ? r.embedding : std::nullopt, parameter.value.shape);
+        }
       } else {
         const std::optional<MaskPolicy>& mask = found->second.weight_mask;
         weight.add(found->second.weight, parameter.value.shape, mask,

@@ -56,6 +56,7 @@ const std::vector<PolicySlot>& policy_slots() {
       {"update.master"},
       {"roles.vector.mask"},
       {"transform", true, "", "transform", "none", true, true},
+      {"table", true, "", "table", "none", true},
       {"roles.mask"},
       {"roles.scale"},
       {"roles.ste"},

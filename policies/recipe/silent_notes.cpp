@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "policies/recipe/choices.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -37,7 +38,8 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
   std::vector<std::string> names;
   std::int64_t elements = 0;
   for (const net::Node& node : graph.nodes) {
-    const bool quantized = net::table_of(node) != nullptr && recipe.layer(node.name).embedding;
+    const bool quantized = net::table_of(node) != nullptr && (recipe.layer(node.name).embedding ||
+                                                              chooses(recipe, "table", node.name));
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
       if (quantized || !parameter.trained || parameter.value.shape.size() < 2 ||
           weights.contains(&parameter.value))

@@ -36,11 +36,16 @@ constexpr Row kRows[] = {
     {"dlrm-small", "sgd", 0.1, 1e-6, 0, 0},
 };
 
+/// The row's network: those of any width have the rates of dlrm-small.
+std::string_view row_name(std::string_view net) {
+  return net.starts_with("dlrm(") ? "dlrm-small" : net;
+}
+
 }  // namespace
 
 std::string recommended_optimizer(std::string_view net) {
   for (const Row& row : kRows) {
-    if (row.net == net) return std::string(row.optimizer);
+    if (row.net == row_name(net)) return std::string(row.optimizer);
   }
   return TrainOptions{}.optimizer;
 }
@@ -49,7 +54,7 @@ void use_recommended_rates(TrainOptions& options, std::string_view net) {
   const OptimizerName& any = find_optimizer(options.optimizer);
   Row rates{"", any.name, any.learning_rate, any.weight_decay, 0, 0};
   for (const Row& row : kRows) {
-    if (row.net == net && row.optimizer == options.optimizer) rates = row;
+    if (row.net == row_name(net) && row.optimizer == options.optimizer) rates = row;
   }
   options.learning_rate = rates.learning_rate;
   options.weight_decay = rates.weight_decay;

@@ -1,0 +1,39 @@
+// The questions of embeddings; each adds its tables, findings, charts and sentences.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emu/net/data/dataset.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "policies/embedding/table_rule.hpp"
+
+namespace numemu::experiments::embeddings {
+
+/// A way to quantize tables.
+struct Method {
+  const char *name, *rule;  ///< the rule as a recipe has it under `table`
+};
+
+inline constexpr Method kSymmetric{"SYM", "range(symmetric)"};
+inline constexpr Method kAsymmetric{"ASYM", "range"};
+inline constexpr Method kGreedy{"GREEDY(200, 0.16)", "range(greedy)"};
+inline constexpr Method kGreedySeen{"GREEDY, best seen", "range(greedy,4,row,200,0.16,true)"};
+inline constexpr Method kGreedyFine{"GREEDY(1000, 0.5)", "range(greedy,4,row,1000,0.5)"};
+inline constexpr Method kKmeans{"KMEANS", "kmeans"};
+inline constexpr Method kTwoTier{"KMEANS-CLS, 4 clusters", "kmeans(4,4)"};
+inline constexpr Method kTable{"TABLE", "range(asymmetric,4,table)"};
+
+/// The rule of a method; throws Error for a text that is none.
+std::shared_ptr<const policies::TableRule> rule_of(const Method&);
+
+/// Rows of normal numbers: losses by dimension beside the published procedure's table and closed
+/// forms, the order of the methods, the fallback of the greedy search, sizes (settings dimensions,
+/// tables).
+void add_rows(const ExperimentRun&, Conclusion&);
+
+/// DLRM-like networks trained on clicks: area under the curve with each method's tables (settings
+/// widths, epochs, train_samples, eval_samples, seeds).
+void add_clicks(const ExperimentRun&, Conclusion&);
+
+}  // namespace numemu::experiments::embeddings

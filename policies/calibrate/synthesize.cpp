@@ -1,0 +1,175 @@
+#include "policies/calibrate/synthesize.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "emu/net/gradients.hpp"
+#include "emu/net/math.hpp"
+#include "emu/net/ops/elementwise.hpp"
+#include "emu/net/train/objective.hpp"
+#include "emu/net/train/optimizer.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/error.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::uint32_t kTensor = 0x73796e74;  // "synt"
+
+/// Standard normal numbers, a function of the seed and the number of the batch.
+net::Tensor noise(const net::Shape& shape, std::uint64_t seed, std::int64_t batch) {
+  RandomSource random;
+  random.seed = seed;
+  random.stream = Stream::data;
+  random.tensor = kTensor;
+  random.draw = static_cast<std::uint16_t>(batch);
+  net::Tensor x(shape);
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = static_cast<float>(normal::quantile(random.uniform(i) + 0x1p-33));
+  return x;
+}
+
+/// [n, height, width, channels] with weights 1 2 1 along height and width, the pixels at the border
+/// repeated; `adjoint`: its transpose.
+net::Tensor smoothed(const net::Tensor& x, bool adjoint) {
+  const std::int64_t height = x.dim(1), width = x.dim(2), channels = x.dim(3);
+  constexpr float kWeight[3] = {0.25f, 0.5f, 0.25f};
+  net::Tensor out(x.shape);
+  const auto pixel = [&](std::int64_t n, std::int64_t h, std::int64_t w) {
+    h = std::clamp<std::int64_t>(h, 0, height - 1);
+    w = std::clamp<std::int64_t>(w, 0, width - 1);
+    return ((n * height + h) * width + w) * channels;
+  };
+  net::for_each_row(x.dim(0), 9 * height * width * channels, [&](std::int64_t n) {
+    for (std::int64_t h = 0; h < height; ++h) {
+      for (std::int64_t w = 0; w < width; ++w) {
+        const std::int64_t here = pixel(n, h, w);
+        for (int k = 0; k < 9; ++k) {
+          const std::int64_t there = pixel(n, h + k / 3 - 1, w + k % 3 - 1);
+          const float weight = kWeight[k / 3] * kWeight[k % 3];
+          const std::int64_t to = adjoint ? there : here, from = adjoint ? here : there;
+          for (std::int64_t c = 0; c < channels; ++c) out.data[to + c] += weight * x.data[from + c];
+        }
+      }
+    }
+  });
+  return out;
+}
+
+/// Float32 without the gradients of weights, which nothing reads and which are a third of the work.
+struct NoWeightGradients final : net::Numerics {
+  void product(const net::Step& step, const net::Product& p) override {
+    if (p.kind != net::GemmKind::wgrad) net::Numerics::product(step, p);
+  }
+};
+
+/// The batch's divergence and its gradient along the images.
+class Target {
+ public:
+  Target(const net::Graph& folded, const std::vector<NormTarget>& targets, const Synthesis& options)
+      : folded_(folded), options_(options) {
+    for (const NormTarget& target : targets) channels_ += static_cast<double>(target.mean.size());
+    for (const NormTarget& target : targets) {
+      inject_.push_back({target.value, [&, this](const net::Tensor& x) {
+                           net::Tensor gradient;
+                           divergence_ += norm_divergence(target, x, &gradient) / channels_;
+                           for (float& g : gradient.data) g /= static_cast<float>(channels_);
+                           return gradient;
+                         }});
+    }
+    if (options.source != SampleSource::classes) return;
+    inject_.push_back({folded.nodes.back().name, [this](const net::Tensor& logits) {
+                         net::Tensor gradient;
+                         net::find_objective("cross_entropy")
+                             .evaluate(logits, labels_, &gradient,
+                                       static_cast<float>(options_.class_weight));
+                         return gradient;
+                       }});
+  }
+
+  net::Tensor gradient(const net::Tensor& images, const std::vector<std::int32_t>& labels) {
+    divergence_ = 0;
+    labels_.classes = labels;
+    const std::string input(folded_.value_name(0));
+    NoWeightGradients float32;
+    net::Gradients found = net::gradients(folded_, {&images, 1}, float32,
+                                          {.phase = net::Phase::inference}, {&input, 1}, inject_);
+    return std::move(found.values[0]);
+  }
+  double divergence() const { return divergence_; }
+
+ private:
+  const net::Graph& folded_;
+  const Synthesis& options_;
+  double channels_ = 0, divergence_ = 0;
+  net::Targets labels_;
+  std::vector<net::Injection> inject_;
+};
+
+}  // namespace
+
+const char* to_string(SampleSource source) {
+  constexpr const char* kNames[] = {"noise", "batch_norm", "class"};
+  return kNames[static_cast<int>(source)];
+}
+
+SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTarget>& targets,
+                              std::int64_t count, const Synthesis& options,
+                              const OnSynthesis& told) {
+  if (folded.inputs.size() != 1)
+    throw Error("network " + folded.name + ": expected one input to make samples for");
+  if (options.batch < 2 || count < 2)
+    throw Error("samples made from batch normalisation: expected batches of at least 2 samples");
+  const net::Shape& sample = folded.inputs[0].shape;
+  const bool smooth = options.smooth && sample.size() == 3 && options.source != SampleSource::noise;
+  const std::int64_t batches = (count + options.batch - 1) / options.batch;
+  SynthesizedSamples made;
+  made.x = net::Tensor({0});
+  made.x.shape = sample;
+  made.x.shape.insert(made.x.shape.begin(), count);
+  for (std::int64_t b = 0; b < batches; ++b) {
+    // All batches have as many samples; what is beyond the count is dropped.
+    net::Shape shape = made.x.shape;
+    shape[0] = options.batch;
+    net::Parameter images{"images", noise(shape, options.seed, b)};
+    std::vector<std::int32_t> labels;
+    net::Tensor shown = images.value;
+    if (options.source == SampleSource::classes) {
+      net::Numerics float32;
+      const std::int64_t classes = net::forward(folded, shown, float32).dim(-1);
+      for (std::int64_t i = 0; i < options.batch; ++i)
+        labels.push_back(static_cast<std::int32_t>((b * options.batch + i) % classes));
+    }
+    if (options.source != SampleSource::noise) {
+      Target target(folded, targets, options);
+      net::TrainOptions adam;
+      adam.optimizer = "adam";
+      adam.weight_decay = 0;
+      const net::Parameter* const list[] = {&images};
+      const std::unique_ptr<net::Optimizer> optimizer = net::make_optimizer(adam, list);
+      std::vector<float> delta;
+      for (std::int64_t step = 0; step < options.steps; ++step) {
+        if (smooth) shown = smoothed(images.value, false);
+        net::Tensor gradient = target.gradient(smooth ? shown : images.value, labels);
+        if (smooth) gradient = smoothed(gradient, true);
+        const double place = static_cast<double>(step) / static_cast<double>(options.steps);
+        optimizer->begin_step(options.rate * (1 + net::cos_pi(place)) / 2);
+        optimizer->step(0, images, gradient, delta);
+        for (std::size_t i = 0; i < delta.size(); ++i) images.value.data[i] += delta[i];
+        if (told) told(b * options.steps + step, batches * options.steps, target.divergence());
+      }
+      shown = smooth ? smoothed(images.value, false) : images.value;
+    }
+    made.divergence += norm_divergence(folded, targets, shown) / static_cast<double>(batches);
+    const std::int64_t each = net::element_count(sample);
+    const std::int64_t kept = std::min(options.batch, count - b * options.batch);
+    made.x.data.insert(made.x.data.end(), shown.data.begin(), shown.data.begin() + kept * each);
+    labels.resize(std::min<std::size_t>(labels.size(), static_cast<std::size_t>(kept)));
+    made.labels.insert(made.labels.end(), labels.begin(), labels.end());
+  }
+  return made;
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,46 @@
+// Samples made from what a trained network knows of its data: statistics of batch normalisation,
+// and classes (Haroush et al., "The Knowledge Within", CVPR 2020).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "policies/calibrate/norm_targets.hpp"
+
+namespace numemu::policies {
+
+/// Where samples come from.
+enum class SampleSource : std::uint8_t {
+  noise,       ///< N(0, 1), as the others begin
+  batch_norm,  ///< of least norm_divergence
+  classes,     ///< of that plus the cross-entropy of drawn labels
+};
+const char* to_string(SampleSource);
+
+struct Synthesis {
+  SampleSource source = SampleSource::batch_norm;
+  std::int64_t batch = 64;  ///< samples whose statistics are matched together
+  std::int64_t steps = 500;
+  double rate = 0.1;  ///< of Adam, falling to 0 with a cosine
+  /// Images are means over 3 x 3 pixels with weights 1 2 1 of what is optimised, so that no
+  /// frequency is learnt that images lack.
+  bool smooth = true;
+  double class_weight = 1;  ///< of the mean cross-entropy beside the mean divergence
+  std::uint64_t seed = 0;
+};
+
+struct SynthesizedSamples {
+  net::Tensor x;                     ///< [count, sample...]
+  std::vector<std::int32_t> labels;  ///< drawn, in turn; empty unless `classes`
+  double divergence = 0;             ///< mean over batches of norm_divergence
+};
+
+/// Called after every step.
+using OnSynthesis = std::function<void(std::int64_t step, std::int64_t steps, double divergence)>;
+
+/// `count` samples for the one input of a folded network: a function of the network, the options
+/// and the seed. Throws Error for a network with several inputs, and for a batch of 1.
+SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTarget>&,
+                              std::int64_t count, const Synthesis&, const OnSynthesis& = {});
+
+}  // namespace numemu::policies

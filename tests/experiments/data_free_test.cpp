@@ -1,0 +1,62 @@
+// Samples without data: the floor in closed form, and the experiment from settings to conclusion.
+#include <cmath>
+#include <filesystem>
+
+#include "emu/net/data/dataset.hpp"
+#include "experiments/data_free/laws.hpp"
+#include "experiments/data_free/parts.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+  const Experiment& experiment = find_experiment("data-free");
+  return {.settings = Settings(experiment.settings, Size::smoke, settings),
+          .seed = 0,
+          .out = folder / "out",
+          .folders = {folder.path(), folder.path()},
+          .hooks = {}};
+}
+
+}  // namespace
+
+TEST_CASE("data-free: the divergence of independent data", "[fast]") {
+  using data_free::floor_divergence;
+  CHECK(floor_divergence(16) == Approx(1.40).margin(5e-3));
+  CHECK(floor_divergence(64) == Approx(1.09).margin(1e-2));
+  CHECK(floor_divergence(256) == Approx(1.016).margin(5e-3));
+  const TemporaryFolder folder;
+  Conclusion conclusion;
+  data_free::add_floor(run_of(folder, {}), conclusion);
+  REQUIRE(conclusion.findings.size() == 3);
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
+    CHECK(finding.verdict == Verdict::holds);
+  }
+}
+
+TEST_CASE("data-free: every source calibrates, and its samples are written", "[slow]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = run_of(folder, {"seeds=2", "train_samples=256", "samples=16",
+                                            "samples_of_batch=16", "steps=10", "images=50"});
+  Conclusion conclusion;
+  data_free::add_sources_on(run, testing::small_dataset(), conclusion);
+  REQUIRE(conclusion.tables.size() == 1);
+  CHECK(conclusion.tables[0].rows.size() == 4);
+  for (const auto& row : conclusion.tables[0].rows)
+    CHECK(row.size() == conclusion.tables[0].header.size());
+  CHECK(conclusion.findings.size() == 2 * 4 + 2);
+  for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
+  // The class-conditional samples come back as a data set.
+  const net::Dataset made =
+      net::load_dataset("npy:" + (folder / "out/samples/class-0") + ",test=1", folder.path());
+  CHECK(made.input_shape() == net::Shape{8, 8, 1});
+  CHECK(made.calibration_count() == 15);
+  CHECK(std::filesystem::exists(folder / "out/samples/real-1/x.npy"));
+}
