@@ -22,9 +22,6 @@
 #include "formats/error.hpp"
 #include "formats/version.hpp"
 
-namespace numemu::cli {
-void add_tune(Program&);  // TEMPORARY
-}
 namespace {
 
 using namespace numemu::cli;

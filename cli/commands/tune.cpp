@@ -29,7 +29,6 @@
 #include "policies/tuning/run_steps.hpp"
 
 namespace numemu::cli {
-void add_tune(Program&);  // TEMPORARY
 namespace {
 
 struct Options {

@@ -50,7 +50,7 @@ class Bias final : public TuneStep {
     std::vector<net::Parameter> parameters;  // only the biases have a state
     for (const net::Parameter* parameter : tuning.graph.parameters()) {
       net::Parameter& copy = parameters.emplace_back(*parameter);
-      copy.trained = std::find(names_.begin(), names_.end(), copy.name) != names_.end();
+      copy.trained = is_bias(copy.name);
     }
     std::vector<const net::Parameter*> pointers;
     for (const net::Parameter& parameter : parameters) pointers.push_back(&parameter);
@@ -60,9 +60,8 @@ class Bias final : public TuneStep {
   }
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
-    const OnlyTrained only(tuning.graph, names_);
     const std::vector<net::Parameter*> parameters = tuning.graph.parameters();
-    StraightThroughNumerics numerics(tuning);
+    StraightThroughNumerics numerics(tuning, /*weights=*/false);
     net::Numerics float32;
     std::vector<float> delta;
     loss_ = 0;
@@ -82,7 +81,7 @@ class Bias final : public TuneStep {
       numerics.end_step(step);
       optimizer_->begin_step(options_.rate);
       for (std::size_t p = 0; p < parameters.size(); ++p) {
-        if (!parameters[p]->trained) continue;
+        if (!is_bias(parameters[p]->name)) continue;
         optimizer_->step(p, *parameters[p], gradients[p], delta);
         for (std::size_t i = 0; i < delta.size(); ++i) parameters[p]->value.data[i] += delta[i];
       }
@@ -123,6 +122,10 @@ class Bias final : public TuneStep {
   }
 
  private:
+  bool is_bias(const std::string& name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
+  }
+
   template <class Use>
   void for_each_state(const Use& use) const {
     for (std::size_t p = 0; p < places_; ++p) {

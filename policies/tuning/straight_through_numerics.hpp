@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,32 +18,33 @@ struct OwnedNumerics {
 
 /// Numerics of the tuned network whose forward pass is that of eval, bit for bit (steps of
 /// inference: CalibrationStep), and whose backward pass is in float32: a gradient passes a
-/// quantizer unchanged, but is zero where the activation lies beyond its fixed range, and products
-/// read the rounded weights. One thread at a time; made anew after weights or ranges change.
+/// quantizer unchanged, but is zero where the activation lies beyond its fixed range. Products of
+/// backward read rounded weights and unrounded activations. One thread at a time; made anew after
+/// weights or ranges change.
 class StraightThroughNumerics final : private OwnedNumerics, public net::Forwarding {
  public:
-  explicit StraightThroughNumerics(const Tuning&);
+  /// Without `weights` the gradients of weights stay as they are allocated: nobody reads them.
+  explicit StraightThroughNumerics(const Tuning&, bool weights = true);
 
   void begin_step(const net::Step&) override;
   void product(const net::Step&, const net::Product&) override;
+  /// Contexts stay as they are, whatever the role `saved` says.
+  net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor& tensor) override {
+    return {tensor};
+  }
+  net::SharedTensor restore(const net::Step&, const net::Kept&, net::Saved saved) override {
+    return saved.tensor;
+  }
 
  private:
+  /// The weight of a layer as its unit reads it; as it is where that is not rounded whole.
+  const net::Tensor& rounded(std::string_view layer, const net::Tensor& weight);
+
+  std::set<std::string, std::less<>> unread_;             ///< layers whose weights get no gradient
   std::map<std::string, ValueRange, std::less<>> reach_;  ///< of activations, by layer
+  std::map<std::string, net::Tensor, std::less<>> rounded_;
   /// Where forward read elements beyond: of each product that backward has not met yet.
   std::map<std::string, std::vector<std::vector<bool>>, std::less<>> beyond_;
-};
-
-/// The parameters of the graph that are trained, while this lives: those of `names`.
-class OnlyTrained {
- public:
-  OnlyTrained(net::Graph&, const std::vector<std::string>& names);
-  ~OnlyTrained();
-  OnlyTrained(const OnlyTrained&) = delete;
-  OnlyTrained& operator=(const OnlyTrained&) = delete;
-
- private:
-  std::vector<net::Parameter*> parameters_;
-  std::vector<bool> before_;
 };
 
 }  // namespace numemu::policies

@@ -17,12 +17,12 @@ Recipe recipe_of(const std::string& roles, const std::string& rest = "") {
                             "recipe");
 }
 
-const std::string kRoles = R"("weight": {"format": "int4", "granularity": "channel"},
+const std::string kIntegers = R"("weight": {"format": "int4", "granularity": "channel"},
                               "activation": {"format": "int8"})";
 
 std::string message(const std::string& ranges) {
   try {
-    recipe_of(kRoles, R"(, "ranges": )" + ranges);
+    recipe_of(kIntegers, R"(, "ranges": )" + ranges);
   } catch (const Error& error) {
     return error.what();
   }
@@ -40,8 +40,9 @@ TEST_CASE("scales come back from their text", "[fast]") {
 }
 
 TEST_CASE("ranges are read strictly and written back", "[fast]") {
-  const Recipe recipe = recipe_of(
-      kRoles, R"(, "ranges": {"conv1": {"weight": [[-1, 1], [-2, 0.5]], "activation": [0, 6]}})");
+  const Recipe recipe =
+      recipe_of(kIntegers,
+                R"(, "ranges": {"conv1": {"weight": [[-1, 1], [-2, 0.5]], "activation": [0, 6]}})");
   const FixedRanges ranges = ranges_of(recipe);
   REQUIRE(ranges.size() == 1);
   CHECK(ranges.at("conv1").weight[1] == ValueRange{-2, 0.5f});
@@ -58,7 +59,7 @@ TEST_CASE("ranges are read strictly and written back", "[fast]") {
 }
 
 TEST_CASE("ranges take the place of the tensor's scale and of calibration", "[fast]") {
-  Recipe recipe = recipe_of(kRoles);
+  Recipe recipe = recipe_of(kIntegers);
   FixedRanges ranges;
   for (int c = 0; c < 6; ++c) ranges["conv1"].weight.push_back({-0.7f * (c + 1), 0.1f});
   ranges["conv1"].activation = ValueRange{-127, 3};
@@ -94,7 +95,7 @@ TEST_CASE("a range with a zero point gives scale and zero point", "[fast]") {
 }
 
 TEST_CASE("the calibrated ranges of a recipe give its calibrated scales", "[fast]") {
-  const Recipe recipe = recipe_of(kRoles);
+  const Recipe recipe = recipe_of(kIntegers);
   const Tuning tuning = policies::test::small_tuning(recipe);
   const auto fixed = tuned_numerics(tuning);
   RecipeNumerics calibrated(recipe, tuning.graph);
@@ -113,11 +114,11 @@ TEST_CASE("ranges of no use are named, those of no layer refused", "[fast]") {
         "conv1, activation of conv1");
   CHECK(notes_on_ranges(with_ranges(Recipe(), ranges)).empty());
   const net::Graph graph = policies::test::small_graph();
-  CHECK_THROWS_WITH(
-      RecipeNumerics(with_ranges(recipe_of(kRoles), {{"conv9", {{{-1, 1}}, std::nullopt}}}), graph),
-      Catch::Contains("recipe: ranges: unknown layer 'conv9'"));
+  const Recipe stranger = with_ranges(recipe_of(kIntegers), {{"conv9", {{{-1, 1}}, std::nullopt}}});
+  CHECK_THROWS_WITH(std::make_unique<RecipeNumerics>(stranger, graph),
+                    Catch::Contains("recipe: ranges: unknown layer 'conv9'"));
   const Recipe three =
-      with_ranges(recipe_of(kRoles), {{"conv1", {{{-1, 1}, {-1, 1}, {-1, 1}}, std::nullopt}}});
+      with_ranges(recipe_of(kIntegers), {{"conv1", {{{-1, 1}, {-1, 1}, {-1, 1}}, std::nullopt}}});
   RecipeNumerics numerics(three, graph);
   CHECK_THROWS_WITH(
       net::forward(graph, policies::test::drawn({1, 5, 5, 4}, 1), numerics),
