@@ -21,6 +21,7 @@ void add_vectors(Program&);
 void add_verify(Program&);
 void add_identify(Program&);
 void add_train(Program&);
+void add_tune(Program&);
 void add_eval(Program&);
 void add_infer(Program&);
 void add_experiment(Program&);

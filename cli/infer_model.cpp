@@ -12,6 +12,7 @@
 #include "cli/infer_results.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
@@ -89,7 +90,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
   }
   net::ImportedModel model;
   model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
-  net::load_parameters(model.graph, checkpoint, path);
+  net::load_checkpoint(model.graph, checkpoint, path);
   model.inputs.push_back({model.graph.inputs[0].name, 0, false});
   model.outputs.push_back({"output", static_cast<int>(model.graph.value_count()) - 1, false});
   return model;

@@ -27,7 +27,7 @@ namespace {
 using namespace numemu::cli;
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"mask", "plot", "search", "tune"};
+const std::vector<std::string> kPlanned = {"mask", "plot", "search"};
 
 int complain(const std::string& text) {
   say("numemu: {}", text);
@@ -87,10 +87,11 @@ int run(int argc, char** argv) {
   Program program("numemu",
                   "numemu: bit-exact emulation of number formats, matrix units and networks",
                   fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, numemu::kNumericsVersion));
-  for (const auto add : {add_formats,    add_analyze,  add_encode, add_decode, add_quantize,
-                         add_dequantize, add_units,    add_gemm,   add_dot,    add_vectors,
-                         add_verify,     add_identify, add_train,  add_eval,   add_infer,
-                         add_experiment, add_export,   add_sweep,  add_report, add_config})
+  for (const auto add :
+       {add_formats, add_analyze, add_encode, add_decode,  add_quantize,   add_dequantize,
+        add_units,   add_gemm,    add_dot,    add_vectors, add_verify,     add_identify,
+        add_train,   add_tune,    add_eval,   add_infer,   add_experiment, add_export,
+        add_sweep,   add_report,  add_config})
     add(program);
   if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
     return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));

@@ -33,6 +33,7 @@
 #include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -193,7 +194,8 @@ int run(const Options& options) {
   const policies::Recipe given =
       recipe_given ? policies::Recipe::parse_text(read_text(options.recipe), options.recipe)
                    : policies::Recipe::parse_text(R"({"numemu_recipe": 1})", "recipe");
-  const policies::Recipe recipe = given.last_stage();
+  const policies::Recipe recipe = policies::with_checkpoint_ranges(
+      given.last_stage(), named(options.model).second, options.recipe);
   policies::RecipeNumerics quantized(recipe, model.graph, options.recipe);
   const std::int64_t samples = inputs[0].dim(0);
   std::vector<std::string> notes;
@@ -205,6 +207,7 @@ int run(const Options& options) {
     notes = policies::notes_on_training(recipe, given.stages().size());
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
+    std::ranges::move(policies::notes_on_ranges(recipe), std::back_inserter(notes));
     noise->measure(quantized);
     watch.mark("noise");
   }

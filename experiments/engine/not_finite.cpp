@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::experiments {
@@ -34,7 +35,7 @@ double magnitude(const std::optional<policies::RolePolicy>& role, const net::Ten
   if (!role) return own;
   if (role->block != nullptr) return role->block->tensor_scale ? HUGE_VAL : 2 * own;
   const double largest = largest_value(*role->format);
-  return policies::find_scale_rule(role->scale).stores_scale ? largest : std::min(own, largest);
+  return policies::stores_scale(role->scale) ? largest : std::min(own, largest);
 }
 
 void raise_to(std::atomic<double>& most, double value) {

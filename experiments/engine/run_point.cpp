@@ -17,6 +17,7 @@
 #include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -86,6 +87,9 @@ Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet&
   json["data"] = dataset.name();
   json["weights"] = trained.digest;
   json["images"] = dataset.digest();
+  if (const std::string ranges = policies::digest_of(policies::checkpoint_ranges(trained.path));
+      !ranges.empty())
+    json["ranges"] = ranges;
   return json;
 }
 
@@ -101,13 +105,15 @@ std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Grap
 
 Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const net::Graph& graph = bench.trained.graph;
+  const policies::Recipe recipe =
+      policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
   const bool predictions = makes_predictions(point);
   const std::int64_t samples = bench.reference.samples();
   const std::int64_t calibration =
-      calibration_samples(point.recipe, graph, bench.dataset.calibration_count());
+      calibration_samples(recipe, graph, bench.dataset.calibration_count());
   Work work(on_work, point_cost(bench.eval_images, samples, calibration, predictions));
   work.begin("calibration", calibration_cost(calibration));
-  policies::RecipeNumerics numerics(point.recipe, graph, point.where);
+  policies::RecipeNumerics numerics(recipe, graph, point.where);
   {
     const net::Section section(net::SectionKind::data, "", "calibration");
     numerics.freeze(
@@ -121,11 +127,10 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
     const net::Section section(net::SectionKind::data, "", "predictions");
     work.begin("predictions", tensors_cost(samples));
     noise.tensors =
-        predict_tensors(point.recipe, graph, bench.reference, bench.fits, numerics.static_scales());
+        predict_tensors(recipe, graph, bench.reference, bench.fits, numerics.static_scales());
     work.begin("predictions", layers_cost(samples));
-    noise.predicted =
-        predict_layers(point.recipe, graph, bench.reference, numerics.static_scales());
-    leave_out(noise.predicted, point.recipe, graph, noise.tensors);
+    noise.predicted = predict_layers(recipe, graph, bench.reference, numerics.static_scales());
+    leave_out(noise.predicted, recipe, graph, noise.tensors);
   } else {
     noise.predicted.output_left_out = "predictions are turned off";
   }
@@ -136,7 +141,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
   noise.measured = measure_layers(graph, listening, bench.reference);
-  measure_tensors(noise.tensors, point.recipe, graph, bench.reference, &numerics);
+  measure_tensors(noise.tensors, recipe, graph, bench.reference, &numerics);
   const Json lost_reference = lost.json(bench.reference.samples(), noise.measured.outputs);
   lost.reset();
   numerics.reset_counts();
@@ -148,17 +153,16 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Json row;
   row["point"] = identify(point, bench);
   row["key"] = row_key(row["point"]);
-  const policies::EffectiveBits bits =
-      policies::effective_bits(point.recipe, graph, bench.reference);
+  const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
   const Json scores = scores_json(bench.dataset, bench.scores, evaluation, bench.baseline);
   row["metrics"] = metrics_json(bench.dataset, evaluation, bench.baseline, scores);
   if (!scores.empty()) row["scores"] = scores;
   add_noise(row, noise, graph, numerics);
   for (const std::vector<std::string>& notes :
-       {policies::notes_on_training(point.recipe, point.stage),
-        policies::recipe_notes(point.recipe, graph, bench.reference),
-        policies::notes_on_tables(point.recipe, graph), policies::notes_on_nan(numerics, graph)}) {
+       {policies::notes_on_training(recipe, point.stage),
+        policies::recipe_notes(recipe, graph, bench.reference), policies::notes_on_ranges(recipe),
+        policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);
   }
   if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;

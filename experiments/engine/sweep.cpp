@@ -17,6 +17,7 @@
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/scale_rule.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -105,8 +106,9 @@ RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
   const std::int64_t images = std::min(config.eval_images, dataset.test_count());
   std::vector<std::string> keys;
   for (const Point* point : shard_points(config, shard)) {
-    policies::RecipeNumerics(point->recipe, trained.graph,
-                             point->where);  // every mistake before the first hour of work
+    policies::RecipeNumerics(
+        policies::with_checkpoint_ranges(point->recipe, trained.path, point->where), trained.graph,
+        point->where);  // every mistake before the first hour of work
     keys.push_back(row_key(identify(*point, dataset, trained, images)));
   }
   const std::string times = times_path(folder);

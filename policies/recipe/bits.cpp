@@ -8,8 +8,8 @@
 #include "formats/block_layout.hpp"
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/scale_groups.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -58,7 +58,7 @@ double operand_bits(const net::GemmLayer& layer, net::Role operand,
                     const std::optional<RolePolicy>& policy, const net::Shape& shape) {
   const bool scales = policy && policy->block == nullptr && net::element_count(shape) > 0 &&
                       policy->granularity != Granularity::tensor &&
-                      find_scale_rule(policy->scale).stores_scale;
+                      stores_scale(policy->scale);
   if (!scales) return stored_bits(policy, shape, product_depth(layer, shape));
   const std::int64_t count = scale_groups(*policy, layer, operand, shape, 1).count;
   return policy->format->bits * static_cast<double>(net::element_count(shape)) +
@@ -100,7 +100,7 @@ double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& sh
   const std::int64_t groups = policy->granularity == Granularity::channel ? shape[0]
                               : policy->granularity == Granularity::row   ? n / last
                                                                           : 1;
-  const std::int64_t scales = find_scale_rule(policy->scale).stores_scale ? groups : 0;
+  const std::int64_t scales = stores_scale(policy->scale) ? groups : 0;
   return policy->format->bits * static_cast<double>(n) + kScaleBits * static_cast<double>(scales);
 }
 

@@ -175,8 +175,10 @@ std::vector<std::string> notes_on_ranges(const Recipe& recipe) {
     };
     weights += fixed(used.weight);
     activations += fixed(used.activation);
-    if (!of.weight.empty() && !fixed(used.weight)) unused.push_back("weight of " + layer);
-    if (of.activation && !fixed(used.activation)) unused.push_back("activation of " + layer);
+    if (!of.weight.empty() && used.weight && !fixed(used.weight))
+      unused.push_back("weight of " + layer);
+    if (of.activation && used.activation && !fixed(used.activation))
+      unused.push_back("activation of " + layer);
   }
   std::vector<std::string> notes;
   if (weights + activations > 0) {

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "policies/scale_rule.hpp"
+
 namespace numemu::policies {
 namespace {
 
@@ -33,6 +35,10 @@ std::string fixed_scale_text(const TensorScale& scale) {
 }
 
 bool has_fixed_scales(std::string_view scale) { return scale.starts_with(kPrefix); }
+
+bool stores_scale(const std::string& scale) {
+  return has_fixed_scales(scale) || find_scale_rule(scale).stores_scale;
+}
 
 std::optional<std::vector<float>> fixed_scales(std::string_view scale) {
   if (!has_fixed_scales(scale)) return std::nullopt;

@@ -17,6 +17,8 @@ std::string fixed_scale_text(const TensorScale&);
 
 /// Whether the scale of a role is such a text.
 bool has_fixed_scales(std::string_view scale);
+/// Whether scales are kept beside the codes: fixed ones, and those of most rules.
+bool stores_scale(const std::string& scale);
 /// The scales; none for the name of a rule.
 std::optional<std::vector<float>> fixed_scales(std::string_view scale);
 /// The one scale of a tensor with its zero point, 0 without; none for the name of a rule.

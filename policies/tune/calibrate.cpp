@@ -19,7 +19,7 @@ std::string canonical_rule(const std::string& text) {
   return calibration_json(read_calibration(JsonReader(json, "calibrate")))["rule"];
 }
 
-const TextKind kRule{"a rule of calibration", canonical_rule};
+const TextKind kRule{"rule of calibration", canonical_rule};
 
 struct Options final : PolicyOptions {
   std::string rule = kRecipes;

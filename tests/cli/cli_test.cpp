@@ -53,7 +53,7 @@ TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
   check_refused(s.run("train --data glyphs --epochs 0"), "--epochs");
   check_refused(s.run("sweep --threads 0"), "--threads");
   check_refused(s.run("units a b"), "units: unexpected argument 'b'");
-  for (const char* planned : {"mask", "plot", "search", "tune"})
+  for (const char* planned : {"mask", "plot", "search"})
     check_refused(s.run(planned),
                   "command '" + std::string(planned) + "' is planned but not available yet");
 }

@@ -13,32 +13,14 @@
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/option_cell.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
+using policies::test::join;
+using policies::test::option_cell;
 
 namespace {
-
-std::string join(const std::vector<std::string>& parts, const std::string& between) {
-  return fmt::format("{}", fmt::join(parts, between));
-}
-
-/// "`weight`: 1, 0 to 100: factor on the penalty".
-std::string option_cell(const Option& option) {
-  const std::string key = fmt::format("`{}`: ", option.key);
-  const std::string range =
-      fmt::format(", {} to {}: ", ecmascript_number(option.least), ecmascript_number(option.most));
-  const std::string help(option.help);
-  if (const auto* number = std::get_if<double*>(&option.value))
-    return key + ecmascript_number(**number) + range + help;
-  if (const auto* whole = std::get_if<std::int64_t*>(&option.value))
-    return key + std::to_string(**whole) + range + help;
-  if (const auto* flag = std::get_if<bool*>(&option.value))
-    return key + (**flag ? "true" : "false") + ", false or true: " + help;
-  const std::string texts =
-      option.kind != nullptr ? "a " + std::string(option.kind->name) : join(option.choices, " or ");
-  return key + *std::get<std::string*>(option.value) + ", " + texts + ": " + help;
-}
 
 /// The row of a policy in docs/recipes.md.
 std::string row_of(const PolicyKind& kind) {

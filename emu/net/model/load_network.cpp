@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
@@ -72,7 +73,7 @@ LoadedNetwork network_of(const Checkpoint& checkpoint, const std::string& path,
                 "(give the name before the file where it has none: NAME=FILE)");
   }
   LoadedNetwork network{build_net(name, data), true};
-  load_parameters(network.graph, checkpoint, path);
+  load_checkpoint(network.graph, checkpoint, path);
   return network;
 }
 

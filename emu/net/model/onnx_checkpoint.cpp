@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+#include "emu/net/model/folded_checkpoint.hpp"
+#include "emu/net/model/wire.hpp"
 #include "emu/net/model/wire_writer.hpp"
 #include "formats/error.hpp"
 
@@ -135,7 +137,7 @@ ImportedModel import_checkpoint(const Checkpoint& checkpoint, const std::string&
   for (const auto& [key, value] : checkpoint.metadata) {
     if (key == "net") imported.graph.name = value;
   }
-  load_parameters(imported.graph, checkpoint, path);
+  load_checkpoint(imported.graph, checkpoint, path);
   return imported;
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "emu/net/train/run_numbers.hpp"
+#include "emu/net/train/state_file.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/json_text.hpp"

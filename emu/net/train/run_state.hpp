@@ -9,9 +9,11 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/train/metrics.hpp"
 #include "emu/net/train/optimizer.hpp"
-#include "emu/net/train/state_file.hpp"
 
 namespace numemu::net {
+
+/// What must agree for a run to be continued, by name ("learning_rate", "data", "recipe").
+using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 
 /// The parameters of the epoch with the lowest validation loss.
 struct BestEpoch {

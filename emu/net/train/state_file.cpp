@@ -92,7 +92,8 @@ StateFile read_state_file(const std::string& path) {
   if (digest == file.metadata.end() || digest->second != digest_of(file))
     throw Error(path + ": metadata: digest: expected that of the tensors; the file is damaged");
   StateFile state;
-  for (const auto& item : metadata(file, path, "identity").items())
+  const Json identity = metadata(file, path, "identity");
+  for (const auto& item : identity.items())
     state.identity.emplace_back(item.key(), item.value().get<std::string>());
   state.numbers = metadata(file, path, "run").dump();
   state.tensors = std::move(file.tensors);

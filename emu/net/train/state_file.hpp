@@ -2,15 +2,12 @@
 // what must agree for the run to be the same one.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/train/run_state.hpp"
 
 namespace numemu::net {
-
-/// What must agree for a run to be continued, by name ("learning_rate", "data", "recipe").
-using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 
 struct StateFile {
   RunIdentity identity;

@@ -2,11 +2,33 @@
 #include "policies/tuning/tune_step.hpp"
 
 #include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "tests/catch.hpp"
-#include "tests/pattern.hpp"
+#include "tests/policies/option_cell.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
+
+namespace {
+
+/// The row of a step in docs/tune.md.
+std::string row_of(const TuneStepKind& kind) {
+  const auto options = kind.options();
+  std::vector<std::string> cells;
+  for (const Option& option : options->list()) cells.push_back(policies::test::option_cell(option));
+  return fmt::format("| `{}` | {} | {} | {} |\n", kind.name, policies::test::join(cells, "<br>"),
+                     kind.summary, kind.source);
+}
+
+}  // namespace
+
+TEST_CASE("docs/tune.md has the row of every step", "[fast]") {
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/tune.md");
+  for (const TuneStepKind* kind : all_tune_steps()) {
+    INFO("expected in docs/tune.md:\n" << row_of(*kind));
+    CHECK(page.find(row_of(*kind)) != page.npos);
+  }
+}
 
 TEST_CASE("every tuning step has a name, texts, options and a step", "[fast]") {
   REQUIRE(all_tune_steps().size() >= 1);

@@ -1,0 +1,237 @@
+// numemu tune: a trained network made fit for a recipe by a chain of steps; a checkpoint with
+// ranges, the same bytes anywhere, interrupted or not.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/command.hpp"
+#include "cli/format_names.hpp"
+#include "cli/memory_option.hpp"
+#include "cli/progress.hpp"
+#include "cli/recipe_option.hpp"
+#include "cli/talk.hpp"
+#include "cli/tune_report.hpp"
+#include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/model/folded_checkpoint.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/net/model/onnx_checkpoint.hpp"
+#include "experiments/engine/workbench.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/file_lock.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_folder.hpp"
+#include "formats/storage/utf8.hpp"
+#include "formats/version.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/tuning/checkpoint.hpp"
+#include "policies/tuning/run_steps.hpp"
+
+namespace numemu::cli {
+namespace {
+
+struct Options {
+  std::string net, data, recipe, steps = "calibrate,batch_norm", out = "out/tune";
+  std::int64_t samples = 512, images = 1000, seed = 0;
+  bool keep_batch_norm = false, fresh = false, quiet = false, json = false;
+};
+
+constexpr std::int64_t kMostImages = 100'000'000;
+
+/// The network as the steps see it, and what a checkpoint needs besides its parameters.
+struct Source {
+  net::Graph graph;
+  std::string path, digest;
+  std::string onnx;     ///< the graph where an ONNX file gave it
+  bool folded = false;  ///< its batch normalisation is in the weights
+};
+
+Source load(const Options& options, const net::Dataset& dataset,
+            const experiments::Folders& folders) {
+  experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
+  if (!options.keep_batch_norm) experiments::fold_batch_norm(trained);
+  Source source{std::move(trained.graph), trained.path, trained.digest, {}, true};
+  if (!trained.source.empty()) source.onnx = net::load_network(trained.path, dataset).onnx;
+  if (options.keep_batch_norm) {
+    source.folded = trained.path.ends_with(".safetensors") &&
+                    net::is_folded(net::read_safetensors(trained.path, true));
+  }
+  return source;
+}
+
+policies::CalibrationBatch calibration_of(const net::Dataset& dataset) {
+  return [&dataset](std::int64_t first, std::int64_t count) {
+    net::Targets targets;
+    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
+  };
+}
+
+/// What made the weights, sorted by key; nothing that differs between machines.
+net::Checkpoint described(const policies::Tuning& tuning, const Source& source,
+                          const net::Dataset& dataset, const std::string& steps) {
+  net::Checkpoint checkpoint = net::parameters_of(tuning.graph);
+  const Json made = {{"steps", steps},
+                     {"seed", tuning.seed},
+                     {"weights", source.digest},
+                     {"calibration_samples", tuning.calibration.samples},
+                     {"data_digest", dataset.digest()}};
+  checkpoint.metadata = {{"data", dataset.name()},
+                         {"net", tuning.graph.name},
+                         {"numerics", kNumericsVersion},
+                         {"recipe", policies::canonical_json(tuning.recipe.json())},
+                         {"tuning", made.dump()}};
+  if (source.folded) net::mark_folded(checkpoint);
+  policies::add_ranges(checkpoint, tuning.ranges);
+  if (!source.onnx.empty()) net::add_graph(checkpoint, source.onnx);
+  return checkpoint;
+}
+
+/// Runs or resumes the steps, showing how far they are.
+policies::TunePosition run_steps(policies::Tuning& tuning,
+                                 const std::vector<policies::TuneStepChoice>& steps,
+                                 const policies::TuneFile& file, const Options& options) {
+  Progress progress("tune", static_cast<std::int64_t>(steps.size()), "", options.quiet);
+  double behind = 0;
+  const auto done = [](const policies::TunePosition& at, double share) {
+    return static_cast<double>(at.step) +
+           (static_cast<double>(at.part) + share) / static_cast<double>(at.parts);
+  };
+  policies::TuneHooks hooks;
+  hooks.on_start = [&](const policies::TunePosition& at) {
+    behind = static_cast<double>(at.step);
+    if (!options.quiet && (at.step > 0 || at.part > 0))
+      say("{} after step {}, part {} (--fresh starts over)",
+          at.finished(steps.size()) ? "finished" : "resumed", at.step, at.part);
+  };
+  hooks.on_work = [&](const policies::TunePosition& at, double share) {
+    if (share == 0 && at.part == at.parts) return;  // on_step says so
+    progress.show(done(at, share),
+                  fmt::format("{} {}/{}", steps[at.step].kind->name, at.part + 1, at.parts),
+                  behind);
+  };
+  hooks.on_step = [&](const policies::TunePosition& at) {
+    progress.show(static_cast<double>(at.step), steps[at.step - 1].text, behind);
+  };
+  return policies::run_tune_steps(tuning, steps, file, hooks);
+}
+
+int run(const Options& options) {
+  require_writable_folder(options.out);
+  const policies::Recipe given =
+      policies::Recipe::parse_text(read_text(options.recipe), options.recipe).last_stage();
+  const policies::Recipe recipe = policies::with_ranges(given, {}, options.recipe);
+  const auto steps = policies::parse_tune_steps(options.steps, "--steps");
+  const experiments::Folders folders{data_folder(), cache_folder()};
+  const net::Dataset dataset = net::load_dataset(options.data, folders.cache);
+  if (dataset.calibration_count() == 0)
+    throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
+  Source source = load(options, dataset, folders);
+  net::Graph reference = load(options, dataset, folders).graph;
+  const TuneSamples measured = tune_samples(source.graph, dataset, options.images);
+  if (!options.quiet) note_short_names_in(options.recipe);
+
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error) throw Error(fmt::format("{}: cannot be created ({})", options.out, error.message()));
+  const FileLock lock(options.out + "/.tune.lock",
+                      options.out + ": another tuning run is writing to it");
+  const std::string path =
+      fmt::format("{}/{}-{}.safetensors", options.out, source.graph.name, dataset.name());
+  policies::TuneFile file{options.out + "/tuning.safetensors",
+                          {{"net", source.graph.name},
+                           {"weights", source.digest},
+                           {"data", fmt::format("{} {}", dataset.name(), dataset.digest())},
+                           {"recipe", policies::canonical_json(given.json())},
+                           {"samples", fmt::format("{}", options.samples)},
+                           {"numerics", kNumericsVersion}},
+                          options.fresh};
+  for (const std::string& written : {path, file.path}) require_replaceable(written);
+  std::error_code none;
+  if (std::filesystem::equivalent(path, source.path, none))
+    throw Error(fmt::format("--out {}: expected another folder than that of --net {}", options.out,
+                            options.net));
+
+  policies::FixedRanges ranges = policies::ranges_of(given);
+  if (ranges.empty()) ranges = policies::checkpoint_ranges(source.path);
+  policies::Tuning tuning{
+      std::move(source.graph),
+      std::move(reference),
+      std::move(ranges),
+      recipe,
+      options.recipe,
+      {std::min(options.samples, dataset.calibration_count()), calibration_of(dataset)},
+      static_cast<std::uint64_t>(options.seed)};
+  TuneReport report(dataset, measured, options.quiet);
+  policies::complete_ranges(tuning);
+  report.before(tuning);
+  const policies::TunePosition position = run_steps(tuning, steps, file, options);
+  net::write_safetensors(path,
+                         described(tuning, source, dataset, policies::tune_steps_text(steps)));
+  report.after(tuning, path);
+  for (std::size_t i = 0; i < steps.size(); ++i) report.step(steps[i].text, position.summaries[i]);
+  if (options.json) {
+    Json json = report.json();
+    json["checkpoint"] = utf8_text(path);
+    json["recipe"] = given.json();
+    json["calibration_samples"] = tuning.calibration.samples;
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}{}\n", report.text(), harmless(path));
+  }
+  return kFine;
+}
+
+std::string step_names() {
+  std::vector<std::string> names;
+  for (const policies::TuneStepKind* kind : policies::all_tune_steps())
+    names.emplace_back(kind->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void add_tune(Program& program) {
+  auto options = std::make_shared<Options>();
+  Command& command = program.command("tune", "Make a trained network fit for a recipe, or resume",
+                                     [options] { return run(*options); });
+  command
+      .option("--net NAME|FILE", options->net,
+              "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
+              "or NAME=FILE")
+      .required();
+  command
+      .option("--data SET", options->data,
+              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
+              "tokens:FILE or npy:DIR, with options: docs/data.md")
+      .required();
+  command.option("--recipe NAME|R.json", options->recipe, "Recipe, or the name of a shipped one")
+      .required();
+  command.before_run([options] { options->recipe = recipe_path(options->recipe); });
+  command
+      .option("--steps LIST", options->steps,
+              "Steps with their options, separated by commas (docs/tune.md): " + step_names())
+      .show_default();
+  command.option("--out DIR", options->out, "Folder for the checkpoint and the state of the run")
+      .show_default();
+  command.option("--samples N", options->samples, "Use the first N calibration samples")
+      .show_default()
+      .whole(1, kMostImages);
+  command
+      .option("--images N", options->images,
+              "Measure on the first N validation samples, which no step reads")
+      .show_default()
+      .whole(1, kMostImages);
+  command.option("--seed", options->seed, "Seed of what steps draw")
+      .show_default()
+      .whole(0, std::int64_t{1} << 53);
+  command.flag("--keep-batch-norm", options->keep_batch_norm,
+               "Do not fold batch normalisation into the weights before it");
+  command.flag("--fresh", options->fresh, "Ignore the state in the folder and start over");
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No progress");
+  add_threads(command);
+  add_memory(command);
+}
+
+}  // namespace numemu::cli

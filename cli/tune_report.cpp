@@ -1,0 +1,142 @@
+#include "cli/tune_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/table.hpp"
+#include "cli/talk.hpp"
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/stats/interval.hpp"
+#include "experiments/engine/workbench.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/tuning/checkpoint.hpp"
+
+namespace numemu::cli {
+namespace {
+
+constexpr std::int64_t kNoiseSamples = 64;
+constexpr int kDigits = 6;
+
+Json number(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  return policies::significant(value, kDigits);
+}
+
+std::string decibel_text(double db) { return std::isfinite(db) ? fmt::format("{:.2f}", db) : "-"; }
+
+Json metrics_json(const std::optional<net::Evaluation>& metrics) {
+  if (!metrics) return nullptr;
+  Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
+  if (metrics->n > 0) {
+    json["top1"] = number(static_cast<double>(metrics->correct) / static_cast<double>(metrics->n));
+    const stats::Interval ci = stats::wilson(metrics->correct, metrics->n);
+    json["ci95"] = {number(ci.low), number(ci.high)};
+  }
+  return json;
+}
+
+}  // namespace
+
+TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
+                         std::int64_t images) {
+  TuneSamples samples;
+  const std::int64_t most = std::min(kNoiseSamples, experiments::reference_count(graph, dataset));
+  const std::int64_t available = dataset.validation_count();
+  if (available == 0) samples.split = net::Split::calibration;
+  samples.noise = std::min(most, available > 0 ? available : dataset.calibration_count());
+  if (dataset.target() == net::TargetKind::classes) samples.metrics = std::min(images, available);
+  return samples;
+}
+
+std::optional<net::Evaluation> TuneReport::evaluated(const net::Graph& graph,
+                                                     net::Numerics& numerics) const {
+  if (samples_.metrics == 0) return std::nullopt;
+  return net::evaluate(graph, dataset_, samples_.split, samples_.metrics, numerics);
+}
+
+TuneReport::Figures TuneReport::measure(const net::Graph& graph, net::Numerics& numerics) const {
+  return {evaluated(graph, numerics), experiments::measure_layers(graph, numerics, reference_)};
+}
+
+void TuneReport::before(const policies::Tuning& tuning) {
+  if (!quiet_) say("measuring before the first step");
+  net::Targets targets;
+  reference_ = policies::float_reference(
+      tuning.reference, samples_.split == net::Split::validation
+                            ? dataset_.validation_batch(0, samples_.noise, targets)
+                            : dataset_.calibration_batch(0, samples_.noise, targets));
+  net::Numerics float32;
+  float32_ = evaluated(tuning.reference, float32);
+  before_ = measure(tuning.graph, *policies::tuned_numerics(tuning));
+  layers_ = net::gemm_layer_names(tuning.graph);
+}
+
+void TuneReport::after(const policies::Tuning& tuning, const std::string& checkpoint) {
+  if (!quiet_) say("measuring the checkpoint");
+  // As eval reads it.
+  const net::Graph graph = net::load_network(checkpoint, dataset_).graph;
+  policies::RecipeNumerics numerics(
+      policies::with_checkpoint_ranges(tuning.recipe, checkpoint, tuning.where), graph,
+      tuning.where);
+  numerics.freeze(graph, dataset_.calibration_count(), tuning.calibration.batch);
+  after_ = measure(graph, numerics);
+}
+
+void TuneReport::step(const std::string& text, const std::string& summary) {
+  steps_.emplace_back(text, summary);
+}
+
+Json TuneReport::json() const {
+  Json json;
+  for (const auto& [text, summary] : steps_)
+    json["steps"].push_back({{"step", text}, {"done", summary}});
+  json["split"] = samples_.split == net::Split::validation ? "validation" : "calibration";
+  json["noise_samples"] = samples_.noise;
+  json["metrics"] = {{"float32", metrics_json(float32_)},
+                     {"before", metrics_json(before_.metrics)},
+                     {"after", metrics_json(after_.metrics)}};
+  json["output_db"] = {{"before", number(before_.noise.output.db)},
+                       {"after", number(after_.noise.output.db)}};
+  json["layers"] = Json::array();
+  for (const std::string& layer : layers_)
+    json["layers"].push_back({{"name", layer},
+                              {"before_db", number(before_.noise.db.at(layer))},
+                              {"after_db", number(after_.noise.db.at(layer))}});
+  return json;
+}
+
+std::string TuneReport::text() const {
+  std::string text;
+  for (const auto& [step, summary] : steps_)
+    text += fmt::format("{}: {}\n", harmless(step), harmless(summary));
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& layer : layers_)
+    rows.push_back(
+        {layer, decibel_text(before_.noise.db.at(layer)), decibel_text(after_.noise.db.at(layer))});
+  rows.push_back(
+      {"output", decibel_text(before_.noise.output.db), decibel_text(after_.noise.output.db)});
+  const bool validation = samples_.split == net::Split::validation;
+  text += fmt::format("\nSQNR in dB on {} {} samples\n{}", samples_.noise,
+                      validation ? "validation" : "calibration",
+                      text_table({"layer", "before", "after"}, rows));
+  if (!float32_) return text + "\n";
+  rows.clear();
+  const auto add = [&](const char* name, const net::Evaluation& metrics) {
+    const stats::Interval ci = stats::wilson(metrics.correct, metrics.n);
+    rows.push_back({name,
+                    fmt::format("{:.2f}", 100.0 * static_cast<double>(metrics.correct) /
+                                              static_cast<double>(metrics.n)),
+                    fmt::format("[{:.2f}, {:.2f}]", 100 * ci.low, 100 * ci.high),
+                    fmt::format("{:.4f}", metrics.loss)});
+  };
+  add("float32", *float32_);
+  add("before", *before_.metrics);
+  add("after", *after_.metrics);
+  return text + fmt::format("\n{} validation samples, which no step read\n{}\n", float32_->samples,
+                            text_table({"network", "top-1 %", "95 %", "loss"}, rows));
+}
+
+}  // namespace numemu::cli

@@ -1,0 +1,107 @@
+// Step batch_norm: mean and variance of every channel become those of the float32 network again
+// (Hubara et al., CalibTIP: batch normalisation put back after folding, re-estimated, folded).
+#include "emu/net/ops/batch_norm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "formats/error.hpp"
+#include "policies/calibrate/batch_norm.hpp"
+#include "policies/tuning/layer_statistics.hpp"
+#include "policies/tuning/put_back_norm.hpp"
+#include "policies/tuning/tune_step.hpp"
+
+namespace numemu::policies {
+namespace {
+
+struct Options final : PolicyOptions {
+  double epsilon = kPutBackEpsilon;
+  std::vector<Option> list() override {
+    return {{"epsilon", "added to the variances", &epsilon, 0, 1}};
+  }
+};
+
+/// The statistics of layers that still have a batch_norm are re-estimated first, all in one part;
+/// then follow layers with a bias, but for the last one, whose results are the network's. Layer
+/// after layer: what comes before is corrected already.
+class BatchNormStep final : public TuneStep {
+ public:
+  explicit BatchNormStep(const Options& options) : options_(options) {}
+
+  std::int64_t begin(const Tuning& tuning) override {
+    norms_ = std::any_of(tuning.graph.nodes.begin(), tuning.graph.nodes.end(),
+                         [](const net::Node& node) {
+                           return dynamic_cast<const net::BatchNorm*>(node.op.get()) != nullptr;
+                         });
+    layers_ = biased_layers(tuning.graph);
+    std::erase_if(layers_, [&](const BiasedLayer& layer) {
+      return layer.name == tuning.graph.nodes.back().name;
+    });
+    if (!norms_ && layers_.empty())
+      throw Error("batch_norm: expected a batch_norm, or a layer with a bias before the last one");
+    return static_cast<std::int64_t>(layers_.size()) + norms_;
+  }
+
+  void run(Tuning& tuning, std::int64_t part, const TuneProgress&) override {
+    if (norms_ && part == 0) return estimate_norms(tuning);
+    const BiasedLayer& layer = layers_[static_cast<std::size_t>(part - norms_)];
+    net::Numerics float32;
+    const ChannelStatistics wanted =
+        channel_statistics(tuning.reference, layer.name, float32, tuning.calibration);
+    const auto numerics = tuned_numerics(tuning);
+    const ChannelStatistics found =
+        channel_statistics(tuning.graph, layer.name, *numerics, tuning.calibration);
+    net::Tensor& weight = parameter_of(tuning.graph, layer.weight);
+    net::Tensor& bias = parameter_of(tuning.graph, layer.bias);
+    std::vector<ValueRange>& ranges = tuning.ranges[layer.name].weight;
+    double largest = 0;
+    const std::size_t each = weight.data.size() / bias.data.size();
+    for (std::size_t c = 0; c < bias.data.size(); ++c) {
+      const PutBackNorm norm = put_back_norm({wanted.mean[c], wanted.variance[c]},
+                                             {found.mean[c], found.variance[c]}, options_.epsilon);
+      for (std::size_t i = 0; i < each; ++i) {
+        float& w = weight.data[c * each + i];
+        w = static_cast<float>(w * norm.factor);
+      }
+      bias.data[c] = static_cast<float>(bias.data[c] * norm.factor + norm.shift);
+      largest = std::max(largest, norm.factor);
+      if (ranges.size() == bias.data.size()) scale(ranges[c], norm.factor);
+    }
+    if (ranges.size() == 1 && bias.data.size() > 1) scale(ranges[0], largest);
+  }
+
+  std::string summary() const override {
+    return norms_ ? fmt::format("statistics re-estimated, and {} layers", layers_.size())
+                  : fmt::format("statistics of {} layers", layers_.size());
+  }
+
+ private:
+  static void scale(ValueRange& range, double factor) {
+    range = {static_cast<float>(range.low * factor), static_cast<float>(range.high * factor)};
+  }
+
+  static void estimate_norms(Tuning& tuning) {
+    std::vector<std::vector<net::Tensor>> batches;
+    tuning.calibration.for_each(
+        [&](std::int64_t, std::vector<net::Tensor> batch) { batches.push_back(std::move(batch)); });
+    reestimate_batch_norm(tuning.graph, batches, *tuned_numerics(tuning));
+  }
+
+  const Options& options_;
+  bool norms_ = false;
+  std::vector<BiasedLayer> layers_;
+};
+
+}  // namespace
+
+extern const TuneStepKind tune_batch_norm;
+const TuneStepKind tune_batch_norm{
+    .name = "batch_norm",
+    .summary = "mean and variance of every channel become those of the float32 network",
+    .source = "Hubara et al., ICML 2021 (CalibTIP, arXiv 2006.10518)",
+    .options = make_options<Options>,
+    .make = make_step<BatchNormStep, Options>};
+
+}  // namespace numemu::policies

@@ -1,0 +1,21 @@
+// The checkpoint of a tuned network: its weights, and the ranges that inference uses instead of
+// calibrating.
+#pragma once
+#include <string>
+
+#include "emu/net/model/safetensors.hpp"
+#include "policies/recipe/fixed_ranges.hpp"
+
+namespace numemu::policies {
+
+/// Adds ranges to the metadata.
+void add_ranges(net::Checkpoint&, const FixedRanges&);
+/// Those of a .safetensors file; none for any other file, and without the metadata. Throws Error
+/// naming the file where they are damaged.
+FixedRanges checkpoint_ranges(const std::string& path);
+
+/// A recipe for the network of a checkpoint: with its ranges, unless the recipe has some itself.
+/// `where` is the recipe's file.
+Recipe with_checkpoint_ranges(const Recipe&, const std::string& path, const std::string& where);
+
+}  // namespace numemu::policies

@@ -1,0 +1,68 @@
+#include "policies/tuning/layer_statistics.hpp"
+
+#include <algorithm>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/subgraph.hpp"
+#include "emu/stats/pairwise.hpp"
+
+namespace numemu::policies {
+namespace {
+
+/// Adds the mean and the sum of squared distances from it of `count` values to those of `before`.
+void merge(double before, double count, double mean, double squares, double& all_mean,
+           double& all_squares) {
+  const double total = before + count, off = mean - all_mean;
+  all_mean += off * count / total;
+  all_squares += squares + off * off * before * count / total;
+}
+
+}  // namespace
+
+std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
+  std::vector<BiasedLayer> layers;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight == nullptr || layer.name != layer.node->name) continue;
+    const std::span<const net::Parameter> parameters = std::as_const(*layer.node->op).parameters();
+    const std::string bias = layer.name + ".bias";
+    const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                    [&](const net::Parameter& p) { return p.name == bias; });
+    if (found == parameters.end() || &parameters[0].value != layer.weight ||
+        found->value.shape != net::Shape{layer.weight->dim(0)})
+      continue;
+    layers.push_back({layer.name, parameters[0].name, bias});
+  }
+  return layers;
+}
+
+ChannelStatistics channel_statistics(net::Graph& graph, const std::string& node,
+                                     net::Numerics& numerics, const Calibration& calibration) {
+  std::vector<std::string> inputs;
+  for (const net::GraphInput& input : graph.inputs) inputs.push_back(input.name);
+  const net::Graph part = net::subgraph(graph, inputs, node);
+  ChannelStatistics statistics;
+  double before = 0;
+  calibration.for_each([&](std::int64_t first, std::vector<net::Tensor> batch) {
+    const CalibrationStep step(first, batch.at(0).dim(0));
+    numerics.begin_step(step);
+    const net::Tensor y = net::forward(part, batch, numerics, step);
+    numerics.end_step(step);
+    const std::int64_t channels = y.dim(-1), n = y.size() / channels;
+    statistics.mean.resize(static_cast<std::size_t>(channels));
+    statistics.variance.resize(static_cast<std::size_t>(channels));
+#pragma omp parallel for schedule(static)
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const auto at = [&](std::int64_t i) { return double{y.data[i * channels + c]}; };
+      const double mean = stats::pairwise_sum(n, at) / static_cast<double>(n);
+      const double squares =
+          stats::pairwise_sum(n, [&](std::int64_t i) { return (at(i) - mean) * (at(i) - mean); });
+      merge(before, static_cast<double>(n), mean, squares, statistics.mean[c],
+            statistics.variance[c]);
+    }
+    before += static_cast<double>(n);
+  });
+  for (double& variance : statistics.variance) variance /= before;
+  return statistics;
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,29 @@
+// Mean and variance of what each channel of a layer gives on the calibration samples: what bias
+// correction and re-estimation compare between the tuned network and its reference.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "policies/tuning/tuning.hpp"
+
+namespace numemu::policies {
+
+/// A layer with a weight [channels, ...] and a bias [channels] of its own, whose results have the
+/// channels last.
+struct BiasedLayer {
+  std::string name;
+  std::string weight, bias;  ///< names of the parameters
+};
+/// In the order of forward.
+std::vector<BiasedLayer> biased_layers(const net::Graph&);
+
+/// Of each channel over samples and positions; the variance is that of the population.
+struct ChannelStatistics {
+  std::vector<double> mean, variance;
+};
+/// Of the results of a node before the next operator reads them, in inference under the numerics.
+/// The network runs as far as that node. Sums are float64 in a fixed order.
+ChannelStatistics channel_statistics(net::Graph&, const std::string& node, net::Numerics&,
+                                     const Calibration&);
+
+}  // namespace numemu::policies

@@ -1,0 +1,105 @@
+// numemu tune: figures, the checkpoint as other commands read it, refusals, and runs that are
+// killed.
+#include <filesystem>
+
+#include "formats/storage/json.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+using namespace numemu::test;
+using Catch::Contains;
+using numemu::Json;
+
+namespace {
+
+const char* const kRecipe = R"({"numemu_recipe": 1, "roles": {
+    "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int4"}}})";
+const char* const kChain = " --steps calibrate,bias_correction,batch_norm,'bias(epochs=2)' ";
+
+std::string command(const Scratch& s, int threads = 1) {
+  s.file("r.json", kRecipe);
+  return "tune --net lenet --data glyphs --recipe r.json --samples 64 --images 100 --threads " +
+         std::to_string(threads);
+}
+
+std::vector<std::string> results(const Scratch& s, const std::string& folder) {
+  return {read_file(s.path + "/" + folder + "/lenet-glyphs.safetensors"),
+          read_file(s.path + "/" + folder + "/tuning.safetensors")};
+}
+
+}  // namespace
+
+TEST_CASE("tune gives a checkpoint with ranges that eval, sweep and infer use", "[slow]") {
+  const Scratch s;
+  const Result tuned = s.run(command(s) + kChain + "--out t --json --quiet");
+  INFO(tuned.err);
+  REQUIRE(tuned.code == 0);
+  const Json report = Json::parse(tuned.out);
+  CHECK(report["checkpoint"] == "t/lenet-glyphs.safetensors");
+  CHECK(report["steps"].size() == 4);
+  CHECK(report["split"] == "validation");
+  CHECK(report["calibration_samples"] == 64);
+  CHECK(report["output_db"]["after"].get<double>() > report["output_db"]["before"].get<double>());
+  CHECK(report["metrics"]["after"]["n"] == 100);
+
+  const std::string checkpoint = " t/lenet-glyphs.safetensors ";
+  const Result row =
+      s.run("eval --net" + checkpoint + "--data glyphs --recipe r.json --images 32 --quiet --json");
+  REQUIRE(row.code == 0);
+  const Json eval = Json::parse(row.out);
+  CHECK(eval["point"]["ranges"].get<std::string>().size() == 16);
+  CHECK_THAT(eval["notes"].dump(), Contains("the ranges are fixed of 5 tensors: weights of 0, "
+                                            "activations of 5"));
+  CHECK_THAT(s.run("eval --net" + checkpoint + "--data glyphs --images 32 --quiet --json").out,
+             !Contains("ranges are fixed"));
+  s.file("sweep.json", R"({"numemu_sweep": 1, "net": "t/lenet-glyphs.safetensors",
+      "data": "glyphs", "eval_images": 32, "base": )" +
+                           std::string(kRecipe) +
+                           R"(, "grid": {"roles.weight.format": ["int3"]}})");
+  const Result sweep = s.run("sweep sweep.json --out w --quiet");
+  INFO(sweep.err);
+  REQUIRE(sweep.code == 0);
+  const Json swept = Json::parse(read_file(s.path + "/w/rows.jsonl"));
+  CHECK(swept["metrics"] == eval["metrics"]);
+  CHECK(swept["point"]["ranges"] == eval["point"]["ranges"]);
+  CHECK(s.run("report w --quiet").code == 0);
+}
+
+TEST_CASE("tune gives the same bytes for any threads and after the end", "[slow]") {
+  const Scratch s;
+  REQUIRE(s.run(command(s, 1) + kChain + "--out one --quiet").code == 0);
+  const Result two = s.run(command(s, 2) + kChain + "--out two --quiet");
+  REQUIRE(two.code == 0);
+  CHECK(results(s, "one") == results(s, "two"));
+  const Result again = s.run(command(s, 2) + kChain + "--out two");
+  CHECK_THAT(again.err, Contains("finished after step 4"));
+  CHECK(results(s, "one") == results(s, "two"));
+}
+
+TEST_CASE("tune that is killed at any time goes on to the same bytes", "[slow]") {
+  const Scratch s;
+  REQUIRE(s.run(command(s) + kChain + "--out whole --quiet").code == 0);
+  int kills = 0;
+  // Later and later, so that the end is reached on any machine.
+  for (double seconds = 0.05;; seconds *= 1.15) {
+    REQUIRE(kills < 200);
+    const std::string killer = "timeout -s KILL " + std::to_string(seconds);
+    if (s.run(command(s, 1 + kills % 2) + kChain + "--out killed --quiet", killer).code == 0)
+      break;
+    ++kills;
+  }
+  INFO(kills << " kills");
+  CHECK(kills >= 10);
+  CHECK(results(s, "whole") == results(s, "killed"));
+}
+
+TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
+  const Scratch s;
+  s.file("r.json", kRecipe);
+  const std::string net = "tune --net lenet --data glyphs ";
+  check_refused(s.run(net), "--recipe");
+  check_refused(s.run(net + "--recipe r.json --steps batchnorm"),
+                "--steps: unknown tuning step 'batchnorm'; did you mean 'batch_norm'?");
+  check_refused(s.run(net + "--recipe r.json --steps 'bias(epochs=0)'"), "bias: epochs");
+  check_refused(s.run(net + "--recipe r.json --samples 0"), "--samples");
+}

@@ -1,0 +1,67 @@
+// Step bias: the divergence from float32 falls, and biases alone change.
+#include "emu/net/graph.hpp"
+#include "policies/tuning/kl_divergence.hpp"
+#include "policies/tuning/straight_through_numerics.hpp"
+#include "tests/catch.hpp"
+#include "tests/policies/tuning/small_tuning.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+namespace {
+
+const char* const kRecipe = R"({"numemu_recipe": 1, "roles": {
+    "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int8"}}})";
+
+double divergence(Tuning& tuning) {
+  net::Numerics float32;
+  const auto numerics = tuned_numerics(tuning);
+  const auto all = tuning.calibration.batch(0, tuning.calibration.samples);
+  const CalibrationStep step(0, tuning.calibration.samples);
+  return kl_divergence(net::forward(tuning.reference, all, float32, step),
+                       net::forward(tuning.graph, all, *numerics, step));
+}
+
+}  // namespace
+
+TEST_CASE("bias lowers the divergence by changing biases alone", "[fast]") {
+  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
+  Tuning tuning = policies::test::small_tuning(recipe);
+  const double before = divergence(tuning);
+  policies::test::run_steps("bias(epochs=20,rate=0.01)", tuning);
+  CHECK(divergence(tuning) < before / 2);
+  for (const net::Parameter* parameter : tuning.graph.parameters()) {
+    const bool same = parameter->value.data == parameter_of(tuning.reference, parameter->name).data;
+    CHECK(same == !parameter->name.ends_with(".bias"));
+  }
+}
+
+TEST_CASE("straight-through numerics compute what eval computes", "[fast]") {
+  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
+  Tuning tuning = policies::test::small_tuning(recipe);
+  const auto batch = tuning.calibration.batch(0, 8);
+  const CalibrationStep step(0, 8);
+  const auto numerics = tuned_numerics(tuning);
+  StraightThroughNumerics through(tuning);
+  const net::Tape tape = net::forward_training(tuning.graph, batch, through, step);
+  CHECK(tape.output.data == net::forward(tuning.graph, batch, *numerics, step).data);
+}
+
+TEST_CASE("no gradient passes an activation beyond its range", "[fast]") {
+  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
+  Tuning tuning = policies::test::small_tuning(recipe);
+  // fc reads means of what ReLU gives: nothing is within this range but zeros.
+  tuning.ranges["fc"].activation = ValueRange{-1e-6f, 1e-6f};
+  StraightThroughNumerics through(tuning);
+  const auto batch = tuning.calibration.batch(0, 4);
+  const CalibrationStep step(0, 4);
+  net::Tape tape = net::forward_training(tuning.graph, batch, through, step);
+  net::Tensor ones(tape.output.shape);
+  ones.data.assign(ones.data.size(), 1);
+  const auto gradients = net::backward(tuning.graph, std::move(tape), ones, through);
+  const auto parameters = tuning.graph.parameters();
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (!parameters[p]->name.starts_with("conv")) continue;
+    for (const float g : gradients[p].data) CHECK(g == 0);
+  }
+}
