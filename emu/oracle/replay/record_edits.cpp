@@ -213,10 +213,11 @@ EditedDots normalised_products(const Batch& batch) {
 }
 
 EditedDots zero_products_alone(const Batch& batch) {
-  constexpr int kZero = -126, kLeast = -126;  // least: of float32's normal numbers
+  // The smallest exponent of tfloat32, and how far its subnormal numbers reach below.
+  constexpr int kZero = -126, kLeast = -126, kBelow = 10;
   const Instruction& i = *batch.instruction;
   Instruction wide = i;
-  wide.a = Element::f32;
+  wide.a = Element::tf32;
   wide.b = Element::f64;
   EditedDots edited = empty_dots(wide, batch.count);
   edited.batch.c = batch.c;
@@ -241,14 +242,15 @@ EditedDots zero_products_alone(const Batch& batch) {
       } else if (std::isfinite(a) && std::isfinite(b) && a != 0) {
         const int counted = exponent(i.a, a) + exponent(i.b, b);
         if (counted != std::ilogb(a) + std::ilogb(b)) {
-          // float64 would count a subnormal by its leading bit: a subnormal float32 beside it, a
-          // power of two, is as far below its own smallest exponent.
+          // float64 would count a subnormal by its leading bit: a subnormal tfloat32 beside it, a
+          // power of two, is as far below its own smallest exponent. Products of subnormals that
+          // are further below lose no bit there, as every unit keeps 20 of them or more.
           const double product = a * b;
-          a = std::ldexp(1.0, kLeast - (counted - std::ilogb(product)));
+          a = std::ldexp(1.0, kLeast - std::min(counted - std::ilogb(product), kBelow));
           b = product / a;
         }
       }
-      put_code(line_of(edited.batch.a, batch.count, dot), Element::f32, j,
+      put_code(line_of(edited.batch.a, batch.count, dot), Element::tf32, j,
                std::bit_cast<std::uint32_t>(static_cast<float>(a)));
       put_code(line_of(edited.batch.b, batch.count, dot), Element::f64, k,
                std::bit_cast<std::uint64_t>(b));

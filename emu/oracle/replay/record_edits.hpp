@@ -42,7 +42,7 @@ EditedDots without_kept_zeros(const recording::Batch&);
 
 /// Every product in float64 times one in bfloat16: its exponent is that of its leading bit.
 EditedDots normalised_products(const recording::Batch&);
-/// For a unit whose zero operands have the exponent kFarZero: A in float32, B in float64; a zero
+/// For a unit whose zero operands have the exponent kFarZero: A in tfloat32, B in float64; a zero
 /// product has the exponent that it would have with -126, any other its own.
 inline constexpr int kFarZero = -300;
 EditedDots zero_products_alone(const recording::Batch&);

@@ -49,7 +49,7 @@ TEST_CASE("zero_products_alone: only a zero C takes no part", "[fast]") {
       own.name = "own";
       own.alignment.floor = floor;
       unit::UnitDescription wide = own;
-      wide.a = &find_format("float32");
+      wide.a = &find_format("tfloat32");
       wide.b = &find_format("float64");
       wide.alignment.zero_exponent = kFarZero;
       const auto expected = results_of(*unit::make_unit(own), dots, Path::reference);
