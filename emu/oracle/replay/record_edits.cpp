@@ -243,8 +243,8 @@ EditedDots zero_products_alone(const Batch& batch) {
         const int counted = exponent(i.a, a) + exponent(i.b, b);
         if (counted != std::ilogb(a) + std::ilogb(b)) {
           // float64 would count a subnormal by its leading bit: a subnormal tfloat32 beside it, a
-          // power of two, is as far below its own smallest exponent. Products of subnormals that
-          // are further below lose no bit there, as every unit keeps 20 of them or more.
+          // power of two, is as far below its own smallest exponent. Of two subnormal float16,
+          // which may be further below, the exponent is too small by the rest.
           const double product = a * b;
           a = std::ldexp(1.0, kLeast - std::min(counted - std::ilogb(product), kBelow));
           b = product / a;
