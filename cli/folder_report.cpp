@@ -148,6 +148,14 @@ std::string junit_case(const std::string& name, const std::string& class_name,
                      xml_text(failure), xml_text(lines));
 }
 
+std::string junit_suite(const std::string& folder, std::int64_t tests, std::int64_t failures,
+                        const std::string& cases) {
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
+      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
+      xml_text(folder), tests, failures, cases);
+}
+
 }  // namespace
 
 std::int64_t FolderReport::records() const {
@@ -258,10 +266,7 @@ std::string folder_junit(const FolderReport& r, const std::string& folder) {
     ++tests;
     failures += !v.holds();
   }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
-      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
-      xml_text(folder), tests, failures, cases);
+  return junit_suite(folder, tests, failures, cases);
 }
 
 std::string hash_line(const oracle::HashVerdict& v) {
@@ -274,6 +279,18 @@ std::string hash_line(const oracle::HashVerdict& v) {
     line +=
         fmt::format(", the first that differs covers tiles {} to {}", v.first_tile, v.last_tile);
   return line + "\n";
+}
+
+std::string hashes_junit(const std::vector<oracle::HashVerdict>& all, const std::string& folder) {
+  std::string cases;
+  for (const oracle::HashVerdict& v : all)
+    cases +=
+        junit_case(v.instruction, v.unit.empty() ? v.chip : v.unit,
+                   v.differ == 0 ? "" : fmt::format("{} of {} hashes differ", v.differ, v.hashes),
+                   hash_line(v));
+  const auto failures =
+      std::ranges::count_if(all, [](const oracle::HashVerdict& v) { return v.differ != 0; });
+  return junit_suite(folder, std::ssize(all), failures, cases);
 }
 
 Json hashes_json(const std::vector<oracle::HashVerdict>& all) {

@@ -30,5 +30,7 @@ std::string folder_junit(const FolderReport&, const std::string& folder);
 
 std::string hash_line(const oracle::HashVerdict&);
 Json hashes_json(const std::vector<oracle::HashVerdict>&);
+/// One test case for each large run.
+std::string hashes_junit(const std::vector<oracle::HashVerdict>&, const std::string& folder);
 
 }  // namespace numemu::cli

@@ -261,6 +261,7 @@ Array read_gemm_result(const Unit& unit, const std::string& path, const Array& d
         .array;
   };
   Array array = read();
+  if (array.elements() == 1 && d.elements() == 1) array.shape = d.shape;
   require_shape(path, array.shape, d.shape, "the shape of D");
   return array;
 }

@@ -33,6 +33,13 @@ Array transposed(const Array& array, std::int64_t products, std::int64_t rows,
   return out;
 }
 
+/// One scale or index a line may stand without its axis, as numemu vectors writes them.
+void add_axis_of_one(Array& array, const ArrayShape& expected) {
+  ArrayShape without = expected;
+  without.pop_back();
+  if (!without.empty() && expected.back() == 1 && array.shape == without) array.shape = expected;
+}
+
 Array read_scales(const Unit& unit, StoredArray& stored, const ArrayShape& expected,
                   const std::string& why, std::int64_t& nans) {
   const Format& format = *unit.description()->scaling.format;
@@ -40,6 +47,7 @@ Array read_scales(const Unit& unit, StoredArray& stored, const ArrayShape& expec
       read_codes(stored, {.format = &format,
                           .told_by = fmt::format("unit {}, whose scales are", unit.row().name)})
           .array;
+  add_axis_of_one(array, expected);
   require_shape(stored.path(), array.shape, expected, why);
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     const std::uint8_t code = array.as<std::uint8_t>()[i];
@@ -118,8 +126,9 @@ void read_meta(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
                             to_string(meta.type)));
   try {
     if (layout == unit::MetaLayout::index) {
-      require_shape(files.meta, meta.shape, arrays.side_a.lines_of(files.shape, kept),
-                    "an index per kept element");
+      const ArrayShape expected = arrays.side_a.lines_of(files.shape, kept);
+      add_axis_of_one(meta, expected);
+      require_shape(files.meta, meta.shape, expected, "an index per kept element");
       unit::check_index(pattern, meta.as<std::uint8_t>(), rows, g.k);
       arrays.kept = std::move(meta);
     } else {

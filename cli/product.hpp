@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/gemm_arrays.hpp"
@@ -26,8 +27,12 @@ void check_product_options(const ProductOptions&);
 /// Runs the command and returns its exit code.
 int run_product(const ProductOptions&);
 
-/// A unit by name, or described in a JSON file, which is read once; it lives as long as the program.
+/// A unit by name, or described in a JSON file, which is read once; it lives as long as the
+/// program.
 const unit::Unit& unit_named(const std::string& name);
+/// The unit that the first line of a file of vectors describes; nullptr where it does not. `file`
+/// is what an Error calls the file.
+const unit::Unit* unit_described(const std::string& file, std::string_view header);
 
 /// An output of a batch: (i, j) of a product.
 struct Place {

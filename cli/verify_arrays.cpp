@@ -4,16 +4,12 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/gemm_side_arrays.hpp"
-#include "cli/input_arrays.hpp"
 #include "cli/product.hpp"
 #include "cli/verify_input.hpp"
 #include "emu/oracle/layout.hpp"
 #include "emu/unit/reference/step.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/codes_file.hpp"
-#include "formats/storage/npy.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -33,26 +29,6 @@ std::uint64_t result_code(const Format* format, const Array& array, std::int64_t
 std::int64_t place(const unit::Gather& gather, std::int64_t line, std::int64_t e) {
   return std::int64_t{gather.row[static_cast<std::size_t>(line)]} +
          gather.depth[static_cast<std::size_t>(e)];
-}
-
-/// The kernel's D, of the type that the unit's results have.
-Array read_result(const unit::Unit& unit, const std::string& path, const Array& own) {
-  Array array;
-  if (const Format* format = unit.d_format()) {
-    StoredArray stored = open_input(path);
-    array = read_codes(stored, {.format = format,
-                                .told_by = fmt::format("unit {}, whose D is", unit.row().name)})
-                .array;
-  } else {
-    array = read_npy(path);
-    if (bytes_of(array.type) != bytes_of(own.type) || array.type == ArrayType::float32 ||
-        array.type == ArrayType::float16)
-      throw Error(fmt::format("{}: dtype: expected {}, found {}", path, to_string(own.type),
-                              to_string(array.type)));
-  }
-  if (own.elements() == 1 && array.elements() == 1) array.shape = own.shape;
-  require_shape(path, array.shape, own.shape, "the shape of D");
-  return array;
 }
 
 /// Outputs of products as records, built where one is needed.
@@ -112,7 +88,7 @@ Verified verify_arrays(const VerifyOptions& o) {
   read_gemm(unit, files, arrays);
   unit::Gemm& g = arrays.gemm;
   g.seed = o.seed;
-  const Array given = read_result(unit, o.d, arrays.d);
+  const Array given = read_gemm_result(unit, o.d, arrays.d);
   unit::multiply_batch(unit, arrays.batch);
 
   const oracle::Subject subject = oracle::unit_subject(unit, g.k, g.a.format, g.b.format);

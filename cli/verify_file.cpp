@@ -3,17 +3,16 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "cli/product.hpp"
 #include "cli/progress.hpp"
+#include "cli/record_file.hpp"
 #include "cli/verify_input.hpp"
 #include "emu/oracle/foreign.hpp"
-#include "emu/oracle/text_form.hpp"
-#include "emu/oracle/text_reader.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/byte_stream.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -70,11 +69,14 @@ void require_told(const VerifyOptions& o, const std::string& name, const Subject
 }
 
 /// The file's first line, except for what the options say instead.
-Subject subject_of(const VerifyOptions& o, const std::string& name, const std::string& header) {
-  if (header.empty()) return told_subject(o, o.k);
+/// `depth`: products of a record as the file has them, where it tells.
+Subject subject_of(const VerifyOptions& o, const std::string& name, const std::string& header,
+                   std::int64_t depth) {
+  if (header.empty()) return told_subject(o, o.k == 0 ? depth : o.k);
   Subject s;
   try {
-    s = oracle::parse_header(header, o.unit.empty() ? nullptr : &unit_named(o.unit));
+    s = oracle::parse_header(header,
+                             o.unit.empty() ? unit_described(name, header) : &unit_named(o.unit));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: line 1: {}", name, error.what()));
   }
@@ -91,65 +93,69 @@ Subject subject_of(const VerifyOptions& o, const std::string& name, const std::s
   return s;
 }
 
-/// Reads records of either kind of file.
-struct Source {
-  std::unique_ptr<oracle::TextReader> text;
-  std::unique_ptr<oracle::ForeignReader> foreign;
-  Subject subject;
+/// Records of either kind of file.
+class Source {
+ public:
+  explicit Source(const VerifyOptions& o) {
+    if (o.fields.empty()) {
+      file_.emplace(o.in);
+      subject = subject_of(o, file_->name(), file_->header(), file_->depth());
+      return;
+    }
+    oracle::Layout fields = oracle::parse_fields(o.fields);
+    const int b = oracle::find_field(fields, "b");
+    subject = told_subject(o, b < 0 ? 1 : fields[static_cast<std::size_t>(b)].count);
+    const auto order =
+        o.element_order == "msb" ? oracle::ElementOrder::msb : oracle::ElementOrder::lsb;
+    stream_.emplace(o.in);
+    foreign_.emplace(std::move(fields), order, subject, stream_->name(), text_of(*stream_));
+  }
 
-  bool read(const oracle::Layout& layout, std::int64_t most, Records& records) const {
-    return foreign ? foreign->read(most, records) : text->read(layout, most, records);
+  bool read(const oracle::Layout& layout, std::int64_t most, Records& records) {
+    return file_ ? file_->read(layout, most, records) : foreign_->read(most, records);
   }
   bool has_flags(const oracle::Layout& layout) const {
     if (oracle::find_field(layout, "flags") < 0) return false;
-    return foreign ? foreign->has("flags") : text->has_optional();
+    return file_ ? file_->has_optional() : foreign_->has("flags");
   }
-};
+  const std::string& name() const { return file_ ? file_->name() : stream_->name(); }
+  const char* place() const { return file_ ? file_->place() : "line"; }
+  std::int64_t size() const { return file_ ? file_->size() : stream_->size(); }
+  std::int64_t consumed() const { return file_ ? file_->consumed() : stream_->consumed(); }
 
-Source open_source(const VerifyOptions& o, const std::string& name, oracle::ByteReader bytes) {
-  Source source;
-  if (o.fields.empty()) {
-    source.text =
-        std::make_unique<oracle::TextReader>(name, oracle::as_text(name, std::move(bytes)));
-    source.subject = subject_of(o, name, source.text->header());
-    return source;
-  }
-  oracle::Layout fields = oracle::parse_fields(o.fields);
-  const int b = oracle::find_field(fields, "b");
-  source.subject = told_subject(o, b < 0 ? 1 : fields[static_cast<std::size_t>(b)].count);
-  const auto order =
-      o.element_order == "msb" ? oracle::ElementOrder::msb : oracle::ElementOrder::lsb;
-  source.foreign = std::make_unique<oracle::ForeignReader>(std::move(fields), order, source.subject,
-                                                           name, std::move(bytes));
-  return source;
-}
+  Subject subject;
+
+ private:
+  std::optional<RecordFile> file_;
+  std::optional<ByteStream> stream_;
+  std::optional<oracle::ForeignReader> foreign_;
+};
 
 }  // namespace
 
 Verified verify_file(const VerifyOptions& o) {
-  ByteStream stream(o.in);
-  Source source = open_source(o, stream.name(),
-                              [&](char* to, std::size_t most) { return stream.read(to, most); });
+  Source source(o);
   const oracle::Layout layout = oracle::layout_of(source.subject);
   std::int64_t codes = 0;
   for (const oracle::Field& field : layout) codes += field.count;
   const std::int64_t most = std::clamp<std::int64_t>(kBatchCodes / codes, 1, kBatchRecords);
   std::vector<Records> batches(static_cast<std::size_t>(omp_get_max_threads()));
-  const std::int64_t bytes = stream.size();
+  const std::int64_t bytes = source.size();
   constexpr std::int64_t kQuick = std::int64_t{1} << 27;  // some seconds
   Progress progress("verify", bytes, "bytes", o.quiet || bytes < kQuick);
 
   // The first batch decides whether there are flags.
   std::size_t filled = source.read(layout, most, batches[0]) ? 1 : 0;
-  if (filled == 0) throw Error(stream.name() + ": expected records, found none");
+  if (filled == 0) throw Error(source.name() + ": expected records, found none");
   oracle::Compared compared = compared_by(o);
   compared.flags = source.has_flags(layout);
-  Verified verified{oracle::Verifier(source.subject, compared), stream.name(), nullptr};
+  Verified verified{oracle::Verifier(source.subject, compared), source.name(), nullptr};
+  verified.place = source.place();
   while (filled != 0) {
     while (filled < batches.size() && source.read(layout, most, batches[filled])) ++filled;
     verified.complete = verified.verifier.check({batches.data(), filled});
     if (!verified.complete) break;
-    progress.show(static_cast<double>(stream.consumed()));
+    progress.show(static_cast<double>(source.consumed()));
     filled = source.read(layout, most, batches[0]) ? 1 : 0;
   }
   return verified;

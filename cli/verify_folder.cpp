@@ -19,6 +19,11 @@ namespace numemu::cli {
 namespace {
 
 int verify_hashes(const FolderOptions& o) {
+  std::error_code error;
+  if (!std::filesystem::exists(o.folder + "/hashes.tsv", error))
+    throw Error(o.folder +
+                "/hashes.tsv: cannot open: --hashes needs the large runs that "
+                "tests/oracle/cuda/run records");
   std::vector<oracle::HashVerdict> all;
   oracle::judge_hashes(o.folder, o.only, [&](const oracle::HashVerdict& v) {
     all.push_back(v);
@@ -27,6 +32,7 @@ int verify_hashes(const FolderOptions& o) {
     std::fflush(stdout);  // a line every few seconds
   });
   if (all.empty()) throw Error(o.folder + "/hashes.tsv: expected large runs, found none");
+  if (!o.junit.empty()) write_atomically(o.junit, {hashes_junit(all, o.folder)});
   std::int64_t differ = 0;
   for (const oracle::HashVerdict& v : all) differ += v.differ != 0;
   if (o.json) {

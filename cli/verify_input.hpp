@@ -26,6 +26,7 @@ struct Verified {
   std::string name;                    ///< of the file
   std::shared_ptr<GemmArrays> arrays;  ///< with the places of D; null: records of a file
   bool complete = true;                ///< false: the limit of mismatches ended the reading
+  const char* place = "line";          ///< what Records::line counts: lines, or records from 0
 };
 
 /// Reads and checks. Throws Error naming the file and its line, or the option.

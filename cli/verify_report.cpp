@@ -41,6 +41,8 @@ class Report {
   std::string finding_text(std::string_view title, const MismatchedRecord&) const;
   std::string rule_text(const Fit&) const;
   std::string rules_text() const;
+  /// Whether a rule must give the flags of a record, too, to explain it.
+  bool with_flags() const { return v_.flags_field() >= 0; }
   /// The rule that gives the finding's result; nullptr where none does.
   const oracle::Rule* rule_of(const MismatchedRecord&) const;
   Json finding_json(const MismatchedRecord&) const;
@@ -91,7 +93,8 @@ std::string Report::place(const MismatchedRecord& f) const {
     return fmt::format("D[{}]", place_text(place_of(number, arrays.batch), arrays));
   }
   const std::string name(f.one.records.class_name(0));
-  return fmt::format("line {}{}", f.one.records.line[0], name.empty() ? "" : " [" + name + "]");
+  return fmt::format("{} {}{}", verified_.place, f.one.records.line[0],
+                     name.empty() ? "" : " [" + name + "]");
 }
 
 std::string Report::mismatch_text(const MismatchedRecord& f) const {
@@ -130,8 +133,9 @@ std::string Report::rule_text(const Fit& fit) const {
                 ? "there are no matches to compare it with"
                 : fmt::format("contradicts none of {} matches", explanation_.matches)
           : fmt::format("contradicts {} of {}", fit.contradicted, explanation_.matches);
-  std::string text = fmt::format("{} ({}): explains {} of {} mismatches, {}", fit.rule.name,
-                                 fit.rule.family, fit.explained, explanation_.mismatches, against);
+  std::string text = fmt::format("{} ({}): explains {} of {} mismatches{}, {}", fit.rule.name,
+                                 fit.rule.family, fit.explained, explanation_.mismatches,
+                                 with_flags() ? " with their flags" : "", against);
   constexpr std::size_t kShown = 3;
   for (std::size_t i = 0; i < std::min(fit.equal.size(), kShown); ++i)
     text += fmt::format("{}{}", i == 0 ? "; so do: " : ", ", fit.equal[i]);
@@ -193,7 +197,7 @@ Json Report::finding_json(const MismatchedRecord& f) const {
   if (verified_.arrays != nullptr) {
     add_place(place_of(number, verified_.arrays->batch), *verified_.arrays, json);
   } else {
-    json["line"] = f.one.records.line[0];
+    json[verified_.place] = f.one.records.line[0];
   }
   json["mismatch"] = name_of(f.comparison.mismatch);
   if (f.comparison.ulps) json["ulps"] = *f.comparison.ulps;
@@ -225,20 +229,22 @@ Json Report::json() const {
                      {"explained", fit.explained},
                      {"contradicted", fit.contradicted},
                      {"also", Json(fit.equal)}});
-  Json json = {
-      {"in", utf8_text(verified_.name)},
-      {"subject", subject_text()},
-      {"records", t.records},
-      {"complete", verified_.complete},
-      {"matches", t.matches()},
-      {"tolerated", t.tolerated},
-      {"mismatches", t.mismatches()},
-      {"by_mismatch", kinds},
-      {"by_ulps", ulps},
-      {"classes", classes},
-      {"rules", rules},
-      {"rules_tried", explanation_.rules},
-      {"tried_on", {{"mismatches", explanation_.mismatches}, {"matches", explanation_.matches}}}};
+  Json json = {{"in", utf8_text(verified_.name)},
+               {"subject", subject_text()},
+               {"records", t.records},
+               {"complete", verified_.complete},
+               {"matches", t.matches()},
+               {"tolerated", t.tolerated},
+               {"mismatches", t.mismatches()},
+               {"by_mismatch", kinds},
+               {"by_ulps", ulps},
+               {"classes", classes},
+               {"rules", rules},
+               {"rules_tried", explanation_.rules},
+               {"tried_on",
+                {{"mismatches", explanation_.mismatches},
+                 {"matches", explanation_.matches},
+                 {"flags", with_flags()}}}};
   json["first"] = v_.first() ? finding_json(*v_.first()) : Json();
   json["worst"] = v_.worst() ? finding_json(*v_.worst()) : Json();
   return json;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/error.hpp"
+#include "formats/negated.hpp"
 
 namespace numemu {
 namespace {
@@ -91,6 +92,11 @@ Value exact_quotient(const Value& x, const Value& s) {
   q.exponent =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(exponent, Limits::min(), Limits::max()));
   return q;
+}
+
+Value operator-(Value v) {
+  v.negative = !v.negative;
+  return v;
 }
 
 }  // namespace numemu

@@ -10,20 +10,20 @@
 
 #include "cli/command.hpp"
 #include "cli/identify_folder.hpp"
+#include "cli/product.hpp"
 #include "cli/question_device.hpp"
+#include "cli/record_file.hpp"
 #include "cli/talk.hpp"
 #include "cli/verify_folder.hpp"
 #include "emu/oracle/protocol.hpp"
 #include "emu/oracle/step_map.hpp"
 #include "emu/oracle/summation_tree.hpp"
-#include "emu/oracle/text_form.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/description/words.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/byte_stream.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {
@@ -76,7 +76,7 @@ Ports ports_of_options(const Options& o, const std::string& header) {
   if (!o.like.empty()) {
     ports = ports_like(o.like, o.k);
   } else if (!header.empty()) {
-    const oracle::Subject subject = oracle::parse_header(header);
+    const oracle::Subject subject = oracle::parse_header(header, unit_described(o.in, header));
     if (subject.unit == nullptr) throw Error(o.in + ": line 1: expected records of a unit");
     if (subject.rounding.stochastic())
       throw Error(fmt::format("{}: line 1: expected a unit without random numbers, found {}", o.in,
@@ -148,7 +148,7 @@ class Conversation {
 };
 
 /// All records of the file without unknown digits.
-std::vector<oracle::Answered> read_records(oracle::TextReader& reader, const Ports& ports,
+std::vector<oracle::Answered> read_records(RecordFile& reader, const Ports& ports,
                                            std::size_t& skipped) {
   constexpr std::int64_t kPiece = 1024;
   constexpr std::size_t kMost = 1 << 20;
@@ -293,11 +293,7 @@ int run(const Options& o) {
   Ports ports;
   if (!o.in.empty()) {
     report.records = true;
-    ByteStream stream(o.in);
-    oracle::TextReader reader(stream.name(),
-                              oracle::as_text(stream.name(), [&](char* to, std::size_t most) {
-                                return stream.read(to, most);
-                              }));
+    RecordFile reader(o.in);
     ports = ports_of_options(o, reader.header());
     std::size_t skipped = 0;
     const auto records = read_records(reader, ports, skipped);
@@ -341,7 +337,7 @@ void add_identify(Program& program) {
   Options& o = *options;
   command.option(
       "--in FILE", o.in,
-      "Records of a vector file, gzip or not, results made elsewhere; - is standard input");
+      "Records of a vector file of any form, results made elsewhere; - is standard input");
   command.option("--instr TEXT", o.instr,
                  "Of a folder that a GPU recorded (--in FOLDER): instructions whose name has it");
   command.option("--device COMMAND", o.device, "A program that reads questions and writes answers");

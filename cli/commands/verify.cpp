@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/record_file.hpp"
 #include "cli/text_numbers.hpp"
 #include "cli/verify_folder.hpp"
 #include "cli/verify_input.hpp"
@@ -41,10 +42,8 @@ void check_options(const VerifyOptions& o) {
     if (o.dots) refuse_with("--dots", {{"--b-layout", o.arrays.b_layout != "kn"}});
     unit::parse_meta_layout(o.arrays.meta_layout);
   } else {
-    if (o.in.ends_with(".npz"))
-      throw Error(o.in +
-                  ": expected text, csv or JSON lines, found npz: unzip it, and give a.npy, "
-                  "b.npy, c.npy and d.npy of a unit to --a, --b, --c and --d with --dots");
+    if (!o.fields.empty() && is_form_of_fields(o.in))
+      throw Error(fmt::format("--fields: not allowed with {}, whose fields have names", o.in));
     refuse_with("--in", {{"--c", !o.arrays.c.empty()},
                          {"--scale-a", !o.arrays.scale_a.empty()},
                          {"--scale-b", !o.arrays.scale_b.empty()},
@@ -82,8 +81,7 @@ int run_folder(const VerifyOptions& o) {
                            {"--k", o.k != 0},
                            {"--ulp", o.ulp != 0},
                            {"--max-errors", o.max_errors != 0}});
-  if (o.hashes)
-    refuse_with("--hashes", {{"--unit", !o.unit.empty()}, {"--junit", !o.junit.empty()}});
+  if (o.hashes) refuse_with("--hashes", {{"--unit", !o.unit.empty()}});
   if (!o.junit.empty()) {
     require_file("--junit", o.junit);
     require_replaceable(o.junit);
@@ -113,7 +111,10 @@ void add_verify(Program& program) {
   VerifyOptions& o = *options;
   command.option("folder FOLDER", o.folder,
                  "Answers of a GPU as tests/oracle/cuda/run records them, or published ones");
-  command.option("--in FILE|-", o.in, "Records: text, gzip or not; - is standard input");
+  command.option(
+      "--in FILE|-", o.in,
+      "Records: text, csv or JSON lines, gzip or not; FILE.npz; PREFIX of $readmemh files; - is "
+      "standard input");
   command.option("--unit U", o.unit, "A unit's name (numemu units) or a file unit.json");
   command.option("--op OP", o.op, "convert, mul, add, fma or dot");
   command.option("--from F", o.from, "Format of the operands of --op");

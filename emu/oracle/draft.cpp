@@ -69,11 +69,6 @@ Value number(std::int64_t significand, int exponent) {
   return {Class::finite, negative, false, exponent, magnitude};
 }
 
-Value operator-(Value v) {
-  v.negative = !v.negative;
-  return v;
-}
-
 int leading_exponent(const Value& v) {
   return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
 }

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "emu/oracle/questions.hpp"
-#include "formats/value.hpp"
+#include "formats/negated.hpp"
 
 namespace numemu::oracle {
 
 /// significand 2^exponent; a significand of 0 is a zero of that sign.
 Value number(std::int64_t significand, int exponent = 0);
-Value operator-(Value);
 /// Exponent of the leading bit of a finite number.
 int leading_exponent(const Value&);
 

@@ -7,6 +7,7 @@
 
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::oracle {
 
@@ -31,6 +32,10 @@ void append_records(FileForm, const Layout&, const Records&, std::string& text);
 /// The head of a $readmemh file, and the words of one field, one a line with its class.
 std::string port_head(const Subject&);
 void append_port(const Field&, const Records&, int field, std::string& text);
+
+/// Of the array of a field: codes in their containers, two's complement as int8, int16 or int32,
+/// else the smallest unsigned integer.
+ArrayType array_type_of(const Field&);
 
 /// All records as numpy's np.savez stores them, uncompressed: one array for each field, n or
 /// n x count, as arrays of codes are stored (docs/arrays.md), `class` as bytes, and

@@ -15,16 +15,6 @@ namespace {
 
 constexpr std::size_t kClassBytes = 16;
 
-/// Of an element: codes in their containers, two's complement as int8, int16 or int32, else the
-/// smallest unsigned integer.
-ArrayType type_of(const Field& f) {
-  if (f.format != nullptr) return container_type(*f.format);
-  const bool number = f.name == "c" || f.name == "d";
-  if (f.bits <= 8) return number ? ArrayType::int8 : ArrayType::uint8;
-  if (f.bits <= 16) return number ? ArrayType::int16 : ArrayType::uint16;
-  return number ? ArrayType::int32 : ArrayType::uint32;
-}
-
 /// The header of an array of byte strings of `width` bytes; no ArrayType is one.
 std::string bytes_header(const ArrayShape& shape, std::size_t width) {
   std::string header = format_npy_header(ArrayType::uint8, shape);
@@ -96,19 +86,27 @@ class Zip {
 
 }  // namespace
 
+ArrayType array_type_of(const Field& f) {
+  if (f.format != nullptr) return container_type(*f.format);
+  const bool number = f.name == "c" || f.name == "d";
+  if (f.bits <= 8) return number ? ArrayType::int8 : ArrayType::uint8;
+  if (f.bits <= 16) return number ? ArrayType::int16 : ArrayType::uint16;
+  return number ? ArrayType::int32 : ArrayType::uint32;
+}
+
 NpzWriter::NpzWriter(const Subject& s, const Layout& layout)
     : subject_(s), layout_(layout), columns_(layout.size()) {}
 
 std::int64_t NpzWriter::record_bytes(const Layout& layout) {
   std::int64_t bytes = kClassBytes;
-  for (const Field& f : layout) bytes += f.count * bytes_of(type_of(f));
+  for (const Field& f : layout) bytes += f.count * bytes_of(array_type_of(f));
   return bytes;
 }
 
 void NpzWriter::append(const Records& records) {
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     const Field& field = layout_[f];
-    const auto bytes = static_cast<std::size_t>(bytes_of(type_of(field)));
+    const auto bytes = static_cast<std::size_t>(bytes_of(array_type_of(field)));
     const int shift = field.format != nullptr ? field.format->container_shift : 0;
     const bool extends = field.format == nullptr && (field.name == "c" || field.name == "d");
     const std::size_t begin = columns_[f].size(), n = records.columns[f].size();
@@ -133,7 +131,8 @@ std::string NpzWriter::file() const {
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     ArrayShape shape = {n_};
     if (layout_[f].count > 1) shape.push_back(layout_[f].count);
-    zip.add(layout_[f].name + ".npy", format_npy_header(type_of(layout_[f]), shape), columns_[f]);
+    zip.add(layout_[f].name + ".npy", format_npy_header(array_type_of(layout_[f]), shape),
+            columns_[f]);
   }
   zip.add("class.npy", bytes_header({n_}, kClassBytes), classes_);
   const std::string line = header_line(subject_);

@@ -6,6 +6,7 @@
 #include "emu/oracle/proposals.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
+#include "formats/negated.hpp"
 
 namespace numemu::oracle {
 
@@ -168,9 +169,7 @@ void Proposer::ties(Dice& dice, Judge& judge) {
   unit::Kulisch rest(
       unit::join({tie.exponent, tie.exponent + 64}, {sum.exponent, sum.exponent + 64}), 2);
   rest.add(tie);
-  Value negated = sum;
-  negated.negative = !negated.negative;
-  rest.add(negated);
+  rest.add(-sum);
   draft_.put(draft_.last(), 0, rest.sum());
 }
 

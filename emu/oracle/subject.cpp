@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "emu/oracle/own_unit.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
@@ -61,8 +62,9 @@ using Entries = std::map<std::string, std::string, std::less<>>;
 
 /// The words key=value behind the version.
 Entries entries_of(std::string_view line) {
-  static const std::vector<std::string> known = {"unit",     "op",   "from",  "to", "rounding",
-                                                 "overflow", "seed", "level", "k",  "style"};
+  static const std::vector<std::string> known = {"unit",     "op",       "from",       "to",
+                                                 "rounding", "overflow", "seed",       "level",
+                                                 "k",        "style",    "description"};
   if (!is_header(line)) throw Error(fmt::format("expected '{}1 ...'", kHeaderBegin));
   line.remove_prefix(kHeaderBegin.size());
   Entries entries;
@@ -204,7 +206,8 @@ std::string header_line(const Subject& s) {
       fmt::format(" from={} to={} rounding={} overflow={} seed={} level={}", from_text(s),
                   result_name(s), to_string(s.rounding), to_string(s.overflow), s.seed, s.level);
   if (s.unit != nullptr || s.operation == Operation::dot) line += fmt::format(" k={}", s.k);
-  return line + " style=" + s.style;
+  line += " style=" + s.style;
+  return s.unit != nullptr ? line + description_word(*s.unit) : line;
 }
 
 Subject parse_header(std::string_view line, const unit::Unit* told) {

@@ -79,12 +79,16 @@ class Turner {
     while (true) {
       const std::size_t begin = line.find('"');
       if (begin == std::string_view::npos) return;
-      const std::size_t end = line.find('"', begin + 1);
-      if (end == std::string_view::npos) {
+      std::size_t end = begin + 1;
+      std::string text;
+      for (; end < line.size() && line[end] != '"'; ++end) {
+        end += line[end] == '\\';  // of \" and \\, all that there is in headers
+        if (end < line.size()) text += line[end];
+      }
+      if (end >= line.size()) {
         throw Error(fmt::format("{}: line {}: expected the end of a text, found that of the line",
                                 name_, line_));
       }
-      const std::string_view text = line.substr(begin + 1, end - begin - 1);
       line.remove_prefix(end + 1);
       const std::size_t next = line.find_first_not_of(" \t");
       if (next != std::string_view::npos && line[next] == ':') {

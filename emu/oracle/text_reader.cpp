@@ -57,15 +57,6 @@ std::int64_t count_words(std::string_view text) {
   return words;
 }
 
-/// Text of a file inside an error: short and printable.
-std::string shown(std::string_view word) {
-  constexpr std::size_t kShown = 40;
-  std::string text(word.substr(0, kShown));
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return word.size() > kShown ? text + "..." : text;
-}
-
 std::size_t longest_line(const Layout& layout) {
   std::size_t longest = 0;
   for (const Field& field : layout)
@@ -81,13 +72,52 @@ std::int64_t words_of(const Layout& layout, bool with_optional) {
 
 }  // namespace
 
-TextReader::TextReader(std::string name, ByteReader bytes)
-    : name_(std::move(name)), bytes_(std::move(bytes)) {
+std::string shown(std::string_view word) {
+  constexpr std::size_t kShown = 40;
+  std::string text(word.substr(0, kShown));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return word.size() > kShown ? text + "..." : text;
+}
+
+ByteReader as_utf8(std::string name, ByteReader bytes) {
+  static constexpr std::string_view kUtf8 = "\xef\xbb\xbf", kZip = "PK\x03\x04";
+  return [name = std::move(name), bytes = std::move(bytes), first = std::string(), begun = false](
+             char* to, std::size_t most) mutable {
+    while (!begun) {
+      char some[4];
+      const std::size_t got = bytes(some, sizeof some - first.size());
+      first.append(some, got);
+      if (first.starts_with("\xff\xfe") || first.starts_with("\xfe\xff"))
+        throw Error(name + ": expected UTF-8 text, found UTF-16");
+      if (first.starts_with(kZip))
+        throw Error(name +
+                    ": expected text, found a zip archive: the name of an npz file must "
+                    "end in .npz");
+      begun = got == 0 || first.size() == sizeof some || first.find('\n') != std::string::npos;
+      if (begun && first.starts_with(kUtf8)) first.erase(0, kUtf8.size());
+    }
+    if (first.empty()) return bytes(to, most);
+    const std::size_t part = first.copy(to, most);
+    first.erase(0, part);
+    return part;
+  };
+}
+
+TextReader::TextReader(std::string name, ByteReader bytes, std::string_view class_mark)
+    : name_(std::move(name)), class_mark_(class_mark), bytes_(std::move(bytes)) {
   // Not beyond the first line: who answers questions sends no more before the next.
   while (!ended_ && end_ < kLongestComment &&
          std::string_view(buffer_.data(), end_).find('\n') == std::string_view::npos)
     fill();
-  if (is_header({buffer_.data(), end_})) header_ = next_line(kLongestComment).value();
+  constexpr std::string_view kSlashes = "//";
+  const std::string_view first(buffer_.data(), end_);
+  if (is_header(first)) {
+    header_ = next_line(kLongestComment).value();
+  } else if (first.starts_with(kSlashes) &&
+             first.substr(kSlashes.size()).starts_with(kHeaderBegin.substr(1))) {
+    header_ = "#" + std::string(next_line(kLongestComment).value().substr(kSlashes.size()));
+  }
 }
 
 void TextReader::fail(const std::string& text) const {
@@ -205,8 +235,8 @@ void TextReader::parse(const Layout& layout, std::string_view line, std::int64_t
     }
   }
   const std::string_view rest = without_blanks(line);
-  if (!rest.starts_with('#')) return;
-  const std::string_view comment = without_blanks(rest.substr(1));
+  if (!rest.starts_with(class_mark_)) return;
+  const std::string_view comment = without_blanks(rest.substr(class_mark_.size()));
   records.class_of[static_cast<std::size_t>(i)] =
       records.class_number(shown(comment.substr(0, comment.find_first_of(" \t"))));
 }

@@ -14,18 +14,26 @@ namespace numemu::oracle {
 /// Gives at most `most` bytes of a file and returns their number, 0 at the end.
 using ByteReader = std::function<std::size_t(char* to, std::size_t most)>;
 
+/// The same text without a UTF-8 byte-order mark at its beginning. Throws Error naming the file
+/// where it is UTF-16 or a zip archive.
+ByteReader as_utf8(std::string name, ByteReader);
+
+/// Text of a file as a class or inside an error: printable ASCII, at most 40 letters.
+std::string shown(std::string_view);
+
 /// Reads lines of words separated by blanks. Words are hexadecimal digits of either case, with at
 /// most the digits that the field has; `x`, `X`, `z`, `Z` and `?` are digits that nobody knows, _
 /// between digits is ignored. Blank lines and lines that begin with # or // are comments; so is
-/// what follows // or # in a record's line, but the first word after # is the record's class.
+/// what follows // or # in a record's line, but the first word after # is the record's class, or
+/// that after //, where classes follow that.
 /// Memory does not depend on the file: a line is at most as long as its layout needs, twice, and
 /// 4096 bytes more.
 class TextReader {
  public:
   /// `name` is what errors call the file. Reads the first line.
-  TextReader(std::string name, ByteReader);
+  TextReader(std::string name, ByteReader, std::string_view class_mark = "#");
 
-  /// The first line where it says what the file is about (is_header()), else empty.
+  /// The first line where it says what the file is about (is_header(), also behind //), else empty.
   const std::string& header() const { return header_; }
 
   /// Fills `records` with the next `most` records or fewer; false where none is left. The first
@@ -51,6 +59,7 @@ class TextReader {
   void parse(const Layout&, std::string_view line, std::int64_t i, Records&);
 
   std::string name_;
+  std::string_view class_mark_;
   ByteReader bytes_;
   std::string buffer_;
   std::size_t begin_ = 0, end_ = 0;  ///< of what is read and not yet used

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <optional>
 
 #include "formats/error.hpp"
@@ -51,8 +52,8 @@ std::string_view kind_of(char letter) {
 
 class Parser {
  public:
-  Parser(const std::string& path, std::string_view text, std::int64_t first_byte)
-      : path_(path), text_(text), first_byte_(first_byte) {}
+  Parser(const std::string& path, std::string_view text, std::int64_t first_byte, bool with_text)
+      : path_(path), text_(text), first_byte_(first_byte), with_text_(with_text) {}
 
   NpyHeader read() {
     expect('{');
@@ -140,6 +141,12 @@ class Parser {
       header_.big_endian = descr[0] == '>';
       return;
     }
+    if (with_text_ && descr.starts_with("|S")) {
+      const char* end = descr.data() + descr.size();
+      const auto [at, error] = std::from_chars(descr.data() + 2, end, header_.text_bytes);
+      header_.type = ArrayType::uint8;
+      if (error == std::errc{} && at == end && header_.text_bytes > 0) return;
+    }
     at_ = begin;
     fail(fmt::format("{}, found '{}'{}", kExpected, descr.substr(0, 20),
                      code.empty() ? "" : kind_of(code[0])));
@@ -176,6 +183,7 @@ class Parser {
   const std::string& path_;
   std::string_view text_;
   std::int64_t first_byte_;
+  bool with_text_;
   std::size_t at_ = 0;
   std::array<bool, 3> seen_ = {};
   NpyHeader header_;
@@ -183,9 +191,9 @@ class Parser {
 
 }  // namespace
 
-NpyHeader parse_npy_header(const std::string& path, std::string_view text,
-                           std::int64_t first_byte) {
-  return Parser(path, text, first_byte).read();
+NpyHeader parse_npy_header(const std::string& path, std::string_view text, std::int64_t first_byte,
+                           bool with_text) {
+  return Parser(path, text, first_byte, with_text).read();
 }
 
 std::string format_npy_header(ArrayType type, const ArrayShape& shape) {

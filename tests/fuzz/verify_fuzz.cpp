@@ -1,9 +1,15 @@
-// Files of vectors: plain or gzip text with a first line that says what they are about, and, after
-// a line "--fields F", the lines of another program.
+// Files of vectors: plain or gzip text with a first line that says what they are about; after a
+// line "--fields F" the lines of another program; npz archives; after "--ports" $readmemh files,
+// each behind a line "--NAME".
+#include "emu/net/model/npz.hpp"
+#include "emu/oracle/array_reader.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/foreign.hpp"
 #include "emu/oracle/layout.hpp"
+#include "emu/oracle/own_unit.hpp"
+#include "emu/oracle/port_reader.hpp"
 #include "emu/oracle/text_form.hpp"
+#include "emu/unit/description/json.hpp"
 #include "formats/storage/byte_stream.hpp"
 #include "tests/fuzz/harness.hpp"
 
@@ -20,13 +26,14 @@ Subject usual_subject() {
                            Overflow::ieee);
 }
 
-void read_file(const std::string& path) {
+template <class Reader>
+void read_all(Reader& reader) {
   constexpr std::int64_t kMostProducts = 64;
-  ByteStream stream(path);
-  TextReader reader(stream.name(), as_text(stream.name(), [&](char* to, std::size_t most) {
-                      return stream.read(to, most);
-                    }));
-  const Subject subject = reader.header().empty() ? usual_subject() : parse_header(reader.header());
+  std::unique_ptr<unit::Unit> own;
+  if (const std::string text(described_in(reader.header())); !text.empty())
+    own = unit::make_unit(unit::parse_description(text, "line 1"));
+  const Subject subject =
+      reader.header().empty() ? usual_subject() : parse_header(reader.header(), own.get());
   const Layout layout = layout_of(subject);
   Records records;
   while (reader.read(layout, subject.k > kMostProducts ? 1 : kBatch, records)) {
@@ -35,14 +42,42 @@ void read_file(const std::string& path) {
   }
 }
 
+void read_file(const std::string& path) {
+  ByteStream stream(path);
+  TextReader reader(stream.name(),
+                    as_text(stream.name(), as_utf8(stream.name(), [&](char* to, std::size_t most) {
+                              return stream.read(to, most);
+                            })));
+  read_all(reader);
+}
+
+void read_arrays(const std::string& path) {
+  ArrayReader reader(path, net::read_npz_arrays(path, true));
+  read_all(reader);
+}
+
+ByteReader bytes_of(std::string_view text) {
+  return [text](char* to, std::size_t most) mutable {
+    const std::size_t part = text.copy(to, most);
+    text.remove_prefix(part);
+    return part;
+  };
+}
+
+void read_ports(std::string_view text) {
+  PortReader reader("tb", [&](const std::string& file) -> ByteReader {
+    const std::string name = file.substr(3, file.size() - 7);  // tb.NAME.hex
+    const std::size_t at = text.find("\n--" + name + "\n");
+    if (at == std::string_view::npos) return {};
+    const std::string_view rest = text.substr(at + name.size() + 4);
+    return bytes_of(rest.substr(0, rest.find("\n--")));
+  });
+  read_all(reader);
+}
+
 void read_lines(std::string_view fields, std::string_view lines) {
   const Subject subject = unit_subject(unit::find_unit("nvidia.h100.wgmma.e4m3.f32"), 4);
-  ForeignReader reader(parse_fields(fields), ElementOrder::msb, subject, "lines",
-                       [&](char* to, std::size_t most) {
-                         const std::size_t part = lines.copy(to, most);
-                         lines.remove_prefix(part);
-                         return part;
-                       });
+  ForeignReader reader(parse_fields(fields), ElementOrder::msb, subject, "lines", bytes_of(lines));
   Records records;
   while (reader.read(kBatch, records)) {
   }
@@ -58,6 +93,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::run(size, fuzz::kTight, [&] {
       read_lines(text.substr(option.size(), end - option.size()), text.substr(end + 1));
     });
+  } else if (text.starts_with("--ports\n")) {
+    fuzz::run(size, fuzz::kTight, [&] { read_ports(text); });
+  } else if (text.starts_with("PK")) {
+    file.write(text);
+    fuzz::run(size, fuzz::kPromised, [] { read_arrays(file.path()); });
   } else {
     file.write(text);
     fuzz::run(size, fuzz::kTight, [] { read_file(file.path()); });

@@ -26,7 +26,7 @@ struct StoredArray {
   std::string_view data;
 };
 
-StoredArray parse_npy(const std::string& where, std::string_view bytes) {
+StoredArray parse_npy(const std::string& where, std::string_view bytes, bool with_text = false) {
   const auto fail = [&](std::size_t at, const std::string& text) {
     throw Error(fmt::format("{}: byte {}: {}", where, at, text));
   };
@@ -45,9 +45,10 @@ StoredArray parse_npy(const std::string& where, std::string_view bytes) {
     fail(magic, fmt::format("expected a header of at most {} bytes, found {} declared",
                             bytes.size() - begin, length));
   }
-  StoredArray array{
-      parse_npy_header(where, bytes.substr(begin, length), static_cast<std::int64_t>(begin)),
-      bytes.substr(begin + length)};
+  StoredArray array{parse_npy_header(where, bytes.substr(begin, length),
+                                     static_cast<std::int64_t>(begin), with_text),
+                    bytes.substr(begin + length)};
+  if (array.header.text_bytes != 0) array.header.shape.push_back(array.header.text_bytes);
   const std::optional<std::int64_t> elements = element_count_of(array.header.shape);
   const auto found = static_cast<std::int64_t>(array.data.size());
   const std::int64_t width = bytes_of(array.header.type);
@@ -156,14 +157,14 @@ Checkpoint read_npz(const std::string& path) {
   return checkpoint;
 }
 
-std::map<std::string, Array> read_npz_arrays(const std::string& path) {
+std::map<std::string, Array> read_npz_arrays(const std::string& path, bool with_text) {
   ZipReader zip(path);
   std::map<std::string, Array> arrays;
   for (const ZipEntry& entry : zip.entries()) {
     const std::string where = fmt::format("{}: entry {}", path, quote_name(entry.name));
     if (!entry.name.ends_with(kEnding)) throw Error(where + ": expected a name that ends in .npy");
     const std::string contents = zip.contents(entry);
-    const StoredArray stored = parse_npy(where, contents);
+    const StoredArray stored = parse_npy(where, contents, with_text);
     const NpyHeader& header = stored.header;
     if ((header.big_endian && bytes_of(header.type) > 1) ||
         (header.fortran_order && header.shape.size() > 1))

@@ -13,7 +13,8 @@ namespace numemu::net {
 /// at most 64 times the file's size and 16 MiB of memory, declared sizes are refused before
 /// anything is inflated, CRCs are checked. Throws Error naming the file and the entry at fault.
 Checkpoint read_npz(const std::string& path);
-/// The same entries as arrays of their own types, by name; little-endian and C order alone.
-std::map<std::string, Array> read_npz_arrays(const std::string& path);
+/// The same entries as arrays of their own types, by name; little-endian and C order alone. Byte
+/// strings are refused or, with `with_text`, given as uint8 with one axis more.
+std::map<std::string, Array> read_npz_arrays(const std::string& path, bool with_text = false);
 
 }  // namespace numemu::net

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "formats/codec.hpp"
 
@@ -45,7 +46,7 @@ std::uint64_t beyond(const Format& d) {
 
 std::uint64_t magnitude_code(const Conversion& c, Value x, std::uint32_t in,
                              const ConversionRule& rule) {
-  const Format& d = format_of(c.d);
+  const Format& d = element_format(c.d);
   x.negative = false;
   if (x.kind == Class::infinite)
     return c.satfinite && rule.infinity_saturates ? d.largest_code() : beyond(d);
@@ -61,7 +62,7 @@ std::uint64_t magnitude_code(const Conversion& c, Value x, std::uint32_t in,
 
 std::uint64_t nan_code(const Conversion& c, const Value& x, const ConversionRule& rule) {
   constexpr int kPayloadBits = 52;
-  const Format& d = format_of(c.d);
+  const Format& d = element_format(c.d);
   const ElementInfo f = info(c.d);
   if (!d.has_nan()) return d.largest_code();
   const std::uint64_t ones = (std::uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
@@ -80,7 +81,7 @@ std::uint64_t nan_code(const Conversion& c, const Value& x, const ConversionRule
 }
 
 std::uint64_t code_of(const Conversion& c, std::uint32_t in, const ConversionRule& rule) {
-  const Format &a = format_of(c.a), &d = format_of(c.d);
+  const Format &a = element_format(c.a), &d = element_format(c.d);
   const Value x = decode(a, in >> a.container_shift & a.code_mask());
   if (x.kind == Class::nan) return nan_code(c, x, rule);
   const std::uint64_t magnitude = magnitude_code(c, x, in, rule);
@@ -146,7 +147,7 @@ void add_nan_rivals(Rivals& rivals, const Conversion& c) {
 }  // namespace
 
 std::uint32_t converted(const Conversion& c, std::uint32_t in, const ConversionRule& rule) {
-  const std::uint64_t code = code_of(c, in, rule) << format_of(c.d).container_shift;
+  const std::uint64_t code = code_of(c, in, rule) << element_format(c.d).container_shift;
   const bool low = c.d == Element::tf32 && !rule.tf32_low_zero;
   return static_cast<std::uint32_t>(code) | (low ? in & 0x1fffU : 0);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/unit/batch.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/gather.hpp"
@@ -95,19 +96,13 @@ unit::Sparsity sparsity_of(const Instruction& i) {
   return {};
 }
 
-const Format& format_of(Element element) {
-  if (element == Element::e4m3) return find_format("float8_e4m3fn");  // OCP's, as the GPU's
-  if (element == Element::ue8m0) return find_format("float8_e8m0fnu");
-  return find_format(info(element).name);
-}
-
 std::optional<unit::UnitDescription> unit_of(const std::string& chip, const Instruction& i) {
   const unit::Unit* const found = catalogue_unit(chip, i);
   if (found == nullptr) return std::nullopt;
   unit::UnitDescription u = *found->description();
-  u.a = &format_of(i.a);
-  u.b = &format_of(i.b);
-  if (i.c != i.d) u.c = &format_of(i.c);
+  u.a = &element_format(i.a);
+  u.b = &element_format(i.b);
+  if (i.c != i.d) u.c = &element_format(i.c);
   // A shorter instruction is no longer one that is padded: of zeros only, even their sign tells.
   if (u.k > i.kept()) {
     const bool halves = u.order == unit::StepOrder::pairs_mod4;
@@ -130,8 +125,8 @@ std::vector<std::uint8_t> results_of(const unit::Unit& unit, const recording::Ba
   g.m = i.m;
   g.n = i.n;
   g.k = i.k;
-  g.a = {u.a != nullptr ? u.a : &format_of(i.a), batch.a.data(), &rows};
-  g.b = {u.b != nullptr ? u.b : &format_of(i.b), batch.b.data(), &columns};
+  g.a = {u.a != nullptr ? u.a : &element_format(i.a), batch.a.data(), &rows};
+  g.b = {u.b != nullptr ? u.b : &element_format(i.b), batch.b.data(), &columns};
   g.c = batch.c.data();
   g.d = d.data();
   if (i.block != 0) {

@@ -16,9 +16,6 @@ namespace numemu::oracle {
 std::optional<unit::UnitDescription> unit_of(const std::string& chip,
                                              const recording::Instruction&);
 
-/// The format of an element type; tf32 is tfloat32, e4m3 OCP's.
-const Format& format_of(recording::Element);
-
 /// N kept of M along k.
 unit::Sparsity sparsity_of(const recording::Instruction&);
 /// For each kept element its index in its group, from words of four bits (PTX ISA, "Sparse matrix

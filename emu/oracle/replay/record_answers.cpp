@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 
@@ -11,27 +12,8 @@ namespace {
 using recording::Element;
 using recording::Instruction;
 
-/// nullptr: two's complement.
-const Format* floating(Element e) { return is_integer(e) ? nullptr : &format_of(e); }
-
-Ports recorded_ports(const Instruction& i) {
-  Ports ports;
-  ports.a = &format_of(i.a);
-  ports.b = &format_of(i.b);
-  ports.c = floating(i.c);
-  ports.d = floating(i.d);
-  ports.k = i.k;
-  if (i.block != 0) {
-    // A scale is read without its sign.
-    ports.scale = &format_of(i.scale == Element::ue4m3 ? Element::e4m3 : i.scale);
-    ports.block = i.block;
-  }
-  ports.sparsity = sparsity_of(i);
-  return ports;
-}
-
 std::vector<std::uint64_t> codes(const std::uint8_t* at, Element e, int count) {
-  const int bytes = info(e).bytes, shift = is_integer(e) ? 0 : format_of(e).container_shift;
+  const int bytes = info(e).bytes, shift = is_integer(e) ? 0 : element_format(e).container_shift;
   std::vector<std::uint64_t> all;
   for (int j = 0; j < count; ++j)
     all.push_back(recording::load_code(at + j * bytes, bytes) >> shift);
@@ -63,7 +45,7 @@ std::vector<RecordedUnit> recorded_units(const RecordFolder& folder) {
       return one.chip == file.unit && one.instruction == file.instruction;
     });
     if (at == all.end()) {
-      all.push_back({file.unit, file.instruction, recorded_ports(*file.instruction), {}});
+      all.push_back({file.unit, file.instruction, ports_of(*file.instruction), {}});
       at = all.end() - 1;
     }
     for (std::int64_t r = 0; r < file.count; ++r) at->answers.push_back(answer(file, r));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "formats/codec.hpp"
 
@@ -39,7 +40,7 @@ void put_code(std::uint8_t* codes, Element e, int index, std::uint64_t code) {
 }
 
 Value value_of_code(Element e, std::uint64_t code) {
-  const Format& format = format_of(e);
+  const Format& format = element_format(e);
   return decode(format, code >> format.container_shift & format.code_mask());
 }
 
@@ -64,7 +65,7 @@ bool is_zero(Element e, std::uint64_t code) { return value_of_code(e, code).kind
 std::uint64_t carried(Element from, std::uint64_t code, Element to) {
   constexpr int kPayloadBits = 52;
   const Value nan = value_of_code(from, code);
-  const Format& out = format_of(to);
+  const Format& out = element_format(to);
   const std::uint64_t quiet = std::uint64_t{1} << (out.mantissa_bits - 1);
   return (negative(from, code) ? out.sign_bit() : 0) | out.infinity_code() | quiet |
          nan.significand >> (kPayloadBits - out.mantissa_bits);
@@ -212,33 +213,45 @@ EditedDots normalised_products(const Batch& batch) {
 }
 
 EditedDots zero_products_alone(const Batch& batch) {
-  constexpr int kZero = -126;
+  // The smallest exponent of tfloat32, and how far its subnormal numbers reach below.
+  constexpr int kZero = -126, kLeast = -126, kBelow = 10;
   const Instruction& i = *batch.instruction;
   Instruction wide = i;
+  wide.a = Element::tf32;
   wide.b = Element::f64;
   EditedDots edited = empty_dots(wide, batch.count);
-  edited.batch.a = batch.a;
   edited.batch.c = batch.c;
   edited.batch.metadata = batch.metadata;
   edited.batch.scale_a = batch.scale_a;
   edited.batch.scale_b = batch.scale_b;
-  // Of a factor beside a zero only the exponent counts, that of a subnormal being the smallest.
-  const auto beside_zero = [&](Element e, double x) {
-    const int exponent = std::max(std::ilogb(x), 1 - info(e).bias);
-    return std::ldexp(1.0, exponent + kZero - kFarZero);
+  // That of a subnormal is its type's smallest.
+  const auto exponent = [](Element e, double x) {
+    return std::max(std::ilogb(x), 1 - info(e).bias);
   };
   for (int dot = 0; dot < batch.count; ++dot) {
     const DotCodes from = dot_codes(batch, dot);
     for (int j = 0; j < i.kept(); ++j) {
       const int k = place_of_kept(i, from.metadata, j);
-      const double a = number(i.a, code_at(from.a, i.a, j));
+      double a = number(i.a, code_at(from.a, i.a, j));
       double b = number(i.b, code_at(from.b, i.b, k));
-      if (a == 0 && b != 0 && std::isfinite(b)) {
-        b = beside_zero(i.b, b);
-      } else if (b == 0 && a != 0 && std::isfinite(a)) {
-        b = beside_zero(i.a, a);
-        put_code(line_of(edited.batch.a, batch.count, dot), i.a, j, 0);
+      if (std::isfinite(a) && std::isfinite(b) && (a == 0) != (b == 0)) {
+        // Of the factor beside a zero only the exponent counts.
+        const int beside = a == 0 ? exponent(i.b, b) : exponent(i.a, a);
+        a = 0;
+        b = std::ldexp(1.0, beside + kZero - kFarZero);
+      } else if (std::isfinite(a) && std::isfinite(b) && a != 0) {
+        const int counted = exponent(i.a, a) + exponent(i.b, b);
+        if (counted != std::ilogb(a) + std::ilogb(b)) {
+          // float64 would count a subnormal by its leading bit: a subnormal tfloat32 beside it, a
+          // power of two, is as far below its own smallest exponent. Of two subnormal float16,
+          // which may be further below, the exponent is too small by the rest.
+          const double product = a * b;
+          a = std::ldexp(1.0, kLeast - std::min(counted - std::ilogb(product), kBelow));
+          b = product / a;
+        }
       }
+      put_code(line_of(edited.batch.a, batch.count, dot), Element::tf32, j,
+               std::bit_cast<std::uint32_t>(static_cast<float>(a)));
       put_code(line_of(edited.batch.b, batch.count, dot), Element::f64, k,
                std::bit_cast<std::uint64_t>(b));
     }
@@ -248,7 +261,7 @@ EditedDots zero_products_alone(const Batch& batch) {
 
 EditedDots infinite_c_as_nan(const Batch& batch) {
   const Element e = batch.instruction->c;
-  const Format& format = format_of(e);
+  const Format& format = element_format(e);
   EditedDots edited = copy_of(batch);
   for (int dot = 0; dot < batch.count; ++dot) {
     std::uint8_t* const c = line_of(edited.batch.c, batch.count, dot);

@@ -42,8 +42,8 @@ EditedDots without_kept_zeros(const recording::Batch&);
 
 /// Every product in float64 times one in bfloat16: its exponent is that of its leading bit.
 EditedDots normalised_products(const recording::Batch&);
-/// For a unit whose zero operands have the exponent kFarZero: a zero product, B in float64, has the
-/// exponent that it would have with -126. A subnormal B counts with its leading bit.
+/// For a unit whose zero operands have the exponent kFarZero: A in tfloat32, B in float64; a zero
+/// product has the exponent that it would have with -126, any other its own.
 inline constexpr int kFarZero = -300;
 EditedDots zero_products_alone(const recording::Batch&);
 EditedDots infinite_c_as_nan(const recording::Batch&);

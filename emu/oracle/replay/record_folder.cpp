@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/unit/description/json.hpp"
@@ -180,9 +181,9 @@ void append(std::vector<std::uint8_t>& bytes, Element e, std::uint64_t code) {
 /// A float32 in the type of C or D: its value, or its NaN.
 std::uint64_t narrowed(Element e, std::uint64_t code) {
   if (e == Element::f32) return code;
-  const Value v = decode(format_of(Element::f32), code);
+  const Value v = decode(element_format(Element::f32), code);
   if (v.kind == Class::nan) return 0x7fff;  // of NVIDIA's units
-  return encode(format_of(e), v, Rounding{}, Overflow::ieee).code;
+  return encode(element_format(e), v, Rounding{}, Overflow::ieee).code;
 }
 
 RecordFile read_hardware_file(const std::string& folder, const TableRow& row) {
@@ -207,11 +208,11 @@ RecordFile read_hardware_file(const std::string& folder, const TableRow& row) {
     const std::uint64_t d = recording::load_code(at + operands + 4, 4);
     append(file.bytes, i.c, narrowed(i.c, c));
     append(file.bytes, i.d, narrowed(i.d, d));
-    const Value wide = decode(format_of(Element::f32), d);
-    const Value own = decode(format_of(i.d), narrowed(i.d, d));
+    const Value wide = decode(element_format(Element::f32), d);
+    const Value own = decode(element_format(i.d), narrowed(i.d, d));
     if (wide.kind != own.kind ||
-        encode(format_of(Element::f32), own, Rounding{}, Overflow::ieee).code !=
-            encode(format_of(Element::f32), wide, Rounding{}, Overflow::ieee).code)
+        encode(element_format(Element::f32), own, Rounding{}, Overflow::ieee).code !=
+            encode(element_format(Element::f32), wide, Rounding{}, Overflow::ieee).code)
       throw Error(where_of(file, r) + ": expected d to be a widened float16");
   }
   check_records(file);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
@@ -17,7 +18,7 @@ constexpr std::int64_t kFirstPiece = 64;
 
 Class class_of(Element e, std::uint64_t code) {
   if (is_integer(e)) return Class::finite;
-  const Format& format = format_of(e);
+  const Format& format = element_format(e);
   return decode(format, code >> format.container_shift & format.code_mask()).kind;
 }
 

@@ -195,6 +195,7 @@ class RivalList {
     for (const std::optional<int> floor :
          {std::optional<int>(), std::optional<int>(-132), std::optional<int>(-133)}) {
       UnitDescription u = own_;
+      u.a = &find_format("tfloat32");
       u.b = &find_format("float64");
       u.alignment.zero_exponent = kFarZero;
       u.alignment.floor = floor;

@@ -21,7 +21,7 @@ Value magnitude(Value v) {
 }
 
 bool larger(const Value& x, const Value& y) {
-  const Value difference = exact_sum({magnitude(x), negated(magnitude(y))});
+  const Value difference = exact_sum({magnitude(x), -magnitude(y)});
   return difference.kind == Class::finite && !difference.negative;
 }
 
@@ -72,7 +72,7 @@ std::vector<std::string> explain_result(const UnitDescription& unit, const Gemm&
   const Value exact = ReferenceDot(stored, gemm).exact(i, j);
   std::vector<std::string> lines;
   if (!is_finite(own) || !is_finite(given) || !is_finite(exact)) return lines;
-  const Value difference = exact_sum({given, negated(own)});
+  const Value difference = exact_sum({given, -own});
   lines.push_back("the given result is the unit's plus " + text(difference));
   if (d != nullptr) {
     const std::string once = roundings_to(*d, exact, given);

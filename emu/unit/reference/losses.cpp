@@ -16,7 +16,7 @@ std::optional<Value> loss(std::initializer_list<Value> wanted, const Value& got)
   if (!is_finite(got) || !std::all_of(terms.begin(), terms.end(), is_finite)) return {};
   Exponents range;
   bool sticky = false;
-  terms.push_back(negated(got));
+  terms.push_back(-got);
   for (const Value& v : terms) {
     range.include(v);
     sticky |= v.sticky;
@@ -79,11 +79,6 @@ Value exact_sum(std::initializer_list<Value> terms) {
   Kulisch sum(range, static_cast<std::int64_t>(terms.size()));
   for (const Value& v : terms) sum.add(v);
   return sum.sum();
-}
-
-Value negated(Value v) {
-  v.negative = !v.negative;
-  return v;
 }
 
 bool is_finite(const Value& v) { return v.kind == Class::zero || v.kind == Class::finite; }

@@ -7,6 +7,7 @@
 
 #include "emu/unit/reference/trace.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/negated.hpp"
 
 namespace numemu::unit {
 
@@ -26,7 +27,6 @@ std::vector<StepLosses> find_losses(const UnitDescription&, const Gemm&, std::in
 
 /// The exact sum: 64 leading bits, sticky.
 Value exact_sum(std::initializer_list<Value>);
-Value negated(Value);
 bool is_finite(const Value&);
 
 }  // namespace numemu::unit

@@ -41,8 +41,8 @@ Nearer nearer(const ReferenceDot& dot, std::int64_t i, std::int64_t j, const Val
     return same_number(second, exact) ? Nearer::second : Nearer::neither;
   }
   // The nearer of two numbers is on the same side of their middle as the sum.
-  const int above = sign_of(dot.exact(i, j, {negated(halved(first)), negated(halved(second))}));
-  const int larger = sign_of(exact_sum({first, negated(second)}));
+  const int above = sign_of(dot.exact(i, j, {-halved(first), -halved(second)}));
+  const int larger = sign_of(exact_sum({first, -second}));
   if (above == 0) return Nearer::neither;
   return above == larger ? Nearer::first : Nearer::second;
 }

@@ -2,13 +2,16 @@
 #include <zlib.h>
 
 #include <bit>
+#include <map>
 
+#include "emu/net/model/npz.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/layout.hpp"
 #include "emu/oracle/text_writer.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
+#include "tests/emu/net/model/zip_bytes.hpp"
 
 namespace numemu::test {
 namespace {
@@ -184,9 +187,166 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
   check_refused(s.run("verify --in u.txt --rounding rne"), "--rounding: not allowed with");
   check_refused(s.run(std::string("verify --in u.txt --rounding rne --unit ") + kUnit),
                 "--rounding: not allowed with --unit");
-  check_refused(s.run("verify --in v.npz"), "v.npz: expected text, csv or JSON lines, found npz");
+  check_refused(s.run("verify --in v.npz"), "v.npz: cannot open");
   s.file("mine.txt", "# numemu-vectors 1 unit=my.unit k=4\n");
   check_refused(s.run("verify --in mine.txt"), "if it is yours, give its description FILE.json");
+}
+
+TEST_CASE("verify: files of every form, as vectors writes them", "[fast]") {
+  for (const std::string subject :
+       {"--op fma --format bfloat16 --rounding 'sr(8)'", "--op convert --from tf32 --to int5",
+        "--unit h100.wgmma.e4m3.f32 --k 32", "--unit b200.tcgen05.e2m1.f32.nv16 --k 16",
+        "--unit a100.mma.f16.f32.sp24", "--unit intel.emr.vpdpbusds.u8xs8.s32 --k 1",
+        "--unit neutral.mac.e5m10.sr8 --format-a float16 --k 3"}) {
+    INFO(subject);
+    const Scratch s;
+    const std::string make = "vectors --n 700 " + subject + " --file-format ";
+    for (const auto& [form, file] : {std::pair{"text", "v.txt"},
+                                     {"csv", "v.csv"},
+                                     {"jsonl", "v.jsonl"},
+                                     {"npz", "v.npz"},
+                                     {"readmemh", "tb"}}) {
+      INFO(form);
+      REQUIRE(s.run(make + form + " --out " + file).code == 0);
+      const Result r = s.run(std::string("verify --in ") + file);
+      CHECK(r.err.empty());
+      CHECK(r.code == 0);
+      CHECK_THAT(r.out, Catch::StartsWith(file) && Catch::Contains("records     700\nmatches     7"
+                                                                   "00\n"));
+    }
+    CHECK(s.run("verify --in tb.flags.hex").code ==
+          (subject.find("s32") == std::string::npos ? 0 : 2));
+  }
+}
+
+TEST_CASE("verify: results of ports with X digits and faults, and without flags", "[fast]") {
+  const Scratch s;
+  REQUIRE(s.run(std::string("vectors --k 4 --n 9 --file-format readmemh --out tb --unit ") + kUnit)
+              .code == 0);
+  const auto words = [&](const char* file, auto change) {
+    std::string text = read_file(s.path + "/" + file);
+    change(text);
+    s.file(file, text);
+  };
+  std::filesystem::remove(s.path + "/tb.flags.hex");
+  words("tb.d.hex", [](std::string& text) {
+    text.erase(0, text.find('\n') + 1);  // as a simulator writes it
+    text.replace(0, 8, "xxxxXXzZ");
+    char& digit = text[text.find('\n') + 8];
+    digit = digit == '0' ? '1' : '0';
+  });
+  const Result r = s.run("verify --in tb");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("mismatches  2\n  X or Z digits        1\n") &&
+                        Catch::Contains("first       line 2 ["));
+  words("tb.d.hex", [](std::string& text) { text += "00000000\n"; });
+  check_refused(s.run("verify --in tb"),
+                "tb.d.hex: expected as many records as tb.a.hex, found more");
+  words("tb.d.hex", [](std::string& text) { text.replace(0, 8, "123456789"); });
+  check_refused(s.run("verify --in tb"), "tb.d.hex: line 1: d: expected at most 8 digits");
+  words("tb.b.hex", [](std::string& text) { text.insert(text.find("seed=0") + 5, "1"); });
+  check_refused(s.run("verify --in tb"), "tb.b.hex: line 1: expected that of tb.a.hex, or none");
+  s.file("tb.in.hex", "");
+  check_refused(s.run("verify --in tb"), "tb.a.hex, tb.in.hex: expected one of them, found both");
+  std::filesystem::remove(s.path + "/tb.in.hex");
+  std::filesystem::remove(s.path + "/tb.b.hex");
+  check_refused(s.run("verify --in tb"), "tb.b.hex: cannot open");
+  check_refused(s.run("verify --in tb --fields a:f32 --op mul --from f32 --overflow ieee"),
+                "--fields: not allowed with tb, whose fields have names");
+}
+
+TEST_CASE("verify: arrays of an npz file with faults, options in place of its header", "[fast]") {
+  const Scratch s;
+  const std::string make = std::string("vectors --k 4 --n 9 --file-format npz --out v.npz --unit ");
+  REQUIRE(s.run(make + kUnit).code == 0);
+  std::map<std::string, Array> arrays = net::read_npz_arrays(s.path + "/v.npz", true);
+  const auto put = [&](std::map<std::string, Array>& from) {
+    std::vector<net::test::ZipItem> items;
+    for (const auto& [name, array] : from) {
+      if (name == "class" || name == "numemu_vectors") continue;
+      const std::string data(reinterpret_cast<const char*>(array.data.data()),
+                             static_cast<std::size_t>(array.data.size()));
+      items.push_back({name + ".npy", net::test::npy(array.type, array.shape, data), true});
+    }
+    s.file("w.npz", net::test::zip(items));
+  };
+  arrays.at("d").as<std::uint32_t>()[5] ^= 0x80000000;
+  arrays.erase("flags");
+  put(arrays);
+  check_refused(s.run("verify --in w.npz"),
+                "--unit or --op: expected one, as the file has no first line with it");
+  const std::string command = std::string("verify --in w.npz --unit ") + kUnit;
+  const Result r = s.run(command);
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("K = 4") && Catch::Contains("mismatches  1\n") &&
+                        Catch::Contains("first       record 5: expected"));
+  CHECK(Json::parse(s.run(command + " --json").out)["first"]["record"] == 5);
+  arrays.at("d").shape = {3, 3};
+  put(arrays);
+  check_refused(s.run(command), "w.npz: d: shape: expected [records], found [3, 3]");
+}
+
+TEST_CASE("verify: vectors of a described unit need no description beside them", "[fast]") {
+  const Scratch s;
+  s.file("mine.json",
+         R"({"numemu_unit": 1, "name": "my.unit", "a": "float8_e4m3fn", "b": "float8_e4m3fn",
+             "c": "float32", "d": "float32", "core": "fused", "k": 8,
+             "alignment": {"fraction_bits": 12}, "accumulator": {"format": "e8m20"}})");
+  for (const auto& [form, file] : {std::pair{"text", "v.txt"},
+                                   {"csv", "v.csv"},
+                                   {"jsonl", "v.jsonl"},
+                                   {"npz", "v.npz"},
+                                   {"readmemh", "tb"}}) {
+    INFO(form);
+    REQUIRE(s.run(std::string("vectors --unit mine.json --n 300 --file-format ") + form +
+                  " --out " + file)
+                .code == 0);
+    const std::string in = std::string(" --in ") + file;
+    CHECK_THAT(s.run("verify" + in).out,
+               Catch::Contains("my.unit: ") && Catch::Contains("matches     300\n"));
+    CHECK(s.run("verify --unit mine.json" + in).code == 0);
+  }
+  const Result found = s.run("identify --in v.txt");
+  CHECK(found.code == 0);
+  CHECK_THAT(found.out, Catch::Contains("12 bits kept"));
+  s.file("v.txt",
+         "# numemu-vectors 1 unit=my.unit description={\"numemu_unit\":1,\"core\":\"x\"}\n");
+  check_refused(s.run("verify --in v.txt"), "v.txt: line 1: description: ");
+}
+
+TEST_CASE("verify: a byte-order mark is passed over, UTF-16 and zip archives are named", "[fast]") {
+  const Scratch s;
+  const std::string text = s.run("vectors --op mul --format float16 --n 5").out;
+  s.file("v.txt", "\xef\xbb\xbf" + text);
+  CHECK(s.run("verify --in v.txt").code == 0);
+  s.file("v.txt", "\xff\xfe#\0 \0");
+  check_refused(s.run("verify --in v.txt"), "v.txt: expected UTF-8 text, found UTF-16");
+  s.file("v.txt", net::test::zip({{"a.npy", "x"}}));
+  check_refused(s.run("verify --in v.txt"), "v.txt: expected text, found a zip archive");
+}
+
+TEST_CASE("verify: one scale a record may stand without its axis", "[fast]") {
+  const Scratch s;
+  REQUIRE(s.run("vectors --unit b200.tcgen05.e2m1.f32.nv16 --k 16 --n 50 --file-format npz --out "
+                "v.npz")
+              .code == 0);
+  for (const auto& [name, array] : net::read_npz_arrays(s.path + "/v.npz", true))
+    write_npy(s.path + "/" + name + ".npy", array);
+  CHECK(s.run("verify --unit b200.tcgen05.e2m1.f32.nv16 --dots --a a.npy --b b.npy --c c.npy "
+              "--scale-a sa.npy --scale-b sb.npy --d d.npy")
+            .code == 0);
+}
+
+TEST_CASE("verify: a rule explains results with their flags where the file has them", "[fast]") {
+  const Scratch s;
+  const std::string command =
+      "vectors --op convert --from float32 --to bfloat16 --style ties --n 50";
+  const std::string text = s.run(command).out, away = s.run(command + " --rounding rna").out;
+  s.file("v.txt", text.substr(0, text.find('\n') + 1) + away.substr(away.find('\n') + 1));
+  const Result r = s.run("verify --in v.txt");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("rounding rna in place of rne") &&
+                        Catch::Contains(" mismatches with their flags, contradicts none of "));
 }
 
 TEST_CASE("verify: wrong files and options are refused", "[fast]") {

@@ -36,6 +36,7 @@ TEST_CASE("csv and JSON lines become text", "[fast]") {
                  "{\"a\" : [\"01\", \"02\"],\"d\":\"3C00\",\"class\": \"ties\"}\n"
                  "{\"a\":[\"01\",\"02\"],\"d\":\"3C00\",\"class\":\"\"}",
                  piece) == "# numemu-vectors 1 op=mul \n01 02 3C00 # ties \n01 02 3C00 ");
+    CHECK(turned("{\"numemu_vectors\":\"# x={\\\"y\\\":\\\\}\"}", piece) == "# x={\"y\":\\} ");
     CHECK(turned("", piece).empty());
   }
   CHECK(test::message_of([] { turned("1,2\n{\"a\":\"0\n", 3); }) ==
