@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "emu/net/model/folded_checkpoint.hpp"
-#include "emu/net/model/wire.hpp"
 #include "emu/net/model/wire_writer.hpp"
 #include "formats/error.hpp"
 
