@@ -23,6 +23,9 @@ namespace numemu::policies {
 #define NUMEMU_POLICY(stem) extern const PolicyKind penalty_##stem;
 #include "policies/penalty/table.inc"
 #undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) extern const PolicyKind quantizers_##stem;
+#include "policies/quantizers/table.inc"
+#undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) extern const PolicyKind roles_##stem;
 #include "policies/roles/table.inc"
 #undef NUMEMU_POLICY
@@ -104,6 +107,9 @@ const std::vector<const PolicyKind*>& all_policies() {
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &penalty_##stem,
 #include "policies/penalty/table.inc"
+#undef NUMEMU_POLICY
+#define NUMEMU_POLICY(stem) &quantizers_##stem,
+#include "policies/quantizers/table.inc"
 #undef NUMEMU_POLICY
 #define NUMEMU_POLICY(stem) &roles_##stem,
 #include "policies/roles/table.inc"

@@ -56,15 +56,19 @@ class Noise {
     std::int64_t elements = 0;
     const std::int64_t samples = reference_samples(graph, inputs, &elements);
     if (samples == 0) return;
+    std::vector<net::Tensor> first = samples_of(inputs, 0, samples);
+    if (options.outputs_only) {
+      notes_ = policies::recipe_notes(recipe, graph, first);
+      return;
+    }
     claim_.emplace(2 * samples * elements, "the float32 values of the first samples");
-    reference_ = policies::float_reference(graph, samples_of(inputs, 0, samples));
+    reference_ = policies::float_reference(graph, std::move(first));
+    notes_ = policies::recipe_notes(recipe, graph, reference_);
   }
 
   std::vector<std::string> notes() const {
     std::vector<std::string> notes = policies::notes_on_tables(recipe_, graph_);
-    if (reference_.samples() > 0)
-      std::ranges::copy(policies::recipe_notes(recipe_, graph_, reference_),
-                        std::back_inserter(notes));
+    std::ranges::copy(notes_, std::back_inserter(notes));
     return notes;
   }
 
@@ -110,6 +114,7 @@ class Noise {
   const net::Graph& graph_;
   std::optional<net::MemoryClaim> claim_;
   policies::FloatReference reference_;
+  std::vector<std::string> notes_;
   std::int64_t samples_ = 0;
   std::optional<experiments::NoiseFigures> figures_;
 };
@@ -220,6 +225,7 @@ int run(const Options& options) {
   Progress progress("infer", samples, "samples", options.quiet);
   for (std::int64_t first = 0; first < samples; first += options.batch) {
     const std::int64_t count = std::min(options.batch, samples - first);
+    const bool all = count == samples;
     const auto keep = [&](const net::OnnxPort& port, const net::Tensor& value) {
       if (!files.contains(port.name)) return;
       net::Tensor& whole = results[port.name];
@@ -238,7 +244,9 @@ int run(const Options& options) {
         std::ranges::copy(value.data, to);
       }
     };
-    const std::vector<net::Tensor> batch = samples_of(inputs, first, count);
+    const std::vector<net::Tensor> some =
+        all ? std::vector<net::Tensor>() : samples_of(inputs, first, count);
+    const std::vector<net::Tensor>& batch = all ? inputs : some;
     const auto graph_inputs = static_cast<int>(batch.size());
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& value) {
       for (const net::OnnxPort& port : model.outputs) {
@@ -251,9 +259,16 @@ int run(const Options& options) {
     for (std::int64_t i = 0; i < count; ++i) ids[i] = first + i;
     const net::Step step{net::Phase::inference, first / options.batch, &ids};
     numerics.begin_step(step);
-    const net::Tensor last = net::forward(model.graph, batch, numerics, step, &observe);
-    for (const net::OnnxPort& port : model.outputs) {
-      if (port.value == model.outputs[0].value) keep(port, last);
+    net::Tensor last = net::forward(model.graph, batch, numerics, step, &observe);
+    for (std::size_t i = model.outputs.size(); i-- > 0;) {
+      const net::OnnxPort& port = model.outputs[i];
+      const bool is_last = port.value == model.outputs[0].value;
+      if (i == 0 && is_last && all && !port.image && files.contains(port.name) &&
+          last.dim(0) == samples) {
+        results[port.name] = std::move(last);  // not twice in memory
+      } else if (is_last) {
+        keep(port, last);
+      }
       if (port.value < graph_inputs) keep(port, batch[static_cast<std::size_t>(port.value)]);
     }
     numerics.end_step(step);

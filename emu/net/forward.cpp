@@ -8,6 +8,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
+#include "emu/net/reuse_plan.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
@@ -29,29 +30,6 @@ void require_inputs(const Graph& graph, std::span<const Tensor> inputs) {
                 "], got " + to_string(shape));
   }
 }
-
-// Tensors that died, for the next results: fresh memory is cleared first, which costs as much as an
-// operator that only moves elements.
-class Memory {
- public:
-  Tensor take(const Shape& shape) {
-    const auto size = static_cast<std::size_t>(element_count(shape));
-    const auto fits = std::find_if(free_.begin(), free_.end(),
-                                   [&](const Tensor& t) { return t.data.size() >= size; });
-    if (fits == free_.end()) return Tensor(shape);
-    Tensor tensor = std::move(*fits);
-    free_.erase(fits);
-    tensor.shape = shape;
-    tensor.data.resize(size);
-    return tensor;
-  }
-  void give(Tensor tensor) {
-    if (!tensor.empty()) free_.push_back(std::move(tensor));
-  }
-
- private:
-  std::vector<Tensor> free_;
-};
 
 // A pass over all nodes. Values go to `done` after their last reader; `tape`, in training,
 // takes shapes, contexts and buffers.
@@ -90,8 +68,13 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
   require_inputs(graph, inputs);
   require_memory(graph, inputs, tape == nullptr ? Keeps::nothing : Keeps::for_backward);
   const std::vector<int> last = last_readers(graph);
+  std::vector<Shape> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(input.shape);
+  shapes = value_shapes(graph, shapes);
+  // Memory that dead values leave is used again: fresh memory is cleared first, which costs as much
+  // as an operator that only moves elements. A tape takes the values instead.
+  const ReusePlan plan = tape == nullptr ? plan_reuse(graph, shapes, last) : ReusePlan();
   std::vector<Tensor> values(graph.value_count());
-  Memory memory;
   const auto owned = [&](int v) { return static_cast<std::size_t>(v) >= inputs.size(); };
   // The caller's tensors are read in place; only a tape takes copies.
   std::vector<const Tensor*> read(values.size());
@@ -104,23 +87,24 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
     const Node& node = graph.nodes[i];
     const int own = graph.value_of(i);
     std::vector<const Tensor*> operands;
-    std::vector<Shape> shapes;
-    for (const int v : node.inputs) {
-      operands.push_back(read[v]);
-      shapes.push_back(read[v]->shape);
-    }
+    for (const int v : node.inputs) operands.push_back(read[v]);
     const Section section(SectionKind::forward, node.name, node.op->kind());
-    const Shape shape = node.op->output_shape(shapes);
-    const int first = node.inputs.empty() ? -1 : node.inputs[0];
+    const Shape& shape = shapes[own];
+    const ReusePlace place = tape == nullptr ? plan.places[i] : ReusePlace();
     Tensor output;
     try {
-      if (tape == nullptr && !shapes.empty() && works_in_place(graph, i, last, shapes[0], shape)) {
-        output = std::move(values[first]);
-        for (std::size_t k = 0; k < operands.size(); ++k) {
-          if (node.inputs[k] == first) operands[k] = &output;
-        }
+      if (tape == nullptr) {
+        for (const int dead : plan.drops[i]) values[dead] = {};
+      }
+      if (place.from == ReusePlace::kFresh) {
+        output = Tensor(shape);
       } else {
-        output = memory.take(shape);
+        output = std::move(values[place.from]);
+        output.shape = shape;
+        output.data.resize(static_cast<std::size_t>(element_count(shape)));
+        for (std::size_t k = 0; k < operands.size() && place.in_place; ++k) {
+          if (node.inputs[k] == place.from) operands[k] = &output;
+        }
       }
       run_node(i, operands, output);
     } catch (const std::bad_alloc&) {
@@ -141,10 +125,8 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
       if (last[v] != static_cast<int>(i) || read[v] == nullptr) continue;
       if (done) {
         done(v, owned(v) ? std::move(values[v]) : inputs[v]);
-      } else if (owned(v)) {
-        memory.give(std::move(values[v]));
+        values[v] = {};
       }
-      values[v] = {};
       read[v] = nullptr;
     }
   }

@@ -2,6 +2,7 @@
 #include "emu/net/memory.hpp"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -33,6 +34,12 @@ std::string bytes_text(std::int64_t bytes) {
   return count >= kGiB   ? fmt::format("{:.1f} GiB", count / kGiB)
          : count >= kMiB ? fmt::format("{:.1f} MiB", count / kMiB)
                          : fmt::format("{} bytes", bytes);
+}
+
+std::int64_t images_at_once(const Shape& samples) {
+  if (samples.empty() || samples[0] < 1) return 0;
+  const std::int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  return element_count(samples) / samples[0] * std::min(threads, samples[0]);
 }
 
 MemoryClaim::MemoryClaim(std::int64_t elements, std::string_view what)

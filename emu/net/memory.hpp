@@ -39,6 +39,9 @@ struct OperatorMemory {
   std::int64_t context = 0;   ///< left by forward for backward
 };
 
+/// Elements of the samples that threads work on at the same time, one sample each.
+std::int64_t images_at_once(const Shape& samples);
+
 /// An operator that needs such memory in the order of its tensors is one of these, too.
 class HoldsMemory {
  public:

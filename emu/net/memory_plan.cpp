@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::int64_t kFloat = sizeof(float);
 
-/// A vector's memory: its size may shrink, what it holds does not.
-struct Block {
-  std::int64_t size = 0, capacity = 0;
-};
-
 std::vector<Shape> inputs_of(const Graph& graph, std::size_t node,
                              const std::vector<Shape>& values) {
   std::vector<Shape> inputs;
@@ -43,7 +38,7 @@ class Walk {
     // A tape copies what it keeps of the inputs.
     const int copies = keeps == Keeps::for_backward ? 2 : 1;
     for (const Shape& shape : inputs) held_ += copies * element_count(shape);
-    blocks_.resize(graph.value_count());
+    owned_.resize(graph.value_count(), 0);
     if (held_ > most_) fail(graph.inputs.at(0).name, "input", inputs[0]);
   }
 
@@ -53,11 +48,14 @@ class Walk {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const std::vector<Shape> inputs = inputs_of(i);
       const Shape shape = graph_.nodes[i].op->output_shape(inputs);
-      make(i, inputs, shape);
       shapes_.push_back(shape);
+      make(i, inputs, shape);
       for (const int v : graph_.nodes[i].inputs) {
         if (last_[static_cast<std::size_t>(v)] == static_cast<int>(i)) release(v, kept);
       }
+      const int own = graph_.value_of(i);
+      if (last_[static_cast<std::size_t>(own)] < 0 && i + 1 < graph_.nodes.size())
+        release(own, kept);
     }
   }
 
@@ -71,7 +69,7 @@ class Walk {
       if (!plan.gradient[own]) continue;
       const std::vector<int>& reads = graph_.nodes[i].inputs;
       for (const int v : reads) hold(i, elements(static_cast<std::size_t>(v)));
-      check(i, own_memory(i, inputs_of(i)).backward);
+      check(i, own_memory(i).backward);
       for (const int read : reads) {
         const auto v = static_cast<std::size_t>(read);
         if (plan.gradient[v]) {
@@ -91,28 +89,21 @@ class Walk {
     return net::inputs_of(graph_, node, shapes_);
   }
 
-  OperatorMemory own_memory(std::size_t node, const std::vector<Shape>& inputs) const {
-    const auto* holder = dynamic_cast<const HoldsMemory*>(graph_.nodes[node].op.get());
-    return holder == nullptr ? OperatorMemory() : holder->memory(inputs);
+  OperatorMemory own_memory(std::size_t node) const {
+    return operator_memory(graph_, node, shapes_);
   }
 
   /// The result of a node, where forward would put it, and what else the node needs.
   void make(std::size_t i, const std::vector<Shape>& inputs, const Shape& shape) {
     const Node& node = graph_.nodes[i];
     const std::int64_t size = element_count(shape);
-    Block& own = blocks_[static_cast<std::size_t>(graph_.value_of(i))];
+    std::int64_t& own = owned_[static_cast<std::size_t>(graph_.value_of(i))];
     const bool recycles = keeps_ != Keeps::for_backward;
     if (recycles && !inputs.empty() && works_in_place(graph_, i, last_, inputs[0], shape)) {
-      own = std::exchange(blocks_[static_cast<std::size_t>(node.inputs[0])], {});
+      own = std::exchange(owned_[static_cast<std::size_t>(node.inputs[0])], 0);
     } else {
-      const auto fits = std::ranges::find_if(dead_, [=](const Block& b) { return b.size >= size; });
-      if (recycles && fits != dead_.end()) {
-        own = {size, fits->capacity};
-        dead_.erase(fits);
-      } else {
-        own = {size, size};
-        hold(i, shape, size);
-      }
+      own = size;
+      hold(i, shape, size);
     }
     if (node.op->result() == ResultKind::product) {
       std::int64_t codes = size;
@@ -121,19 +112,15 @@ class Walk {
       for (const Parameter& p : std::as_const(*node.op).parameters()) codes += p.value.size();
       codes_ = std::max(codes_, codes);
     }
-    const OperatorMemory more = own_memory(i, inputs);
+    const OperatorMemory more = own_memory(i);
     check(i, more.forward, shape);
     if (!recycles) hold(i, shape, more.context);
   }
 
   void release(int value, const std::vector<Uses>& kept) {
     const auto v = static_cast<std::size_t>(value);
-    if (v < graph_.inputs.size() || blocks_[v].capacity == 0) return;
-    if (keeps_ != Keeps::for_backward) {
-      dead_.push_back(std::exchange(blocks_[v], {}));
-    } else if (kept[v].none()) {
-      held_ -= std::exchange(blocks_[v], {}).capacity;
-    }
+    if (v >= graph_.inputs.size() && (keeps_ != Keeps::for_backward || kept[v].none()))
+      held_ -= std::exchange(owned_[v], 0);
   }
 
   void hold(std::size_t node, std::int64_t count) {
@@ -143,12 +130,17 @@ class Walk {
     check(node, count, result);
     held_ += count;
   }
-  void check(std::size_t node, std::int64_t more) const {
+  void check(std::size_t node, std::int64_t more) {
     check(node, more, shapes_[static_cast<std::size_t>(graph_.value_of(node))]);
   }
-  void check(std::size_t node, std::int64_t more, const Shape& result) const {
-    // Each of the two is at most most_ or refused at once, so that nothing overflows.
-    if (more <= most_ && held_ + more <= most_ && codes_ <= most_ - held_ - more) return;
+  void check(std::size_t node, std::int64_t more, const Shape& result) {
+    // Each of the terms is at most most_ or refused at once, so that nothing overflows.
+    if (more <= most_ && held_ + more <= most_) {
+      // In inference what the largest node needed stays for later results (ReusePlan).
+      const bool recycles = keeps_ != Keeps::for_backward;
+      peak_ = recycles ? std::max(peak_, held_ + more) : held_ + more;
+      if (codes_ <= most_ - peak_) return;
+    }
     fail(graph_.nodes[node].name, graph_.nodes[node].op->kind(), result);
   }
 
@@ -171,10 +163,10 @@ class Walk {
   int passes_;
   std::vector<int> last_;
   std::vector<Shape> shapes_;
-  std::vector<Block> blocks_, dead_;
-  std::int64_t most_ = 0;   // elements that a pass may hold
-  std::int64_t held_ = 0;   // elements in memory
-  std::int64_t codes_ = 0;  // of the largest product so far
+  std::vector<std::int64_t> owned_;   // elements that a value holds, by value
+  std::int64_t most_ = 0;             // elements that a pass may hold
+  std::int64_t held_ = 0, peak_ = 0;  // elements in memory, now and at the largest node so far
+  std::int64_t codes_ = 0;            // of the largest product so far
 };
 
 }  // namespace
@@ -184,6 +176,16 @@ std::vector<Shape> value_shapes(const Graph& graph, std::span<const Shape> input
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     shapes.push_back(graph.nodes[i].op->output_shape(inputs_of(graph, i, shapes)));
   return shapes;
+}
+
+OperatorMemory operator_memory(const Graph& graph, std::size_t node,
+                               std::span<const Shape> values) {
+  const auto* holder = dynamic_cast<const HoldsMemory*>(graph.nodes[node].op.get());
+  if (holder == nullptr) return {};
+  std::vector<Shape> inputs;
+  for (const int v : graph.nodes[node].inputs)
+    inputs.push_back(values[static_cast<std::size_t>(v)]);
+  return holder->memory(inputs);
 }
 
 std::vector<int> last_readers(const Graph& graph) {
@@ -197,7 +199,11 @@ std::vector<int> last_readers(const Graph& graph) {
 bool works_in_place(const Graph& graph, std::size_t node, const std::vector<int>& last_readers,
                     const Shape& first_input, const Shape& result) {
   const Node& n = graph.nodes[node];
-  if (n.inputs.empty() || !n.op->in_place() || first_input != result) return false;
+  if (n.inputs.empty() || !n.op->in_place()) return false;
+  // A view has the same elements under another shape.
+  const bool same = first_input == result || (n.op->result() == ResultKind::view &&
+                                              element_count(first_input) == element_count(result));
+  if (!same) return false;
   const auto first = static_cast<std::size_t>(n.inputs[0]);
   return first >= graph.inputs.size() && last_readers[first] == static_cast<int>(node);
 }

@@ -4,11 +4,16 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
+#include "emu/net/memory.hpp"
 
 namespace numemu::net {
 
 /// The shape of every value, given those of the inputs with the batch.
 std::vector<Shape> value_shapes(const Graph&, std::span<const Shape> inputs);
+
+/// What the node's operator holds beside its tensors; `values` are the shapes of all values before
+/// it.
+OperatorMemory operator_memory(const Graph&, std::size_t node, std::span<const Shape> values);
 
 /// The node that reads each value last; -1 for one that nobody reads.
 std::vector<int> last_readers(const Graph&);
@@ -25,12 +30,12 @@ enum class Keeps : std::uint8_t {
 };
 
 /// Throws Error naming the node and its result where a pass needs more than is left of the memory
-/// budget. Counted are, each in float32: the inputs; the values alive and those whose memory waits
-/// for the next results; what operators make for themselves; once more the operands and the result
-/// of the largest product, which numerics hold as codes; the parameters three times (their values,
-/// their codes and what units prepare of these), in training four times (with their gradients and
-/// two tensors of an optimizer). Inside a parallel region as many passes are taken to run as it has
-/// threads.
+/// budget. Counted are, each in float32: the inputs; the values alive and what the operator makes
+/// for itself, in inference those of the largest node so far (ReusePlan); once more the operands
+/// and the result of the largest product, which numerics hold as codes; the parameters three times
+/// (their values, their codes and what units prepare of these), in training four times (with their
+/// gradients and two tensors of an optimizer). Inside a parallel region as many passes are taken to
+/// run as it has threads.
 void require_memory(const Graph&, std::span<const Shape> inputs, Keeps);
 void require_memory(const Graph&, std::span<const Tensor> inputs, Keeps);
 

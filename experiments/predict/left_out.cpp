@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/unit/unit.hpp"
 #include "policies/recipe/choices.hpp"
 
@@ -121,6 +122,9 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
     if (net::table_of(node) != nullptr && policies::chooses(recipe, "table", node.name))
       add("the noise of its table", node.name);
     if (own.vector || own.zap) add("the noise of the role vector", node.name);
+    if (node.op->kind() == net::kFixedQuantizer &&
+        policies::chooses(recipe, "quantizers", node.name))
+      add("the difference to the file's quantizer", node.name);
   }
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())
     predicted.output_left_out = found->second;

@@ -1,9 +1,11 @@
 #include "policies/calibrate/reference.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "emu/net/memory_plan.hpp"
+#include "policies/calibrate/listen.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -22,50 +24,87 @@ void append_time(net::Tensor& all, std::int64_t times, const net::Tensor& next) 
   all = std::move(joined);
 }
 
-/// Float32 numerics that keep the activation operands of every forward product.
-class Recorder : public net::Numerics {
+/// Float32 numerics that tell of every forward product. Those of a recurrence are collected until
+/// the last of a layer.
+class Listening : public net::Numerics {
  public:
-  explicit Recorder(FloatReference& reference) : reference_(reference) {}
+  Listening(const net::Graph& graph, const ReferenceListener& listener) : listener_(listener) {
+    for (const net::Node& node : graph.nodes) nodes_.insert(node.name);
+  }
 
   void product(const net::Step& step, const net::Product& p) override {
     net::Numerics::product(step, p);
-    const std::string layer(p.layer);
-    const std::int64_t times = times_[layer]++;
-    keep(reference_.inputs, layer, times, *p.a.source);
-    if (p.b.role == net::Role::activation) keep(reference_.seconds, layer, times, *p.b.source);
-    const std::int64_t size = p.d_stack.count() * p.m * p.n;
-    const std::int64_t batch = p.a.source->dim(0);
-    net::Tensor result(batch > 0 && size % batch == 0 ? net::Shape{batch, size / batch}
-                                                      : net::Shape{size});
-    std::copy_n(p.d, size, result.data.begin());
-    keep(reference_.outputs, layer, times, result);
+    const net::Tensor* const right = p.b.role == net::Role::activation ? p.b.source : nullptr;
+    const bool last = p.repetition + 1 == p.repetitions;
+    multiply_.insert(std::string(p.layer));
+    if (listener_.operands && p.repetitions == 1) {
+      listener_.operands(p.layer, *p.a.source, right);
+    } else if (listener_.operands) {
+      Collected& all = collected_[std::string(p.layer)];
+      add(all.left, p.repetition, *p.a.source);
+      if (right != nullptr) add(all.right, p.repetition, *right);
+      if (last) listener_.operands(p.layer, all.left, right == nullptr ? nullptr : &all.right);
+    }
+    // Of a layer that is a whole operator, that operator's result comes.
+    if (listener_.output && !nodes_.contains(p.layer)) {
+      const std::int64_t size = p.d_stack.count() * p.m * p.n;
+      const std::int64_t batch = p.a.source->dim(0);
+      net::Tensor result(batch > 0 && size % batch == 0 ? net::Shape{batch, size / batch}
+                                                        : net::Shape{size});
+      std::copy_n(p.d, size, result.data.begin());
+      Collected& all = collected_[std::string(p.layer)];
+      add(all.result, p.repetition, result);
+      if (last) listener_.output(p.layer, all.result);
+    }
+    if (last) collected_.erase(std::string(p.layer));
+  }
+
+  void node(const net::Node& node, const net::Tensor& output) const {
+    if (listener_.output && multiply_.contains(node.name)) listener_.output(node.name, output);
   }
 
  private:
-  static void keep(LayerTensors& tensors, const std::string& layer, std::int64_t times,
-                   const net::Tensor& tensor) {
-    net::Tensor& kept = tensors[layer];
+  struct Collected {
+    net::Tensor left, right, result;
+  };
+  static void add(net::Tensor& all, std::int64_t times, const net::Tensor& next) {
     if (times == 0) {
-      kept = tensor;
+      all = next;
     } else {
-      append_time(kept, times, tensor);
+      append_time(all, times, next);
     }
   }
-  FloatReference& reference_;
-  std::map<std::string, std::int64_t> times_;
+
+  const ReferenceListener& listener_;
+  std::set<std::string, std::less<>> nodes_, multiply_;
+  std::map<std::string, Collected> collected_;
 };
 
 }  // namespace
 
+net::Tensor listen(const net::Graph& graph, const std::vector<net::Tensor>& batch,
+                   const ReferenceListener& listener) {
+  Listening numerics(graph, listener);
+  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+    numerics.node(node, output);
+  };
+  return net::forward(graph, batch, numerics, {}, &observe);
+}
+
 FloatReference float_reference(const net::Graph& graph, std::vector<net::Tensor> batch) {
   net::require_memory(graph, batch, net::Keeps::products);
   FloatReference reference;
-  Recorder recorder(reference);
-  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-    const auto found = reference.outputs.find(node.name);
-    if (found != reference.outputs.end()) found->second = output;
-  };
-  reference.logits = net::forward(graph, batch, recorder, {}, &observe);
+  const ReferenceListener keep{
+      .operands =
+          [&](std::string_view layer, const net::Tensor& left, const net::Tensor* right) {
+            reference.inputs.insert_or_assign(std::string(layer), left);
+            if (right != nullptr) reference.seconds.insert_or_assign(std::string(layer), *right);
+          },
+      .output =
+          [&](std::string_view layer, const net::Tensor& output) {
+            reference.outputs.insert_or_assign(std::string(layer), output);
+          }};
+  reference.logits = listen(graph, batch, keep);
   reference.batch = std::move(batch);
   return reference;
 }

@@ -49,6 +49,7 @@ const std::vector<PolicySlot>& policy_slots() {
   static const std::vector<PolicySlot> slots = {
       {"penalty", true, "", "penalty"},
       {"norm", true, "", "norm"},
+      {"quantizers", true, "", "quantizers", "keep", true},
       {"exchange", false, "", "exchange", "mean"},
       {"saved", true, "", "saved"},
       {"update.rule", true, "rule", "update"},

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
 
@@ -98,32 +99,61 @@ void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x,
   note_lost_signs(*policy, x, place, causes);
 }
 
-}  // namespace
-
-std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& graph,
-                                      const FloatReference& reference) {
-  Causes causes;
-  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    const LayerRecipe r = recipe.layer(layer.name);
-    if (layer.weight != nullptr)
-      note_operand(r.weight, *layer.weight, 0, false, "weight of " + layer.name, causes);
-    for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
-      const auto found = operands->find(layer.name);
-      if (found == operands->end()) continue;
-      const net::Role role = operands == &reference.seconds && r.apart(layer.right)
-                                 ? layer.right
-                                 : net::Role::activation;
-      note_operand(r.role(role, net::GemmKind::fprop), found->second,
-                   product_depth(layer, found->second.shape), true,
-                   fmt::format("{} of {}", net::to_string(role), layer.name), causes);
+/// The causes of every layer, collected in any order of layers.
+class Notes {
+ public:
+  Notes(const Recipe& recipe, const net::Graph& graph) : recipe_(recipe), graph_(graph) {
+    for (net::GemmLayer& layer : net::gemm_layers(graph)) {
+      const std::string name = layer.name;
+      Causes& causes = layers_.emplace_back().causes;
+      if (layer.weight != nullptr)
+        note_operand(recipe.layer(name).weight, *layer.weight, 0, false, "weight of " + name,
+                     causes);
+      numbers_[name] = layers_.size() - 1;
+      layers_.back().layer = std::move(layer);
     }
-    const auto result = reference.outputs.find(layer.name);
-    if (result != reference.outputs.end())
-      note_operand(r.output, result->second, 0, true, "output of " + layer.name, causes);
   }
-  for (const std::string& layer : net::layers_across_samples(graph)) {
-    const std::optional<RolePolicy>& policy = recipe.layer(layer).activation;
-    if (!policy || has_static_scale(recipe.calibration(), *policy)) continue;
+
+  /// `second`: the right operand, else the left.
+  void operand(std::string_view name, const net::Tensor& x, bool second) {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) return;
+    auto& [layer, causes] = layers_[found->second];
+    const LayerRecipe r = recipe_.layer(layer.name);
+    const net::Role role = second && r.apart(layer.right) ? layer.right : net::Role::activation;
+    note_operand(r.role(role, net::GemmKind::fprop), x, product_depth(layer, x.shape), true,
+                 fmt::format("{} of {}", net::to_string(role), layer.name), causes);
+  }
+
+  void output(std::string_view name, const net::Tensor& x) {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) return;
+    auto& [layer, causes] = layers_[found->second];
+    note_operand(recipe_.layer(layer.name).output, x, 0, true, "output of " + layer.name, causes);
+  }
+
+  std::vector<std::string> sentences() const;
+
+ private:
+  struct OfLayer {
+    net::GemmLayer layer;
+    Causes causes;
+  };
+  const Recipe& recipe_;
+  const net::Graph& graph_;
+  std::vector<OfLayer> layers_;  // in the graph's order
+  std::map<std::string, std::size_t, std::less<>> numbers_;
+};
+
+std::vector<std::string> Notes::sentences() const {
+  Causes causes;
+  for (const OfLayer& of : layers_) {
+    for (const auto& [cause, places] : of.causes)
+      causes[cause].insert(causes[cause].end(), places.begin(), places.end());
+  }
+  for (const std::string& layer : net::layers_across_samples(graph_)) {
+    const std::optional<RolePolicy>& policy = recipe_.layer(layer).activation;
+    if (!policy || has_static_scale(recipe_.calibration(), *policy)) continue;
     causes
         ["samples are not on the first axis, so a scale may serve several samples of a batch, and "
          "the batch changes bits; expected the model with the batch first"]
@@ -132,6 +162,31 @@ std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& gr
   std::vector<std::string> notes;
   for (const auto& [cause, places] : causes) notes.push_back(cause + ": " + joined(places));
   return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& graph,
+                                      const FloatReference& reference) {
+  Notes notes(recipe, graph);
+  for (const auto& [layer, x] : reference.inputs) notes.operand(layer, x, false);
+  for (const auto& [layer, x] : reference.seconds) notes.operand(layer, x, true);
+  for (const auto& [layer, x] : reference.outputs) notes.output(layer, x);
+  return notes.sentences();
+}
+
+std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& graph,
+                                      const std::vector<net::Tensor>& batch) {
+  Notes notes(recipe, graph);
+  listen(graph, batch,
+         {.operands =
+              [&](std::string_view layer, const net::Tensor& left, const net::Tensor* right) {
+                notes.operand(layer, left, false);
+                if (right != nullptr) notes.operand(layer, *right, true);
+              },
+          .output = [&](std::string_view layer,
+                        const net::Tensor& output) { notes.output(layer, output); }});
+  return notes.sentences();
 }
 
 }  // namespace numemu::policies

@@ -27,8 +27,9 @@ constexpr std::size_t kMostStages = 1000;                     // each is a whole
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
 
 const std::vector<std::string> kKeys = {
-    "numemu_recipe", "seed",  "roles",    "gemms",     "update", "calibrate",  "layers", "penalty",
-    "norm",          "saved", "exchange", "transform", "table",  "objectives", "stages", "ranges"};
+    "numemu_recipe", "seed",       "roles",  "gemms",  "update",    "calibrate",
+    "layers",        "penalty",    "norm",   "saved",  "exchange",  "transform",
+    "table",         "objectives", "stages", "ranges", "quantizers"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {

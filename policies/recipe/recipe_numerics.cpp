@@ -66,10 +66,13 @@ void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
     for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) use(**policy);
   };
   outermost_first([&](Policy& policy) { policy.freeze(graph, calibration); });
-  roles_.freeze(
-      graph, calibration, [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
-        outermost_first([&](const Policy& policy) { policy.read_input(layer, first_sample, x); });
-      });
+  RoleNumerics::ReadInput read;  // null: what layers read is what they are given
+  if (!policies_.empty()) {
+    read = [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
+      outermost_first([&](const Policy& policy) { policy.read_input(layer, first_sample, x); });
+    };
+  }
+  roles_.freeze(graph, calibration, read);
 }
 
 void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {

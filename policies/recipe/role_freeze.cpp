@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "formats/error.hpp"
-#include "policies/calibrate/reference.hpp"
+#include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/role_numerics.hpp"
@@ -14,7 +14,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   // Of the left and the right operand of a layer, as far as they have static scales.
   struct Calibrated {
     std::optional<StaticScale> left, right;
-    bool saw_right = false;
+    bool saw_left = false, saw_right = false;
   };
   std::map<std::string, Calibrated, std::less<>> scales;
   for (auto& [name, layer] : layers_) {
@@ -37,20 +37,34 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   for (auto& [name, node] : nodes_) node->frozen_table.reset();
   frozen_ = true;
   if (scales.empty()) return;
-  calibration.for_each([&](std::int64_t first, std::vector<net::Tensor> inputs) {
-    FloatReference seen = float_reference(graph, std::move(inputs));
-    for (auto& [name, scale] : scales) {
-      const auto input = seen.inputs.find(name);
-      if (input == seen.inputs.end())
-        throw Error("calibration: the network computes no product of layer " + name);
-      read(name, first, input->second);
-      if (scale.left) scale.left->see(input->second.data.data(), input->second.size());
-      const auto second = seen.seconds.find(name);
-      if (second == seen.seconds.end() || !scale.right) continue;
-      scale.right->see(second->second.data.data(), second->second.size());
-      scale.saw_right = true;
+  const auto see = [&](std::int64_t first, std::string_view name, const net::Tensor& left,
+                       const net::Tensor* right) {
+    const auto found = scales.find(name);
+    if (found == scales.end()) return;
+    Calibrated& scale = found->second;
+    scale.saw_left = true;
+    if (scale.left && read) {
+      net::Tensor x = left;
+      read(name, first, x);
+      scale.left->see(x.data.data(), x.size());
+    } else if (scale.left) {
+      scale.left->see(left.data.data(), left.size());
     }
+    if (right == nullptr || !scale.right) return;
+    scale.right->see(right->data.data(), right->size());
+    scale.saw_right = true;
+  };
+  // Layer by layer, as the pass computes them: no more than a pass is in memory.
+  calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
+    listen(graph, inputs,
+           {.operands = [&](std::string_view name, const net::Tensor& left,
+                            const net::Tensor* right) { see(first, name, left, right); },
+            .output = nullptr});
   });
+  for (const auto& [name, scale] : scales) {
+    if (!scale.saw_left && calibration.samples > 0)
+      throw Error("calibration: the network computes no product of layer " + name);
+  }
   for (auto& [name, scale] : scales) {
     RecipeLayer& layer = *layers_.find(name)->second;
     if (scale.left) layer.activation_scale = scale.left->scale();

@@ -50,7 +50,8 @@ void RoleNumerics::product(const net::Step& step, const net::Product& product) {
 net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view name,
                                       const net::Tensor& parameter) {
   RecipeLayer* const node = node_of(name);
-  if (node == nullptr || !node->embedding) return nullptr;
+  // Scales of quantizers are no tables: they have no rows.
+  if (node == nullptr || !node->embedding || parameter.shape.size() < 2) return nullptr;
   const auto quantized = [&] {
     auto values = std::make_shared<net::Tensor>(parameter);
     RandomPiece random;

@@ -71,7 +71,7 @@ std::int64_t convolution_macs(const net::Graph& graph) {
   std::int64_t macs = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const net::Op& op = *graph.nodes[i].op;
-    if (op.kind() != "conv2d") continue;
+    if (!op.kind().starts_with("conv") || op.result() != net::ResultKind::product) continue;
     macs += net::element_count(values.shapes[graph.value_of(i)]) * op.parameters()[0].fan_in;
   }
   return macs;

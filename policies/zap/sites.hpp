@@ -25,7 +25,8 @@ struct ZapSite {
 /// `first` those fed by a convolution of the network's input are left out, as in the paper.
 std::vector<ZapSite> zap_sites(const net::Graph&, bool first);
 
-/// Multiply-adds of all convolutions for one sample.
+/// Multiply-adds of all convolutions for one sample, those over one and three axes too, whose maps
+/// have no predictor.
 std::int64_t convolution_macs(const net::Graph&);
 
 }  // namespace numemu::policies

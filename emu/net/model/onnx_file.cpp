@@ -172,6 +172,9 @@ OnnxAttribute read_attribute(WireReader message) {
         attribute.tensor =
             std::make_unique<OnnxTensor>(read_onnx_tensor(message.message(field, "t")));
         break;
+      case 6:
+        attribute.graph = message.text(field, "g");
+        break;
       case 7:
         WireReader::for_each(field, Wire::fixed32, [&](std::uint64_t word) {
           attribute.numbers.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(word)));
@@ -334,6 +337,26 @@ const OnnxAttribute* OnnxNode::find(std::string_view attribute) const {
     if (candidate.name == attribute) return &candidate;
   }
   return nullptr;
+}
+
+OnnxGraph read_subgraph(const OnnxModel& model, const OnnxNode& node, std::string_view name) {
+  const OnnxAttribute* const attribute = node.find(name);
+  if (attribute == nullptr || attribute->type != OnnxAttributeType::graph)
+    throw Error(fmt::format("expected a graph as {}", name));
+  const std::string_view file(reinterpret_cast<const char*>(model.bytes.data()),
+                              static_cast<std::size_t>(model.bytes.size()));
+  OnnxGraph graph = read_graph(WireReader(model.path, file, attribute->graph), false);
+  const auto require_data = [](const OnnxTensor& tensor) {
+    if (!tensor.external.file.empty())
+      throw Error("expected the data of a subgraph's tensors in the model's file");
+  };
+  for (const OnnxTensor& tensor : graph.initializers) require_data(tensor);
+  for (const OnnxNode& inner : graph.nodes) {
+    for (const OnnxAttribute& each : inner.attributes) {
+      if (each.tensor) require_data(*each.tensor);
+    }
+  }
+  return graph;
 }
 
 OnnxModel read_onnx(const std::string& path) {

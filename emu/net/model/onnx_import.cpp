@@ -55,7 +55,7 @@ std::int64_t bytes_of(const OnnxModel& model) {
 }
 
 /// Operators that only ever work on constants here.
-constexpr std::string_view kFoldedOnly[] = {"Constant", "NonZero"};
+constexpr std::string_view kFoldedOnly[] = {"Constant", "If", "NonZero"};
 
 /// At most what a node computes: for a product, its multiply-adds.
 double work_of(const Op& op, const std::vector<Shape>& inputs, std::int64_t results) {
@@ -97,19 +97,6 @@ bool OnnxImporter::has_convolutions() const {
                      [](const OnnxNode& node) {
                        return node.op_type.starts_with("Conv") || node.op_type.ends_with("Pool");
                      });
-}
-
-void OnnxImporter::count_reads() {
-  for (const OnnxNode& node : model_.graph.nodes) {
-    for (const std::string_view name : node.inputs) ++reads_[name];
-  }
-  for (const OnnxValueInfo& info : model_.graph.outputs) ++reads_[info.name];
-  for (const OnnxTensor& tensor : model_.graph.initializers) {
-    initializers_[tensor.name] = &tensor;
-    if (!made_.insert(tensor.name).second)
-      throw Error(fmt::format("{}: byte {}: duplicate initializer '{}'", model_.path, tensor.offset,
-                              printable(tensor.name)));
-  }
 }
 
 /// A constant whose elements stay in the file. With a model that is consumed, its last reader gives
@@ -366,6 +353,7 @@ void OnnxImporter::note_outputs(const OnnxNode& node) {
 }
 
 void OnnxImporter::import_node(const OnnxNode& node) {
+  if (branches_.contains(&node)) return import_branch(node);
   note_outputs(node);
   for (const std::string_view name : node.inputs) {
     load(name);
@@ -416,7 +404,8 @@ ImportedModel OnnxImporter::run() {
     throw Error(fmt::format("{}: expected at most {} nodes, found {}", model_.path, kMostNodes,
                             model_.graph.nodes.size()));
   require_operators();
-  count_reads();
+  count_reads(model_.graph, 0);
+  add_initializers(model_.graph);
   add_inputs();
   for (const OnnxNode& node : model_.graph.nodes) {
     try {

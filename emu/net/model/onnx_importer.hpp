@@ -107,11 +107,13 @@ class OnnxImporter {
   void add_inputs();
   void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
+  void import_branch(const OnnxNode&);
   std::vector<OnnxValue> results_of(const OnnxNode&);
   std::vector<OnnxValue> computed(const OnnxNode&,
                                   std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&));
   void settle(std::string_view name);
-  void count_reads();
+  void count_reads(const OnnxGraph&, int depth);
+  void add_initializers(const OnnxGraph&);
   void load(std::string_view name);
   void release(std::string_view name);
   void hold_bytes(std::int64_t bytes);
@@ -137,6 +139,7 @@ class OnnxImporter {
       nodes_of_constants_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
   std::map<std::string_view, std::int64_t> reads_;  // that are still to come
+  std::map<const OnnxNode*, std::array<OnnxGraph, 2>> branches_;  // of If: else, then
   std::map<std::string, int> names_;                // how often a name was requested
   std::int64_t bytes_left_;                         // that constants may take
   OnnxFolder folder_;
@@ -173,6 +176,11 @@ void set_parameter(Op&, std::size_t index, Tensor value);
 bool align(OnnxImporter&, const OnnxNode&, std::vector<OnnxValue>& operands);
 /// A node for the integers of a value that has a quantizer.
 OnnxValue quantized(OnnxImporter&, const OnnxValue&);
+/// Input 0 of a product of integers less its zero point, which is input `zero`.
+OnnxValue without_zero_point(OnnxImporter&, const OnnxNode&, std::size_t zero);
+/// The zero points of the weight, as many as `channels`: input `zero`, which may have one for all.
+std::vector<float> weight_zero_points(OnnxImporter&, const OnnxNode&, std::size_t zero,
+                                      std::int64_t channels);
 
 /// Where ONNX's axis of a value lies as it is stored; throws Error for one it lacks.
 std::int64_t stored_axis(const OnnxValue&, std::int64_t axis);

@@ -110,9 +110,14 @@ bool stackable(const OnnxValue& a, const OnnxValue& b) {
   return of_a == of_b || single(of_a) || single(of_b);
 }
 
+/// Whether the product is that of a layer: a matrix of weights serves all rows.
+bool has_weight(const OnnxValue& a, const OnnxValue& b) {
+  return b.is_constant() && b.rank() == 2 && !a.is_constant() && a.rank() > 1;
+}
+
 Values matmul(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
-  if (b.is_constant() && b.rank() == 2 && !a.is_constant() && a.rank() > 1) {
+  if (has_weight(a, b)) {
     const OnnxValue x = importer.to_plain(a);
     Tensor out_in = transposed(weights_of(importer, node, 1, 2));
     return {linear(importer, node, x, std::move(out_in), nullptr)};
@@ -141,6 +146,20 @@ Values matmul(OnnxImporter& importer, const OnnxNode& node) {
   if (a.rank() > 1) out.push_back(kRow);
   if (b.rank() > 1) out.push_back(kColumn);
   return {contracted(importer, node, {a, of_a}, {b, of_b}, out).value};
+}
+
+/// Integers less their zero points, multiplied in float32: exact up to 2^24.
+Values matmul_integer(OnnxImporter& importer, const OnnxNode& node) {
+  if (!has_weight(importer.input(node, 0), importer.input(node, 1)))
+    throw Error("expected a constant matrix as the second input");
+  const OnnxValue x = importer.to_plain(without_zero_point(importer, node, 2));
+  Tensor w = transposed(weights_of(importer, node, 1, 2));
+  const std::vector<float> zeros = weight_zero_points(importer, node, 3, w.dim(0));
+  for (std::size_t i = 0; i < w.data.size(); ++i)
+    w.data[i] -= zeros[i / static_cast<std::size_t>(w.dim(1))];
+  OnnxValue y = linear(importer, node, x, std::move(w), nullptr);
+  y.integer = true;
+  return {y};
 }
 
 /// The tensors of an operator over `size` channels, each of that many numbers.
@@ -183,6 +202,7 @@ const OnnxHandlers& onnx_product_handlers() {
   static const OnnxHandlers kHandlers = {
       {"Gemm", gemm},
       {"MatMul", matmul},
+      {"MatMulInteger", matmul_integer},
       {"BatchNormalization", batch_norm},
   };
   return kHandlers;

@@ -1,9 +1,13 @@
 // QuantizeLinear and DequantizeLinear: pairs become one quantizer with fixed scales.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
+#include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/reduce.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -23,6 +27,37 @@ OnnxValue quantized(OnnxImporter& importer, const OnnxValue& value) {
       q->name, std::make_unique<FixedQuantizer>(q->options, q->scales, q->zeros), {x}, x.image);
   y.integer = true;
   return y;
+}
+
+OnnxValue without_zero_point(OnnxImporter& importer, const OnnxNode& node, std::size_t zero) {
+  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  if (!importer.has_input(node, zero)) return x;
+  OnnxValue z = importer.input(node, zero);
+  if (z.is_constant()) {
+    const Tensor given = importer.constant(node, zero).tensor();
+    if (given.size() != 1)
+      throw Error(fmt::format("expected one zero point, found {}", to_string(given.shape)));
+    if (given.data[0] == 0) return x;
+    z = importer.number(given.data[0]);
+  } else {
+    z = x.image ? importer.to_image(z) : importer.to_plain(z);
+  }
+  OnnxValue y =
+      importer.add(importer.node_name(node), std::make_unique<Binary>("subtract"), {x, z}, x.image);
+  y.integer = true;
+  return y;
+}
+
+std::vector<float> weight_zero_points(OnnxImporter& importer, const OnnxNode& node,
+                                      std::size_t zero, std::int64_t channels) {
+  const auto count = static_cast<std::size_t>(channels);
+  if (!importer.has_input(node, zero)) return std::vector<float>(count, 0);
+  std::vector<float> zeros = importer.constant(node, zero).tensor().data;
+  if (zeros.size() == 1) zeros.assign(count, zeros[0]);
+  if (zeros.size() != count)
+    throw Error(
+        fmt::format("expected one zero point of the weight or {}, found {}", count, zeros.size()));
+  return zeros;
 }
 
 namespace {
@@ -134,11 +169,46 @@ Values dequantize(OnnxImporter& importer, const OnnxNode& node) {
   return {y};
 }
 
+/// DynamicQuantizeLinear by its formula, with one scale for each sample: what ONNX defines for one
+/// sample. Numbers that are all zero have the scale 1.
+Values dynamic_quantize(OnnxImporter& importer, const OnnxNode& node) {
+  constexpr float kMost = 255, kInfinity = std::numeric_limits<float>::infinity();
+  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < x.rank(); ++i) {
+    if (x.shapes[0][i] == x.shapes[1][i]) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  if (axes.empty()) throw Error("expected samples with an axis of their own");
+  const auto add = [&](std::unique_ptr<Op> op, const Values& reads) {
+    return importer.add(importer.node_name(node), std::move(op), reads, x.image);
+  };
+  const auto binary = [&](const char* kind, const OnnxValue& a, const OnnxValue& b) {
+    return add(std::make_unique<Binary>(kind), {a, b});
+  };
+  const auto clip = [&](const OnnxValue& a, float low, float high) {
+    return add(std::make_unique<Pointwise>("clip", PointwiseNumbers{low, high}), {a});
+  };
+  const auto unary = [&](const char* kind, const OnnxValue& a) {
+    return add(std::make_unique<Pointwise>(kind), {a});
+  };
+  const OnnxValue least =
+      clip(add(std::make_unique<Reduce>("reduce_min", axes), {x}), -kInfinity, 0);
+  const OnnxValue most = clip(add(std::make_unique<Reduce>("reduce_max", axes), {x}), 0, kInfinity);
+  OnnxValue scale = binary("divide", binary("subtract", most, least), importer.number(kMost));
+  scale = binary("add", scale, binary("equal", scale, importer.number(0)));
+  OnnxValue zero = unary("round", clip(unary("negate", binary("divide", least, scale)), 0, kMost));
+  OnnxValue y = clip(binary("add", unary("round", binary("divide", x, scale)), zero), 0, kMost);
+  zero.integer = y.integer = true;
+  scale.integer = false;
+  return {y, scale, zero};
+}
+
 }  // namespace
 
 const OnnxHandlers& onnx_quantizer_handlers() {
   static const OnnxHandlers kHandlers = {
       {"DequantizeLinear", dequantize},
+      {"DynamicQuantizeLinear", dynamic_quantize},
       {"QuantizeLinear", quantize},
   };
   return kHandlers;

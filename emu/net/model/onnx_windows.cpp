@@ -85,14 +85,18 @@ Windows padded_windows(const OnnxNode& node, const OnnxValue& image, Ints kernel
 }
 
 /// A weight [out, in, k..] as [out, k.., in], or [groups in, out, k..] as [groups out, k.., in]
-/// with the taps in opposite order.
-Tensor channels_last(const Tensor& w, std::int64_t groups, bool transposed) {
+/// with the taps in opposite order. Taken by value: it need not live beside what is made of it.
+Tensor channels_last(Tensor w, std::int64_t groups, bool transposed) {
   const std::int64_t rows = w.dim(0) / groups, columns = w.dim(1);
   const std::int64_t out = transposed ? columns : rows, in = transposed ? rows : columns;
   const std::int64_t taps = w.size() / (w.dim(0) * columns);
   Shape shape{groups * out};
   shape.insert(shape.end(), w.shape.begin() + 2, w.shape.end());
   shape.push_back(in);
+  if (!transposed && (taps == 1 || in == 1)) {  // the same order
+    w.shape = std::move(shape);
+    return w;
+  }
   Tensor turned(shape);
   for (std::int64_t g = 0; g < groups; ++g) {
     for (std::int64_t o = 0; o < out; ++o) {
@@ -107,25 +111,24 @@ Tensor channels_last(const Tensor& w, std::int64_t groups, bool transposed) {
   return turned;
 }
 
-/// The operator with its weight (input 1) and bias (input 2).
+/// The operator with its weight and, where the options have one, its bias (input 2).
 OnnxValue add_conv(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
                    const ConvOptions& options, Tensor weight) {
-  auto op = std::make_unique<Conv>(options);
-  set_parameter(*op, 0, std::move(weight));
+  auto op = std::make_unique<Conv>(options, std::move(weight));
   if (options.bias) set_parameter(*op, 1, weights_of(importer, node, 2, 1));
   return importer.add(importer.layer_name(node, 1), std::move(op), {x}, true);
 }
 
-Values conv(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  const Tensor w = weights_of(importer, node, 1, x.rank());  // [out, in / groups, k..]
+/// `w` is [out, in / groups, k..].
+OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor w,
+                  bool bias) {
   const Ints kernel(w.shape.begin() + 2, w.shape.end());
   const Windows windows = padded_windows(node, x, kernel);
   if (windows.kernel != kernel) throw Error("expected kernel_shape to be that of the weight");
   ConvOptions o{.in_channels = x.shapes[0].back(),
                 .out_channels = w.dim(0),
                 .axes = {},
-                .bias = importer.has_input(node, 2),
+                .bias = bias,
                 .groups = integer_or(node, "group", 1)};
   if (o.groups < 1 || o.in_channels % o.groups != 0 || o.in_channels / o.groups != w.dim(1) ||
       o.out_channels % o.groups != 0)
@@ -134,13 +137,32 @@ Values conv(OnnxImporter& importer, const OnnxNode& node) {
   for (std::size_t i = 0; i < windows.axes(); ++i)
     o.axes.push_back({windows.kernel[i], windows.stride[i], windows.dilation[i], windows.before[i],
                       windows.after[i]});
-  return {add_conv(importer, node, x, o, channels_last(w, o.groups, false))};
+  Tensor turned = channels_last(std::move(w), o.groups, false);
+  return add_conv(importer, node, x, o, std::move(turned));
+}
+
+Values conv(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
+  return {conv_of(importer, node, x, weights_of(importer, node, 1, x.rank()),
+                  importer.has_input(node, 2))};
+}
+
+/// Integers less their zero points, multiplied in float32: exact up to 2^24.
+Values conv_integer(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.to_image(without_zero_point(importer, node, 2));
+  Tensor w = weights_of(importer, node, 1, x.rank());
+  const std::vector<float> zeros = weight_zero_points(importer, node, 3, w.dim(0));
+  const std::size_t each = w.data.size() / zeros.size();
+  for (std::size_t i = 0; i < w.data.size(); ++i) w.data[i] -= zeros[i / each];
+  OnnxValue y = conv_of(importer, node, x, std::move(w), false);
+  y.integer = true;
+  return {y};
 }
 
 /// A convolution over the input spread by the stride, its taps in opposite order.
 Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.to_image(importer.as_graph(importer.input(node, 0), ""));
-  const Tensor w = weights_of(importer, node, 1, x.rank());  // [in, out / groups, k..]
+  Tensor w = weights_of(importer, node, 1, x.rank());  // [in, out / groups, k..]
   const Ints kernel(w.shape.begin() + 2, w.shape.end());
   Windows windows = windows_of(node, x, kernel);
   if (windows.kernel != kernel) throw Error("expected kernel_shape to be that of the weight");
@@ -177,7 +199,8 @@ Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
     axis.pad_after = axis.reach() - windows.after[i] + more[i];
     o.axes.push_back(axis);
   }
-  return {add_conv(importer, node, x, o, channels_last(w, groups, true))};
+  Tensor turned = channels_last(std::move(w), groups, true);
+  return {add_conv(importer, node, x, o, std::move(turned))};
 }
 
 PoolOptions pool_options(const OnnxNode& node, const OnnxValue& image) {
@@ -258,6 +281,7 @@ const OnnxHandlers& onnx_window_handlers() {
   static const OnnxHandlers kHandlers = {
       {"AveragePool", average_pool},
       {"Conv", conv},
+      {"ConvInteger", conv_integer},
       {"ConvTranspose", conv_transpose},
       {"GlobalAveragePool", global_average_pool},
       {"GlobalMaxPool", global_max_pool},

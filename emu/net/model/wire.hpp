@@ -26,6 +26,9 @@ class WireReader {
  public:
   /// The message that is the whole file. `path` and `file` must outlive the reader.
   WireReader(const std::string& path, std::string_view file) : WireReader(path, file, file) {}
+  /// A message inside the file that a field held.
+  WireReader(const std::string& path, std::string_view file, std::string_view body)
+      : path_(&path), file_(file), body_(body), left_(body) {}
 
   /// The next field, false at the end of the message.
   bool next(WireField&);
@@ -53,8 +56,6 @@ class WireReader {
   [[noreturn]] void fail(std::int64_t offset, const std::string& text) const;
 
  private:
-  WireReader(const std::string& path, std::string_view file, std::string_view body)
-      : path_(&path), file_(file), body_(body), left_(body) {}
   static std::uint64_t take(std::string_view& left, Wire element);
   std::uint64_t varint(std::string_view& left, std::string_view what) const;
   std::uint64_t fixed(std::size_t bytes, std::string_view what);

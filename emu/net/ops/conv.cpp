@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "emu/net/ops/bias.hpp"
 #include "formats/error.hpp"
@@ -185,6 +186,14 @@ ConvOptions checked(ConvOptions o) {
   return o;
 }
 
+/// [out, k.., in / groups]
+Shape weight_shape(const ConvOptions& o) {
+  Shape shape{o.out_channels};
+  for (const ConvAxis& axis : o.axes) shape.push_back(axis.kernel);
+  shape.push_back(o.in_channels / o.groups);
+  return shape;
+}
+
 ConvOptions spelt_out(const Conv2dOptions& o) {
   const auto own = [](std::int64_t value, std::int64_t unset, std::int64_t common) {
     return value == unset ? common : value;
@@ -206,14 +215,16 @@ ConvOptions spelt_out(const Conv2dOptions& o) {
 
 }  // namespace
 
-Conv::Conv(const ConvOptions& options) : options_(checked(options)) {
+Conv::Conv(const ConvOptions& options) : Conv(options, Tensor(weight_shape(checked(options)))) {}
+
+Conv::Conv(const ConvOptions& options, Tensor weight) : options_(checked(options)) {
   const ConvOptions& o = options_;
   std::ranges::copy(o.axes, axes_.end() - std::ssize(o.axes));
-  const std::int64_t in = o.in_channels / o.groups;
-  Shape weight{o.out_channels};
-  for (const ConvAxis& axis : o.axes) weight.push_back(axis.kernel);
-  weight.push_back(in);
-  parameters_.push_back({"weight", Tensor(weight), taps_of(axes_) * in});
+  const Shape shape = weight_shape(o);
+  if (weight.shape != shape)
+    throw Error("conv: expected a weight of shape " + to_string(shape) + ", got " +
+                to_string(weight.shape));
+  parameters_.push_back({"weight", std::move(weight), taps_of(axes_) * shape.back()});
   if (o.bias) parameters_.push_back({"bias", Tensor({o.out_channels}), 0});
 }
 

@@ -53,8 +53,10 @@ struct Conv2dOptions {
 /// with spread s, stride 1, pads reach - p and reach - q, and its taps in opposite order.
 class Conv : public Op, public HoldsMemory {
  public:
-  /// Throws Error when an option is out of range.
+  /// With weights of zero. Throws Error when an option is out of range.
   explicit Conv(const ConvOptions&);
+  /// With these weights; throws Error also where they have another shape.
+  Conv(const ConvOptions&, Tensor weight);
   /// "conv1d", "conv2d", "conv3d"
   std::string_view kind() const override;
   ResultKind result() const override { return ResultKind::product; }

@@ -67,8 +67,18 @@ void FixedQuantizer::for_each_run(const Shape& shape, const Body& body) const {
   });
 }
 
-void FixedQuantizer::forward(const OpCall&, std::span<const Tensor* const> inputs,
+bool FixedQuantizer::left_out(const OpCall& call) const {
+  if (!options_.quantizes || !options_.dequantizes) return false;
+  const SharedTensor read = call.numerics.table(call.step, call.layer, parameters_[0].value);
+  return read != nullptr && read->empty();
+}
+
+void FixedQuantizer::forward(const OpCall& call, std::span<const Tensor* const> inputs,
                              Tensor& output) const {
+  if (left_out(call)) {
+    if (inputs[0] != &output) output.data = inputs[0]->data;
+    return;
+  }
   const float* const x = inputs[0]->data.data();
   float* const y = output.data.data();
   const FixedQuantizerOptions o = options_;
@@ -94,10 +104,15 @@ void FixedQuantizer::forward(const OpCall&, std::span<const Tensor* const> input
   });
 }
 
-void FixedQuantizer::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
-                              const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                              std::span<Tensor>, bool want_inputs) const {
+void FixedQuantizer::backward(const OpCall& call, std::span<const Tensor* const> inputs,
+                              const Tensor*, const Tensor& grad_output,
+                              std::span<Tensor> grad_inputs, std::span<Tensor>,
+                              bool want_inputs) const {
   if (!want_inputs) return;
+  if (left_out(call)) {
+    grad_inputs[0].data = grad_output.data;
+    return;
+  }
   const float* const x = options_.quantizes ? inputs[0]->data.data() : nullptr;
   const float* const g = grad_output.data.data();
   float* const dx = grad_inputs[0].data.data();

@@ -8,6 +8,9 @@
 
 namespace numemu::net {
 
+/// The kind of one with both halves.
+inline constexpr std::string_view kFixedQuantizer = "fixed_quantizer";
+
 struct FixedQuantizerOptions {
   /// The integers: round(x / scale) + zero point, halves to even, held within low and high.
   bool quantizes = true;
@@ -22,14 +25,15 @@ struct FixedQuantizerOptions {
 };
 
 /// Every operation in float32, as ONNX defines it. The gradient passes where the integer is within
-/// low and high (straight through), else it is 0.
+/// low and high (straight through), else it is 0. Where numerics give an empty table for the scales
+/// an operator with both halves passes everything on, forward and backward.
 class FixedQuantizer final : public Op {
  public:
   /// One scale and zero point for the whole tensor, or as many as the axis has elements. Throws
   /// Error unless there are as many of each and scales are positive and finite.
   FixedQuantizer(const FixedQuantizerOptions&, Tensor scales, Tensor zero_points);
   std::string_view kind() const override {
-    return options_.quantizes && options_.dequantizes ? "fixed_quantizer"
+    return options_.quantizes && options_.dequantizes ? kFixedQuantizer
            : options_.quantizes                       ? "quantize"
                                                       : "dequantize";
   }
@@ -47,6 +51,7 @@ class FixedQuantizer final : public Op {
                 std::span<Tensor> grad_parameters, bool want_inputs) const override;
 
  private:
+  bool left_out(const OpCall&) const;
   /// body(first, n, scale, zero point) for runs of elements with one scale.
   template <class Body>
   void for_each_run(const Shape& shape, const Body& body) const;

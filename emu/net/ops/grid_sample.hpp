@@ -1,5 +1,6 @@
 // Images sampled at computed places (spatial transformers, Jaderberg et al. 2015).
 #pragma once
+#include "emu/net/memory.hpp"
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
@@ -18,7 +19,7 @@ struct GridSampleOptions {
 /// half to even. A place that is no number gives NaN. Gradients are those of PyTorch's grid_sample:
 /// sums in float64 over all places, rounded once; a place outside a border that repeats the last
 /// pixel has none.
-class GridSample final : public Op {
+class GridSample final : public Op, public HoldsMemory {
  public:
   explicit GridSample(const GridSampleOptions& options) : options_(options) {}
   std::string_view kind() const override { return "grid_sample"; }
@@ -31,6 +32,7 @@ class GridSample final : public Op {
   void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
                 const Tensor& grad_output, std::span<Tensor> grad_inputs,
                 std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  OperatorMemory memory(std::span<const Shape> inputs) const override;
 
  private:
   GridSampleOptions options_;

@@ -243,6 +243,87 @@ def random_graphs():
         export(f"random_recurrent_{n}", Fn(lambda m, x: m.layer(x)[0], layer=layer), {"x": (pick.randint(1, 6), layer.input_size)}, 14)
 
 
+def dynamic(x):
+    """DynamicQuantizeLinear of every sample by the formula of the specification: integers, scale, zero point."""
+    flat = x.flatten(1)
+    least, most = flat.amin(1).clamp(max=0), flat.amax(1).clamp(min=0)
+    scale = (most - least) / 255
+    scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+    zero = torch.round((0 - least / scale).clamp(0, 255))
+    scale, zero = (v.reshape(-1, *[1] * (x.dim() - 1)) for v in (scale, zero))
+    return (torch.round(x / scale) + zero).clamp(0, 255), scale, zero
+
+
+def integers():
+    """As onnxruntime.quantization.quantize_dynamic writes layers: integers, their product, both scales, a bias."""
+    torch.manual_seed(3)
+    w, zeros = torch.randint(-128, 128, (8, 5), dtype=torch.int8), torch.randint(-9, 9, (5,), dtype=torch.int8)
+    scales, bias = torch.rand(5) * 0.01, torch.rand(5)
+
+    def linear(x):
+        q, scale, zero = dynamic(x)
+        return ((q - zero) @ (w.float() - zeros)) * (scale * scales) + bias
+
+    quantize = ("DynamicQuantizeLinear", ("x",), ("q", "s", "z"), {})
+    rest = [("Cast", ("i",), ("f",), {"to": TensorProto.FLOAT}), ("Mul", ("s", "ws"), ("t",), {}), ("Mul", ("f", "t"), ("u",), {}),
+            ("Add", ("u", "b"), ("y",), {})]
+    constants = {"w": w, "wz": zeros, "ws": scales, "b": bias}
+    by_hand("dynamic_linear", 11, [quantize, ("MatMulInteger", ("q", "w", "z", "wz"), ("i",), {}), *rest], {"x": (3, 8)}, constants, ["y"], linear)
+    k = torch.randint(0, 256, (4, 3, 3, 3), dtype=torch.uint8)
+    moved, one = k.float() - 120, torch.tensor(0.01)
+
+    def convolution(x):
+        q, scale, zero = dynamic(x)
+        return F.conv2d(q - zero, moved, stride=2, padding=1) * (scale * one) + torch.arange(4.0).reshape(1, 4, 1, 1)
+
+    by_hand("dynamic_conv", 13, [quantize, ("ConvInteger", ("q", "w", "z", "wz"), ("i",), {"pads": [1, 1, 1, 1], "strides": [2, 2]}), *rest],
+            {"x": (3, 7, 6)}, {"w": k, "wz": torch.tensor(120, dtype=torch.uint8), "ws": one, "b": torch.arange(4.0).reshape(1, 4, 1, 1)},
+            ["y"], convolution)
+
+
+def branches():
+    """If with a condition that follows from shapes; both branches have names of their own and read values outside."""
+    def graph(name, nodes, constants):
+        return helper.make_graph([helper.make_node(op, i, o, name=f"{name}.{op}", **a) for op, i, o, a in nodes], name, [],
+                                 [helper.make_tensor_value_info(f"{name}.y", TensorProto.FLOAT, None)],
+                                 [numpy_helper.from_array(v.numpy(), f"{name}.{k}") for k, v in constants.items()])
+
+    w = torch.rand(6, 4) - 0.5
+    inner = {"then_branch": graph("same", [("Relu", ["r"], ["same.y"], {})], {}),
+             "else_branch": graph("turned", [("Neg", ["r"], ["turned.y"], {})], {})}
+    outer = {"then_branch": graph("wide", [("MatMul", ["x", "wide.w"], ["r"], {}), ("If", ["no"], ["wide.y"], inner)], {"w": w}),
+             "else_branch": graph("narrow", [("NotAnOperator", ["x"], ["narrow.y"], {})], {})}
+    by_hand("if_branches", 16, [("Shape", ["x"], ["shape"], {}), ("Gather", ["shape", "one"], ["width"], {}), ("Equal", ["width", "six"], ["yes"], {}),
+                                ("Not", ["yes"], ["no"], {}), ("If", ["yes"], ["z"], outer), ("Add", ["z", "c"], ["y"], {})],
+            {"x": (6,)}, {"one": torch.tensor(1), "six": torch.tensor(6), "c": torch.full((4,), 0.25)}, ["y"], lambda x: 0.25 - x @ w)
+
+
+def early_sets():
+    """Operator sets 7 and 8, as exporters of 2018 wrote them."""
+    torch.manual_seed(8)
+    k, w, b = torch.rand(5, 2, 3, 3) - 0.5, torch.rand(20, 4) - 0.5, torch.rand(4)
+    gain, bias, mean, variance = torch.rand(5), torch.rand(5), torch.rand(5), torch.rand(5) + 0.5
+
+    def classifier(x):
+        x = F.relu(F.batch_norm(F.conv2d(x, k, padding=1), mean, variance, gain, bias))
+        return F.avg_pool2d(x, 2, 2).flatten(1) @ w + b
+
+    constants = {"k": k, "g": gain, "h": bias, "m": mean, "v": variance, "w": w, "b": b}
+    nodes = [("Conv", ("x", "k"), ("c",), {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}), ("BatchNormalization", ("c", "g", "h", "m", "v"), ("n",), {}),
+             ("Relu", ("n",), ("r",), {}), ("AveragePool", ("r",), ("a",), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+             ("Flatten", ("a",), ("f",), {}), ("Gemm", ("f", "w", "b"), ("y",), {})]
+    by_hand("classifier_7", 7, nodes, {"x": (2, 5, 4)}, constants, ["y"], classifier)
+    deep = torch.rand(4, 3, 3) - 0.5
+
+    def attention(q, v):
+        return torch.softmax(q @ q.transpose(1, 2), -1) @ v + F.conv1d(v.transpose(1, 2), deep).sum(1, keepdim=True).transpose(1, 2)
+
+    by_hand("attention_8", 8, [("Transpose", ("q",), ("t",), {"perm": [0, 2, 1]}), ("MatMul", ("q", "t"), ("s",), {}), ("Softmax", ("s",), ("p",), {"axis": 2}),
+                               ("MatMul", ("p", "v"), ("o",), {}), ("Transpose", ("v",), ("vt",), {"perm": [0, 2, 1]}), ("Conv", ("vt", "d"), ("e",), {}),
+                               ("ReduceSum", ("e",), ("es",), {"axes": [1], "keepdims": 1}), ("Transpose", ("es",), ("et",), {"perm": [0, 2, 1]}),
+                               ("Sum", ("o", "et"), ("y",), {})], {"q": (3, 2), "v": (3, 3)}, {"d": deep}, ["y"], attention)
+
+
 def layers_input(layers):
     """Channels that the first layer with weights expects, whatever pools before it."""
     return next((layer.in_channels for layer in layers if hasattr(layer, "in_channels")), 2)
@@ -250,6 +331,6 @@ def layers_input(layers):
 
 if __name__ == "__main__":
     os.makedirs(FOLDER, exist_ok=True)
-    for family in (convolutions, recurrent, matrices, attention, samples, random_graphs):
+    for family in (convolutions, recurrent, matrices, attention, samples, integers, branches, early_sets, random_graphs):
         family()
     print(f"{len(os.listdir(FOLDER)) // 2} networks in {FOLDER}")

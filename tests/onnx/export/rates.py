@@ -72,8 +72,8 @@ def main():
     os.makedirs(options.work, exist_ok=True)
     chosen = options.numerics.split(",")
     print(f"batch {options.batch}, {options.threads} threads; samples per second are of the wall time of the passes")
-    print(f"{'network':13} {'file MB':>8} {'load s':>7} {'s/100MB':>8} {'peak MB':>8} {'limit MB':>8} {'PyTorch':>8}"
-          + "".join(f" {name + '/s':>9}" for name in chosen) + "  processor s")
+    print(f"{'network':13} {'file MB':>8} {'load s':>7} {'s/100MB':>8} {'limit MB':>8}" + "".join(f" {name + ' MB':>11}" for name in chosen)
+          + f" {'PyTorch':>8}" + "".join(f" {name + '/s':>9}" for name in chosen) + "  processor s")
     for name in options.only.split(","):
         export(name, options.work)
         torch.manual_seed(1)
@@ -99,8 +99,9 @@ def main():
         memory = first[0]["memory"]
         # What the arrays of --in and --out take comes on top.
         limit = (memory["weight_bytes"] + 3 * memory["largest_activation_bytes"]) / 1e6
-        print(f"{name:13} {size:8.1f} {load:7.2f} {load / size * 100:8.2f} {memory['peak_bytes'] / 1e6:8.0f} {limit:8.0f} "
-              f"{options.batch / statistics.median(native):8.2f}"
+        print(f"{name:13} {size:8.1f} {load:7.2f} {load / size * 100:8.2f} {limit:8.0f}"
+              + "".join(f" {max(r['memory']['peak_bytes'] for r in reports[key]) / 1e6:11.0f}" if reports[key] else f" {'-':>11}" for key in chosen)
+              + f" {options.batch / statistics.median(native):8.2f}"
               + "".join(f" {options.batch / statistics.median(r['seconds']['run'] for r in reports[key]):9.2f}"
                         if reports[key] else f" {'-':>9}" for key in chosen)
               + "  " + " ".join(f"{statistics.median(spent[key]):.1f}" if spent[key] else "-" for key in chosen), flush=True)
