@@ -13,6 +13,7 @@
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/layers.hpp"
 #include "policies/recipe/objectives.hpp"
+#include "policies/recipe/recipe_keys.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/stages.hpp"
@@ -34,6 +35,8 @@ std::string folder_of(const std::string& where) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& recipe_keys() { return kKeys; }
 
 const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind kind) const {
   switch (role) {
