@@ -179,7 +179,7 @@ std::string summary_table(const std::vector<Json>& rows) {
              classes = judged.is_top1() || any([](const Record&r) { return r.top1.has_value(); }),
              other = any([](const Record&r) { return !r.other.empty(); }),
              settings = any([](const Record&r) { return !r.settings.empty(); }),
-             recipes = any([](const Record&r) { return !r.recipe.empty(); });
+             recipes = records.size() > 1 && any([](const Record&r) { return !r.recipe.empty(); });
   std::vector<std::string> header;
   if (recipes) header.emplace_back("recipe");
   header.insert(header.end(), {"weights", "activations"});

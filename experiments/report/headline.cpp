@@ -126,7 +126,10 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
       "The configuration with the fewest bits among those that lose less than {} has {} bits per "
       "element: {}, at {}{}.",
       measure.loss_text(measure.small), bits, describe(best),
-      measure.factor == 1 ? fmt::format("{:.{}f}", value, measure.digits) : percent(value), seeds));
+      measure.is_top1()   ? percent(value)
+      : measure.is_bits() ? fmt::format("{:.{}f}", value, measure.digits)
+                          : measure.text(value),
+      seeds));
 }
 
 std::string listed(const std::set<std::string>& words) {

@@ -24,7 +24,7 @@ Json map_row(double iou) {
   row["metrics"]["top1"] = 0.97;
   row["metrics"]["difference"] = -0.001;
   row["metrics"]["difference_ci95"] = {-0.0015, -0.0005};
-  row["scores"] = {score("mean_iou", iou, 0.8, 0.002),
+  row["scores"] = {score("mean_iou", iou, 0.8, 0.001),
                    score("pixel_accuracy", 0.97, 0.971, 0.0005)};
   return row;
 }
@@ -53,7 +53,7 @@ TEST_CASE("the first metric of the point judges", "[fast]") {
 TEST_CASE("losses of errors are shares of float32's, and fall", "[fast]") {
   Json row = sample::row(1, &sample::kFormats[14], nullptr, "u");
   row["metrics"] = {{"n", 100}};
-  row["scores"] = {score("mse", 0.202, 0.2, 0.0002)};
+  row["scores"] = Json::array({score("mse", 0.202, 0.2, 0.0002)});
   const JudgedFigure judged = judged_of(row);
   CHECK(*judged.loss() == Approx(0.01));
   CHECK(judged.loss_interval()->first == Approx(0.009));
@@ -61,7 +61,7 @@ TEST_CASE("losses of errors are shares of float32's, and fall", "[fast]") {
   CHECK(judged.measure->loss_text(judged.measure->small) == "1 % of the mean squared error");
   row["scores"][0]["baseline"] = 0.0;
   CHECK(!judged_of(row).loss());
-  row["scores"] = {score("sqnr", 21.5, 0, 0.1)};
+  row["scores"] = Json::array({score("sqnr", 21.5, 0, 0.1)});
   row["scores"][0]["baseline"] = nullptr;
   const std::vector<Json> rows = {row};
   const std::vector<Record> records = read_records(rows);
@@ -75,7 +75,7 @@ TEST_CASE("bits are those of a character or of a token", "[fast]") {
   CHECK(judged_of(row).difference_low == judged_of(row).difference);
   row["point"]["data"] = "tokens";  // a row of an earlier program
   CHECK(std::string(judged_of(row).measure->unit) == "bits per token");
-  row["scores"] = {score("bits_per_token", 2.5, 2.4, 0.01)};
+  row["scores"] = Json::array({score("bits_per_token", 2.5, 2.4, 0.01)});
   row["metrics"]["bits_per_token"] = 2.5;
   row["metrics"]["baseline_bits_per_token"] = 2.4;
   row["metrics"].erase("bits_per_character");
