@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/float32_input.hpp"
 #include "cli/infer_results.hpp"
+#include "cli/input_arrays.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/images.hpp"
+#include "emu/net/data/source_options.hpp"
 #include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
@@ -20,6 +24,7 @@
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/calibrate/reference.hpp"
 
@@ -96,6 +101,43 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
   return model;
 }
 
+/// An array of uint8, where there are options for its numbers.
+std::optional<Array> bytes_of(const std::string& path, const PixelOptions& pixels) {
+  if (pixels.empty() || !path.ends_with(".npy") || open_input(path).sidecar) return std::nullopt;
+  Array array = read_npy(path);
+  return array.type == ArrayType::uint8 ? std::optional(std::move(array)) : std::nullopt;
+}
+
+/// read_float32() with a better word on pixels.
+Array numbers_of(const std::string& path, std::int64_t& rounded) {
+  try {
+    return read_float32(path, "", &rounded);
+  } catch (const Error&) {
+    if (path.ends_with(".npy") && !open_input(path).sidecar &&
+        read_npy(path).type == ArrayType::uint8)
+      throw Error(path +
+                  ": uint8: expected --normalize imagenet|cifar|none, or --mean and --deviation");
+    throw;
+  }
+}
+
+Array float32_of(const Array& bytes) {
+  Array out(ArrayType::float32, bytes.shape);
+  std::copy_n(bytes.as<std::uint8_t>(), bytes.elements(), out.as<float>());
+  return out;
+}
+
+/// (p / 255 - mean) / deviation, by the last axis.
+void normalise(const PixelOptions& pixels, net::Tensor& x) {
+  const std::int64_t channels = x.shape.back();
+  const net::SourceOptions options("uint8", pixels, {"normalize", "mean", "deviation"});
+  const std::optional<net::Normalisation> n = net::normalisation_of(options, channels);
+  const std::vector<float> table = net::normalisation_table(n->mean, n->deviation);
+  constexpr std::int64_t kBytes = 256;
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    x.data[i] = table[i % channels * kBytes + static_cast<std::int64_t>(x.data[i])];
+}
+
 /// Of the elements of all, one array after the other.
 std::string digest_of(const std::vector<NamedArray>& arrays) {
   Sha256 digest;
@@ -107,13 +149,14 @@ std::string digest_of(const std::vector<NamedArray>& arrays) {
 }  // namespace
 
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
-                                    bool quiet) {
+                                    bool quiet, const PixelOptions& pixels) {
   const net::Section section(net::SectionKind::data, "", "arrays");
   std::vector<NamedArray> arrays;
   for (const std::string& text : given) {
     const auto [name, path] = named(text);
     std::int64_t rounded = 0;
-    const Array array = read_float32(path, "", &rounded);
+    const std::optional<Array> bytes = bytes_of(path, pixels);
+    const Array array = bytes ? float32_of(*bytes) : numbers_of(path, rounded);
     if (rounded > 0 && !quiet)
       say("numemu: note: {}: {} of {} rounded to float32, the type of network values", path,
           rounded, counted(array.elements(), "number"));
@@ -122,6 +165,7 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
       throw Error(fmt::format("{}: {} is given twice", option, name));
     NamedArray input{name, path, net::Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
     std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
+    input.bytes = bytes.has_value();
     if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
       throw Error(path + ": expected an array with samples along its first axis");
     arrays.push_back(std::move(input));
@@ -154,8 +198,10 @@ net::Tensor turned(const net::Tensor& x, bool to_channels_last) {
 }
 
 std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<NamedArray> arrays,
-                                  std::string_view option) {
+                                  std::string_view option, const PixelOptions& pixels) {
   std::vector<net::Tensor> out;
+  if (!pixels.empty() && std::ranges::none_of(arrays, &NamedArray::bytes))
+    throw Error(fmt::format("{}: expected an array of uint8 to normalise, found none", option));
   for (const net::OnnxPort& port : model.inputs) {
     const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
       return array.name == port.name || (array.name.empty() && model.inputs.size() == 1);
@@ -177,6 +223,7 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<N
     if (!out.empty() && found->tensor.dim(0) != out[0].dim(0))
       throw Error(found->path + ": expected as many samples as the other inputs");
     out.push_back(port.image ? turned(found->tensor, true) : std::move(found->tensor));
+    if (found->bytes) normalise(pixels, out.back());
     found->name = port.name;
     found->path.clear();
   }
@@ -195,14 +242,15 @@ std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::in
 }
 
 CalibrationSamples calibration_samples(const std::vector<std::string>& given,
-                                       const net::ImportedModel& model, bool quiet) {
+                                       const net::ImportedModel& model, bool quiet,
+                                       const PixelOptions& pixels) {
   const bool arrays =
       std::ranges::any_of(given, [](const std::string& text) { return text.ends_with(".npy"); });
   if (arrays) {
-    std::vector<NamedArray> read = read_arrays(given, "--calibrate-on", quiet);
+    std::vector<NamedArray> read = read_arrays(given, "--calibrate-on", quiet, pixels);
     const std::string digest = digest_of(read);
     auto tensors = std::make_shared<const std::vector<net::Tensor>>(
-        arranged(model, std::move(read), "--calibrate-on"));
+        arranged(model, std::move(read), "--calibrate-on", pixels));
     return {fmt::format("{}", fmt::join(given, ", ")), tensors->at(0).dim(0), digest,
             [tensors](std::int64_t first, std::int64_t count) {
               return samples_of(*tensors, first, count);

@@ -14,11 +14,16 @@ namespace numemu::cli {
 struct NamedArray {
   std::string name, path;  ///< of the input ("": the only one), and of the file
   net::Tensor tensor;      ///< as the file has it
+  bool bytes = false;      ///< uint8, to be normalised: numbers from 0 to 255
 };
 
-/// Arrays of "[name=]x.npy", as float32, with samples along their first axes.
+/// "normalize=imagenet" or "mean=..,deviation=..", options of data sets; empty for none.
+using PixelOptions = std::string;
+
+/// Arrays of "[name=]x.npy", as float32, with samples along their first axes; of uint8 where there
+/// are options for them, which arranged() applies.
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
-                                    bool quiet);
+                                    bool quiet, const PixelOptions& pixels = {});
 
 /// The network of an .onnx file, of a checkpoint or of a shipped one; the arrays give what extents
 /// the file leaves open.
@@ -29,7 +34,7 @@ net::Tensor turned(const net::Tensor& x, bool to_channels_last);
 
 /// The arrays in the order and layout of the graph's inputs.
 std::vector<net::Tensor> arranged(const net::ImportedModel&, std::vector<NamedArray> arrays,
-                                  std::string_view option);
+                                  std::string_view option, const PixelOptions& pixels = {});
 
 /// Samples [first, first + count) of each.
 std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
@@ -45,7 +50,8 @@ struct CalibrationSamples {
 
 /// Arrays like those of the inputs, or the training samples that a data set keeps for calibration.
 CalibrationSamples calibration_samples(const std::vector<std::string>& given,
-                                       const net::ImportedModel&, bool quiet);
+                                       const net::ImportedModel&, bool quiet,
+                                       const PixelOptions& pixels = {});
 
 /// [{"name", "file", "shape", "digest"}] of arrays as read: the digest is the beginning of the
 /// SHA-256 of their float32 elements.

@@ -18,9 +18,18 @@ std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 void print_noise(const Json& row) {
   // Without any, the reasons are below the table, or nothing is quantized.
   const Json &metrics = row["metrics"], &predicted = row["predicted"];
-  bool predictions = false;
-  for (const Json& layer : row["layers"])
+  bool predictions = false, noise = false;
+  std::vector<std::vector<std::string>> units;
+  for (const Json& layer : row["layers"]) {
     predictions = predictions || layer["predicted_db"].is_number();
+    noise = noise || layer["sqnr_db"].is_number() ||
+            experiments::not_finite_results(row, layer["name"]) > 0;
+    units.push_back({layer["name"], layer["unit"]});
+  }
+  if (!noise && !predictions) {
+    fmt::print("{}no layer differs from float32\n", text_table({"layer", "unit"}, units));
+    return;
+  }
   std::vector<std::vector<std::string>> layers;
   bool starred = false;
   std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
@@ -49,8 +58,12 @@ void print_noise(const Json& row) {
   if (metrics["sqnr_db"].is_number()) {
     const bool known = predicted["sqnr_db"].is_number();
     const char* star = predicted.contains("ignores") ? "*" : "";
-    fmt::print("output: SQNR {} dB{}\n", decibels(metrics["sqnr_db"]),
-               known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "");
+    const Json error = metrics.value("sqnr_error_db", Json()),
+               verdict = predicted.value("verdict", Json());
+    fmt::print("output: SQNR {} dB{}{}{}\n", decibels(metrics["sqnr_db"]),
+               error.is_number() ? fmt::format(", standard error {}", decibels(error)) : "",
+               known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "",
+               known && verdict.is_string() ? ": " + verdict.get<std::string>() : "");
     fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
                decibels(metrics["gain"]), decibels(metrics["sqnr_gained_db"]),
                known ? fmt::format(", predicted {}{} at {}", decibels(predicted["sqnr_gained_db"]),

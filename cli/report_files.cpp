@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "experiments/engine/row_store.hpp"
@@ -33,7 +34,7 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
   for (const Json& row : rows) present.insert(policies::canonical_json(row["point"]));
   try {
     const std::size_t points =
-        experiments::parse_sweep(read_text(sweep_path), sweep_path).points.size();
+        experiments::parse_sweep(read_text(sweep_path), sweep_path, data_folder()).points.size();
     if (present.size() < points)
       say("{}: {} of {} points present", sweep_path, present.size(), points);
     if (present.size() > points)
@@ -46,6 +47,29 @@ void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) 
 
 std::string figure(const std::optional<double>& x, const char* format, double factor = 1) {
   return x ? fmt::format(fmt::runtime(format), *x * factor) : "-";
+}
+
+std::string figure(const experiments::Measure& measure, const std::optional<double>& x,
+                   bool change = false) {
+  if (!x) return "-";
+  return fmt::format(fmt::runtime(change ? "{:+.{}f}" : "{:.{}f}"), *x * measure.factor,
+                     measure.digits);
+}
+
+const char* short_bits(const experiments::Measure& measure) {
+  return std::string_view(measure.name) == "bits_per_token" ? "bits/token" : "bits/char";
+}
+
+/// What a row is judged by, where that is not top-1: figure, change, and the change's interval.
+std::vector<std::string> judged_cells(const Record& r, const experiments::Measure& heading) {
+  const experiments::JudgedFigure& judged = r.judged;
+  if (judged.measure != &heading) return {"-", "-", "-"};
+  const bool interval = judged.difference_low && judged.difference_high &&
+                        *judged.difference_low < *judged.difference_high && !r.is_float32();
+  return {figure(heading, judged.value), figure(heading, judged.difference, true),
+          interval ? fmt::format("[{}, {}]", figure(heading, judged.difference_low, true),
+                                 figure(heading, judged.difference_high, true))
+                   : "-"};
 }
 
 std::string ends(const std::optional<double>& low, const std::optional<double>& high,
@@ -155,36 +179,50 @@ std::string summary_table(const std::vector<Json>& rows) {
   const auto any = [&records](auto test) {
     return std::any_of(records.begin(), records.end(), test);
   };
-  const bool texts = any([](const Record&r) { return r.bits_per_character.has_value(); }),
+  const experiments::Measure& judged = experiments::measure_of(records);
+  const bool texts = any([](const Record&r) { return r.perplexity.has_value(); }),
+             classes = judged.is_top1() || any([](const Record&r) { return r.top1.has_value(); }),
              other = any([](const Record&r) { return !r.other.empty(); }),
-             settings = any([](const Record&r) { return !r.settings.empty(); });
-  std::vector<std::string> header = {"weights", "activations"};
+             settings = any([](const Record&r) { return !r.settings.empty(); }),
+             recipes = records.size() > 1 && any([](const Record&r) { return !r.recipe.empty(); });
+  std::vector<std::string> header;
+  if (recipes) header.emplace_back("recipe");
+  header.insert(header.end(), {"weights", "activations"});
   if (other) header.emplace_back("layers");
   if (settings) header.emplace_back("settings");
   header.insert(header.end(), {"unit", "W bits", "A bits"});
-  if (texts) header.insert(header.end(), {"bits/char", "change", "perplexity"});
-  header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %", "SQNR dB"});
+  if (!judged.is_top1())
+    header.insert(header.end(),
+                  {judged.is_bits() ? short_bits(judged) : judged.title, "change", "95 %"});
+  if (texts) header.emplace_back("perplexity");
+  if (classes) header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %"});
   const bool gates = experiments::any_gate(records);
-  if (gates) header.insert(header.end() - 1, "gate");
+  if (gates) header.emplace_back("gate");
+  header.emplace_back("SQNR dB");
   const bool predictions = experiments::any_predictions(records);
   if (predictions) header.emplace_back("predicted");
   std::vector<std::vector<std::string>> cells;
   for (const Record& r : records) {
-    std::vector<std::string> line = {role_text(r.weight), role_text(r.activation)};
+    std::vector<std::string> line;
+    if (recipes) line.push_back(r.recipe.empty() ? "-" : r.recipe);
+    line.insert(line.end(), {role_text(r.weight), role_text(r.activation)});
     if (other) line.push_back(r.other);
     if (settings) line.push_back(r.settings);
     line.insert(line.end(),
                 {r.unit, figure(r.bits_weight, "{:.2f}"), figure(r.bits_activation, "{:.2f}")});
-    if (texts) {
-      line.insert(line.end(), {figure(r.bits_per_character, "{:.4f}"),
-                               figure(r.bits_change(), "{:+.4f}"), figure(r.perplexity, "{:.3f}")});
+    if (!judged.is_top1()) {
+      const std::vector<std::string> own = judged_cells(r, judged);
+      line.insert(line.end(), own.begin(), own.end());
     }
-    line.insert(line.end(),
-                {figure(r.top1, "{:.2f}", 100), ends(r.ci_low, r.ci_high, "{:.2f}"),
-                 r.is_float32() ? "-" : figure(r.difference, "{:+.2f}", 100),
-                 r.is_float32() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}"),
-                 r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}")});
-    if (gates) line.insert(line.end() - 1, experiments::gate_words(r));
+    if (texts) line.push_back(figure(r.perplexity, "{:.3f}"));
+    if (classes) {
+      line.insert(line.end(),
+                  {figure(r.top1, "{:.2f}", 100), ends(r.ci_low, r.ci_high, "{:.2f}"),
+                   r.is_float32() ? "-" : figure(r.difference, "{:+.2f}", 100),
+                   r.is_float32() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}")});
+    }
+    if (gates) line.push_back(experiments::gate_words(r));
+    line.push_back(r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}"));
     if (predictions)
       line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
     cells.push_back(std::move(line));

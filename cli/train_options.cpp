@@ -61,7 +61,7 @@ void add_files(Command& command, TrainCommand& options) {
       .required();
   command.option("--out DIR", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
       .show_default();
-  add_recipe(command, options.recipe, "Recipe: the numerics of training");
+  add_recipe(command, options.recipe, "Recipe: the numerics of training", /*training=*/true);
   command.option("--store", options.store, "Type of the stored weights")
       .show_default()
       .one_of({"f32", "f16", "bf16"});

@@ -17,6 +17,15 @@ double top1(const net::Evaluation& tested) {
   return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
 }
 
+/// A token of a text is a character.
+const char* bits_key(const net::Dataset& data) {
+  return data.name() == "tokens" ? "bits_per_token" : "bits_per_character";
+}
+
+const char* bits_words(const net::Dataset& data) {
+  return data.name() == "tokens" ? "bits per token" : "bits per character";
+}
+
 }  // namespace
 
 std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
@@ -35,7 +44,7 @@ std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
   }
   if (validated && data_.kind() == net::DataKind::text) {
     row["perplexity"] = digits(net::perplexity(epoch.validation_loss));
-    row["bits_per_character"] = digits(net::bits_per_character(epoch.validation_loss));
+    row[bits_key(data_)] = digits(net::bits_per_character(epoch.validation_loss));
   }
   row["gradient_norm"] = digits(epoch.gradient_norm);
   row["skipped_steps"] = epoch.skipped;
@@ -68,9 +77,8 @@ std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data)
                                   100 * epoch.validation_top1)
                     : "  no validation samples";
   if (validated && data.kind() == net::DataKind::text) {
-    line += fmt::format("  perplexity {:.3f}  {:.3f} bits per character",
-                        net::perplexity(epoch.validation_loss),
-                        net::bits_per_character(epoch.validation_loss));
+    line += fmt::format("  perplexity {:.3f}  {:.3f} {}", net::perplexity(epoch.validation_loss),
+                        net::bits_per_character(epoch.validation_loss), bits_words(data));
   }
   if (epoch.skipped > 0)
     line += fmt::format("  {} steps skipped, loss scale {}", epoch.skipped, epoch.loss_scale);
@@ -89,27 +97,28 @@ Json kept_json(const net::KeptBytes::Sums* kept) {
           {"float32_bytes_per_sample", policies::significant(kept->float32_per_sample(), 6)}};
 }
 
-Json test_json(const net::Evaluation& tested, bool text) {
+Json test_json(const net::Evaluation& tested, const net::Dataset& data) {
   const stats::Interval interval = stats::wilson(tested.correct, tested.n);
   Json metrics{{"top1", top1(tested)},
                {"n", tested.n},
                {"ci95", {interval.low, interval.high}},
                {"loss", tested.loss}};
-  if (text) {
+  if (data.kind() == net::DataKind::text) {
     metrics["perplexity"] = net::perplexity(tested.loss);
-    metrics["bits_per_character"] = net::bits_per_character(tested.loss);
+    metrics[bits_key(data)] = net::bits_per_character(tested.loss);
   }
   return metrics;
 }
 
-std::string test_line(const net::Evaluation& tested, bool text, const std::string& noun) {
+std::string test_line(const net::Evaluation& tested, const net::Dataset& data,
+                      const std::string& noun) {
   const stats::Interval interval = stats::wilson(tested.correct, tested.n);
   std::string line = fmt::format(
       "test {:.2f} % of {} {}, 95 % interval [{:.2f}, {:.2f}], loss {:.4f}", 100 * top1(tested),
       tested.n, noun, 100 * interval.low, 100 * interval.high, tested.loss);
-  if (text) {
-    line += fmt::format(", perplexity {:.3f}, {:.4f} bits per character",
-                        net::perplexity(tested.loss), net::bits_per_character(tested.loss));
+  if (data.kind() == net::DataKind::text) {
+    line += fmt::format(", perplexity {:.3f}, {:.4f} {}", net::perplexity(tested.loss),
+                        net::bits_per_character(tested.loss), bits_words(data));
   }
   return line;
 }

@@ -14,9 +14,9 @@ namespace numemu::cli {
 /// metrics.jsonl: one row per epoch; a resumed run leaves the file of an uninterrupted one.
 class MetricsFile {
  public:
-  /// Rows of a text have perplexity and bits per character of the validation; without validation
-  /// samples its figures are null. `staged`: rows have the stage of the recipe; null without
-  /// stages. `kept` counts what is kept for backward.
+  /// Rows of a text have perplexity and bits per character or token of the validation; without
+  /// validation samples its figures are null. `staged`: rows have the stage of the recipe; null
+  /// without stages. `kept` counts what is kept for backward.
   MetricsFile(std::string path, const net::Dataset& data, const policies::StagedNumerics* staged,
               const net::KeptBytes& kept)
       : path_(std::move(path)), data_(data), staged_(staged), kept_(kept) {}
@@ -40,8 +40,8 @@ std::string kept_line(const net::KeptBytes::Sums*);
 /// {"bytes_per_sample": 4812, "float32_bytes_per_sample": 35424}, or null.
 Json kept_json(const net::KeptBytes::Sums*);
 /// The metrics of --json for the test split.
-Json test_json(const net::Evaluation&, bool text);
+Json test_json(const net::Evaluation&, const net::Dataset&);
 /// "test 98.01 % of 10000 images, 95 % interval [..], loss .." `noun` names the targets.
-std::string test_line(const net::Evaluation&, bool text, const std::string& noun);
+std::string test_line(const net::Evaluation&, const net::Dataset&, const std::string& noun);
 
 }  // namespace numemu::cli

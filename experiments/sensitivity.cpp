@@ -8,6 +8,8 @@
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/recipe_files.hpp"
+#include "experiments/engine/run_point.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "formats/error.hpp"
@@ -21,7 +23,7 @@ const char* const kAllLayers = "all layers";
 
 /// The recipe that layers are changed from; float32 without one.
 struct Base {
-  std::string file;
+  std::string file;  ///< or name
   Json recipe = {{"numemu_recipe", 1}};
 };
 
@@ -46,10 +48,9 @@ Json layers_of(const std::string& layer, const std::string& format, const std::s
   return layers;
 }
 
-Base base_of(const std::string& file) {
-  Base base{.file = file};
-  if (!file.empty())
-    base.recipe = policies::Recipe::parse(parse_json(read_text(file), file), file).json();
+Base base_of(const std::string& given, const std::string& data) {
+  Base base{.file = given};
+  if (!given.empty()) base.recipe = read_recipe(given, data, "--set: recipe");
   return base;
 }
 
@@ -126,7 +127,7 @@ Conclusion run(const ExperimentRun& run) {
   if (roles != "both" && roles != "weight" && roles != "activation")
     throw Error("--set: roles: expected both, weight or activation, not '" + roles + "'");
   const std::string& net = run.settings.text("net");
-  const Base base = base_of(run.settings.text("recipe"));
+  const Base base = base_of(run.settings.text("recipe"), run.folders.data);
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
@@ -157,17 +158,22 @@ Conclusion run(const ExperimentRun& run) {
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
+  std::vector<const policies::Recipe*> recipes;
+  for (const Point& point : config.points) recipes.push_back(&point.recipe);
+  dataset = with_reference(std::move(dataset), trained.graph, recipes);
   RowStore store = open_rows(config, dataset, trained, run.out, {}, run.existing);
   run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
   Workbench bench(std::move(dataset), std::move(trained), images,
                   {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
   SweepHooks hooks = run.hooks;
   if (run.hooks.on_point) {
+    // Named is the point that runs, not the one that ended.
     hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      const Cell& cell = cells.at(done - 1);
+      const Cell& cell = cells.at(std::min(done, cells.size() - 1));
       point.where = cell.format.empty() ? cell.layer : cell.format + " in " + cell.layer;
       run.hooks.on_point(done, kept, total, point);
     };
+    hooks.on_point(0, 0, config.points.size(), config.points.front());
   }
   run_sweep(config, bench, store, run.out, {}, hooks);
   const std::vector<Json> rows = merge_rows(run.out);
@@ -217,7 +223,9 @@ const Experiment experiment_sensitivity = {
       "int4,int3,mxint8,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "formats or block formats to try"},
      {"roles", "both", "both", "both", "both, weight or activation"},
-     {"recipe", "", "", "", "file with the recipe that one layer at a time is changed in; float32"},
+     {"recipe", "", "", "",
+      "recipe that one layer at a time is changed in, a file or the name of a shipped one; "
+      "float32"},
      {"unit", "", "", "", "unit of every GEMM; the recipe's, f32.sequential without one"},
      {"images", "500", "2000", "10000", "test samples"}},
     run};

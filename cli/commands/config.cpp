@@ -15,7 +15,7 @@ int run(const std::string& given) {
   const std::string text = read_text(file);
   const Json json = parse_json(text, file);
   const bool sweep = json.is_object() && json.contains("numemu_sweep");
-  fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, file).json
+  fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, file, data_folder()).json
                             : policies::Recipe::parse(json, file).json())
                          .dump(2));
   note_short_names_in(file);

@@ -8,14 +8,17 @@
 #include "cli/format_names.hpp"
 #include "cli/gate_option.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/metric_option.hpp"
 #include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/recipe_option.hpp"
 #include "cli/report_files.hpp"
+#include "cli/score_table.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/data/view.hpp"
+#include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
@@ -36,20 +39,6 @@ struct Options {
 };
 
 constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
-
-void print_scores(const Json& scores) {
-  std::vector<std::vector<std::string>> lines;
-  for (const Json& score : scores) {
-    lines.push_back({score["name"], number_text(score["value"], "{:.6g}"),
-                     interval_text(score["ci95"], "{:.6g}"),
-                     number_text(score["baseline"], "{:.6g}"),
-                     number_text(score["difference"], "{:+.4g}"),
-                     interval_text(score["difference_ci95"], "{:+.4g}")});
-  }
-  fmt::print("{}95 %: bootstrap of {}; differences are paired\n\n",
-             text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
-             scores[0]["resampled"].get<std::string>());
-}
 
 void print_row(const Json& row) {
   fmt::print("{}\n", summary_table({row}));
@@ -111,6 +100,7 @@ int run(const Options& options) {
   point.net = utf8_text(options.net);
   point.data = utf8_text(options.data);
   point.where = options.recipe;
+  if (!options.recipe.empty()) point.recipe_name = experiments::recipe_name(options.recipe);
   const experiments::Folders folders{data_folder(), cache_folder()};
   net::Dataset dataset = net::view_of(net::load_dataset(options.data, folders.cache),
                                       {.image_size = options.image_size});
@@ -130,13 +120,15 @@ int run(const Options& options) {
   if (options.fold) experiments::fold_batch_norm(trained);
   // Every mistake before the work, so that it is the only line on stderr.
   policies::RecipeNumerics(whole.last_stage(), trained.graph, point.where);
+  const policies::Recipe used = whole.last_stage();
+  dataset = experiments::with_reference(std::move(dataset), trained.graph, {&used});
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
   const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,
                      reference = experiments::reference_count(trained.graph, dataset);
   const double shared = experiments::bench_cost(images, reference);
-  const std::int64_t calibration = experiments::calibration_samples(
-      whole.last_stage(), trained.graph, dataset.calibration_count());
+  const std::int64_t calibration =
+      experiments::calibration_samples(used, trained.graph, dataset.calibration_count());
   const double own =
       experiments::point_cost(images, reference, calibration, !options.no_predictions);
   std::optional<Progress> progress;
@@ -183,9 +175,7 @@ void add_eval(Program& program) {
       .required();
   command.option("--calibrate-on SET", options->calibrate_on,
                  "Calibrate on the samples of another data set");
-  command.option("--metric NAME...", options->metrics,
-                 fmt::format("Metrics beside top-1 and loss: {} (default: those of the data set)",
-                             fmt::join(net::score_names(), ", ")));
+  command.option("--metric NAME...", options->metrics, metric_help());
   add_recipe(command, options->recipe, "Recipe");
   command.option("--images N", options->images, "Use only the first N test images")
       .whole(1, kMostImages);

@@ -2,20 +2,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/infer_model.hpp"
 #include "cli/infer_results.hpp"
+#include "cli/infer_scores.hpp"
 #include "cli/machine_memory.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/recipe_option.hpp"
+#include "cli/score_table.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory.hpp"
@@ -24,8 +28,10 @@
 #include "emu/net/profile.hpp"
 #include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"
+#include "experiments/engine/run_point.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
+#include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/utf8.hpp"
@@ -40,11 +46,23 @@ namespace {
 
 struct Options {
   std::string model, recipe;
-  std::vector<std::string> in, out, calibrate_on;
+  std::string normalize, mean, deviation;
+  std::vector<std::string> in, out, calibrate_on, metrics;
   std::int64_t batch = 16;
   bool fold = false, quiet = false, json = false, outputs_only = false, no_predictions = false,
        profile = false;
 };
+
+/// Of arrays of uint8.
+PixelOptions pixels_of(const Options& options) {
+  std::vector<std::string> given;
+  for (const auto& [key, value] : {std::pair("normalize", &options.normalize),
+                                   {"mean", &options.mean},
+                                   {"deviation", &options.deviation}}) {
+    if (!value->empty()) given.push_back(fmt::format("{}={}", key, *value));
+  }
+  return fmt::format("{}", fmt::join(given, ","));
+}
 
 /// What a recipe does to the first samples, for the notes and the figures of noise; nothing in
 /// float32.
@@ -68,6 +86,8 @@ class Noise {
 
   std::vector<std::string> notes() const {
     std::vector<std::string> notes = policies::notes_on_tables(recipe_, graph_);
+    if (!options_.outputs_only && !options_.no_predictions)
+      std::ranges::move(experiments::model_notes(recipe_, graph_), std::back_inserter(notes));
     std::ranges::copy(notes_, std::back_inserter(notes));
     return notes;
   }
@@ -130,15 +150,30 @@ Json calibrate(const Options& options, const policies::Recipe& recipe,
         fmt::format("{}", fmt::join(options.in, ", ")), inputs[0].dim(0), "",
         [&](std::int64_t first, std::int64_t count) { return samples_of(inputs, first, count); }};
   } else {
-    samples = calibration_samples(options.calibrate_on, model, options.quiet);
+    samples = calibration_samples(options.calibrate_on, model, options.quiet, pixels_of(options));
   }
   const std::int64_t used = std::min(samples.available, recipe.calibration().samples);
-  numerics.freeze(model.graph, used, samples.batch);
+  std::set<std::int64_t> odd;
+  numerics.freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
+    std::vector<net::Tensor> batch = samples.batch(first, count);
+    for (const net::Tensor& x : batch) {
+      const std::int64_t each = x.size() / std::max<std::int64_t>(1, count);
+      for (std::int64_t i = 0; i < x.size(); ++i)
+        if (!std::isfinite(x.data[i])) odd.insert(first + i / std::max<std::int64_t>(1, each));
+    }
+    return batch;
+  });
+  if (experiments::calibration_samples(recipe, model.graph, used) == 0) return nullptr;
+  if (!odd.empty())
+    say("note: {} of the {} calibration samples hold NaN or infinite numbers, the first is sample "
+        "{}",
+        odd.size(), used, *odd.begin());
   if (!options.quiet)
     say("scales calibrated on the first {} of {} samples{}", used, samples.available,
         options.calibrate_on.empty() ? "" : " of " + samples.from);
   Json out = {{"samples", used}, {"of", samples.available}, {"from", utf8_text(samples.from)}};
   if (!samples.digest.empty()) out["digest"] = samples.digest;
+  if (!odd.empty()) out["not_finite_samples"] = odd.size();
   return out;
 }
 
@@ -182,11 +217,13 @@ int run(const Options& options) {
     throw Error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
   const ProfiledRun profiled(options.profile);
   Stopwatch watch;
-  std::vector<NamedArray> arrays = read_arrays(options.in, "--in", options.quiet);
+  std::vector<NamedArray> arrays =
+      read_arrays(options.in, "--in", options.quiet, pixels_of(options));
   Json report = {{"model", {{"file", utf8_text(options.model)}}}};
   if (options.json) report["inputs"] = arrays_json(arrays);
   net::ImportedModel model = load_model(options.model, arrays);
-  const std::vector<net::Tensor> inputs = arranged(model, std::move(arrays), "--in");
+  const std::vector<net::Tensor> inputs =
+      arranged(model, std::move(arrays), "--in", pixels_of(options));
   watch.mark("load");
   const std::map<std::string, std::string> files = destinations(options.out, model);
   if (options.fold) {
@@ -194,7 +231,7 @@ int run(const Options& options) {
     net::fold_batch_norm(model.graph);
     model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
   }
-  net::Numerics float32;
+  net::Numerics float32, exact;
   const bool recipe_given = !options.recipe.empty();
   const policies::Recipe given =
       recipe_given ? policies::Recipe::parse_text(read_text(options.recipe), options.recipe)
@@ -220,6 +257,8 @@ int run(const Options& options) {
   experiments::Listening numerics(recipe_given ? quantized : float32,
                                   [&](const net::Product& p) { lost.add(p); });
 
+  std::optional<InferScores> scores;
+  if (!options.metrics.empty()) scores.emplace(options.metrics, samples);
   const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, options.batch, files);
   std::map<std::string, net::Tensor> results;
   Progress progress("infer", samples, "samples", options.quiet);
@@ -260,6 +299,7 @@ int run(const Options& options) {
     const net::Step step{net::Phase::inference, first / options.batch, &ids};
     numerics.begin_step(step);
     net::Tensor last = net::forward(model.graph, batch, numerics, step, &observe);
+    if (scores) scores->add(last, net::forward(model.graph, batch, exact, step));
     for (std::size_t i = model.outputs.size(); i-- > 0;) {
       const net::OnnxPort& port = model.outputs[i];
       const bool is_last = port.value == model.outputs[0].value;
@@ -303,6 +343,7 @@ int run(const Options& options) {
                                                              : "numerics of " + options.recipe)));
   }
   if (noise) noise->add_to(report, quantized);
+  if (scores) report["scores"] = scores->json();
   if (nan.hidden > 0) {
     say("note: the inputs hold {} NaN, and {} of the {} samples with NaN have outputs without: a "
         "format without NaN turns them into numbers",
@@ -312,6 +353,10 @@ int run(const Options& options) {
     if (report.contains("layers")) {
       fmt::print("\n");
       print_noise(report);
+    }
+    if (scores) {
+      fmt::print("\n");
+      print_scores(report["scores"]);
     }
     return kFine;
   }
@@ -347,6 +392,12 @@ void add_infer(Program& program) {
   add_recipe(command, options->recipe, "Recipe");
   command.option("--calibrate-on [name=]x.npy|SET", options->calibrate_on,
                  "Arrays (repeatable) or a data set that calibrate static scales (default: --in)");
+  command.option("--normalize PRESET", options->normalize,
+                 "Of uint8: imagenet, cifar or none, (p / 255 - mean) / deviation");
+  command.option("--mean X", options->mean, "Of uint8: mean, or one for each channel: 0.5/0.5/0.5");
+  command.option("--deviation X", options->deviation, "Of uint8: deviation, as --mean");
+  command.option("--metric NAME...", options->metrics,
+                 "Of the first output against float32: cosine, sqnr; others need targets (eval)");
   command.flag("--outputs-only", options->outputs_only, "No noise of layers");
   command.flag("--no-predictions", options->no_predictions, "Measure the noise only");
   command.flag("--fold-batch-norm", options->fold,

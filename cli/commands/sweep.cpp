@@ -12,10 +12,12 @@
 #include "cli/format_names.hpp"
 #include "cli/gate_option.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/metric_option.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
 #include "experiments/engine/estimate.hpp"
+#include "experiments/engine/run_point.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
@@ -28,6 +30,7 @@ namespace {
 struct Options {
   std::string config, out, shard = "0/1";
   GateOption gate;
+  std::vector<std::string> metrics;
   bool resume = false, fresh = false, keep_old = false, no_predictions = false, dry_run = false,
        quiet = false, json = false;
 };
@@ -40,7 +43,8 @@ std::string host_name() {
 /// The names that the report gives the points; no two are alike.
 std::vector<std::string> point_names(const experiments::SweepConfig& config) {
   std::vector<Json> rows;
-  for (const experiments::Point& point : config.points) rows.push_back({{"point", point.json}});
+  for (const experiments::Point& point : config.points)
+    rows.push_back({{"point", point.json}, {"recipe_name", point.recipe_name}});
   std::vector<std::string> names;
   for (const experiments::Record& record : experiments::read_records(rows))
     names.push_back(record.name);
@@ -77,18 +81,20 @@ int dry_run(const experiments::SweepConfig& config, const experiments::Folders& 
 }
 
 experiments::Workbench make_bench(net::Dataset dataset, experiments::TrainedNet trained,
-                                  std::int64_t images, const std::string& cache,
+                                  const experiments::SweepConfig& config, const std::string& cache,
                                   const Options& options) {
   std::unique_ptr<Progress> progress;  // until the first point
   return {std::move(dataset),
           std::move(trained),
-          images,
-          {cache, options.fresh, [&](const experiments::WorkState& at) {
+          config.eval_images,
+          {cache, options.fresh,
+           [&](const experiments::WorkState& at) {
              if (!progress)
                progress = std::make_unique<Progress>("sweep", static_cast<std::int64_t>(at.total),
                                                      "", options.quiet);
              progress->show(at.done, std::string(at.phase), at.free);
-           }}};
+           },
+           config.metrics}};
 }
 
 int run(const Options& options) {
@@ -96,7 +102,8 @@ int run(const Options& options) {
   const experiments::Folders folders{data_folder(), cache_folder()};
   const std::string path =
       options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
-  experiments::SweepConfig config = experiments::parse_sweep(read_text(path), path);
+  experiments::SweepConfig config = experiments::parse_sweep(read_text(path), path, folders.data);
+  if (!options.metrics.empty()) experiments::set_metrics(config, options.metrics);
   if (options.no_predictions) experiments::turn_predictions_off(config);
   if (config.points.empty()) throw Error(path + ": expected at least one point");
   const experiments::Shard shard = experiments::parse_shard(options.shard);
@@ -122,31 +129,38 @@ int run(const Options& options) {
   auto [dataset, trained] = experiments::load_sweep(config, folders);
   experiments::RowStore rows =
       experiments::open_rows(config, dataset, trained, out, shard, existing);
-  experiments::Workbench bench = make_bench(std::move(dataset), std::move(trained),
-                                            config.eval_images, folders.cache, options);
+  experiments::Workbench bench =
+      make_bench(std::move(dataset), std::move(trained), config, folders.cache, options);
 
-  Progress progress("sweep",
-                    static_cast<std::int64_t>(
-                        (config.points.size() + shard.count - 1 - shard.index) / shard.count),
-                    "points", options.quiet);
+  // Points cost as much as their samples: a short one is not taken for a long one.
+  const std::vector<const experiments::Point*> points = experiments::shard_points(config, shard);
+  std::vector<double> before = {0};  // cost of the points before each, and of all
+  for (const experiments::Point* point : points)
+    before.push_back(before.back() + experiments::cost_of(*point, bench));
+  Progress progress("sweep", static_cast<std::int64_t>(before.back()), "", options.quiet);
   const std::vector<std::string> labels = short_names(point_names(config));
-  std::size_t passed = 0, there = 0;  // points, and those that were there
+  std::size_t passed = 0;
+  double there = 0;  // cost of the points that were there
+  const auto note = [&](std::size_t i) {
+    return fmt::format("point {} of {}: {}", i + 1, points.size(),
+                       labels[shard.index + i * shard.count]);
+  };
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;  // else one line for each point
   experiments::SweepHooks hooks;
   hooks.on_work = [&](const experiments::WorkState& at) {
-    progress.show(static_cast<double>(passed) + at.done / at.total,
-                  fmt::format("{}: {}", labels[shard.index + passed * shard.count], at.phase),
-                  static_cast<double>(there));
+    const double share = (before[passed + 1] - before[passed]) * at.done / at.total;
+    progress.show(before[passed] + share,
+                  terminal ? fmt::format("{}: {}", note(passed), at.phase) : note(passed), there);
   };
   hooks.seconds = seconds;
   hooks.host = host_name();
   hooks.warn = [](const std::string& what) { say("numemu: {}", what); };
-  hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t,
-                       const experiments::Point& point) {
+  hooks.on_point = [&, was = std::size_t{0}](std::size_t done, std::size_t kept, std::size_t,
+                                             const experiments::Point&) mutable {
+    if (kept > was) there += before[done] - before[done - 1];
+    was = kept;
     passed = done;
-    there = std::min(done, kept);
-    progress.show(static_cast<double>(done),
-                  labels[static_cast<std::size_t>(&point - config.points.data())],
-                  static_cast<double>(there));
+    progress.show(before[done], note(done - 1), there);
   };
   const experiments::SweepSummary summary =
       experiments::run_sweep(config, bench, rows, out, shard, hooks);
@@ -181,6 +195,7 @@ void add_sweep(Program& program) {
   command.option("config CONFIG.json", options->config, "Sweep file");
   command.option("--out DIR", options->out,
                  "Folder for rows and report (default out/<name of the sweep>)");
+  command.option("--metric NAME...", options->metrics, metric_help());
   command.option("--shard i/n", options->shard, "Run only the points i, i+n, i+2n, ...");
   Option resume = command.flag("--resume", options->resume, "Keep existing rows (the default)");
   Option fresh =

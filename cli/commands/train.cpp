@@ -150,6 +150,13 @@ int run(TrainCommand options) {
   if (quantized && !options.quiet) note_short_names_in(options.recipe);
   net::KeptBytes numerics(quantized ? *quantized : float32);
 
+  const std::vector<policies::StageStart>& starts = options.numerics.stages();
+  if (dataset.validation_count() == 0 && !options.quiet &&
+      std::ranges::any_of(starts, [](const auto& start) { return start.epoch == 0; }))
+    say("note: {} has no validation samples, so the plateaus of the stages are those of the "
+        "training loss",
+        dataset.name());
+
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", options.out, error.message()));
@@ -171,11 +178,10 @@ int run(TrainCommand options) {
                          storage(options.store));
   net::Graph stored = net::load_network(path, dataset).graph;
   const net::Evaluation tested = test(stored, dataset, options.numerics);
-  const bool text = dataset.kind() == net::DataKind::text;
   if (options.json) {
     Json result = {{"checkpoint", utf8_text(path)},
                    {"recipe", options.numerics.json()},
-                   {"metrics", test_json(tested, text)},
+                   {"metrics", test_json(tested, dataset)},
                    {"kept", kept_json(numerics.of_epoch(last))}};
     if (stages > 0) {
       result["stage"] = quantized->stage(last);
@@ -184,10 +190,12 @@ int run(TrainCommand options) {
     fmt::print("{}\n", result.dump(2));
   } else {
     const std::string in_stage = stages > 0 ? fmt::format(", stage {}", stages) : "";
-    fmt::print("{}, {}\n{}{}\n", test_line(tested, text, noun_of(dataset.kind())),
-               options.recipe.empty() ? "float32 on neutral.f32.sequential"
-                                      : "numerics of " + harmless(options.recipe) + in_stage,
-               kept_line(numerics.of_epoch(last)), harmless(path));
+    fmt::print(
+        "{}, {}\n{}{}\n",
+        test_line(tested, dataset, dataset.name() == "tokens" ? "tokens" : noun_of(dataset.kind())),
+        options.recipe.empty() ? "float32 on neutral.f32.sequential"
+                               : "numerics of " + harmless(options.recipe) + in_stage,
+        kept_line(numerics.of_epoch(last)), harmless(path));
   }
   return kFine;
 }

@@ -7,6 +7,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
+#include "policies/recipe/recipe_keys.hpp"
 #include "policies/recipe/role_json.hpp"
 
 namespace numemu::experiments {
@@ -44,6 +45,11 @@ void forget_default_scale(Json& role, const std::string& name) {
   if (policies::role_json(policy)["scale"] == role.value("scale", Json())) role.erase("scale");
 }
 
+bool is_recipe_key(const std::string& key) {
+  const std::vector<std::string>& keys = policies::recipe_keys();
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 void set_path(Json& node, const Path& parts, std::size_t at, const Json& value,
               const std::string& where) {
   if (at == parts.size()) {
@@ -67,14 +73,17 @@ void set_path(Json& node, const Path& parts, std::size_t at, const Json& value,
     return;
   }
   const bool in_role = parts[0] == "roles" && at > 0;
+  // Absent keys of policies are made; the recipe's reader refuses those that it does not know.
+  const bool made = in_role || (at == 0 ? is_recipe_key(part) : parts[0] != "gemms");
   if (in_role && at + 1 == parts.size() && parts.size() >= kRoleKeyDepth) {
     if (part == "format") forget_default_scale(node, parts[1]);
     return policies::patch_role(node, {{part, value}});
   }
-  // Missing objects are made only below a role, so that a misspelt path is refused.
-  if (!node.contains(part) && !in_role) {
-    std::vector<std::string> known;
-    for (const auto& item : node.items()) known.push_back(item.key());
+  if (!node.contains(part) && !made) {
+    std::vector<std::string> known = at == 0 ? policies::recipe_keys() : std::vector<std::string>();
+    for (const auto& item : node.items()) {
+      if (at > 0) known.push_back(item.key());
+    }
     throw Error(fmt::format("{}: {}", where, unknown_name("key", part, known)));
   }
   set_path(node[part], parts, at + 1, value, where);

@@ -65,7 +65,7 @@ constexpr Needed kNeeded[] = {
 /// All keys of rows without a digest. A digest would reveal a renamed key; here only
 /// its name can.
 const std::vector<std::string> kRowKeys = {"key",    "point", "bits",    "metrics", "predicted",
-                                           "layers", "notes", "version", "scores"};
+                                           "layers", "notes", "version", "scores",  "recipe_name"};
 const std::vector<std::string> kBitsKeys = {"weight", "activation"};
 const std::vector<std::string> kMetricKeys = {"top1",
                                               "n",
@@ -77,6 +77,8 @@ const std::vector<std::string> kMetricKeys = {"top1",
                                               "perplexity",
                                               "bits_per_character",
                                               "baseline_bits_per_character",
+                                              "bits_per_token",
+                                              "baseline_bits_per_token",
                                               "sqnr_db",
                                               "sqnr_error_db",
                                               "sqnr_gained_db",

@@ -1,7 +1,12 @@
 #include "experiments/engine/run_point.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
+#include "emu/net/data/view.hpp"
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
@@ -10,6 +15,7 @@
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
+#include "experiments/predict/model_notes.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
@@ -66,11 +72,24 @@ Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
     }
   }
   if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return json;
-  // Of a text: per character.
+  const std::string bits = data.name() == "tokens" ? "bits_per_token" : "bits_per_character";
   json["perplexity"] = number(net::exp(static_cast<float>(evaluation.loss)));
-  json["bits_per_character"] = number(evaluation.loss / kLn2);
-  json["baseline_bits_per_character"] = number(baseline.loss / kLn2);
+  json[bits] = number(evaluation.loss / kLn2);
+  json["baseline_" + bits] = number(baseline.loss / kLn2);
   return json;
+}
+
+std::vector<std::string> notes_on_data(const Workbench& bench, std::int64_t calibration) {
+  std::vector<std::string> notes;
+  const std::string note = net::calibration_note(bench.dataset);
+  if (!note.empty()) notes.push_back(note);
+  const auto odd =
+      std::distance(bench.odd_samples.begin(), bench.odd_samples.lower_bound(calibration));
+  if (odd > 0)
+    notes.push_back(fmt::format(
+        "{} of the {} calibration samples hold NaN or infinite numbers, the first is sample {}.",
+        odd, calibration, *bench.odd_samples.begin()));
+  return notes;
 }
 
 }  // namespace
@@ -95,12 +114,32 @@ Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet&
 
 std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Graph& graph,
                                  std::int64_t available) {
-  for (const std::string& name : net::gemm_layer_names(graph)) {
-    const policies::LayerRecipe layer = recipe.layer(name);
-    if (layer.activation && policies::has_static_scale(recipe.calibration(), *layer.activation))
-      return std::min(available, recipe.calibration().samples);
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const policies::LayerRecipe layer = recipe.layer(gemm.name);
+    for (const net::Role role : {net::Role::activation, gemm.right}) {
+      const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
+      if (role != net::Role::weight && policy &&
+          policies::has_static_scale(recipe.calibration(), *policy))
+        return std::min(available, recipe.calibration().samples);
+    }
   }
   return 0;
+}
+
+net::Dataset with_reference(net::Dataset dataset, const net::Graph& graph,
+                            const std::vector<const policies::Recipe*>& recipes) {
+  if (dataset.calibration_count() > 0) return dataset;
+  for (const policies::Recipe* recipe : recipes) {
+    if (calibration_samples(*recipe, graph, 1) > 0) throw_no_calibration(dataset);
+  }
+  return net::with_test_reference(dataset);
+}
+
+double cost_of(const Point& point, const Workbench& bench) {
+  return point_cost(
+      bench.eval_images, bench.reference.samples(),
+      calibration_samples(point.recipe, bench.trained.graph, bench.dataset.calibration_count()),
+      makes_predictions(point));
 }
 
 Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
@@ -111,16 +150,23 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const std::int64_t samples = bench.reference.samples();
   const std::int64_t calibration =
       calibration_samples(recipe, graph, bench.dataset.calibration_count());
-  Work work(on_work, point_cost(bench.eval_images, samples, calibration, predictions));
+  Work work(on_work, cost_of(point, bench));
   work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(recipe, graph, point.where);
   {
     const net::Section section(net::SectionKind::data, "", "calibration");
-    numerics.freeze(
-        graph, bench.dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-          net::Targets targets;
-          return std::vector<net::Tensor>{bench.dataset.calibration_batch(first, count, targets)};
-        });
+    numerics.freeze(graph, bench.dataset.calibration_count(),
+                    [&](std::int64_t first, std::int64_t count) {
+                      net::Targets targets;
+                      net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
+                      for (std::int64_t i = 0; i < count; ++i) {
+                        const auto each = batch.size() / count;
+                        const float* const x = batch.data.data() + i * each;
+                        if (!std::all_of(x, x + each, [](float v) { return std::isfinite(v); }))
+                          bench.odd_samples.insert(first + i);
+                      }
+                      return std::vector<net::Tensor>{std::move(batch)};
+                    });
   }
   NoiseFigures noise{predictions, {}, {}, {}};
   if (predictions) {
@@ -153,6 +199,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Json row;
   row["point"] = identify(point, bench);
   row["key"] = row_key(row["point"]);
+  if (!point.recipe_name.empty()) row["recipe_name"] = point.recipe_name;
   const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
   const Json scores = scores_json(bench.dataset, bench.scores, evaluation, bench.baseline);
@@ -162,7 +209,9 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(recipe, point.stage),
         policies::recipe_notes(recipe, graph, bench.reference), policies::notes_on_ranges(recipe),
-        policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph)}) {
+        policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph),
+        predictions ? model_notes(recipe, graph) : std::vector<std::string>(),
+        notes_on_data(bench, calibration)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);
   }
   if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;

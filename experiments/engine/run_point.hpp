@@ -16,6 +16,14 @@ Json identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t
 std::int64_t calibration_samples(const policies::Recipe&, const net::Graph&,
                                  std::int64_t available);
 
+/// The data set; where all its samples are of the test, with these as the reference that noise is
+/// measured and predicted on. Throws Error then where one of the recipes calibrates.
+net::Dataset with_reference(net::Dataset, const net::Graph&,
+                            const std::vector<const policies::Recipe*>&);
+
+/// Of run_point(), as work.hpp counts it.
+double cost_of(const Point&, const Workbench&);
+
 /// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
 /// no thread count. Where the point turns predictions off, every predicted figure is null.
 Json run_point(const Point&, Workbench&, const OnWork& = {});

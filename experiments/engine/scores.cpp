@@ -25,6 +25,30 @@ Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
 }
 
+/// Why a figure is no finite number; "" where it is one.
+std::string why_no_figure(const net::ScoreTable& table, double value) {
+  if (std::isfinite(value)) return "";
+  std::int64_t nan = 0, infinite = 0;
+  for (std::int64_t i = 0; i < table.samples(); ++i) {
+    bool lost = false, endless = false;
+    for (std::int64_t c = 0; c < table.columns; ++c) {
+      lost = lost || std::isnan(table.sums[i * table.columns + c]);
+      endless = endless || std::isinf(table.sums[i * table.columns + c]);
+    }
+    nan += lost;
+    infinite += endless && !lost;
+  }
+  if (nan > 0)
+    return fmt::format(
+        "the figures of {} of {} samples are NaN, as outputs are NaN or nothing is "
+        "compared",
+        nan, table.samples());
+  if (infinite > 0)
+    return fmt::format("the figures of {} of {} samples are infinite", infinite, table.samples());
+  return std::isinf(value) ? "infinite: no sample differs from what it is compared with"
+                           : "no sample has anything to compare";
+}
+
 }  // namespace
 
 std::int64_t block_length(std::int64_t n) {
@@ -35,8 +59,13 @@ std::int64_t block_length(std::int64_t n) {
 
 Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>& scores,
                  const net::Evaluation& evaluation, const net::Evaluation& baseline) {
+  return scores_json(data.kind() == net::DataKind::text, scores, evaluation, baseline);
+}
+
+Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
+                 const net::Evaluation& evaluation, const net::Evaluation& baseline) {
   const std::int64_t n = evaluation.samples;
-  const std::int64_t block = data.kind() == net::DataKind::text ? block_length(n) : 1;
+  const std::int64_t block = sequence ? block_length(n) : 1;
   const std::int64_t blocks = (n + block - 1) / block;
   std::vector<std::int64_t> times(static_cast<std::size_t>(n));
   std::vector<std::int64_t> once(static_cast<std::size_t>(n), 1);
@@ -67,6 +96,11 @@ Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>&
          {"difference", number(change(once))},
          {"difference_ci95", interval(change)},
          {"resampled", block == 1 ? "samples" : fmt::format("blocks of {} windows", block)}});
+    if (const std::string why = why_no_figure(own, value(once)); !why.empty())
+      list.back()["why_no_value"] = why;
+    if (const std::string why = why_no_figure(other, scores[s]->value(other, once)); !why.empty())
+      list.back()["why_no_baseline"] =
+          scores[s]->reference ? "float32 is compared with itself" : why;
   }
   return list;
 }

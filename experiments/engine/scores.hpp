@@ -10,8 +10,13 @@ namespace numemu::experiments {
 /// A list of objects with name, value, ci95, baseline, difference, difference_ci95 and resampled.
 /// Intervals are percentiles of 1,000 resamples, which draw whole samples; of a text, whose windows
 /// follow each other, blocks of ceil(n^(1/3)) consecutive windows. `resampled` names what is drawn.
-/// A difference resamples both evaluations alike. The evaluations have a table for each score.
+/// A difference resamples both evaluations alike. The evaluations have a table for each score. A
+/// figure that is no finite number has its reason in why_no_value, of the baseline in
+/// why_no_baseline.
 Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, const net::Evaluation&,
+                 const net::Evaluation& baseline);
+/// The same of samples that follow each other (`sequence`) or do not.
+Json scores_json(bool sequence, const std::vector<const net::Score*>&, const net::Evaluation&,
                  const net::Evaluation& baseline);
 
 /// The windows of a block: the least whole number whose cube is at least n.

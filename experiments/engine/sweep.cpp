@@ -9,6 +9,7 @@
 #include <set>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/train/score.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -94,6 +95,10 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   net::Dataset dataset = net::load_dataset(config.data, folders.cache);
   TrainedNet trained = load_trained_net(config.net, dataset, folders);
   if (config.fold_batch_norm) fold_batch_norm(trained);
+  net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work
+  std::vector<const policies::Recipe*> recipes;
+  for (const Point& point : config.points) recipes.push_back(&point.recipe);
+  dataset = with_reference(std::move(dataset), trained.graph, recipes);
   return {std::move(dataset), std::move(trained)};
 }
 

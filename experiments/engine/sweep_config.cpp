@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "emu/net/train/score.hpp"
 #include "experiments/engine/point_settings.hpp"
+#include "experiments/engine/recipe_files.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -21,21 +24,57 @@ constexpr std::int64_t kMostPoints = 1000000;
 constexpr std::size_t kMostKeys = 1000;  // of a point; expansion is quadratic in them
 constexpr std::int64_t kMostImages = 100000000;
 const std::vector<std::string> kKeys = {
-    "numemu_sweep", "net",    "data", "eval_images",     "seeds",      "base",
-    "grid",         "points", "tie",  "fold_batch_norm", "predictions"};
+    "numemu_sweep", "net",    "data", "eval_images",     "seeds",       "base",
+    "grid",         "points", "tie",  "fold_batch_norm", "predictions", "metrics"};
+constexpr const char* kRecipe = "recipe";  // the key of a grid that replaces the base
+
+/// A recipe and what it is called; "" where it has no name.
+struct NamedRecipe {
+  std::string name;
+  Json json;  ///< canonical
+};
+
+/// A recipe, or the name of a shipped one or a file.
+NamedRecipe named_recipe(const Json& value, const std::string& data, const std::string& where) {
+  if (value.is_string()) {
+    const std::string given = value.get<std::string>();
+    return {recipe_name(given), read_recipe(given, data, where)};
+  }
+  if (!value.is_object())
+    throw Error(where + ": expected a recipe, or the name of a shipped one or a file");
+  return {"", policies::Recipe::parse(value, where).json()};
+}
+
+/// "int8-static, gemms.*.unit exact"; settings leave a recipe without a name without one.
+std::string name_of(const NamedRecipe& recipe, const PointSettings& settings) {
+  std::string name = recipe.name;
+  if (name.empty()) return name;
+  for (const auto& [key, value] : settings)
+    name +=
+        fmt::format(", {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
+  return name;
+}
 
 /// A role set to a bare format ("roles.weight": "int8") is an error of the recipe reader, which
 /// names the key.
-Point make_point(const SweepConfig& config, const Json& base, const PointSettings& settings,
-                 std::uint64_t seed, const std::string& where) {
-  Json recipe = base;
-  recipe["seed"] = seed;
+Point make_point(const SweepConfig& config, NamedRecipe base, PointSettings settings,
+                 std::optional<std::uint64_t> seed, const std::string& data,
+                 const std::string& where) {
+  const auto own = std::find_if(settings.begin(), settings.end(),
+                                [](const auto& setting) { return setting.first == kRecipe; });
+  if (own != settings.end()) {
+    base = named_recipe(own->second, data, where + ": " + kRecipe);
+    settings.erase(own);
+  }
+  Json recipe = base.json;
+  if (seed) recipe["seed"] = *seed;
   apply_settings(recipe, settings, where);
   Point point;
   point.net = config.net;
   point.data = config.data;
   point.eval_images = config.eval_images;
   point.where = where;
+  point.recipe_name = name_of(base, settings);
   point.json = {{"net", config.net}, {"data", config.data}, {"eval_images", config.eval_images}};
   set_recipe(point, policies::Recipe::parse(recipe, where));
   if (config.fold_batch_norm) point.json["fold_batch_norm"] = true;
@@ -147,7 +186,16 @@ std::string row_key(const Json& point) {
   return sha256_hex(policies::canonical_json(point) + kNumericsVersion);
 }
 
-SweepConfig parse_sweep(const std::string& text, const std::string& where) {
+void set_metrics(SweepConfig& config, const std::vector<std::string>& names) {
+  for (const std::string& name : names) net::find_score(name);
+  config.metrics = names;
+  if (names.empty()) return;
+  for (Point& point : config.points) point.json["metrics"] = names;
+  config.json["metrics"] = names;
+}
+
+SweepConfig parse_sweep(const std::string& text, const std::string& where,
+                        const std::string& data) {
   const Json json = parse_json(text, where);
   const JsonReader root(json, where);
   root.require_keys(kKeys);
@@ -170,7 +218,17 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
   config.eval_images = root.member("eval_images").integer(10000, 1, kMostImages);
   const Json base_text =
       root.has("base") ? root.member("base").value() : Json{{"numemu_recipe", 1}};
-  const Json base = policies::Recipe::parse(base_text, where + ": base").json();
+  const NamedRecipe named = named_recipe(base_text, data, where + ": base");
+  const Json& base = named.json;
+
+  std::vector<std::string> metrics;
+  if (const JsonReader list = root.member("metrics"); !list.is_null()) {
+    if (!list.value().is_array()) list.fail("a list of metrics");
+    for (std::size_t i = 0; i < list.value().size(); ++i) {
+      if (!list.value()[i].is_string()) list.fail("a list of names");
+      metrics.push_back(list.value()[i].get<std::string>());
+    }
+  }
 
   std::vector<std::uint64_t> seeds;
   const JsonReader seed_list = root.member("seeds");
@@ -195,10 +253,17 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
       cells.push_back(std::move(settings));
     }
   }
+  // Recipes of a grid have their own seeds unless the sweep has some.
+  const bool own_seeds =
+      seed_list.is_null() && std::any_of(cells.begin(), cells.end(), [](const PointSettings& cell) {
+        return std::any_of(cell.begin(), cell.end(), [](auto& s) { return s.first == kRecipe; });
+      });
   std::set<std::string> seen;
   for (const std::uint64_t seed : seeds) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      Point point = make_point(config, base, cells[i], seed, fmt::format("{}: point {}", where, i));
+      Point point =
+          make_point(config, named, cells[i], own_seeds ? std::nullopt : std::optional(seed), data,
+                     fmt::format("{}: point {}", where, i));
       if (seen.insert(policies::canonical_json(point.json)).second) {
         config.points.push_back(std::move(point));
       } else {
@@ -211,7 +276,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
                  {"data", config.data},
                  {"eval_images", config.eval_images},
                  {"fold_batch_norm", config.fold_batch_norm},
-                 {"seeds", seeds},
+                 {"seeds", own_seeds ? Json() : Json(seeds)},
                  {"base", base},
                  {"grid", !grid.is_null()    ? grid.value()
                           : points.is_null() ? Json::object()
@@ -219,6 +284,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where) {
                  {"points", points.is_null() ? Json::array() : points.value()},
                  {"tie", ties.is_null() ? Json::array() : ties.value()}};
   if (!predictions) turn_predictions_off(config);
+  set_metrics(config, metrics);
   return config;
 }
 

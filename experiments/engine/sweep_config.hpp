@@ -17,24 +17,35 @@ struct Point {
   std::size_t stage = 0;    ///< its number; 0 without stages
   Json json;
   std::string where;  ///< "sweep.json: point 7", for errors
+  /// Of a recipe that was chosen by name or file, with the settings that change it; no part of the
+  /// identity.
+  std::string recipe_name = {};
 };
 
 struct SweepConfig {
   Json json;  ///< canonical: every key present
   std::string net, data;
-  std::int64_t eval_images = 10000;  ///< samples of the test split (of a text: windows)
-  bool fold_batch_norm = false;      ///< fold the network's batch normalisation first
-  std::vector<Point> points;         ///< in order; repeated points are kept once
-  std::int64_t repeated = 0;         ///< how many grid cells repeated an earlier point
+  std::int64_t eval_images = 10000;       ///< samples of the test split (of a text: windows)
+  bool fold_batch_norm = false;           ///< fold the network's batch normalisation first
+  std::vector<std::string> metrics = {};  ///< names of scores; none: those of the data set
+  std::vector<Point> points;              ///< in order; repeated points are kept once
+  std::int64_t repeated = 0;              ///< how many grid cells repeated an earlier point
 };
 
-/// Parses and expands. Grid keys are dotted paths into the recipe ("roles.weight.format",
-/// "gemms.*.unit", "layers"); a role whose format becomes a block format, or an element format
-/// again, takes the defaults of the new one. `net` and `data` are as on the command line, paths
-/// relative to the working folder. "predictions": false turns them off. `tie` moves keys together,
-/// key by key; seeds multiply everything. At most a million points, and 1000 keys in the grid, in
-/// all ties and in a single point. Throws Error naming the key.
-SweepConfig parse_sweep(const std::string& text, const std::string& where);
+/// Parses and expands. Grid keys are dotted paths into the recipe, any of its keys
+/// ("roles.weight.format", "gemms.*.unit", "layers", "transform"), or "recipe", whose values take
+/// the place of `base`: recipes, or names of shipped ones (of DATA/recipes) and files. A role whose
+/// format becomes a block format, or an element format again, takes the defaults of the new one.
+/// `net` and `data` are as on the command line, paths relative to the working folder.
+/// "predictions": false turns them off. `tie` moves keys together, key by key; seeds multiply
+/// everything. At most a million points, and 1000 keys in the grid, in all ties and in a single
+/// point. Throws Error naming the key.
+SweepConfig parse_sweep(const std::string& text, const std::string& where,
+                        const std::string& data = "");
+
+/// Metrics of every row beside those that all have; they are part of the points. Throws Error for
+/// an unknown one.
+void set_metrics(SweepConfig&, const std::vector<std::string>& names);
 
 /// Inference uses the last stage: sets recipe and stage of the point, and its JSON.
 void set_recipe(Point&, const policies::Recipe&);

@@ -104,12 +104,20 @@ void fold_batch_norm(TrainedNet& trained) {
   trained.digest = net::digest_of(trained.graph);
 }
 
+void throw_no_calibration(const net::Dataset& dataset) {
+  const std::string& name = dataset.name();
+  const char* apart = name == "images" ? "calibration=N after the path takes N images out of it"
+                      : name == "npy"  ? "test=N after the path tests the last N alone, and "
+                                         "calibration=N of the others calibrate"
+                                       : "leave out test=all, or have training samples";
+  throw Error(fmt::format(
+      "data set {}: expected samples to calibrate with, all are of the test: {}, or give others by "
+      "--calibrate-on SET",
+      name, apart));
+}
+
 std::int64_t reference_count(const net::Graph& graph, const net::Dataset& dataset) {
-  if (dataset.calibration_count() == 0) {
-    throw Error("data set " + dataset.name() +
-                ": expected samples to calibrate with, all are of the test; keep some apart "
-                "(docs/data.md) or give others by --calibrate-on");
-  }
+  if (dataset.calibration_count() == 0) throw_no_calibration(dataset);
   net::Targets targets;
   Activations one;
   net::forward(graph, dataset.calibration_batch(0, 1, targets), one);

@@ -1,6 +1,7 @@
 // Everything the points of one sweep share: the trained network, the data, the float32 truth.
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 
 #include "emu/net/data/dataset.hpp"
@@ -62,6 +63,10 @@ struct Workbench {
   policies::FloatReference reference;  ///< on the calibration images
   net::Evaluation baseline;            ///< float32 on the test images
   FitCache fits;
+  std::set<std::int64_t> odd_samples;  ///< of calibration, with NaN or infinite numbers; so far
 };
+
+/// Throws Error that says how to keep samples apart.
+[[noreturn]] void throw_no_calibration(const net::Dataset&);
 
 }  // namespace numemu::experiments

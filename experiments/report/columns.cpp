@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "experiments/report/row_scores.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -48,6 +49,7 @@ const std::vector<Column>& record_columns() {
   static const std::vector<Column> columns = {
       NUMEMU_TEXT("key", key),
       NUMEMU_TEXT("name", name),
+      NUMEMU_TEXT("recipe", recipe),
       NUMEMU_TEXT("net", net),
       NUMEMU_TEXT("data", data),
       NUMEMU_NUMBER("eval_images", eval_images),
@@ -72,6 +74,7 @@ const std::vector<Column>& record_columns() {
       NUMEMU_TEXT("wgrad_unit", wgrad_unit),
       NUMEMU_TEXT("other", other),
       NUMEMU_TEXT("settings", settings),
+      NUMEMU_TEXT("judged_by", judged.measure->name),
       NUMEMU_NUMBER("bits_weight", bits_weight),
       NUMEMU_NUMBER("bits_activation", bits_activation),
       NUMEMU_NUMBER("top1", top1),
@@ -109,6 +112,25 @@ const std::vector<Column>& record_columns() {
 #undef NUMEMU_GATE_NUMBER
 #undef NUMEMU_TEXT
 #undef NUMEMU_NUMBER
+  return columns;
+}
+
+std::vector<Column> exported_columns(const std::vector<Record>& records) {
+  std::vector<Column> columns = record_columns();
+  for (const std::string& name : score_columns(records)) {
+    const auto add = [&](const char* end, const char* key, std::optional<std::size_t> side) {
+      columns.push_back({"score_" + name + end, false, [name, key, side](const Record& r) {
+                           return number_cell(score_number(r, name, key, side));
+                         }});
+    };
+    add("", "value", std::nullopt);
+    add("_ci95_low", "ci95", 0);
+    add("_ci95_high", "ci95", 1);
+    add("_baseline", "baseline", std::nullopt);
+    add("_difference", "difference", std::nullopt);
+    add("_difference_ci95_low", "difference_ci95", 0);
+    add("_difference_ci95_high", "difference_ci95", 1);
+  }
   return columns;
 }
 

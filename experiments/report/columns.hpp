@@ -1,5 +1,6 @@
 // The columns of an exported row, declared once; CSV and SQLite derive from them.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,13 +14,16 @@ namespace numemu::experiments {
 using Cell = std::variant<std::monostate, double, std::string>;
 
 struct Column {
-  const char* name;
+  std::string name;
   bool is_text;
-  Cell (*value)(const Record&);
+  std::function<Cell(const Record&)> value;
 };
 
 /// One column per field of a record, in a fixed order; names are identifiers.
 const std::vector<Column>& record_columns();
+/// The same and, for every score of the rows but top-1, score_NAME with its interval, float32's
+/// figure, the difference and its interval.
+std::vector<Column> exported_columns(const std::vector<Record>&);
 
 /// A cell as text: the shortest decimal that reads back as the same double; empty for an empty
 /// cell.

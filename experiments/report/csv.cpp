@@ -19,13 +19,14 @@ std::string spreadsheet_text(const std::string& text) {
 
 void write_csv(const ReportInput& input, const std::string& path) {
   std::string out;
-  for (const Column& column : record_columns())
-    out += (out.empty() ? "" : ",") + csv_field(column.name);
+  const std::vector<Record> records = read_records(*input.rows);
+  const std::vector<Column> columns = exported_columns(records);
+  for (const Column& column : columns) out += (out.empty() ? "" : ",") + csv_field(column.name);
   out += "\r\n";
-  for (const Record& record : read_records(*input.rows)) {
+  for (const Record& record : records) {
     std::string line;
     bool first = true;
-    for (const Column& column : record_columns()) {
+    for (const Column& column : columns) {
       if (!first) line += ',';
       first = false;
       const std::string text = cell_text(column.value(record));

@@ -30,12 +30,17 @@ Json element_bits(const RoleRecord& role, const std::optional<double>& effective
 
 Json point_json(const Record& r) {
   const bool same = r.weight == r.activation;
-  // Of a text the figures show bits per character instead of the share of right characters.
-  const auto percent = [&r](const std::optional<double>& x, double factor = 100) {
-    return r.bits_per_character ? Json() : optional_json(x, factor);
+  // The figures show what the row is judged by, of a text not the share of right characters.
+  const Measure& measure = *r.judged.measure;
+  const bool accuracy = measure.is_top1();
+  const auto percent = [&](const std::optional<double>& x, double factor = 100) {
+    return accuracy ? optional_json(x, factor) : Json();
+  };
+  const auto other = [&](const std::optional<double>& x) {
+    return accuracy ? Json() : optional_json(x, measure.factor);
   };
   // The maps of widths show what all layers have, and points lost.
-  const bool mapped = !r.bits_per_character && r.only_in.empty() && r.overrides.empty();
+  const bool mapped = accuracy && r.only_in.empty() && r.overrides.empty();
   const bool one_format = mapped && r.weight.format == r.activation.format;
   return {{"i", r.position},
           {"label", r.label},
@@ -63,8 +68,9 @@ Json point_json(const Record& r) {
           {"change_low", percent(r.difference_low)},
           {"change_high", percent(r.difference_high)},
           {"lost", percent(r.difference, -100)},
-          {"bpc", optional_json(r.bits_per_character)},
-          {"bpc_change", optional_json(r.bits_change())},
+          {"figure", other(r.judged.value)},
+          {"figure_change", other(r.judged.difference)},
+          {"figure_loss", accuracy ? Json() : optional_json(r.judged.loss())},
           {"perplexity", optional_json(r.perplexity)},
           {"sqnr", optional_json(r.sqnr_db)},
           {"not_finite", r.not_finite && !r.sqnr_db ? Json(r.not_finite_words()) : Json()},
@@ -163,17 +169,18 @@ void add_sensitivity(Json& out, const Record& r) {
                  : r.not_finite ? "NaN"
                                 : ""},
        {"predicted", optional_json(r.predicted_sqnr_db)},
-       {"lost", r.bits_per_character ? Json() : optional_json(r.difference, -100)},
+       {"lost", r.judged.measure->is_top1() ? optional_json(r.difference, -100) : Json()},
        {"low", optional_json(r.difference_low, 100)},
        {"high", optional_json(r.difference_high, 100)},
-       {"bpc_change", optional_json(r.bits_change())}});
+       {"bits_added", r.judged.measure->is_bits() ? optional_json(r.judged.difference) : Json()}});
 }
 
 /// Every row contains its float32 baseline, even if no row is the baseline.
 void add_told_baseline(Json& out, const std::vector<Record>& records) {
   for (const Record& r : records) {
-    if (r.bits_per_character && r.baseline_bits_per_character) {
-      out.push_back({{"bpc", *r.baseline_bits_per_character}});
+    if (!r.judged.measure->is_top1()) {
+      if (!r.judged.baseline) continue;
+      out.push_back({{"figure", r.judged.measure->factor * *r.judged.baseline}});
       return;
     }
     if (!r.baseline_top1 || !r.images || *r.images < 1) continue;
@@ -218,8 +225,9 @@ Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
     add_predictions(predictions, r);
     if (r.quantized()) {
       points.push_back(point_json(r));
-    } else if (r.bits_per_character) {
-      baseline.push_back({{"bpc", *r.bits_per_character}});
+    } else if (!r.judged.measure->is_top1()) {
+      if (r.judged.value)
+        baseline.push_back({{"figure", r.judged.measure->factor * *r.judged.value}});
     } else if (r.top1) {
       baseline.push_back({{"top1", *r.top1 * 100},
                           {"low", optional_json(r.ci_low, 100)},

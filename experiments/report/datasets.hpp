@@ -8,7 +8,7 @@
 namespace numemu::experiments {
 
 /// An object of arrays of flat records. Accuracies are in percent, losses in points, SQNR in dB.
-/// For texts, bits per character (`bpc`) replace accuracies.
+/// What rows are judged by (`figure`) replaces accuracies where it is not top-1.
 /// `points` one per quantized row; `sensitivity` one per row that quantizes one layer alone;
 /// `baseline` float32 rows; `predictions` every predicted beside its measured SQNR; `diagonal` the
 /// ends of y = x; `layers` one bar per row, layer and kind; `steps` the positive values of the

@@ -52,10 +52,13 @@ Verdicts judge_predictions(const std::vector<Record>&);
 /// The unquantized row of the same network, data and seed; the first one; null if there is none.
 const Record* find_baseline(const std::vector<Record>&, const Record& of);
 
-/// Whether a row loses less than kSmallLoss (of texts: kSmallRise), by its paired 95 % interval.
-/// Texts have no interval; their loss counts as it is. None where the row is not quantized or not
-/// measured.
+/// Whether a row loses less than what is small of its measure, by its paired 95 % interval. None
+/// where the row is not quantized or not measured, or no loss of the measure is called small.
 Verdict loses_little(const Record&);
+
+/// What tables of the rows are headed by: the measure of the first row that is not judged by top-1,
+/// else top-1.
+const Measure& measure_of(const std::vector<Record>&);
 
 /// Rows that differ in nothing but their seed.
 struct Configuration {

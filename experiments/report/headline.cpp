@@ -10,7 +10,6 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
-#include "experiments/report/row_scores.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -31,10 +30,15 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
     if (!said.insert(r.net + '\n' + r.data).second) continue;
     const std::string what = fmt::format("{} on {}", r.net.empty() ? "the network" : r.net,
                                          r.data.empty() ? "its data" : r.data);
-    if (r.bits_per_character && r.baseline_bits_per_character) {
-      out.push_back(
-          fmt::format("Unquantized, {} reaches {:.4f} bits per character on {} characters.", what,
-                      *r.baseline_bits_per_character, grouped(r.images)));
+    if (!r.judged.measure->is_top1()) {
+      const std::string name = r.judged.measure->name;
+      const char* targets = name == "bits_per_character" ? "characters"
+                            : name == "bits_per_token"   ? "tokens"
+                                                         : nullptr;
+      if (r.judged.baseline && r.judged.measure->small > 0)
+        out.push_back(fmt::format(
+            "Unquantized, {} reaches {}{}.", what, r.judged.measure->text(*r.judged.baseline),
+            targets ? fmt::format(" on {} {}", grouped(r.images), targets) : ""));
     } else if (baseline && baseline->top1) {
       std::string text =
           fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
@@ -53,7 +57,13 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
 
 /// "12 lose less than 0.5 points, 3 lose that much or more, and 2 are undecided": as many as lists
 /// name.
-void say_losses(const std::vector<Configuration>& all, std::vector<std::string>& out) {
+void say_losses(const std::vector<Configuration>& all, const Measure& measure,
+                std::vector<std::string>& out) {
+  if (measure.small == 0) {
+    out.push_back(
+        fmt::format("Configurations are compared by {}; no loss of it is judged.", measure.words));
+    return;
+  }
   const std::size_t less = labels_by_loss(all, Verdict::holds).size(),
                     more = labels_by_loss(all, Verdict::fails).size(),
                     undecided = labels_by_loss(all, Verdict::undecided).size();
@@ -62,11 +72,7 @@ void say_losses(const std::vector<Configuration>& all, std::vector<std::string>&
     out.push_back("No quantized configuration has been measured.");
     return;
   }
-  const bool texts = std::any_of(all.begin(), all.end(), [](const Configuration& c) {
-    return c.mean.bits_per_character.has_value();
-  });
-  const std::string limit = texts ? fmt::format("{:g} bits per character", kSmallRise)
-                                  : fmt::format("{:.1f} points", 100 * kSmallLoss);
+  const std::string limit = measure.loss_text(measure.small);
   std::string text =
       fmt::format("Of {} quantized configuration{}{}, {} lose{} less than {}", compared,
                   compared == 1 ? "" : "s", units > 1 ? fmt::format(" on {} units", units) : "",
@@ -115,17 +121,16 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
   }
   const std::string seeds =
       found->rows.size() > 1 ? fmt::format(" in the mean of {} seeds", found->rows.size()) : "";
-  if (best.bits_per_character) {
-    out.push_back(
-        fmt::format("The configuration with the fewest bits among those that lose less than {:g} "
-                    "bits per character has {} bits per element: {}, at {:.4f}{}.",
-                    kSmallRise, bits, describe(best), *best.bits_per_character, seeds));
-    return;
-  }
-  out.push_back(
-      fmt::format("The configuration with the fewest bits among those that lose less than {:.1f} "
-                  "points has {} bits per element: {}, at {}{}.",
-                  100 * kSmallLoss, bits, describe(best), percent(*best.top1), seeds));
+  const Measure& measure = *best.judged.measure;
+  const double value = best.judged.value.value_or(NAN);
+  out.push_back(fmt::format(
+      "The configuration with the fewest bits among those that lose less than {} has {} bits per "
+      "element: {}, at {}{}.",
+      measure.loss_text(measure.small), bits, describe(best),
+      measure.is_top1()   ? percent(value)
+      : measure.is_bits() ? fmt::format("{:.{}f}", value, measure.digits)
+                          : measure.text(value),
+      seeds));
 }
 
 std::string listed(const std::set<std::string>& words) {
@@ -144,20 +149,10 @@ std::string grouped(const std::optional<double>& count) {
 }
 
 std::vector<std::string> headline(const std::vector<Record>& records) {
-  const std::vector<std::string> scores = score_columns(records);
-  if (!scores.empty() &&
-      std::none_of(records.begin(), records.end(), [](auto& r) { return r.top1.has_value(); })) {
-    std::vector<std::string> out = gate_sentences(records);
-    out.push_back(
-        fmt::format("The data set has no classes, so no accuracy is compared: {} {} in "
-                    "the table of all configurations, with 95 % intervals.",
-                    listed({scores.begin(), scores.end()}), scores.size() == 1 ? "is" : "are"));
-    return out;
-  }
   std::vector<std::string> out = gate_sentences(records);
   const std::vector<Configuration> all = configurations(records);
   say_cheapest(all, out);
-  say_losses(all, out);
+  say_losses(all, measure_of(records), out);
   say_predictions(records, out);
   say_not_finite(records, out);
   say_baseline(records, out);

@@ -110,6 +110,24 @@ Json point_choices(const std::vector<Record>& records, const Json& layers) {
   return out;
 }
 
+/// The words of charts that are about what the rows are judged by.
+CaptionWords measure_words(const std::vector<Record>& records) {
+  const Measure& measure = measure_of(records);
+  std::string name = measure.words;
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return {{"figure", name}, {"axis", measure.title}, {"better", measure.falls ? "less" : "more"}};
+}
+
+std::string worded(std::string_view chart, const std::vector<Record>& records) {
+  std::string text(chart);
+  for (const auto& [name, words] : measure_words(records)) {
+    const std::string mark = "{" + name + "}";
+    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + words.size()))
+      text.replace(at, mark.size(), words);
+  }
+  return text;
+}
+
 Json page_data(const std::vector<Record>& records, Json datasets, Json experiment,
                const std::vector<Asset>& charts) {
   Json out;
@@ -118,17 +136,16 @@ Json page_data(const std::vector<Record>& records, Json datasets, Json experimen
   const Record* chosen = cheapest_safe(records);
   out["chosen"] = chosen ? Json(chosen->position) : Json();
   for (const Asset& chart : charts)
-    out["charts"][std::string(chart.name)] = Json::parse(chart.text);
+    out["charts"][std::string(chart.name)] = Json::parse(worded(chart.text, records));
   out["datasets"] = std::move(datasets);
   out["experiment"] = std::move(experiment);
   return out;
 }
 
 std::string unit_control(const std::vector<std::string>& units) {
-  std::string options;
+  std::string options = units.size() > 1 ? "<option value=\"\">all units</option>" : "";
   for (const std::string& unit : units)
     options += fmt::format("<option>{}</option>", html_text(unit));
-  if (units.size() > 1) options += "<option value=\"\">all units</option>";
   return fmt::format(
       "<p class=\"control\"><label for=\"unit\">Unit in the figures</label> "
       "<select id=\"unit\">{}</select></p>",
@@ -144,8 +161,10 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
   std::vector<Asset> charts = assets.charts;
   if (!any_predictions(records))
     std::erase_if(charts, [](const Asset& chart) { return chart.name == "predicted"; });
-  const std::string figures = figures_html(
-      charts, datasets, {{"conditions", shared}, {"ignored", ignored_words(records)}}, absent);
+  CaptionWords words = measure_words(records);
+  words["conditions"] = shared;
+  words["ignored"] = ignored_words(records);
+  const std::string figures = figures_html(charts, datasets, words, absent);
   std::string out = figures.empty() ? "" : unit_control(swept_units(records));
   out += "<div class=\"figures\">" + figures + "</div>";
   if (!absent.empty()) {

@@ -27,54 +27,51 @@ std::string paragraph(const std::vector<std::string>& sentences, const char* bet
 /// Longer lists of names fold up.
 constexpr std::size_t kListed = 12;
 
+/// "0.5", "0.01", "1 %"
+std::string limit_number(const Measure& measure) {
+  if (measure.relative) return fmt::format("{:g} %", 100 * measure.small);
+  return measure.factor == 1 ? fmt::format("{:g}", measure.small)
+                             : fmt::format("{:.1f}", measure.factor * measure.small);
+}
+
 const char* answer_words(Verdict little) {
   return little == Verdict::holds ? "yes" : little == Verdict::fails ? "no" : "undecided";
 }
 
-std::string limit_words(bool texts) {
-  return texts ? fmt::format("{:g} bits per character", kSmallRise)
-               : fmt::format("{:.1f} points", 100 * kSmallLoss);
-}
-
-bool any_text(const std::vector<Record>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const Record& r) { return r.bits_per_character.has_value(); });
+/// The value alone, with its measure where the table is headed by another one.
+std::string value_cell(const Record& r, const Measure& heading) {
+  const JudgedFigure& judged = r.judged;
+  return html_number_cell(judged.value, html_figure(*judged.measure, judged.value) +
+                                            (judged.measure == &heading || !judged.value
+                                                 ? ""
+                                                 : fmt::format(" <small>{}</small>",
+                                                               html_text(judged.measure->title))));
 }
 
 /// What a row reached, and its change from float32: two cells.
-std::string result_cells(const Record& r) {
-  if (r.bits_per_character)
-    return html_number_cell(r.bits_per_character, html_number(r.bits_per_character, 4)) +
-           html_number_cell(r.bits_change(), html_number(r.bits_change(), 4, true));
-  return html_number_cell(r.top1, html_share(r.top1, std::nullopt, std::nullopt, false)) +
-         html_number_cell(r.difference,
-                          html_share(r.difference, r.difference_low, r.difference_high, true));
+std::string result_cells(const Record& r, const Measure& heading) {
+  return value_cell(r, heading) + html_change_cell(r);
 }
 
-std::vector<std::string> result_titles(bool texts) {
-  return texts ? std::vector<std::string>{">Bits per character", ">Change"}
-               : std::vector<std::string>{">Top-1, %", ">Change, points"};
+std::vector<std::string> result_titles(const Measure& measure) {
+  return {fmt::format(">{}", measure.title), html_change_title(measure)};
 }
 
 /// The same of a configuration: of several seeds the mean, and the range of the change over them.
-std::string result_cells(const Configuration& c) {
+std::string result_cells(const Configuration& c, const Measure& heading) {
   const Record& r = c.mean;
-  if (c.rows.size() < 2) return result_cells(r);
+  if (c.rows.size() < 2) return result_cells(r, heading);
   const auto [least, most] = c.losses();
-  const auto with_range = [](const std::string& mean, const std::string& low,
-                             const std::string& high) {
-    return fmt::format("{} <small>seeds {} to {}</small>", mean, low, high);
-  };
-  if (r.bits_per_character)
-    return html_number_cell(r.bits_per_character, html_number(r.bits_per_character, 4)) +
-           html_number_cell(r.bits_change(),
-                            with_range(html_number(r.bits_change(), 4, true),
-                                       html_number(least, 4, true), html_number(most, 4, true)));
-  const auto share = [](double x) { return html_share(x, std::nullopt, std::nullopt, true); };
-  return html_number_cell(r.top1, html_share(r.top1, std::nullopt, std::nullopt, false)) +
-         html_number_cell(r.difference,
-                          with_range(html_share(r.difference, std::nullopt, std::nullopt, true),
-                                     share(-most), share(-least)));
+  const Measure& measure = *r.judged.measure;
+  const double sign = measure.falls ? 1 : -1,
+               of = measure.relative ? std::abs(r.judged.baseline.value_or(1)) : 1;
+  const auto [low, high] = std::minmax({sign * of * least, sign * of * most});
+  return value_cell(r, heading) +
+         html_number_cell(
+             r.judged.difference,
+             fmt::format("{} <small>seeds {} to {}</small>",
+                         html_figure(measure, r.judged.difference, true),
+                         html_figure(measure, low, true), html_figure(measure, high, true)));
 }
 
 /// The prediction, marked where it fails for more seeds than it holds for.
@@ -89,14 +86,15 @@ std::string judged_prediction_cell(const Configuration& c) {
          " <small class=\"verdict fails\">fails</small></td>";
 }
 
-std::string best_table(const std::vector<Configuration>& all, bool texts) {
+std::string best_table(const std::vector<Configuration>& all, const Measure& measure) {
   const BestPoints best = best_points(all);
   if (best.points.empty()) return "";
-  std::vector<std::string> titles = {"Configuration",
-                                     texts ? fmt::format("Adds < {:g}", kSmallRise)
-                                           : fmt::format("Loses < {:.1f}", 100 * kSmallLoss),
-                                     ">Bits W / A"};
-  for (const std::string& title : result_titles(texts)) titles.push_back(title);
+  std::vector<std::string> titles = {
+      "Configuration",
+      fmt::format("{} < {}", measure.falls ? "Adds" : "Loses", limit_number(measure)),
+      ">Bits W / A"};
+  if (measure.small == 0) titles.erase(titles.begin() + 1);
+  for (const std::string& title : result_titles(measure)) titles.push_back(title);
   const bool predictions = std::any_of(
       all.begin(), all.end(), [](const Configuration& c) { return any_predictions({c.mean}); });
   titles.emplace_back(">SQNR, dB");
@@ -118,11 +116,13 @@ std::string best_table(const std::vector<Configuration>& all, bool texts) {
     const Verdict little = loses_little(*c);
     out += fmt::format("<tr{}><th scope=\"row\">{}</th>", c == safe ? " class=\"baseline\"" : "",
                        html_text(r.label)) +
-           html_verdict_cell(little == Verdict::none ? Verdict::undecided : little,
-                             answer_words(little)) +
+           (measure.small == 0
+                ? ""
+                : html_verdict_cell(little == Verdict::none ? Verdict::undecided : little,
+                                    answer_words(little))) +
            html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
                                                html_number(r.bits_activation, 2)) +
-           result_cells(*c) + html_measured_cell(r) +
+           result_cells(*c, measure) + html_measured_cell(r) +
            (predictions ? judged_prediction_cell(*c) : "") + html_text_cell(short_unit(r.unit)) +
            "</tr>";
   }
@@ -136,16 +136,17 @@ std::string not_finite_table(const std::vector<Record>& records) {
   }
   if (lost.empty()) return "";
   std::stable_sort(lost.begin(), lost.end(), [](const Record* a, const Record* b) {
-    return a->difference.value_or(0) < b->difference.value_or(0);
+    return a->judged.loss().value_or(0) > b->judged.loss().value_or(0);
   });
   std::vector<std::string> titles = {"Configuration"};
-  for (const std::string& title : result_titles(any_text(records))) titles.push_back(title);
+  const Measure& measure = measure_of(records);
+  for (const std::string& title : result_titles(measure)) titles.push_back(title);
   titles.emplace_back("Where and why");
   std::string out = "<h2 id=\"h-lost\">NaN and infinite values</h2>\n" +
                     html_table_start("Outputs that are not finite", titles);
   for (const Record* r : lost) {
-    out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(r->name)) + result_cells(*r) +
-           "<td class=\"why\">";
+    out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(r->name)) +
+           result_cells(*r, measure) + "<td class=\"why\">";
     for (const std::string& sentence : not_finite_sentences(*r->row))
       out += html_text(sentence) + "<br>";
     out += "</td></tr>";
@@ -153,9 +154,9 @@ std::string not_finite_table(const std::vector<Record>& records) {
   return out + kTableEnd;
 }
 
-std::string loss_lists(const std::vector<Configuration>& all, bool texts) {
+std::string loss_lists(const std::vector<Configuration>& all, const Measure& measure) {
   std::string out;
-  const std::string limit = limit_words(texts);
+  const std::string limit = measure.loss_text(measure.small);
   for (const auto& [little, words] : {std::pair(Verdict::holds, "Lose less than {}"),
                                       {Verdict::undecided, "Undecided: the interval contains {}"},
                                       {Verdict::fails, "Lose {} or more"}}) {
@@ -189,9 +190,7 @@ std::string notes_list(const std::vector<Record>& records) {
 
 std::string ranking_cell(const Record* r) {
   if (!r) return html_number_cell(std::nullopt, kNone);
-  const std::string change = r->bits_per_character
-                                 ? html_number(r->bits_change(), 4, true)
-                                 : html_share(r->difference, std::nullopt, std::nullopt, true);
+  const std::string change = html_figure(*r->judged.measure, r->judged.difference, true);
   if (loses_numbers(*r))
     return fmt::format("<td class=\"n lost\">NaN <small>{}</small></td>", change);
   return html_number_cell(r->sqnr_db,
@@ -225,9 +224,9 @@ std::string answer_section(const std::vector<Record>& records) {
           ranking_table(ranking) + not_finite_table(records);
   } else {
     const std::vector<Configuration> all = configurations(records);
-    const bool texts = any_text(records);
-    out = paragraph(headline(records)) + best_table(all, texts) + not_finite_table(records) +
-          loss_lists(all, texts);
+    const Measure& measure = measure_of(records);
+    out = paragraph(headline(records)) + best_table(all, measure) + not_finite_table(records) +
+          loss_lists(all, measure);
   }
   return out + notes_list(records);
 }

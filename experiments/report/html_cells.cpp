@@ -37,6 +37,25 @@ std::string html_share(const std::optional<double>& x, const std::optional<doubl
   return out;
 }
 
+std::string html_figure(const Measure& measure, const std::optional<double>& x, bool change) {
+  return html_number(x ? std::optional(measure.factor * *x) : std::nullopt, measure.digits, change);
+}
+
+std::string html_change_cell(const Record& r) {
+  const JudgedFigure& judged = r.judged;
+  std::string out = html_figure(*judged.measure, judged.difference, true);
+  if (judged.difference_low && judged.difference_high &&
+      *judged.difference_low < *judged.difference_high)
+    out += fmt::format(" <small>[{}, {}]</small>",
+                       html_figure(*judged.measure, judged.difference_low, true),
+                       html_figure(*judged.measure, judged.difference_high, true));
+  return html_number_cell(judged.difference, out);
+}
+
+std::string html_change_title(const Measure& measure) {
+  return measure.factor == 100 ? ">Change, points" : ">Change";
+}
+
 std::string html_measured_cell(const Record& r) {
   if (!r.sqnr_db && r.not_finite) return "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>";
   if (r.is_float32() && r.difference) return "<td class=\"n\" data-v=\"1e9\">∞</td>";

@@ -22,6 +22,12 @@ std::string html_text_cell(const std::string& text);
 /// A share in percent with its 95 % interval in small print: "97.95 [97.6, 98.2]".
 std::string html_share(const std::optional<double>& x, const std::optional<double>& low,
                        const std::optional<double>& high, bool sign);
+/// A number of a measure as its tables show it; of a change with its sign.
+std::string html_figure(const Measure&, const std::optional<double>& x, bool change = false);
+/// The change of what a row is judged by, with its 95 % interval in small print.
+std::string html_change_cell(const Record&);
+/// ">Change, points"
+std::string html_change_title(const Measure&);
 /// The measured SQNR of a row: "NaN" where its outputs are not finite, an infinity where float32 is
 /// reproduced.
 std::string html_measured_cell(const Record&);

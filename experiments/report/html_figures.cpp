@@ -103,7 +103,7 @@ std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
         "<figcaption><b>Figure {}. {}.</b> {}</figcaption></figure>\n",
         json_text(figure.meta, {"wide"}) == "true" ? " class=\"wide\"" : "", html_text(figure.name),
         control(json_text(figure.meta, {"control"})), html_text(figure.name), ++number,
-        html_text(title), caption_html(json_text(figure.meta, {"caption"}), words));
+        caption_html(title, words), caption_html(json_text(figure.meta, {"caption"}), words));
   }
   return out;
 }

@@ -33,17 +33,28 @@ struct TableColumn {
   std::function<std::string(const Record&)> cell;
 };
 
-void add_text_columns(std::vector<TableColumn>& out) {
-  out.push_back({"Bits per character", true, [](auto& r) {
-                   return html_number_cell(r.bits_per_character,
-                                           html_number(r.bits_per_character, 4));
-                 }});
-  out.push_back({"Change, bits", true, [](auto& r) {
-                   return html_number_cell(r.bits_change(), html_number(r.bits_change(), 4, true));
-                 }});
-  out.push_back({"Perplexity", true, [](auto& r) {
-                   return html_number_cell(r.perplexity, html_number(r.perplexity, 3));
-                 }});
+/// What rows are judged by, where that is not top-1, and its change.
+void add_judged_columns(std::vector<TableColumn>& out, const std::vector<Record>& records) {
+  std::vector<const Measure*> measures;
+  for (const Record& r : records) {
+    const Measure* const own = r.judged.measure;
+    if (!own->is_top1() && std::count(measures.begin(), measures.end(), own) == 0)
+      measures.push_back(own);
+  }
+  for (const Measure* measure : measures) {
+    out.push_back({measure->title, true, [measure](const Record& r) {
+                     if (r.judged.measure != measure) return html_number_cell(std::nullopt, kNone);
+                     return html_number_cell(r.judged.value, html_figure(*measure, r.judged.value));
+                   }});
+    out.push_back({"Change", true, [measure](const Record& r) {
+                     if (r.judged.measure != measure) return html_number_cell(std::nullopt, kNone);
+                     return html_change_cell(r);
+                   }});
+  }
+  if (std::any_of(records.begin(), records.end(), [](auto& r) { return r.perplexity.has_value(); }))
+    out.push_back({"Perplexity", true, [](auto& r) {
+                     return html_number_cell(r.perplexity, html_number(r.perplexity, 3));
+                   }});
 }
 
 std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
@@ -52,6 +63,8 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                    const double n = static_cast<double>(r.position + 1);
                    return html_number_cell(n, html_number(n, 0));
                  }});
+  if (std::any_of(records.begin(), records.end(), [](auto& r) { return !r.recipe.empty(); }))
+    out.push_back({"Recipe", false, [](auto& r) { return html_text_cell(r.recipe); }});
   out.push_back({"Weights", false, [](auto& r) { return role_cell(r.weight); }});
   out.push_back({"Activations", false, [](auto& r) { return role_cell(r.activation); }});
   if (std::any_of(records.begin(), records.end(), [](auto& r) { return !r.other.empty(); })) {
@@ -67,9 +80,7 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
   out.push_back({"Bits A", true, [](auto& r) {
                    return html_number_cell(r.bits_activation, html_number(r.bits_activation, 2));
                  }});
-  if (std::any_of(records.begin(), records.end(),
-                  [](auto& r) { return r.bits_per_character.has_value(); }))
-    add_text_columns(out);
+  add_judged_columns(out, records);
   for (const std::string& name : score_columns(records)) {
     out.push_back({name, true, [name](const Record& r) {
                      return html_number_cell(score_value(r, name), score_text(r, name));

@@ -35,8 +35,7 @@ double lost_share(const Record& r) {
   return 0;
 }
 
-/// Loss of top-1 as a fraction, or the rise of bits per character.
-double loss(const Record& r) { return r.bits_change().value_or(-r.difference.value_or(0)); }
+double loss(const Record& r) { return r.judged.loss().value_or(0); }
 
 /// Smaller is worse.
 std::tuple<bool, double, double, double> order_of(const Record& r) {
@@ -101,11 +100,14 @@ std::vector<Change> changes_of(const std::vector<Record>& records) {
 }
 
 std::string loss_words(const Record& r, const Record* base) {
-  if (const std::optional<double> bits = r.bits_change())
-    return fmt::format(", {:+.4f} bits per character", *bits);
-  if (!r.difference) return "";
-  std::string out = fmt::format(", {:+.2f} points", 100 * *r.difference);
-  if (base && base->difference)
+  const Measure& measure = *r.judged.measure;
+  if (!r.judged.difference) return "";
+  const bool share = measure.relative && r.judged.baseline && *r.judged.baseline != 0;
+  const double change = share ? 100 * *r.judged.difference / std::abs(*r.judged.baseline)
+                              : measure.factor * *r.judged.difference;
+  std::string out = fmt::format(", {:+.{}f} {}", change, share ? 2 : measure.digits,
+                                measure.relative && !share ? "" : measure.unit);
+  if (base && measure.is_top1() && base->difference)
     out += fmt::format(" ({:+.2f})", 100 * (*r.difference - *base->difference));
   return out;
 }
@@ -156,9 +158,11 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
   if (!close.empty()) out += fmt::format(", not distinguishable from {}", fmt::join(close, ", "));
   if (lost && !also.empty())
     out += fmt::format("; also NaN or infinite: {}", fmt::join(also, "; "));
-  if (lead.difference_low && lead.difference_high && *lead.difference_low <= 0 &&
-      *lead.difference_high >= 0)
-    out += "; its top-1 is not distinguishable from float32's";
+  if (const auto interval = lead.judged.loss_interval();
+      interval && interval->first < interval->second && interval->first <= 0 &&
+      interval->second >= 0)
+    out += fmt::format("; its {} {} not distinguishable from float32's", lead.judged.measure->words,
+                       lead.judged.measure->factor == 100 ? "is" : "are");
   if (ranking.base) out += fmt::format("; {}: {}", kAsItIs, effect(*ranking.base));
   if (all) out += fmt::format("; all layers: {}", effect(*all, ranking.base));
   return out + ".";
@@ -233,15 +237,15 @@ std::string ranking_title(const LayerRanking& ranking) {
 }
 
 std::string ranking_rule(const LayerRanking& ranking) {
-  const bool texts = ranking.base ? ranking.base->bits_per_character.has_value()
-                                  : !ranking.layers.empty() && ranking.layers[0].cells[0] &&
-                                        ranking.layers[0].cells[0]->bits_per_character;
+  const Record* any = ranking.base;
+  if (!any && !ranking.layers.empty()) any = ranking.layers[0].cells[0];
+  const Measure& measure = any ? *any->judged.measure : *judged_of({}).measure;
   std::string out = fmt::format(
       "Signal-to-noise ratio of the network's output in dB when {}; below it the change from "
       "float32 in {}. ",
       ranking.base ? "only this layer of the recipe has the format"
                    : "only this layer has the format",
-      texts ? "bits per character" : "points of top-1");
+      measure.factor == 100 ? fmt::format("points of {}", measure.words) : measure.unit);
   if (ranking.base)
     out += fmt::format("The recipe as it is: {}; sentences give the change from it in brackets. ",
                        effect(*ranking.base));

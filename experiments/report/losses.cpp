@@ -15,17 +15,10 @@
 namespace numemu::experiments {
 namespace {
 
-/// What a configuration lost, in its own measure.
-std::optional<double> loss_of(const Record& r) {
-  if (r.bits_per_character) return r.bits_change();
-  return r.difference ? std::optional(-*r.difference) : std::nullopt;
-}
-
 /// Points that lose more are not listed, unless all do.
-constexpr double kHopeless = 0.1, kHopelessRise = 0.5;
-
 bool is_hopeless(const Configuration& c) {
-  return *c.loss() > (c.mean.bits_per_character ? kHopelessRise : kHopeless);
+  const double hopeless = c.mean.judged.measure->hopeless;
+  return hopeless > 0 && *c.loss() > hopeless;
 }
 
 /// Fewer bits first, then less loss, then the higher SQNR.
@@ -37,12 +30,13 @@ bool is_better(const Configuration& a, const Configuration& b) {
 }
 
 /// The mean of a measure over rows; nothing where one lacks it.
-std::optional<double> mean_of(const std::vector<const Record*>& rows,
-                              std::optional<double> Record::*measure) {
+template <class Get>
+std::optional<double> mean_of(const std::vector<const Record*>& rows, const Get& get) {
   double sum = 0;
   for (const Record* r : rows) {
-    if (!(r->*measure)) return std::nullopt;
-    sum += *(r->*measure);
+    const std::optional<double>& value = get(*r);
+    if (!value) return std::nullopt;
+    sum += *value;
   }
   return sum / static_cast<double>(rows.size());
 }
@@ -50,12 +44,11 @@ std::optional<double> mean_of(const std::vector<const Record*>& rows,
 }  // namespace
 
 Verdict loses_little(const Record& r) {
-  const std::optional<double> loss = loss_of(r);
-  if (!r.quantized() || !loss) return Verdict::none;
-  const auto less_than = [](double limit) { return at_most(std::nextafter(limit, 0)); };
-  if (r.bits_per_character) return verdict_on({*loss, *loss}, less_than(kSmallRise));
-  if (!r.difference_low || !r.difference_high) return Verdict::undecided;
-  return verdict_on({-*r.difference_high, -*r.difference_low}, less_than(kSmallLoss));
+  const double small = r.judged.measure->small;
+  if (!r.quantized() || !r.judged.loss() || small == 0) return Verdict::none;
+  const auto interval = r.judged.loss_interval();
+  if (!interval) return Verdict::undecided;
+  return verdict_on({interval->first, interval->second}, at_most(std::nextafter(small, 0)));
 }
 
 const Record* find_baseline(const std::vector<Record>& records, const Record& of) {
@@ -68,12 +61,12 @@ const Record* find_baseline(const std::vector<Record>& records, const Record& of
   return any_seed;
 }
 
-std::optional<double> Configuration::loss() const { return loss_of(mean); }
+std::optional<double> Configuration::loss() const { return mean.judged.loss(); }
 
 std::pair<double, double> Configuration::losses() const {
   std::pair<double, double> out{HUGE_VAL, -HUGE_VAL};
   for (const Record* r : rows) {
-    const double loss = loss_of(*r).value_or(NAN);
+    const double loss = r->judged.loss().value_or(NAN);
     out = {std::fmin(out.first, loss), std::fmax(out.second, loss)};
   }
   return out;
@@ -90,7 +83,13 @@ std::vector<Configuration> configurations(const std::vector<Record>& records) {
       for (const auto measure :
            {&Record::top1, &Record::difference, &Record::bits_per_character,
             &Record::baseline_bits_per_character, &Record::sqnr_db, &Record::predicted_sqnr_db})
-        mean.*measure = mean_of(c.rows, measure);
+        mean.*measure = mean_of(c.rows, [&](const Record& r) { return r.*measure; });
+      for (const auto figure :
+           {&JudgedFigure::value, &JudgedFigure::baseline, &JudgedFigure::difference})
+        mean.judged.*figure = mean_of(c.rows, [&](const Record& r) { return r.judged.*figure; });
+      for (const auto end : {&JudgedFigure::low, &JudgedFigure::high, &JudgedFigure::difference_low,
+                             &JudgedFigure::difference_high})
+        mean.judged.*end = std::nullopt;
       for (const auto measure : {&Record::ci_low, &Record::ci_high, &Record::difference_low,
                                  &Record::difference_high, &Record::sqnr_error_db})
         mean.*measure = std::nullopt;
@@ -146,13 +145,12 @@ BestPoints best_points(const std::vector<Configuration>& all, std::size_t most) 
   const auto good = std::find_if(front.begin(), front.end(),
                                  [](const Configuration* c) { return !is_hopeless(*c); });
   if (good != front.end() && good != front.begin()) {
-    left_out = (*good)->mean.bits_per_character
-                   ? fmt::format(
-                         "Configurations that add more than {:g} bits per character are "
-                         "left out.",
-                         kHopelessRise)
-                   : fmt::format("Configurations that lose more than {:g} points are left out.",
-                                 100 * kHopeless);
+    const Measure& measure = *(*good)->mean.judged.measure;
+    left_out = fmt::format(
+        "Configurations that {} more than {} are left out.", measure.falls ? "add" : "lose",
+        measure.factor == 1
+            ? measure.loss_text(measure.hopeless)
+            : fmt::format("{:g} {}", measure.factor * measure.hopeless, measure.unit));
     front.erase(front.begin(), good);
   }
   if (front.size() > most) {
@@ -194,6 +192,16 @@ std::size_t compared_units(const std::vector<Configuration>& all) {
     if (loses_little(c) != Verdict::none) units.insert(c.mean.unit);
   }
   return units.size();
+}
+
+const Measure& measure_of(const std::vector<Record>& records) {
+  const Measure* first = nullptr;
+  for (const Record& r : records) {
+    if (!r.judged.value) continue;
+    if (!r.judged.measure->is_top1()) return *r.judged.measure;
+    first = r.judged.measure;
+  }
+  return first ? *first : *judged_of({}).measure;
 }
 
 std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {

@@ -133,10 +133,18 @@ std::string experiment_part(const Json& experiment) {
 }
 
 std::string points_part(const std::vector<Record>& records) {
+  const Measure& judged = measure_of(records);
   const bool texts = std::any_of(records.begin(), records.end(),
-                                 [](const Record& r) { return r.bits_per_character.has_value(); });
-  std::vector<std::string> header = {"#", "weights", "activations", "unit", "bits W", "bits A"};
-  if (texts) header.insert(header.end(), {"bits per character", "change, bits", "perplexity"});
+                                 [](const Record& r) { return r.perplexity.has_value(); });
+  const bool recipes = std::any_of(records.begin(), records.end(),
+                                   [](const Record& r) { return !r.recipe.empty(); });
+  std::vector<std::string> header = {"#"};
+  if (recipes) header.emplace_back("recipe");
+  header.insert(header.end(), {"weights", "activations", "unit", "bits W", "bits A"});
+  if (!judged.is_top1())
+    header.insert(header.end(),
+                  {judged.words, fmt::format("change, {}", texts ? "bits" : judged.unit)});
+  if (texts) header.emplace_back("perplexity");
   const std::vector<std::string> scores = score_columns(records);
   for (const std::string& name : scores) header.push_back(name + " (95 %)");
   const bool predictions = any_predictions(records);
@@ -156,23 +164,25 @@ std::string points_part(const std::vector<Record>& records) {
   if (notes) header.emplace_back("notes");
   std::string out = table_line(header);
   for (const std::string& name : header) {
-    const bool words = name == "weights" || name == "activations" || name == "unit" ||
-                       name == "other rules" || name == "settings" || name == "notes" ||
-                       name == "gate";
+    const bool words = name == "recipe" || name == "weights" || name == "activations" ||
+                       name == "unit" || name == "other rules" || name == "settings" ||
+                       name == "notes" || name == "gate";
     out += &name == &header.front() ? "|--:|" : words ? "---|" : "--:|";
   }
   out += "\n";
   for (const Record& r : records) {
-    std::vector<std::string> cells = {fmt::format("{}", r.position + 1),
-                                      role(r.weight),
-                                      role(r.activation),
-                                      r.unit,
-                                      number(r.bits_weight, 2),
-                                      number(r.bits_activation, 2)};
-    if (texts) {
-      cells.insert(cells.end(), {number(r.bits_per_character, 4), number(r.bits_change(), 4),
-                                 number(r.perplexity, 3)});
+    std::vector<std::string> cells = {fmt::format("{}", r.position + 1)};
+    if (recipes) cells.push_back(r.recipe);
+    cells.insert(cells.end(), {role(r.weight), role(r.activation), r.unit, number(r.bits_weight, 2),
+                               number(r.bits_activation, 2)});
+    if (!judged.is_top1()) {
+      const bool same = r.judged.measure == &judged;
+      const auto cell = [&](const std::optional<double>& x) {
+        return same ? number(x, judged.digits, judged.factor) : "";
+      };
+      cells.insert(cells.end(), {cell(r.judged.value), cell(r.judged.difference)});
     }
+    if (texts) cells.push_back(number(r.perplexity, 3));
     for (const std::string& name : scores) cells.push_back(score_text(r, name));
     cells.insert(cells.end(),
                  {interval(r.top1, r.ci_low, r.ci_high),

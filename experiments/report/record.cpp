@@ -114,6 +114,7 @@ Record read_record(const Json& row, std::size_t position) {
   r.net = json_text(row, {"point", "net"});
   r.data = json_text(row, {"point", "data"});
   r.version = json_text(row, {"version"});
+  r.recipe = json_text(row, {"recipe_name"});
   r.eval_images = json_number(row, {"point", "eval_images"});
   r.seed = json_number(row, {"point", "seed"});
   if (!r.seed) r.seed = json_number(row, {"point", "recipe", "seed"});
@@ -133,6 +134,7 @@ Record read_record(const Json& row, std::size_t position) {
   }
   r.bits_weight = json_number(row, {"bits", "weight"});
   r.bits_activation = json_number(row, {"bits", "activation"});
+  r.judged = judged_of(row);
   r.top1 = json_number(row, {"metrics", "top1"});
   r.images = json_number(row, {"metrics", "n"});
   r.ci_low = bound(row, "ci95", 0);
@@ -200,11 +202,6 @@ std::optional<double> Record::mean_bits() const {
   return bits_weight ? bits_weight : bits_activation;
 }
 
-std::optional<double> Record::bits_change() const {
-  if (!bits_per_character || !baseline_bits_per_character) return std::nullopt;
-  return *bits_per_character - *baseline_bits_per_character;
-}
-
 std::string Record::family() const {
   const RoleRecord& w = only_in.empty() ? weight : layer_weight;
   const RoleRecord& a = only_in.empty() ? activation : layer_activation;
@@ -220,6 +217,7 @@ std::string Record::formats() const {
 }
 
 std::string Record::short_label() const {
+  if (!recipe.empty()) return recipe;
   if (!only_in.empty()) return formats() + " in " + layer_words(only_in);
   return overrides.empty() ? formats() : formats() + " + " + overrides;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/report/measure.hpp"
 #include "formats/analysis/verdict.hpp"
 #include "formats/rounding.hpp"
 #include "formats/storage/json.hpp"
@@ -28,6 +29,7 @@ struct RoleRecord {
 struct Record {
   std::size_t position = 0;  ///< place in the sweep, from 0
   std::string key, net, data, weights_digest, version;
+  std::string recipe;  ///< its name, where the point has one by name
   std::optional<double> eval_images, seed;
   RoleRecord weight, activation;
   /// Where nothing but one rule of `layers` quantizes: its glob and its roles.
@@ -41,6 +43,7 @@ struct Record {
   std::string label, name, settings;
   std::optional<double> bits_weight, bits_activation;
   std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db, sqnr_error_db;
+  JudgedFigure judged = judged_of({});  ///< by which rows are compared and called safe
   std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
@@ -56,14 +59,13 @@ struct Record {
   bool is_float32() const { return !quantized() && !sqnr_db && !not_finite; }
   /// Mean of weight and activation bits, or the one that is known.
   std::optional<double> mean_bits() const;
-  /// Change of the bits per character against float32: above 0 is worse.
-  std::optional<double> bits_change() const;
   /// "float", "int", "block", "mixed" (weights and activations of different families), "other".
   std::string family() const;
   /// "int8", or "int4 / int8" (weights / activations) where they differ.
   std::string formats() const;
-  /// The same; "mxfp4 in conv1" where one rule of `layers` alone quantizes; "mxfp4 + 5 layers
-  /// mxfp8_e4m3" where layers differ from the rest. Rows may share it.
+  /// The name of the recipe if it has one, else the formats; "mxfp4 in conv1" where one rule of
+  /// `layers` alone quantizes; "mxfp4 + 5 layers mxfp8_e4m3" where layers differ from the rest.
+  /// Rows may share it.
   std::string short_label() const;
   /// Sentences of not_finite_text.hpp and notes, each list as one text; "" for none.
   std::string not_finite_words() const;

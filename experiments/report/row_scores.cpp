@@ -30,13 +30,20 @@ std::vector<std::string> score_columns(const std::vector<Record>& records) {
   return names;
 }
 
-std::optional<double> score_value(const Record& record, const std::string& name) {
-  std::optional<double> value;
+std::optional<double> score_number(const Record& record, const std::string& name, const char* key,
+                                   std::optional<std::size_t> side) {
+  std::optional<double> found;
   each_score(record, [&](const Json& score, const std::string& own) {
-    if (own == name && score.contains("value") && score["value"].is_number())
-      value = score["value"].get<double>();
+    if (own != name || !score.contains(key)) return;
+    const Json* value = &score[key];
+    if (side) value = value->is_array() && value->size() == 2 ? &(*value)[*side] : nullptr;
+    if (value != nullptr && value->is_number()) found = value->get<double>();
   });
-  return value;
+  return found;
+}
+
+std::optional<double> score_value(const Record& record, const std::string& name) {
+  return score_number(record, name, "value");
 }
 
 std::string score_text(const Record& record, const std::string& name) {

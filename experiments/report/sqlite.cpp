@@ -133,15 +133,16 @@ void write_items(Database& database, const std::string& table, const Field (&fie
 
 void write_rows(Database& database, const std::vector<Record>& records) {
   std::string columns = "position INTEGER PRIMARY KEY";
-  for (const Column& column : record_columns()) {
+  const std::vector<Column> exported = exported_columns(records);
+  for (const Column& column : exported) {
     columns += fmt::format(", \"{}\" {}", column.name, column.is_text ? "TEXT" : "REAL");
   }
   database.run(fmt::format("CREATE TABLE rows ({}, json TEXT NOT NULL)", columns));
   const std::string insert =
-      fmt::format("INSERT INTO rows VALUES ({})", placeholders(record_columns().size() + 2));
+      fmt::format("INSERT INTO rows VALUES ({})", placeholders(exported.size() + 2));
   for (const Record& record : records) {
     std::vector<Cell> cells = {static_cast<double>(record.position)};
-    for (const Column& column : record_columns()) cells.push_back(column.value(record));
+    for (const Column& column : exported) cells.push_back(column.value(record));
     cells.emplace_back(record.row->dump(-1, Json::NotUtf8::replace));
     database.insert(insert, cells);
   }

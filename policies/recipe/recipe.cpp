@@ -15,6 +15,7 @@
 #include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/layers.hpp"
 #include "policies/recipe/objectives.hpp"
+#include "policies/recipe/recipe_keys.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/stages.hpp"
@@ -37,6 +38,8 @@ std::string folder_of(const std::string& where) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& recipe_keys() { return kKeys; }
 
 const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind kind) const {
   switch (role) {

@@ -144,7 +144,10 @@ class FolderSamples final : public Samples {
     facts_.classes = options.whole("classes", folders, folders, kMostClasses);
     const std::int64_t taken = options.whole("calibration", 0, 1, kMostImages);
     if (validates_) {
-      if (taken > 0) options.fail("calibration", "a folder without train, which has the samples");
+      if (taken > 0)
+        options.fail("calibration", fmt::format("no such option: {}/train has the calibration "
+                                                "samples; its first {} are used",
+                                                folder, ImageSamples::kCalibration));
       if (sorted_entries(folder + "/train", true) != classes)
         throw Error(folder + ": expected the same class folders in train as in " + test);
       train_ = files_of(folder + "/train", classes);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
@@ -27,11 +28,21 @@ std::optional<T> parse(std::string_view text) {
   return value;
 }
 
+/// Lower-case words; shorter ones after a comma may be part of a path.
+bool looks_like_key(std::string_view key, bool first) {
+  constexpr std::size_t kShortest = 3;
+  return key.size() >= (first ? 1 : kShortest) && std::ranges::all_of(key, [](char c) {
+           return (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+         });
+}
+
 }  // namespace
 
 SourceOptions::SourceOptions(std::string kind, std::string_view text, std::vector<std::string> keys)
     : kind_(std::move(kind)) {
   std::string* value = &path_;
+  const std::string* misspelt = nullptr;  // the path or value that took something like an option
+  std::string unknown;
   for (bool first = true; first || !text.empty(); first = false) {
     const std::size_t comma = std::min(text.find(','), text.size());
     const std::string_view piece = text.substr(0, comma);
@@ -44,9 +55,15 @@ SourceOptions::SourceOptions(std::string kind, std::string_view text, std::vecto
     } else {
       if (!first) *value += ',';
       *value += piece;
+      if (equals != std::string_view::npos && misspelt == nullptr && looks_like_key(key, first)) {
+        misspelt = value;
+        unknown = key;
+      }
     }
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
+  if (misspelt != nullptr && !std::filesystem::exists(*misspelt))
+    throw Error(fmt::format("data set {}: {}", kind_, unknown_name("option", unknown, keys)));
   for (const auto& [key, own] : values_) {
     if (own.empty()) fail(key, "a value");
   }

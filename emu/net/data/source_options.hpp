@@ -10,10 +10,12 @@
 namespace numemu::net {
 
 /// What follows the colon. An option begins at the start or after a comma with one of the known
-/// keys and '='; all else, commas included, is part of the path or of the value before it.
+/// keys and '='; all else, commas included, is part of the path or of the value before it. Where no
+/// file has that name, a piece like an option is taken for a misspelt one.
 class SourceOptions {
  public:
-  /// `kind` names the set in errors. Throws Error where a key is given twice or a value is empty.
+  /// `kind` names the set in errors. Throws Error where a key is unknown or given twice or a value
+  /// is empty.
   SourceOptions(std::string kind, std::string_view text, std::vector<std::string> keys);
 
   const std::string& kind() const { return kind_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "formats/digest.hpp"
@@ -89,7 +90,8 @@ class ViewedSamples final : public Samples {
 
 class CalibratedSamples final : public Samples {
  public:
-  CalibratedSamples(std::shared_ptr<const Samples> own, const Dataset& other)
+  /// `calibrates`: else the samples are only a reference, and no overlap matters.
+  CalibratedSamples(std::shared_ptr<const Samples> own, const Dataset& other, bool calibrates)
       : own_(std::move(own)),
         other_(other.samples()),
         from_(other.train_count() > 0 ? Part::train : Part::test) {
@@ -99,7 +101,17 @@ class CalibratedSamples final : public Samples {
     facts_.sizes.train = facts_.sizes.calibration;
     facts_.digest =
         sha256_hex(facts_.digest + " calibrated on " + other.digest()).substr(0, kDigestDigits);
+    if (calibrates) {
+      count_shared();
+    } else {
+      note_ = fmt::format(
+          "All samples are of the test; noise is measured and predicted on the first {} of them. "
+          "Nothing is calibrated.",
+          facts_.sizes.calibration);
+    }
   }
+
+  const std::string& note() const { return note_; }
 
   void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
             TargetSpan targets) const override {
@@ -118,9 +130,38 @@ class CalibratedSamples final : public Samples {
   }
 
  private:
-  static constexpr std::int64_t kMostCalibration = 512;
+  static constexpr std::int64_t kMostCalibration = 512, kMostCompared = 1024;
+
+  /// The bits of a sample's inputs.
+  std::string bits_of(const Samples& samples, Part part, std::int64_t id) const {
+    std::vector<float> x(static_cast<std::size_t>(element_count(facts_.input_shape)));
+    const auto n = static_cast<std::size_t>(element_count(samples.facts().target_shape));
+    std::vector<std::int32_t> classes(n);
+    std::vector<float> values(n);
+    const TargetKind kind = samples.facts().target;
+    samples.read(part, id, nullptr, x.data(),
+                 {kind == TargetKind::classes ? classes.data() : nullptr,
+                  kind == TargetKind::values ? values.data() : nullptr});
+    return sha256_hex({reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float)});
+  }
+
+  void count_shared() {
+    const std::int64_t test = std::min(facts_.sizes.test, kMostCompared),
+                       used = std::min(facts_.sizes.calibration, kMostCalibration);
+    std::set<std::string> of_test;
+    for (std::int64_t i = 0; i < test; ++i) of_test.insert(bits_of(*own_, Part::test, i));
+    std::int64_t shared = 0;
+    for (std::int64_t i = 0; i < used; ++i) shared += of_test.contains(bits_of(*other_, from_, i));
+    if (shared > 0)
+      note_ = fmt::format(
+          "{} of the first {} calibration samples are samples of the test, so the accuracy is not "
+          "that on unseen data.",
+          shared, used);
+  }
+
   std::shared_ptr<const Samples> own_, other_;
   Part from_;
+  std::string note_;
 };
 
 }  // namespace
@@ -131,7 +172,16 @@ Dataset calibrated_on(const Dataset& data, const Dataset& calibration) {
                             to_string(data.input_shape()), data.name(),
                             to_string(calibration.input_shape())));
   }
-  return {data.name(), std::make_shared<CalibratedSamples>(data.samples(), calibration)};
+  return {data.name(), std::make_shared<CalibratedSamples>(data.samples(), calibration, true)};
+}
+
+Dataset with_test_reference(const Dataset& data) {
+  return {data.name(), std::make_shared<CalibratedSamples>(data.samples(), data, false)};
+}
+
+std::string calibration_note(const Dataset& data) {
+  const auto* const samples = dynamic_cast<const CalibratedSamples*>(data.samples().get());
+  return samples == nullptr ? "" : samples->note();
 }
 
 std::string to_string(const DataView& view) {

@@ -30,4 +30,12 @@ Dataset view_of(const Dataset&, const DataView&);
 /// where it has none. Throws Error where their inputs have another shape.
 Dataset calibrated_on(const Dataset&, const Dataset& calibration);
 
+/// A set without samples apart from the test, with the first 512 of the test in the place of
+/// calibration samples: for figures that calibrate nothing.
+Dataset with_test_reference(const Dataset&);
+
+/// What is to be said of the calibration samples of such sets: that they are the test's, or that
+/// some are among its first 1024. "" for others.
+std::string calibration_note(const Dataset&);
+
 }  // namespace numemu::net

@@ -8,13 +8,13 @@
 #include <numeric>
 
 #include "formats/error.hpp"
-#include "formats/suggest.hpp"
 
 namespace numemu::net {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kLn2 = 0x1.62e42fefa39efp-1;
 constexpr std::int64_t kTop = 5, kMostMapped = 4096;
+constexpr std::size_t kLongestName = 64;  // of a metric that is not known
 
 using Times = std::vector<std::int64_t>;
 
@@ -224,7 +224,9 @@ const Score& find_score(std::string_view name) {
   for (const Score& score : kScores) {
     if (score.name == name) return score;
   }
-  throw Error(unknown_name("metric", name, score_names()));
+  std::string known;
+  for (const std::string& own : score_names()) known += (known.empty() ? "" : ", ") + own;
+  throw Error(fmt::format("unknown metric '{}'; known: {}", name.substr(0, kLongestName), known));
 }
 
 std::vector<std::string> score_names() {

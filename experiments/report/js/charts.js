@@ -6,7 +6,8 @@
   const page = JSON.parse(holder.textContent);
   const all = page.datasets;
   const plots = Array.from(document.querySelectorAll(".plot"));
-  const chosen = { unit: page.units[0] || "", point: 0, tensor: 0, format: 0 };
+  // All units first: those of one alone are chosen, never taken for the answer.
+  const chosen = { unit: page.units.length === 1 ? page.units[0] : "", point: 0, tensor: 0, format: 0 };
 
   const numberText = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
 
@@ -20,7 +21,9 @@
     points: ofUnit("points"),
     not_finite: () => sources.points().filter((d) => d.not_finite !== null && d.bits !== null),
     predictions: ofUnit("predictions"),
-    sensitivity: ofUnit("sensitivity"),
+    // A cell of the map has one unit.
+    sensitivity: () => ofUnit("sensitivity")().map((d) =>
+      chosen.unit || page.units.length < 2 ? d : { ...d, format: d.format + " on " + d.unit }),
     baseline: () => all.baseline.slice(0, 1),
     diagonal: () => all.diagonal,
     steps: () => all.steps,
@@ -179,9 +182,6 @@
 
   chosen.point = Math.max(0, page.choices.findIndex((choice) => choice.i === page.chosen));
   chosen.format = Math.max(0, all.grids.findIndex((g) => g.bits >= 4 && g.family === "float"));
-  // A point that is not finite is seen at once, whatever its unit.
-  const unitList = document.getElementById("unit");
-  if (unitList && all.points.some((d) => d.not_finite !== null && d.unit !== chosen.unit)) unitList.value = chosen.unit = "";
   offer("unit", null, null, (list) => { chosen.unit = list.value; redraw(uses("points", "predictions", "sensitivity")); });
   offer("point", page.choices.map((choice) => choice.text), chosen.point,
     (list) => { chosen.point = list.selectedIndex; redraw(uses("layers")); });

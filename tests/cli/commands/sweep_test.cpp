@@ -107,7 +107,7 @@ TEST_CASE("a dry run names points as reports do, no two alike; --quiet leaves pa
   CHECK_THAT(s.run("sweep s.json --out 'a\u202e"
                    "b'")
                  .err,
-             Catch::Contains("  - points/s  - left"));
+             Catch::Contains("- left  point 1 of "));
 }
 
 TEST_CASE("the table of a sweep shows the change and whatever varies, notes below it", "[fast]") {

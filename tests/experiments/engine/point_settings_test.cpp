@@ -53,6 +53,26 @@ TEST_CASE("roles that were float32 and null formats", "[fast]") {
   CHECK(split["roles"]["gradient"]["wgrad"]["scale"] == "floor");
 }
 
+TEST_CASE("every key of a recipe is a setting", "[fast]") {
+  const Json bare = {{"numemu_recipe", 1}};
+  CHECK(changed(bare, {{"transform", "hadamard(4)"}})["transform"]["block"] == 4);
+  CHECK(changed(bare, {{"transform.rule", "hadamard"},
+                       {"transform.block", 8}})["transform"]["block"] == 8);
+  CHECK(changed(bare, {{"penalty.rule", "kure"}, {"penalty.weight", 0.5}})["penalty"]["weight"] ==
+        0.5);
+  CHECK(changed(bare, {{"norm", {{"statistic", "range"}}}})["norm"]["statistic"] == "range");
+  CHECK(changed(bare, {{"update.rule", "delayed(2)"}})["update"]["rule"] == "delayed(2)");
+  CHECK(changed(bare, {{"saved", {{"format", "int8"}}}})["roles"]["saved"]["format"] == "int8");
+  CHECK(changed(bare, {{"calibrate.rule", "percentile(99)"}})["calibrate"]["rule"] ==
+        "percentile(99)");
+  CHECK(changed(bare, {{"objectives", Json::array({"cross_entropy", "complement"})}})["objectives"]
+            .size() == 2);
+  CHECK_THROWS_WITH(changed(bare, {{"calibrate.rul", "absmax"}}),
+                    Catch::Contains("s.json: point 0: calibrate") && Catch::Contains("rule"));
+  CHECK_THROWS_WITH(changed(bare, {{"transfrom", "hadamard(4)"}}),
+                    Catch::Contains("did you mean 'transform'"));
+}
+
 TEST_CASE("paths that lead nowhere are named", "[fast]") {
   using Catch::Contains;
   CHECK_THROWS_WITH(changed(kInt8, {{"gemm.fprop.unit", "exact"}}),

@@ -125,5 +125,25 @@ TEST_CASE("blocks of windows widen the interval of a text whose windows are alik
   CHECK(row(net::DataKind::arrays)["ci95"] == Json({nullptr, nullptr}));
 }
 
+TEST_CASE("a figure that is no number has its reason", "[fast]") {
+  const net::Score& sqnr = net::find_score("sqnr");
+  net::Evaluation own, float32;
+  own.samples = float32.samples = 3;
+  own.tables = {{2, {1, 0.5, 1, 0.5, 1, 0.25}}};
+  float32.tables = {{2, {1, 0, 1, 0, 1, 0}}};
+  Json score = scores_json(false, {&sqnr}, own, float32)[0];
+  CHECK(score["baseline"].is_null());
+  CHECK(score["why_no_baseline"] == "float32 is compared with itself");
+  CHECK(!score.contains("why_no_value"));
+  own.tables[0].sums[3] = NAN;
+  score = scores_json(false, {&sqnr}, own, float32)[0];
+  CHECK(score["why_no_value"] ==
+        "the figures of 1 of 3 samples are NaN, as outputs are NaN or nothing is compared");
+  const net::Score& psnr = net::find_score("psnr");
+  own.tables[0].sums = {30, 1, HUGE_VAL, 1, 28, 1};
+  CHECK(scores_json(false, {&psnr}, own, own)[0]["why_no_value"] ==
+        "the figures of 1 of 3 samples are infinite");
+}
+
 }  // namespace
 }  // namespace numemu::experiments

@@ -2,8 +2,12 @@
 // key.
 #include "experiments/engine/sweep_config.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -114,6 +118,50 @@ TEST_CASE("folding batch normalisation is of the sweep and of its points", "[fas
   CHECK(folded.json["fold_batch_norm"] == true);
   CHECK(plain.json["fold_batch_norm"] == false);
   CHECK(row_key(folded.points[0].json) != row_key(plain.points[0].json));
+}
+
+TEST_CASE("recipes of a grid have names, files or are written out", "[fast]") {
+  const numemu::test::TemporaryFolder data;
+  std::filesystem::create_directory(data / "recipes");
+  std::ofstream(data / "recipes/small.json")
+      << R"({"numemu_recipe": 1, "seed": 5, "roles": {"weight": {"format": "int4"}}})";
+  const auto parsed = [&](const std::string& rest) {
+    return parse_sweep(R"({"numemu_sweep": 1, )" + rest + "}", "s.json", data.path());
+  };
+  const SweepConfig c = parsed(
+      R"("grid": {"recipe": ["small", {"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}}],
+                  "gemms.*.unit": ["f32.sequential", "exact"]})");
+  REQUIRE(c.points.size() == 4);
+  CHECK(format_of(c.points[0], "weight") == "int4");
+  CHECK(c.points[0].recipe_name == "small, gemms.*.unit f32.sequential");
+  CHECK(c.points[0].recipe.seed() == 5);
+  CHECK(format_of(c.points[2], "weight") == "int8");
+  CHECK(c.points[2].recipe_name.empty());
+  CHECK(c.points[3].json["recipe"]["gemms"]["fprop"]["unit"] == "neutral.exact");
+  const SweepConfig again = parse_sweep(c.json.dump(), "s.json", data.path());
+  REQUIRE(again.points.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(row_key(again.points[i].json) == row_key(c.points[i].json));
+  const SweepConfig based = parsed(
+      R"("base": "small", "seeds": [2], "points": [{}, {"recipe": "small"}, {"roles.weight.format": "int3"}])");
+  REQUIRE(based.points.size() == 2);  // the second repeats the first
+  CHECK(based.points[0].recipe_name == "small");
+  CHECK(based.points[0].recipe.seed() == 2);
+  CHECK(based.points[1].recipe_name == "small, roles.weight.format int3");
+  CHECK_THROWS_WITH(parsed(R"("base": "smal")"), Contains("s.json: base: unknown recipe 'smal'") &&
+                                                     Contains("did you mean 'small'"));
+  CHECK_THROWS_WITH(parsed(R"("points": [{"recipe": 3}])"),
+                    Contains("point 0: recipe: expected a recipe, or the name"));
+}
+
+TEST_CASE("metrics are of the sweep and of its points", "[fast]") {
+  SweepConfig c = sweep(R"("metrics": ["top5", "log_loss"])");
+  CHECK(c.metrics == std::vector<std::string>{"top5", "log_loss"});
+  CHECK(c.points[0].json["metrics"] == c.json["metrics"]);
+  CHECK_FALSE(sweep(R"("net": "mlp")").points[0].json.contains("metrics"));
+  CHECK_THROWS_WITH(sweep(R"("metrics": ["top6"])"),
+                    Contains("unknown metric 'top6'; known: top1, "));
+  CHECK_THROWS_WITH(sweep(R"("metrics": "top5")"), Contains("metrics: expected a list of metrics"));
 }
 
 TEST_CASE("single points, seeds and repeated cells", "[fast]") {

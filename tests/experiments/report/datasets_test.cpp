@@ -47,11 +47,11 @@ TEST_CASE("without quantized rows and tensors every data set but the baseline is
 TEST_CASE("points of a text have bits per character and no accuracy", "[fast]") {
   const std::vector<Json> rows = sample::text_rows();
   const Json data = chart_datasets(read_records(rows), nullptr);
-  CHECK(data["baseline"] == Json::array({{{"bpc", 2.1}}}));
+  CHECK(data["baseline"] == Json::array({{{"figure", 2.1}}}));
   REQUIRE(data["points"].size() == 4);
   for (const Json& point : data["points"]) {
     for (const char* key : {"top1", "low", "high", "change", "lost"}) CHECK(point[key].is_null());
-    CHECK(point["bpc_change"].get<double>() == Approx(point["bpc"].get<double>() - 2.1));
+    CHECK(point["figure_change"].get<double>() == Approx(point["figure"].get<double>() - 2.1));
   }
 }
 

@@ -165,8 +165,8 @@ TEST_CASE("the headline never names two configurations alike", "[fast]") {
     for (Json& row : rows) row.erase("predicted");
     std::vector<Record> records = read_records(rows);
     const auto lose = [](Record& r, double loss) {
-      r.difference = r.difference_low = r.difference_high = -loss;
-      r.top1 = 0.9;
+      r.judged.difference = r.judged.difference_low = r.judged.difference_high = -loss;
+      r.judged.value = 0.9;
       r.bits_weight = r.bits_activation = 4;
     };
     for (Record& r : records) lose(r, 0.2);

@@ -107,7 +107,7 @@ TEST_CASE("texts have bits per character", "[fast]") {
   const Json& metrics = rows[4]["metrics"];
   CHECK(r.bits_per_character == metrics["bits_per_character"].get<double>());
   CHECK(r.perplexity == metrics["perplexity"].get<double>());
-  CHECK(*r.bits_change() == Approx(metrics["bits_per_character"].get<double>() - 2.1));
+  CHECK(*r.judged.difference == Approx(metrics["bits_per_character"].get<double>() - 2.1));
 }
 
 TEST_CASE("a rule of one layer alone is the label", "[fast]") {

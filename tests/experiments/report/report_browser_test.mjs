@@ -11,7 +11,7 @@ const META = new Map(readdirSync(FOLDER).filter((name) => name.endsWith(".vl.jso
 const ALL = [...META.keys()].sort();
 // What ordinary rows fill; those of a text; those of an experiment with one layer at a time.
 const CHARTS = ALL.filter((name) => !META.get(name).quiet);
-const TEXT = ALL.filter((name) => name === "bits-per-character" || (CHARTS.includes(name) && !META.get(name).replaced_by));
+const TEXT = ALL.filter((name) => name === "figure" || (CHARTS.includes(name) && !META.get(name).replaced_by));
 const EXPERIMENT = ALL.filter((name) => ["sensitivity-sqnr", "sensitivity-top1"].includes(name) ||
   (CHARTS.includes(name) && !["bits-by-bits", "exponent-by-mantissa"].includes(name)));
 // What the sample experiment draws itself, in a report with rows and in one without.
@@ -88,10 +88,13 @@ async function testFiltering(browser) {
 async function testLists(browser) {
   const marks = (name) => browser.evaluate(`document.querySelectorAll('[data-chart="${name}"] svg .role-mark > *').length`);
   const said = (name) => browser.evaluate(`document.querySelector('[data-say="${name}"]').textContent`);
-  const one = await marks("predicted");
-  await choose(browser, "unit", 2);
-  await browser.until(`document.querySelectorAll('[data-chart="predicted"] svg .role-mark > *').length > ${one}`);
+  const every = await marks("predicted");
   assert.equal(await said("unit"), "All units");
+  await choose(browser, "unit", 1);
+  await browser.until(`document.querySelectorAll('[data-chart="predicted"] svg .role-mark > *').length < ${every}`);
+  assert.match(await said("unit"), /^Unit /);
+  await choose(browser, "unit", 0);
+  await browser.until(`document.querySelectorAll('[data-chart="predicted"] svg .role-mark > *').length === ${every}`);
   const point = await said("point");
   await choose(browser, "point", 0);
   assert.notEqual(await said("point"), point);

@@ -1,14 +1,13 @@
 // Scores of rows as columns: names once, intervals beside figures, nothing of malformed ones.
 #include "experiments/report/row_scores.hpp"
 
-#include "experiments/report/findings.hpp"
+#include "experiments/report/columns.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-TEST_CASE("scores become columns, and a row without classes has no accuracy to headline",
-          "[fast]") {
+TEST_CASE("scores become columns", "[fast]") {
   const std::vector<Json> rows = {
       {{"scores",
         {{{"name", "mse"}, {"value", 0.25}, {"ci95", {0.125, 0.5}}},
@@ -22,7 +21,10 @@ TEST_CASE("scores become columns, and a row without classes has no accuracy to h
   CHECK(score_text(records[1], "mae") == "2");
   CHECK(score_text(records[2], "mae").empty());
   CHECK(!score_value(records[1], "mse"));
-  CHECK_THAT(headline(records).at(0), Catch::StartsWith("The data set has no classes"));
+  CHECK(score_number(records[0], "mse", "ci95", 1) == 0.5);
+  CHECK(!score_number(records[1], "mae", "ci95", 0));
+  CHECK(exported_columns(records).size() == record_columns().size() + 14);
+  CHECK(exported_columns(records).back().name == "score_mae_difference_ci95_high");
 }
 
 }  // namespace

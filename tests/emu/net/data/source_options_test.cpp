@@ -2,6 +2,7 @@
 #include "emu/net/data/source_options.hpp"
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/view.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -29,6 +30,15 @@ TEST_CASE("options follow the path; other commas are part of it", "[fast]") {
         "data set s: n: expected a whole number from 4 to 5, found '3'");
   CHECK(message_of([] { SourceOptions("s", "p,n=1,n=2", {"n"}); }) ==
         "data set s: n is given twice");
+  CHECK(message_of([] {
+          SourceOptions("s", "p,means=1", {"n", "mean"});
+        }) == "data set s: unknown option 'means'; did you mean 'mean'?");
+  CHECK(message_of([] {
+          SourceOptions("s", "mean=1,shuffle=1", {"n", "mean"});
+        }) == "data set s: unknown option 'shuffle'; known: n, mean");
+  CHECK(message_of([] {
+          SourceOptions("s", "xx=p", {"x", "y"});
+        }) == "data set s: unknown option 'xx'; did you mean 'x'?");
 }
 
 TEST_CASE("arrays of bytes are NCHW images unless told otherwise", "[fast]") {
@@ -57,6 +67,9 @@ TEST_CASE("arrays of bytes are NCHW images unless told otherwise", "[fast]") {
         "npy: x [3, 2, 2, 2] uint8 as NCHW images; y [3] int64, 301 classes; 1 training, 0 "
         "validation, 2 test samples");
   CHECK(load(both).digest() != data.digest());
+  const Dataset referred = with_test_reference(load(both));
+  CHECK(referred.calibration_count() == 3);
+  CHECK(calibration_note(referred).starts_with("All samples are of the test; noise is measured"));
   CHECK(load(both + ",test=2").digest() == data.digest());
   CHECK(message_of([&] { load("npy:" + folder.path()); }) ==
         x + ": uint8: expected normalize=imagenet|cifar|none or mean=,deviation=");

@@ -158,5 +158,15 @@ TEST_CASE("each size has its graph, and layers of one name share their weights",
   CHECK(forward(larger, wide.train_batch({1, 2}, targets), numerics).shape == Shape{2, 10});
 }
 
+TEST_CASE("calibration samples that are the test's are told", "[fast]") {
+  const Dataset own = test::synthetic_dataset(), ramps = ramp(8, 8);
+  CHECK(calibration_note(own).empty());
+  // Every image of a ramp is the one of its test.
+  const Dataset same = calibrated_on(ramps, ramps);
+  CHECK(calibration_note(same) ==
+        "512 of the first 512 calibration samples are samples of the test, so the accuracy is not "
+        "that on unseen data.");
+}
+
 }  // namespace
 }  // namespace numemu::net

@@ -1,0 +1,35 @@
+#include "cli/score_table.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cli/report_files.hpp"
+#include "cli/table.hpp"
+
+namespace numemu::cli {
+
+void print_scores(const Json& scores) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Json& score : scores) {
+    lines.push_back({score["name"], number_text(score["value"], "{:.6g}"),
+                     interval_text(score["ci95"], "{:.6g}"),
+                     number_text(score["baseline"], "{:.6g}"),
+                     number_text(score["difference"], "{:+.4g}"),
+                     interval_text(score["difference_ci95"], "{:+.4g}")});
+  }
+  fmt::print("{}95 %: bootstrap of {}; differences are paired\n",
+             text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
+             scores[0]["resampled"].get<std::string>());
+  for (const Json& score : scores) {
+    for (const auto& [key, whose] :
+         {std::pair("why_no_value", ""), {"why_no_baseline", " of float32"}}) {
+      if (score.contains(key))
+        fmt::print("{}{}: {}\n", score["name"].get<std::string>(), whose,
+                   score[key].get<std::string>());
+    }
+  }
+  fmt::print("\n");
+}
+
+}  // namespace numemu::cli
