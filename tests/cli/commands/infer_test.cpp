@@ -411,8 +411,8 @@ TEST_CASE("a shipped network takes arrays of its own layout", "[fast]") {
   write_npy(s.path + "/u8.npy", ArrayType::uint8, {1, 28, 28, 1}, bytes);
   const Result codes = s.run("infer --model lenet --in u8.npy --out y.npy --quiet");
   check_refused(codes,
-                "u8.npy: dtype: expected float16 or float32 or float64 numbers (codes need a "
-                "sidecar that names their format), found uint8");
+                "u8.npy: uint8: expected --normalize imagenet|cifar|none, or --mean and "
+                "--deviation");
 }
 
 TEST_CASE("devices and files named twice are refused before any work", "[fast]") {

@@ -144,7 +144,7 @@ TEST_CASE("a sweep without predictions is another sweep, and its report has no c
   INFO(bare.err);
   REQUIRE(bare.code == 0);
   CHECK_THAT(bare.out, !Catch::Contains("predict"));
-  CHECK_THAT(bare.err, Catch::Contains("float32 baseline\n") && Catch::Contains("evaluation\n"));
+  CHECK_THAT(bare.err, Catch::Contains("float32 baseline\n") && Catch::Contains("point 2 of 2"));
   CHECK(Json::parse(read_file(s.path + "/bare/sweep.json"))["predictions"] == false);
   std::filesystem::remove_all(s.path + "/cache/baselines");
   check_refused(s.run("sweep s.json --out bare --quiet"), "a row from another sweep");
