@@ -247,6 +247,8 @@ int run(const Options& options) {
     report["calibration"] = calibrate(options, recipe, model, inputs, quantized);
     watch.mark("calibrate");
     notes = policies::notes_on_training(recipe, given.stages().size());
+    for (std::string& note : policies::notes_on_tuning(named(options.model).second))
+      notes.push_back(std::move(note));
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
     std::ranges::move(policies::notes_on_ranges(recipe), std::back_inserter(notes));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -16,6 +17,7 @@
 #include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -42,6 +44,7 @@ constexpr std::int64_t kMostImages = 100'000'000;
 /// The network as the steps see it, and what a checkpoint needs besides its parameters.
 struct Source {
   net::Graph graph;
+  std::optional<net::Graph> before;  ///< the first run, where a tuned checkpoint is tuned again
   std::string path, digest;
   std::string onnx;     ///< the graph where an ONNX file gave it
   bool folded = false;  ///< its batch normalisation is in the weights
@@ -51,7 +54,8 @@ Source load(const Options& options, const net::Dataset& dataset,
             const experiments::Folders& folders) {
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (!options.keep_batch_norm) experiments::fold_batch_norm(trained);
-  Source source{std::move(trained.graph), trained.path, trained.digest, {}, true};
+  Source source{
+      std::move(trained.graph), std::move(trained.before), trained.path, trained.digest, {}, true};
   if (!trained.source.empty()) source.onnx = net::load_network(trained.path, dataset).onnx;
   if (options.keep_batch_norm) {
     source.folded = trained.path.ends_with(".safetensors") &&
@@ -81,6 +85,7 @@ net::Checkpoint described(const policies::Tuning& tuning, const Source& source,
                          {"numerics", kNumericsVersion},
                          {"recipe", policies::canonical_json(tuning.recipe.json())},
                          {"tuning", made.dump()}};
+  net::add_tuned_from(checkpoint, *source.before);
   if (source.folded) net::mark_folded(checkpoint);
   policies::add_ranges(checkpoint, tuning.ranges);
   if (!source.onnx.empty()) net::add_graph(checkpoint, source.onnx);
@@ -128,6 +133,7 @@ int run(const Options& options) {
     throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
   Source source = load(options, dataset, folders);
   net::Graph reference = load(options, dataset, folders).graph;
+  if (!source.before) source.before = load(options, dataset, folders).graph;
   const TuneSamples measured = tune_samples(source.graph, dataset, options.images);
   if (!options.quiet) note_short_names_in(options.recipe);
 

@@ -37,7 +37,7 @@ std::string digest_of(const net::Tensor& x) {
 
 std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
                    const policies::FloatReference& reference, std::int64_t images) {
-  const net::Graph& graph = trained.graph;
+  const net::Graph& graph = baseline_graph(trained);
   std::string text = fmt::format("{}\nnumerics {}\nnet {}\nsource {}\n", kHead, kNumericsVersion,
                                  graph.name, trained.source);
   for (const net::GraphInput& input : graph.inputs)

@@ -121,8 +121,8 @@ Figures figures_of(const Gate& gate, const Json& row) {
 }
 
 /// The counts behind paired_difference(): half its length gives the discordant images, and the two
-/// accuracies which they are. A row's six digits leave no doubt up to 50,000 images, and a thousandth
-/// of the discordant ones beyond.
+/// accuracies which they are. A row's six digits leave no doubt up to 50,000 images, and a
+/// thousandth of the discordant ones beyond.
 std::optional<stats::PairedAnswers> answers_of(const Figures& f) {
   const auto count = static_cast<double>(f.n);
   const double right = std::round(f.value * count), float32 = std::round(f.baseline * count),

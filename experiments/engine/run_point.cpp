@@ -8,6 +8,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/noise_json.hpp"
@@ -83,6 +84,8 @@ std::vector<std::string> notes_on_data(const Workbench& bench, std::int64_t cali
   std::vector<std::string> notes;
   const std::string note = net::calibration_note(bench.dataset);
   if (!note.empty()) notes.push_back(note);
+  for (const std::string& tuned : policies::notes_on_tuning(bench.trained.path))
+    notes.push_back(tuned);
   const auto odd =
       std::distance(bench.odd_samples.begin(), bench.odd_samples.lower_bound(calibration));
   if (odd > 0)
@@ -105,6 +108,7 @@ Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet&
   json["net"] = trained.graph.name;  // no paths: moving a file changes no key
   json["data"] = dataset.name();
   json["weights"] = trained.digest;
+  if (trained.before) json["tuned_from"] = net::digest_of(*trained.before);
   json["images"] = dataset.digest();
   if (const std::string ranges = policies::digest_of(policies::checkpoint_ranges(trained.path));
       !ranges.empty())

@@ -8,6 +8,7 @@
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/baseline_cache.hpp"
@@ -53,8 +54,9 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   }
   net::Numerics float32;
   Listening counted(float32, {}, [&](std::int64_t n) { work.add(n, bench.eval_images); });
-  net::Evaluation baseline = net::evaluate(bench.trained.graph, bench.dataset, net::Split::test,
-                                           bench.eval_images, counted, bench.scores);
+  net::Evaluation baseline =
+      net::evaluate(baseline_graph(bench.trained), bench.dataset, net::Split::test,
+                    bench.eval_images, counted, bench.scores);
   if (kept_whole) cache.write(baseline);
   return baseline;
 }
@@ -93,14 +95,26 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     architecture = name;
   }
   const net::Checkpoint checkpoint = net::read_weights(path);
-  if (architecture.empty()) return described(net::network_of(checkpoint, path, dataset), path);
+  if (architecture.empty()) {
+    TrainedNet trained = described(net::network_of(checkpoint, path, dataset), path);
+    if (net::has_tuned_from(checkpoint)) {
+      trained.before = net::network_of(checkpoint, path, dataset).graph;
+      net::load_tuned_from(*trained.before, checkpoint, path);
+    }
+    return trained;
+  }
   net::Graph graph = net::build_net(architecture, dataset);
   net::load_parameters(graph, checkpoint, path);
   return described({std::move(graph), true}, path);
 }
 
+const net::Graph& baseline_graph(const TrainedNet& trained) {
+  return trained.before ? *trained.before : trained.graph;
+}
+
 void fold_batch_norm(TrainedNet& trained) {
   net::fold_batch_norm(trained.graph);
+  if (trained.before) net::fold_batch_norm(*trained.before);
   trained.digest = net::digest_of(trained.graph);
 }
 

@@ -1,6 +1,7 @@
 // Everything the points of one sweep share: the trained network, the data, the float32 truth.
 #pragma once
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -26,6 +27,8 @@ struct TrainedNet {
   std::string digest;  ///< first 16 hexadecimal digits of the SHA-256 of its parameters' bits
   /// SHA-256 of the graph that an .onnx file gave (net::graph_bytes); empty where a name gives it.
   std::string source = {};
+  /// The network before tuning, where a tuned checkpoint has it: the float32 baseline.
+  std::optional<net::Graph> before = {};
 };
 
 /// `name` is a reference network (then the checkpoint shipped for that data set is used), a
@@ -33,6 +36,9 @@ struct TrainedNet {
 /// as safetensors or npz, or an .onnx file. Throws Error that explains how to train one if none is
 /// shipped.
 TrainedNet load_trained_net(const std::string& name, const net::Dataset&, const Folders&);
+
+/// The network whose accuracy in float32 points are compared with.
+const net::Graph& baseline_graph(const TrainedNet&);
 
 /// Folds batch normalisation into the weights before it (emu/net/fold_batch_norm.hpp).
 void fold_batch_norm(TrainedNet&);

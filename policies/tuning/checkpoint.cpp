@@ -1,7 +1,10 @@
 #include "policies/tuning/checkpoint.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
+#include "emu/net/model/tuned_from.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/safetensors_header.hpp"
@@ -11,6 +14,14 @@ namespace {
 
 constexpr std::string_view kKey = "ranges";
 
+/// The header of a .safetensors file that exists.
+std::optional<SafetensorsHeader> header_of(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return {};
+  InputFile file(path);
+  return read_safetensors_header(file, {});
+}
+
 }  // namespace
 
 void add_ranges(net::Checkpoint& checkpoint, const FixedRanges& ranges) {
@@ -18,16 +29,24 @@ void add_ranges(net::Checkpoint& checkpoint, const FixedRanges& ranges) {
 }
 
 FixedRanges checkpoint_ranges(const std::string& path) {
-  std::error_code ignored;
-  if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return {};
-  InputFile file(path);
-  for (const auto& [key, value] : read_safetensors_header(file, {}).metadata) {
+  const std::optional<SafetensorsHeader> header = header_of(path);
+  if (!header) return {};
+  for (const auto& [key, value] : header->metadata) {
     if (key != kKey) continue;
     const std::string where = path + ": metadata: ranges";
     const Json json = parse_json(value, where);
     return read_ranges(JsonReader(json, where));
   }
   return {};
+}
+
+std::vector<std::string> notes_on_tuning(const std::string& path) {
+  const std::optional<SafetensorsHeader> header = header_of(path);
+  const auto before = [](const SafetensorsEntry& entry) { return net::is_tuned_from(entry.name); };
+  if (!header || std::ranges::none_of(header->entries, before)) return {};
+  return {
+      "accuracy is compared with the network before tuning in float32; SQNR and its predictions "
+      "compare with the tuned weights in float32, of which steps may have rounded some already"};
 }
 
 Recipe with_checkpoint_ranges(const Recipe& recipe, const std::string& path,

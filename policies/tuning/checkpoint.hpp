@@ -2,6 +2,7 @@
 // calibrating.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "emu/net/model/safetensors.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
@@ -17,5 +18,8 @@ FixedRanges checkpoint_ranges(const std::string& path);
 /// A recipe for the network of a checkpoint: with its ranges, unless the recipe has some itself.
 /// `where` is the recipe's file.
 Recipe with_checkpoint_ranges(const Recipe&, const std::string& path, const std::string& where);
+
+/// Of a file with the network before tuning: what accuracy is compared with, and what SQNR is.
+std::vector<std::string> notes_on_tuning(const std::string& path);
 
 }  // namespace numemu::policies

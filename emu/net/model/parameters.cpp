@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/safetensors_header.hpp"
 #include "formats/suggest.hpp"
@@ -37,6 +38,7 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
                                 path, quote_name(tensor.name), i, tensor.value.data[i]));
       }
     }
+    if (is_tuned_from(tensor.name)) continue;
     if (std::find(names.begin(), names.end(), tensor.name) == names.end()) {
       throw Error(
           fmt::format("{}: tensor {}: expected a parameter of the network {}; did you mean '{}'?",

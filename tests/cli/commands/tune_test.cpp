@@ -103,3 +103,30 @@ TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
   check_refused(s.run(net + "--recipe r.json --steps 'bias(epochs=0)'"), "bias: epochs");
   check_refused(s.run(net + "--recipe r.json --samples 0"), "--samples");
 }
+
+TEST_CASE("accuracy of a tuned checkpoint is compared with the network before tuning", "[fast]") {
+  const Scratch s;
+  REQUIRE(s.run(command(s) + " --steps gptq --out t --quiet").code == 0);
+  const auto baseline = [&](const std::string& net) {
+    const Result row = s.run("eval --net " + net +
+                             " --data glyphs --recipe r.json --images 64 --no-predictions --quiet "
+                             "--json");
+    REQUIRE(row.code == 0);
+    return Json::parse(row.out);
+  };
+  const Json before = baseline("lenet"), after = baseline("t/lenet-glyphs.safetensors");
+  for (const char* key : {"baseline_top1", "baseline_loss"}) {
+    if (before["metrics"].contains(key)) CHECK(after["metrics"][key] == before["metrics"][key]);
+  }
+  CHECK(after["point"]["tuned_from"].get<std::string>() == before["point"]["weights"]);
+  CHECK(after["point"]["weights"] != before["point"]["weights"]);
+  CHECK_THAT(after["notes"].dump(), Contains("compared with the network before tuning"));
+  CHECK_THAT(before.dump(), !Contains("before tuning"));
+
+  // Tuned again, the network before the first run stays.
+  REQUIRE(s.run("tune --net t/lenet-glyphs.safetensors --data glyphs --recipe r.json --samples 32 "
+                "--images 20 --steps bias_correction --out u --quiet")
+              .code == 0);
+  CHECK(baseline("u/lenet-glyphs.safetensors")["point"]["tuned_from"] ==
+        after["point"]["tuned_from"]);
+}
