@@ -1,3 +1,4 @@
+// The network before tuning: beside the tuned one in a checkpoint, and where it is incomplete.
 #include "emu/net/model/tuned_from.hpp"
 
 #include "emu/net/nets.hpp"
