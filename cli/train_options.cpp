@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/network_option.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/recipe_option.hpp"
 #include "emu/net/train/optimizer.hpp"
@@ -54,11 +55,7 @@ net::Augmentation parse_augmentation(const std::string& text) {
 void add_files(Command& command, TrainCommand& options) {
   command.option("--net NAME|FILE", options.net, "Reference network, ONNX file or checkpoint")
       .show_default();
-  command
-      .option("--data SET", options.data,
-              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
-              "tokens:FILE or npy:DIR, with options: docs/data.md")
-      .required();
+  add_data_set(command, options.data);
   command.option("--out DIR", options.out, "Folder for the checkpoint, metrics.jsonl and the state")
       .show_default();
   add_recipe(command, options.recipe, "Recipe: the numerics of training", /*training=*/true);

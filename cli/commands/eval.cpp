@@ -9,6 +9,7 @@
 #include "cli/gate_option.hpp"
 #include "cli/memory_option.hpp"
 #include "cli/metric_option.hpp"
+#include "cli/network_option.hpp"
 #include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
@@ -163,16 +164,8 @@ void add_eval(Program& program) {
   auto options = std::make_shared<Options>();
   Command& command = program.command("eval", "Evaluate a trained network under a recipe",
                                      [options] { return run(*options); });
-  command
-      .option("--net NAME|FILE", options->net,
-              "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
-              "or NAME=FILE")
-      .required();
-  command
-      .option("--data SET", options->data,
-              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
-              "tokens:FILE or npy:DIR, with options: docs/data.md")
-      .required();
+  add_trained_net(command, options->net);
+  add_data_set(command, options->data);
   command.option("--calibrate-on SET", options->calibrate_on,
                  "Calibrate on the samples of another data set");
   command.option("--metric NAME...", options->metrics, metric_help());

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/network_option.hpp"
 #include "cli/recipe_option.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/model/load_network.hpp"
@@ -186,11 +187,7 @@ void add_export(Program& program) {
   Command& command =
       program.command("export", "Write a trained network under a recipe as ONNX or safetensors",
                       [options] { return run(*options); });
-  command
-      .option("--net NAME|FILE", options->net,
-              "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
-              "or NAME=FILE")
-      .required();
+  add_trained_net(command, options->net);
   command
       .option("--data SET", options->data,
               "The data set whose samples calibrate activation scales: docs/data.md")

@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/memory_option.hpp"
+#include "cli/network_option.hpp"
 #include "cli/progress.hpp"
 #include "cli/recipe_option.hpp"
 #include "cli/talk.hpp"
@@ -201,16 +202,8 @@ void add_tune(Program& program) {
   auto options = std::make_shared<Options>();
   Command& command = program.command("tune", "Make a trained network fit for a recipe, or resume",
                                      [options] { return run(*options); });
-  command
-      .option("--net NAME|FILE", options->net,
-              "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
-              "or NAME=FILE")
-      .required();
-  command
-      .option("--data SET", options->data,
-              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
-              "tokens:FILE or npy:DIR, with options: docs/data.md")
-      .required();
+  add_trained_net(command, options->net);
+  add_data_set(command, options->data);
   command.option("--recipe NAME|R.json", options->recipe, "Recipe, or the name of a shipped one")
       .required();
   command.before_run([options] { options->recipe = recipe_path(options->recipe); });
