@@ -130,7 +130,7 @@ void add_flushes(const Subject& s, std::vector<Rule>& rules) {
   }
   const Format& from = *s.a;
   if (!floating(from) || from.field_zero != FieldZero::subnormal || from.mantissa_bits == 0) return;
-  rules.push_back({"flush", "subnormal operands count as zero", [s, &from](Records& records) {
+  rules.push_back({"flush", "subnormal operands count as zero", [s](Records& records) {
                      Records flat = records;
                      const Layout layout = layout_of(s);
                      for (std::size_t f = 0; f < layout.size(); ++f) {

@@ -117,7 +117,7 @@ std::optional<Allocation> greedy(const AllocationTable& table, const std::vector
 class Bound {
  public:
   Bound(const AllocationTable& table, const std::vector<double>& limits, double incumbent)
-      : limits_(limits), prices_(limits.size(), 0.0) {
+      : prices_(limits.size(), 0.0) {
     std::vector<double> tried(limits.size(), 0.0);
     double best = -std::numeric_limits<double>::infinity();
     constexpr int kSteps = 300;  // of the subgradient method; any prices give a bound
@@ -165,7 +165,6 @@ class Bound {
     for (std::size_t b = 0; b < costs.size(); ++b) loss += prices[b] * costs[b];
     return loss;
   }
-  const std::vector<double>& limits_;
   std::vector<double> prices_, rest_;
   double slack_ = 0;
 };
