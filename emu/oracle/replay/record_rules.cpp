@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/oracle/replay/rival_questions.hpp"
 #include "emu/oracle/rival.hpp"
@@ -192,12 +193,13 @@ class RivalList {
     }
     if (i_.d != Element::f32 || own_.c_entry != CEntry::in_alignment || i_.a == Element::tf32)
       return;
+    const FarZeros far = far_zeros(i_);
     for (const std::optional<int> floor :
          {std::optional<int>(), std::optional<int>(-132), std::optional<int>(-133)}) {
       UnitDescription u = own_;
-      u.a = &find_format("tfloat32");
-      u.b = &find_format("float64");
-      u.alignment.zero_exponent = kFarZero;
+      u.a = &element_format(far.a);
+      u.b = &element_format(far.b);
+      u.alignment.zero_exponent = far.zero_exponent;
       u.alignment.floor = floor;
       add("exponent-floor",
           fmt::format("a zero C takes no part and the largest exponent {}",

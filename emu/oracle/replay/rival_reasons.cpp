@@ -16,12 +16,23 @@ int greatest_exponent(Element e) {
 }
 bool small(Element e) { return greatest_exponent(e) <= 2; }
 
-/// The two descriptions, and the edit of results in place of the second.
+/// The two descriptions, whether the second reads edited operands, and its edit of results.
 struct Pair {
   const Instruction& i;
   const UnitDescription &own, &other;
+  bool edits_operands;
   ResultEdit results;
 };
+
+bool scales_groups(const Pair& p) {
+  return p.own.scaling.point == unit::Scaling::Point::groups && !p.edits_operands;
+}
+/// Of two scales: that of a zero or subnormal scale is the smallest of its type.
+int least_scale_exponent(const Pair& p) { return 2 * (1 - info(p.i.scale).bias); }
+/// Whether neither a zero C nor the floor can be the largest exponent beside one of `least`.
+bool below(const unit::Alignment& a, int least) {
+  return a.zero_exponent.value_or(least) <= least && a.floor.value_or(least) <= least;
+}
 
 struct Reason {
   std::string_view question;
@@ -42,6 +53,21 @@ constexpr Reason kReasons[] = {
               p.other.alignment.floor.value_or(-126) - p.own.alignment.fraction_bits <= -32;
      },
      "the floor keeps 2^-32, the least product of FP8, and the least float16 C"},
+    {"exponent-floor",
+     [](const Pair& p) {
+       return p.i.scale == Element::ue4m3 && scales_groups(p) &&
+              below(p.own.alignment, least_scale_exponent(p)) &&
+              below(p.other.alignment, least_scale_exponent(p));
+     },
+     "the sum of a block has the exponent of its scales, -12 at least, which is above the floor"},
+    {"zero-exponent",
+     [](const Pair& p) {
+       const unit::Alignment &own = p.own.alignment, &other = p.other.alignment;
+       return scales_groups(p) && own.floor && own.floor == other.floor &&
+              own.zero_exponent.value_or(*own.floor) <= *own.floor &&
+              other.zero_exponent.value_or(*own.floor) <= *own.floor;
+     },
+     "the sum of a block has the exponent of its scales, and a zero C none above the floor"},
     {"zero-exponent",
      [](const Pair& p) {
        return sums_floats(p.i) && (p.i.d == Element::f16 || p.i.c == Element::f16);
@@ -100,7 +126,8 @@ bool sums_floats(const Instruction& i) {
 }
 
 std::string_view why_equal(const RecordRule& rule, const RecordRule& rival, const Instruction& i) {
-  const Pair pair{i, *rule.unit->description(), *rival.unit->description(), rival.results};
+  const Pair pair{i, *rule.unit->description(), *rival.unit->description(),
+                  static_cast<bool>(rival.operands), rival.results};
   for (const Reason& reason : kReasons)
     if (reason.question == rival.question && reason.applies(pair)) return reason.text;
   return "";

@@ -76,9 +76,10 @@ class FusedStep {
     const auto& of_zero = unit_.alignment.zero_exponent;
     const auto ea = exponent_of(m_.a, f.a, of_zero), eb = exponent_of(m_.b, f.b, of_zero);
     Term& term = terms_.emplace_back();
-    term.value = infinite_if_beyond(m_, exact_product(f.a, f.b));
+    term.value = exact_product(f.a, f.b);
     if (ea && eb) term.exponent = *ea + *eb;
     if (unit_.scaling.point == Scaling::Point::exponents) scale(f, term);
+    term.value = infinite_if_beyond(m_, term.value);
     if (trace_ != nullptr) note(f, term);
   }
 

@@ -2,6 +2,7 @@
 #include "emu/oracle/replay/record_edits.hpp"
 
 #include "emu/oracle/recording/philox.hpp"
+#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
@@ -49,9 +50,9 @@ TEST_CASE("zero_products_alone: only a zero C takes no part", "[fast]") {
       own.name = "own";
       own.alignment.floor = floor;
       unit::UnitDescription wide = own;
-      wide.a = &find_format("tfloat32");
-      wide.b = &find_format("float64");
-      wide.alignment.zero_exponent = kFarZero;
+      wide.a = &element_format(far_zeros(i).a);
+      wide.b = &element_format(far_zeros(i).b);
+      wide.alignment.zero_exponent = far_zeros(i).zero_exponent;
       const auto expected = results_of(*unit::make_unit(own), dots, Path::reference);
       const EditedDots edited = zero_products_alone(dots);
       INFO(name << " floor " << floor.value_or(0));

@@ -220,6 +220,20 @@ TEST_CASE("fused reference: scales of powers of two join the exponents", "[fast]
   CHECK(zeros.number() == 64);
 }
 
+TEST_CASE("fused reference: products beyond float32 are those with their scales", "[fast]") {
+  UnitDescription u = fused(24);
+  u.scaling = {
+      .point = Scaling::Point::exponents, .format = &find_format("float8_e8m0fnu"), .block = 1};
+  DotCase dot = products_of(u, {2, -2});
+  dot.scale_a = dot.scale_b = {190, 190};  // 2^63 each: products of 2^127
+  dot.unit.products_overflow = true;
+  CHECK(dot.number() == 0);
+  dot.scale_b = {191, 191};
+  CHECK(dot.code() == kNan);
+  dot.unit.products_overflow = false;
+  CHECK(dot.number() == 0);
+}
+
 TEST_CASE("fused reference: groups of 16 are exact and align with their scales alone", "[fast]") {
   UnitDescription u = fused(35);
   u.a = u.b = &find_format("float4_e2m1fn");

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "emu/oracle/replay/hash_judge.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/paper/respondent.hpp"
@@ -53,6 +54,13 @@ TEST_CASE("a run writes its tables and records, the same for any number of threa
   for (const char* file : {"index.tsv", "probes.tsv", "steps.tsv", "hashes.tsv", "hashes.bin",
                            "layout.tsv", "records/mma__m16n8k8_f32_tf32_tf32_f32.bin"})
     CHECK(files.count(file) == 1);
+  // Every dot of the large runs is that of the unit's fast path.
+  int runs = 0;
+  judge_hashes(first.path(), "", [&](const HashVerdict& run) {
+    ++runs;
+    CHECK(run.differ == 0);
+  });
+  CHECK(runs == 2);
 }
 
 TEST_CASE("a killed run goes on to the same bytes", "[fast]") {
