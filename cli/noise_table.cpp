@@ -27,7 +27,12 @@ void print_noise(const Json& row) {
     units.push_back({layer["name"], layer["unit"]});
   }
   if (!noise && !predictions) {
-    fmt::print("{}no layer differs from float32\n", text_table({"layer", "unit"}, units));
+    // Equal outputs have a gain of 1; beside NaN and infinities there is none.
+    const bool equal = metrics.value("gain", Json(1.0)) == Json(1.0);
+    fmt::print("{}{}\n", text_table({"layer", "unit"}, units),
+               equal ? "no layer differs from float32"
+                     : "no SQNR of layers: the samples that measure noise give NaN or infinite "
+                       "numbers");
     return;
   }
   std::vector<std::vector<std::string>> layers;

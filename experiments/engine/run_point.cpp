@@ -80,12 +80,25 @@ Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
   return json;
 }
 
-std::vector<std::string> notes_on_data(const Workbench& bench, std::int64_t calibration) {
+/// More samples than there are: told where they were asked for, not of the default.
+bool asks_for_more(const Point& point, std::int64_t used) {
+  const std::int64_t asked = point.recipe.calibration().samples;
+  return used > 0 && asked > used &&
+         (asked != policies::CalibrationPolicy().samples ||
+          point.recipe_name.find("calibrate.samples") != std::string::npos);
+}
+
+std::vector<std::string> notes_on_data(const Point& point, const Workbench& bench,
+                                       std::int64_t calibration) {
   std::vector<std::string> notes;
   const std::string note = net::calibration_note(bench.dataset);
   if (!note.empty()) notes.push_back(note);
   for (const std::string& tuned : policies::notes_on_tuning(bench.trained.path))
     notes.push_back(tuned);
+  if (asks_for_more(point, calibration))
+    notes.push_back(fmt::format(
+        "Calibrated on {} samples, as the data set has no more; the recipe asks for {}.",
+        calibration, point.recipe.calibration().samples));
   const auto odd =
       std::distance(bench.odd_samples.begin(), bench.odd_samples.lower_bound(calibration));
   if (odd > 0)
@@ -215,7 +228,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
         policies::recipe_notes(recipe, graph, bench.reference), policies::notes_on_ranges(recipe),
         policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph),
         predictions ? model_notes(recipe, graph) : std::vector<std::string>(),
-        notes_on_data(bench, calibration)}) {
+        notes_on_data(point, bench, calibration)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);
   }
   if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;

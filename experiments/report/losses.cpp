@@ -197,9 +197,9 @@ std::size_t compared_units(const std::vector<Configuration>& all) {
 const Measure& measure_of(const std::vector<Record>& records) {
   const Measure* first = nullptr;
   for (const Record& r : records) {
-    if (!r.judged.value) continue;
-    if (!r.judged.measure->is_top1()) return *r.judged.measure;
-    first = r.judged.measure;
+    const bool top1 = r.judged.measure->is_top1();
+    if (r.judged.value && !top1) return *r.judged.measure;
+    if (r.judged.value || (!first && !top1)) first = r.judged.measure;
   }
   return first ? *first : *judged_of({}).measure;
 }

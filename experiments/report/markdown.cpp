@@ -132,6 +132,12 @@ std::string experiment_part(const Json& experiment) {
   return out + "\n";
 }
 
+/// Changes are in the unit of the figure itself, also where a small loss is a share of float32's.
+std::string change_title(const Measure& measure) {
+  const std::string unit = measure.is_bits() ? "bits" : measure.relative ? "" : measure.unit;
+  return unit.empty() || unit.starts_with("of ") ? "change" : "change, " + unit;
+}
+
 std::string points_part(const std::vector<Record>& records) {
   const Measure& judged = measure_of(records);
   const bool texts = std::any_of(records.begin(), records.end(),
@@ -141,9 +147,7 @@ std::string points_part(const std::vector<Record>& records) {
   std::vector<std::string> header = {"#"};
   if (recipes) header.emplace_back("recipe");
   header.insert(header.end(), {"weights", "activations", "unit", "bits W", "bits A"});
-  if (!judged.is_top1())
-    header.insert(header.end(),
-                  {judged.words, fmt::format("change, {}", texts ? "bits" : judged.unit)});
+  if (!judged.is_top1()) header.insert(header.end(), {judged.words, change_title(judged)});
   if (texts) header.emplace_back("perplexity");
   const std::vector<std::string> scores = score_columns(records);
   for (const std::string& name : scores) header.push_back(name + " (95 %)");

@@ -75,14 +75,17 @@ void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
 /// Scores and classes are of one width.
 void require_classes(const Tensor& output, const Dataset& data) {
   if (output.dim(-1) == data.classes()) return;
+  std::string way;
+  if (output.dim(-1) > data.classes()) {
+    way = fmt::format("; if some classes have no sample, state their number with the data: {}={}",
+                      data.kind() == DataKind::text ? "vocabulary" : "classes", output.dim(-1));
+  } else if (data.targets_per_sample() > 1 && data.kind() != DataKind::text) {
+    way = fmt::format("; if a class marks places without a label, leave it out: ignore={}",
+                      data.classes() - 1);
+  }
   throw Error(fmt::format(
       "evaluation: expected a network of {} outputs, one for each class of data set {}, found {}{}",
-      data.classes(), data.name(), output.dim(-1),
-      output.dim(-1) > data.classes()
-          ? fmt::format("; if some classes have no sample, state "
-                        "their number with the data: {}={}",
-                        data.kind() == DataKind::text ? "vocabulary" : "classes", output.dim(-1))
-          : ""));
+      data.classes(), data.name(), output.dim(-1), way));
 }
 
 void require_values(const Tensor& output, const Targets& targets, const Dataset& data) {

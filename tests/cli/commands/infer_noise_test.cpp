@@ -147,4 +147,15 @@ TEST_CASE("a profile of infer covers loading, folding and writing", "[fast]") {
     CHECK_THAT(run.err, Contains(part));
 }
 
+TEST_CASE("infer does not call layers equal whose noise NaN hides", "[fast]") {
+  const Scratch s;
+  model(s);
+  std::vector<float> x = numbers(kSamples * kWidth, 1);
+  x[5] = std::nanf("");
+  array(s, "x.npy", x);
+  const auto out = s.run(kRun).out;
+  CHECK(out.find("differs from float32") == out.npos);
+  CHECK(out.find("no SQNR of layers: the samples that measure noise give NaN") != out.npos);
+}
+
 }  // namespace

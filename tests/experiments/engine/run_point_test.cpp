@@ -2,6 +2,7 @@
 #include "experiments/engine/run_point.hpp"
 
 #include <cmath>
+#include <memory>
 
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
@@ -75,6 +76,43 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
       "gemms": {"fprop": {"unit": "neutral.mac.hfp16_e6m9.rne"}})j");
   CHECK(unit["predicted"]["ignores"] == "the rounding of neutral.mac.hfp16_e6m9.rne");
   CHECK(unit["notes"].size() == 2);  // lines of 64 and 128 elements; of 256 cost under 1 % more
+}
+
+/// The small set with four calibration samples.
+class FewToCalibrate final : public numemu::net::Samples {
+ public:
+  FewToCalibrate() {
+    facts_ = own_.samples()->facts();
+    facts_.sizes.calibration = 4;
+  }
+  void read(numemu::net::Part part, std::int64_t id, const numemu::net::AugmentDraw* draw, float* x,
+            numemu::net::TargetSpan targets) const override {
+    own_.samples()->read(part, id, draw, x, targets);
+  }
+
+ private:
+  numemu::net::Dataset own_ = testing::small_dataset();
+};
+
+TEST_CASE("a row says that it was calibrated on fewer samples than asked for", "[fast]") {
+  Workbench bench({"few", std::make_shared<FewToCalibrate>()}, testing::small_net(), 20);
+  const auto notes = [&](const std::string& role, const std::string& samples,
+                         const std::string& name = "") {
+    Point point =
+        parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {")" + role +
+                        R"(": {"format": "int8"}}, "calibrate": {"samples": )" + samples + "}}}",
+                    "s.json")
+            .points[0];
+    point.recipe_name = name;
+    const auto row = run_point(point, bench);
+    return row.contains("notes") ? row["notes"].dump() : "";
+  };
+  const std::string told = "Calibrated on 4 samples";
+  CHECK(notes("activation", "511").find(told) != std::string::npos);
+  CHECK(notes("activation", "512", "w4a8, calibrate.samples 512").find(told) != std::string::npos);
+  CHECK(notes("activation", "4").find(told) == std::string::npos);
+  CHECK(notes("activation", "512").find(told) == std::string::npos);  // the default: what is there
+  CHECK(notes("weight", "511").find(told) == std::string::npos);      // nothing is calibrated
 }
 
 TEST_CASE("a row says where NaN and infinities arise, and only then", "[fast]") {

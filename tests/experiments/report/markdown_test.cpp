@@ -57,6 +57,27 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   CHECK(scratch.read("report.md").find("# Accuracy against bits") == std::string::npos);
 }
 
+TEST_CASE("markdown has changes in the unit of the figure, not of a small loss", "[fast]") {
+  const Scratch scratch("markdown-change");
+  const auto header_of = [&](std::vector<Json> rows, const char* metric, double value) {
+    for (Json& row : rows) {
+      row["point"]["metrics"] = {metric};
+      row["scores"] = {{{"name", metric}, {"value", value}, {"baseline", 0.5}}};
+    }
+    write_markdown({nullptr, &rows, nullptr, nullptr}, scratch / "report.md");
+    return scratch.read("report.md");
+  };
+  // Differences of squared errors, not percents of them.
+  CHECK(header_of(sample::rows(), "mse", 0.4).find("| mean squared error | change | ") !=
+        std::string::npos);
+  CHECK(header_of(sample::rows(), "cosine", 0.4).find("| cosine with float32 | change | ") !=
+        std::string::npos);
+  CHECK(header_of(sample::rows(), "psnr", 0.4).find("| PSNR | change, dB | ") != std::string::npos);
+  // A text that is judged by another figure than its bits.
+  CHECK(header_of(sample::text_rows(), "top5", 0.4).find("| top-5 | change, points | ") !=
+        std::string::npos);
+}
+
 TEST_CASE("markdown has the SQNR at the best gain where rows have one", "[fast]") {
   const Scratch scratch("markdown-gain");
   std::vector<Json> rows = {sample::rows()[1], sample::rows()[2]};

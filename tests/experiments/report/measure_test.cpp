@@ -69,6 +69,15 @@ TEST_CASE("losses of errors are shares of float32's, and fall", "[fast]") {
   CHECK(loses_little(records[0]) == Verdict::none);
 }
 
+TEST_CASE("a figure that is not finite everywhere is still what judges", "[fast]") {
+  Json row = sample::row(1, &sample::kFormats[14], nullptr, "u");
+  row["metrics"] = {{"n", 100}};
+  row["scores"] = Json::array({score("sqnr", 0, 0, 0)});
+  row["scores"][0]["value"] = nullptr;
+  const std::vector<Json> rows = {row, row};
+  CHECK(std::string(measure_of(read_records(rows)).name) == "sqnr");
+}
+
 TEST_CASE("bits are those of a character or of a token", "[fast]") {
   Json row = sample::text_rows()[1];
   CHECK(std::string(judged_of(row).measure->unit) == "bits per character");

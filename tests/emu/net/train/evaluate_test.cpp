@@ -3,6 +3,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <memory>
 #include <stdexcept>
 
 #include "emu/net/nets.hpp"
@@ -62,6 +64,32 @@ TEST_CASE("a network has one output for each class of the data", "[fast]") {
     CHECK_THROWS_WITH(evaluate(graph, data, Split::test, 1, numerics),
                       Catch::Contains("outputs, one for each class of data set"));
   }
+}
+
+TEST_CASE("maps with more classes than outputs may hold places without a label", "[fast]") {
+  class Maps final : public Samples {
+   public:
+    Maps() {
+      facts_ = images_.samples()->facts();
+      facts_.target_shape = {2, 2};
+    }
+    void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
+              TargetSpan targets) const override {
+      std::int32_t label = 0;
+      images_.samples()->read(part, id, draw, x, {&label, nullptr});
+      if (targets.classes != nullptr) std::fill_n(targets.classes, 4, 0);
+    }
+
+   private:
+    Dataset images_ = test::synthetic_dataset();
+  };
+  const Dataset data("maps", std::make_shared<Maps>());
+  Numerics numerics;
+  const Graph fewer = build_net("mlp", data.input_shape(), data.classes() - 1);
+  CHECK_THROWS_WITH(evaluate(fewer, data, Split::test, 1, numerics),
+                    Catch::EndsWith("leave it out: ignore=9"));
+  const Graph more = build_net("mlp", data.input_shape(), data.classes() + 1);
+  CHECK_THROWS_WITH(evaluate(more, data, Split::test, 1, numerics), Catch::EndsWith("classes=11"));
 }
 
 TEST_CASE("an error inside a thread comes out", "[fast]") {
