@@ -17,10 +17,13 @@ namespace numemu::experiments {
 namespace {
 
 const char* const kNaive = "naive";
+const char* const kChains =
+    "bias_correction,batch_norm,batch_norm+bias,gptq+batch_norm+bias,"
+    "adaquant(iterations=100,weight_rate=0.001,activation_rate=0.01)+batch_norm+bias";
 constexpr double kClose = 0.01;  // of top-1: what the published advanced pipeline loses at most
 
-/// "w4a8": integers of so many bits, a scale per output channel of weights and a zero point per
-/// tensor of activations, as CalibTIP has them; else a block format for both.
+/// "w4a8": integers of so many bits, a scale of least squared error per output channel of weights
+/// and a zero point per tensor of activations, as CalibTIP has them; else a block format for both.
 Json recipe_of(const std::string& bits) {
   int weight = 0, activation = 0;
   const char *const first = bits.data(), *const last = first + bits.size();
@@ -30,7 +33,10 @@ Json recipe_of(const std::string& bits) {
       std::from_chars(first + a + 1, last, activation).ptr == last) {
     return {{"numemu_recipe", 1},
             {"roles",
-             {{"weight", {{"format", fmt::format("int{}", weight)}, {"granularity", "channel"}}},
+             {{"weight",
+               {{"format", fmt::format("int{}", weight)},
+                {"granularity", "channel"},
+                {"scale", "mse"}}},
               {"activation",
                {{"format", fmt::format("int{}", activation)}, {"zero_point", "calibrated"}}}}}};
   }
@@ -195,8 +201,7 @@ const Experiment experiment_post_training = {
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"bits", "w4a4", "w8a8,w4a8,w4a4,w3a4,mxfp4", "w8a8,w4a8,w4a4,w3a4,mxfp4",
       "bits of weights and activations (w4a8), or a block format"},
-     {"chains", "batch_norm", "bias_correction,batch_norm,batch_norm+bias",
-      "bias_correction,batch_norm,batch_norm+bias",
+     {"chains", "batch_norm", kChains, kChains,
       "chains of tuning steps, joined by +; the last is the one that has to come close"},
      {"samples", "64", "256", "512", "calibration samples, without labels"},
      {"images", "200", "2000", "10000", "test images"}},

@@ -7,6 +7,7 @@
 
 #include "emu/net/product.hpp"
 #include "formats/error.hpp"
+#include "policies/calibrate/add_scaled_rows.hpp"
 #include "policies/calibrate/cholesky.hpp"
 
 namespace numemu::policies {
@@ -44,27 +45,28 @@ void LeastSquares::add(const float* x, const float* y, std::int64_t rows) {
   rows_ += rows;
 }
 
-// Products of two float32 are exact; each sum takes its rows in order.
+// Each sum takes its rows in order; half of the numbers behind a ReLU are zeros, which add nothing.
 void LeastSquares::add_rows(const float* x, const float* y, std::int64_t rows) {
   const bool large = in_ * (in_ + out_) * rows > kFewestParallelProducts;
-#pragma omp parallel for schedule(dynamic, 8) if (large)
-  for (std::int64_t i = 0; i < in_; ++i) {
-    double* sums = xx_.data() + i * in_;
+  const auto add = [&](const float* factors, std::int64_t stride, std::int64_t n, double* sums) {
+    std::int32_t places[kRowsInCache];
+    float kept[kRowsInCache];
+    std::int64_t count = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
-      const double factor = x[r * in_ + i];
+      const float factor = factors[r * stride];
       if (factor == 0) continue;
-      for (std::int64_t j = 0; j <= i; ++j) sums[j] += factor * static_cast<double>(x[r * in_ + j]);
+      places[count] = static_cast<std::int32_t>(r);
+      kept[count++] = factor;
     }
-  }
+    add_scaled_rows(x, in_, places, kept, count, n, sums);
+  };
+#pragma omp parallel for schedule(dynamic, 8) if (large)
+  for (std::int64_t i = 0; i < in_; ++i) add(x + i, in_, i + 1, xx_.data() + i * in_);
 #pragma omp parallel for schedule(static) if (large)
   for (std::int64_t o = 0; o < out_; ++o) {
-    double* sums = yx_.data() + o * in_;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const double factor = y[r * out_ + o];
-      yy_[o] += factor * factor;
-      for (std::int64_t j = 0; j < in_; ++j)
-        sums[j] += factor * static_cast<double>(x[r * in_ + j]);
-    }
+    for (std::int64_t r = 0; r < rows; ++r)
+      yy_[o] += double{y[r * out_ + o]} * double{y[r * out_ + o]};
+    add(y + o, out_, in_, yx_.data() + o * in_);
   }
 }
 

@@ -30,6 +30,8 @@ void decode_codes(const float* table, const Code* codes, std::int64_t n, float* 
 
 float rounded_product(double a, float b) {
   const double product = a * static_cast<double>(b);
+  // Two float32 have an exact product; almost every sum of integers is one.
+  if (static_cast<double>(static_cast<float>(a)) == a) return static_cast<float>(product);
   const double rest = std::fma(a, static_cast<double>(b), -product);
   // Rounded to odd at 53 bits, so that the rounding to 24 that follows is the only one.
   auto bits = std::bit_cast<std::uint64_t>(product);
@@ -74,6 +76,7 @@ void UnitResult::finish(const OperandScales& a, const OperandScales& b, const Ze
   }
   // Alpha first, as the result of 1 * alpha; then the wide number times it.
   std::vector<double> wide(static_cast<std::size_t>(n));
+  const double unit = std::ldexp(1.0, -fraction_);
   for (std::int64_t i = 0; i < n; ++i) {
     if (codes_ == nullptr || (format_ != nullptr && bytes_ <= 4)) {
       wide[i] = product_.d[i];
@@ -83,7 +86,7 @@ void UnitResult::finish(const OperandScales& a, const OperandScales& b, const Ze
       const double code = bytes_ == 1   ? integer_at<std::uint8_t>(codes_, i, bits_)
                           : bytes_ == 2 ? integer_at<std::uint16_t>(codes_, i, bits_)
                                         : integer_at<std::uint32_t>(codes_, i, bits_);
-      wide[i] = std::ldexp(code, -fraction_);
+      wide[i] = code * unit;
     }
     product_.d[i] = 1;
   }

@@ -35,17 +35,28 @@ class Calibrate final : public TuneStep {
  public:
   explicit Calibrate(const Options& options) : options_(options) {}
 
+  /// Refuses a rule that does not serve the recipe: a zero point needs a range, not a magnitude.
+  std::int64_t begin(const Tuning& tuning) override {
+    const RecipeNumerics numerics(with_rule(tuning), tuning.graph,
+                                  tuning.where + ": step calibrate");
+    return 1;
+  }
+
   void run(Tuning& tuning, std::int64_t, const TuneProgress&) override {
-    Json json = tuning.recipe.json();
-    if (options_.rule != kRecipes) json["calibrate"]["rule"] = options_.rule;
     const FixedRanges found =
-        calibrated_ranges(Recipe::parse(json, tuning.where), tuning.graph, tuning.calibration);
+        calibrated_ranges(with_rule(tuning), tuning.graph, tuning.calibration);
     for (const auto& [layer, ranges] : found) tuning.ranges[layer].activation = ranges.activation;
     layers_ = found.size();
   }
   std::string summary() const override { return fmt::format("ranges of {} activations", layers_); }
 
  private:
+  Recipe with_rule(const Tuning& tuning) const {
+    Json json = tuning.recipe.json();
+    if (options_.rule != kRecipes) json["calibrate"]["rule"] = options_.rule;
+    return Recipe::parse(json, tuning.where);
+  }
+
   const Options& options_;
   std::size_t layers_ = 0;
 };

@@ -11,13 +11,18 @@ namespace {
 
 constexpr char kReal[] = "real", kPowersOfTwo[] = "powers_of_two";
 
-/// The reasons of links that stay, each once.
+constexpr std::size_t kReasons = 2;  // that a line names
+
+/// Why links stay, each reason once: the first ones, and how many more there are.
 std::string reasons(const std::vector<ScaledLink>& links) {
   std::vector<std::string> all;
   for (const ScaledLink& link : links)
     if (!link.refused.empty() && std::find(all.begin(), all.end(), link.refused) == all.end())
       all.push_back(link.refused);
-  return fmt::format("{}", fmt::join(all, "; "));
+  const std::size_t more = all.size() > kReasons ? all.size() - kReasons : 0;
+  all.resize(all.size() - more);
+  return fmt::format("{}{}", fmt::join(all, "; "),
+                     more > 0 ? fmt::format("; and {} more such links", more) : "");
 }
 
 bool in(std::string_view names, std::string_view name) {

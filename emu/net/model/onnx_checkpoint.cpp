@@ -137,6 +137,11 @@ ImportedModel import_checkpoint(const Checkpoint& checkpoint, const std::string&
     if (key == "net") imported.graph.name = value;
   }
   load_checkpoint(imported.graph, checkpoint, path);
+  if (is_folded(checkpoint)) {  // values have other numbers then
+    if (imported.outputs.size() > 1)
+      throw Error(path + ": expected a model of one output, whose batch_norm was folded");
+    imported.outputs[0].value = static_cast<int>(imported.graph.value_count()) - 1;
+  }
   return imported;
 }
 

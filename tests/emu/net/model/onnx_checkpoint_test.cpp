@@ -1,6 +1,8 @@
 // Checkpoints with a graph: the network comes back with every bit, and damaged ones are refused.
 #include "emu/net/model/onnx_checkpoint.hpp"
 
+#include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
@@ -84,6 +86,30 @@ TEST_CASE("a network comes back from its checkpoint with every bit", "[fast]") {
   write_file(folder / "m.onnx", file);
   CHECK(forward(load_onnx(folder / "m.onnx").graph, x, numerics).data !=
         forward(again.graph, x, numerics).data);
+}
+
+TEST_CASE("the output of a folded network is its last value", "[fast]") {
+  ModelWriter writer;
+  Weights weights(writer);
+  writer.input("x", {-1, 3, 4, 4});
+  const std::string grown = writer.op(
+      "Conv", {"x", weights("c.weight", {kWidth, 3, 1, 1}, 0.1f), weights("c.bias", {kWidth}, 1)});
+  const std::string norm = writer.op(
+      "BatchNormalization", {grown, weights("scale", {kWidth}, 1), weights("shift", {kWidth}, 1),
+                             weights("mean", {kWidth}, 1), weights("variance", {kWidth}, 0.1f, 1)});
+  writer.node("Relu", {norm}, {"y"}).output("y");
+  const TemporaryFolder folder;
+  write_file(folder / "m.onnx", writer.file());
+  const OnnxModel model = read_onnx(folder / "m.onnx");
+  Graph graph = import_onnx(model).graph;
+  fold_batch_norm(graph);
+  Checkpoint checkpoint = parameters_of(graph);
+  mark_folded(checkpoint);
+  add_graph(checkpoint, graph_bytes(model));
+  write_safetensors(folder / "m.safetensors", checkpoint);
+  const ImportedModel again = loaded(read_safetensors(folder / "m.safetensors", true));
+  CHECK(again.graph.nodes.size() == 2);
+  CHECK(again.outputs.at(0).value == static_cast<int>(again.graph.value_count()) - 1);
 }
 
 TEST_CASE("only large weights that products alone read leave their data behind", "[fast]") {
