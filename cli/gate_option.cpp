@@ -17,10 +17,15 @@ void add_gate(Command& command, GateOption& option) {
   std::vector<std::string> names;
   for (const experiments::GatePreset& preset : experiments::gate_presets())
     names.emplace_back(preset.name);
-  command.option("--gate TARGET", option.target,
-                 fmt::format("Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of "
-                             "float32's top-1), METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
-                             fmt::join(names, ", ")));
+  // An empty target, of a script whose variable is not set, must not count as no gate.
+  command
+      .option("--gate TARGET", option.target,
+              fmt::format("Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of "
+                          "float32's top-1), METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
+                          fmt::join(names, ", ")))
+      .check([](const std::string& text) {
+        return text.empty() ? std::string("expected a target, found an empty text") : "";
+      });
   command.flag("--strict", option.strict, "Exit with 1 also if the gate is undecided");
 }
 

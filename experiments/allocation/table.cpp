@@ -118,7 +118,7 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
       table.cells[l][o].mac_cost = costs.of(own) * table.layers[l].multiply_adds;
     }
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Json> results = run_trials_at_once(run, trials);
   table.base =
       kind == LossKind::cross_entropy || results[0]["loss"].is_number() ? loss_of(results[0]) : 0;
   for (std::size_t l = 0; l < layers.size(); ++l) {

@@ -38,6 +38,15 @@ bool less_is_better(std::string_view metric) {
   return false;
 }
 
+/// Metrics from 0 to 1.
+bool is_share(std::string_view metric) {
+  constexpr std::array kShares = {"top1", "top5", "auc", "mean_iou", "pixel_accuracy"};
+  for (const std::string_view name : kShares) {
+    if (metric == name) return true;
+  }
+  return false;
+}
+
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -220,6 +229,10 @@ Gate parse_gate(const std::string& text) {
   gate.relative = bound.ends_with(times);
   if (gate.relative) bound.remove_suffix(times.size());
   gate.bound = checked(number_of(bound), gate.relative);
+  if (!gate.relative && is_share(gate.metric) && !(gate.bound >= 0 && gate.bound <= 1)) {
+    throw Error(fmt::format("--gate: expected for {} a number from 0 to 1 (0.76 is 76 %), found {}",
+                            gate.metric, bound));
+  }
   return named(gate);
 }
 

@@ -1,6 +1,9 @@
 // Trials: rows like those of a sweep, in a file of their own.
 #include "experiments/engine/trials.hpp"
 
+#include <atomic>
+#include <exception>
+#include <optional>
 #include <set>
 
 #include "experiments/engine/row_store.hpp"
@@ -22,33 +25,96 @@ RowStore open_store(const ExperimentRun& run, const std::vector<std::string>& ke
   return {file, run.out, keys, drop ? Existing::fresh : rest};
 }
 
+/// The store of a run's trials, and the results found in it so far.
+class Results {
+ public:
+  Results(const ExperimentRun& run, const std::vector<Trial>& trials) : run_(run), trials_(trials) {
+    std::vector<std::string> distinct;
+    std::set<std::string> seen;
+    for (const Trial& trial : trials) {
+      keys_.push_back(row_key(trial.point));
+      repeats_.push_back(!seen.insert(keys_.back()).second);
+      if (!repeats_.back()) distinct.push_back(keys_.back());
+    }
+    store_.emplace(open_store(run, distinct));
+    for (const std::string& damage : store_->damaged()) run.hooks.warn(damage);
+  }
+
+  /// Whether trial i has to be run: the first of its point, without a row.
+  bool missing(std::size_t i) const { return !repeats_[i] && !store_->has(keys_[i]); }
+
+  void announce(std::size_t i) const {
+    if (!run_.hooks.on_trial) return;
+    const bool over = i == trials_.size();
+    run_.hooks.on_trial(i, store_->kept(), trials_.size(), over ? "" : trials_[i].label);
+  }
+
+  void append(std::size_t i, const Json& result) {
+    const Json row = {{"key", keys_[i]},
+                      {"point", trials_[i].point},
+                      {"result", result},
+                      {"version", kNumericsVersion}};
+    store_->append(keys_[i], row.dump());
+  }
+
+  /// Read back, so that a result is the same whether it was computed now or found.
+  std::vector<Json> all() const {
+    std::vector<Json> results;
+    for (const std::string& key : keys_)
+      results.push_back(Json::parse(store_->line(key))["result"]);
+    return results;
+  }
+
+ private:
+  const ExperimentRun& run_;
+  const std::vector<Trial>& trials_;
+  std::vector<std::string> keys_;
+  std::vector<bool> repeats_;
+  std::optional<RowStore> store_;
+};
+
 }  // namespace
 
 std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials) {
-  std::vector<std::string> keys, distinct;
-  std::set<std::string> seen;
-  for (const Trial& trial : trials) {
-    keys.push_back(row_key(trial.point));
-    if (seen.insert(keys.back()).second) distinct.push_back(keys.back());
-  }
-  RowStore store = open_store(run, distinct);
-  for (const std::string& damage : store.damaged()) run.hooks.warn(damage);
-  std::vector<Json> results;
+  Results results(run, trials);
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    const std::string& key = keys[i];
-    if (run.hooks.on_trial) run.hooks.on_trial(i, store.kept(), trials.size(), trials[i].label);
-    if (!store.has(key)) {
-      const Json row = {{"key", key},
-                        {"point", trials[i].point},
-                        {"result", trials[i].run()},
-                        {"version", kNumericsVersion}};
-      store.append(key, row.dump());
-    }
-    // Read back, so that a result is the same whether it was computed now or found.
-    results.push_back(Json::parse(store.line(key))["result"]);
+    results.announce(i);
+    if (results.missing(i)) results.append(i, trials[i].run());
   }
-  if (run.hooks.on_trial) run.hooks.on_trial(trials.size(), store.kept(), trials.size(), "");
-  return results;
+  results.announce(trials.size());
+  return results.all();
+}
+
+std::vector<Json> run_trials_at_once(const ExperimentRun& run, const std::vector<Trial>& trials) {
+  Results results(run, trials);
+  std::vector<char> missing(trials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) missing[i] = results.missing(i) ? 1 : 0;
+  std::exception_ptr failure;
+  std::atomic<bool> failed = false;
+#pragma omp parallel for ordered schedule(dynamic, 1)
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    Json result;
+    std::exception_ptr own;
+    try {
+      if (missing[i] != 0 && !failed) result = trials[i].run();
+    } catch (...) {
+      own = std::current_exception();
+    }
+#pragma omp ordered
+    if (!failed) {
+      try {
+        if (own) std::rethrow_exception(own);
+        results.announce(i);
+        if (missing[i] != 0) results.append(i, result);
+      } catch (...) {
+        failure = std::current_exception();
+        failed = true;
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  results.announce(trials.size());
+  return results.all();
 }
 
 }  // namespace numemu::experiments

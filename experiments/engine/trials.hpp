@@ -25,4 +25,10 @@ struct Trial {
 /// Existing::keep_old), and when another process is writing to it.
 std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials);
 
+/// The same with a trial on each OpenMP thread: for many trials that are short, whose loops inside
+/// would wait for each other at every operator, worst on a busy machine. The trials must be safe to
+/// run at once and must not depend on their order. Same file, byte for byte; progress names the
+/// trial whose row comes next. After a failure the rows before it are there.
+std::vector<Json> run_trials_at_once(const ExperimentRun& run, const std::vector<Trial>& trials);
+
 }  // namespace numemu::experiments

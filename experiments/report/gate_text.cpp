@@ -45,8 +45,8 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records) {
       open.push_back(r.name);
       needed = std::max(needed, json_number(*r.row, {"gate", "images_needed"}).value_or(0));
     }
-    std::string text =
-        fmt::format("Gate {} at 99 %, paired: {} of {} pass", target, passed, judged);
+    std::string text = fmt::format("Gate {} at 99 %{}: {} of {} pass", target,
+                                   target.ends_with("float32") ? ", paired" : "", passed, judged);
     if (!failed.empty()) text += fmt::format("; {} fail ({})", failed.size(), listed_names(failed));
     if (!open.empty()) {
       text += fmt::format("; {} undecided ({})", open.size(), listed_names(open));

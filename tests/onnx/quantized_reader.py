@@ -195,6 +195,10 @@ def cut(x, starts, ends, axes, steps):
     return x[tuple(index)]
 
 
+def reshape(x, shape, allowzero=0):
+    return x.reshape([x.shape[i] if size == 0 and not allowzero else int(size) for i, size in enumerate(shape)])
+
+
 OPERATORS = {
     'QuantizeLinear': quantize,
     'DequantizeLinear': dequantize,
@@ -208,6 +212,7 @@ OPERATORS = {
     'MaxPool': lambda x, kernel_shape, strides, pads, ceil_mode=0: windows(x, kernel_shape, strides, pads, -np.inf).max((4, 5)),
     'GlobalAveragePool': lambda x: x.mean((2, 3), keepdims=True),
     'Flatten': lambda x, axis=1: x.reshape(x.shape[0], -1),
+    'Reshape': reshape,
     'Transpose': lambda x, perm: x.transpose(perm),
     'Gemm': lambda x, w, b=0, transB=0: x @ (w.T if transB else w) + b,
     'MatMul': lambda a, b: a @ b,

@@ -183,5 +183,8 @@ TEST_CASE("a gate decides the exit code; undecided only under --strict", "[fast]
   CHECK(scored.code == 2);
   CHECK_THAT(s.run(command + "--metric log_loss --gate 'auc>=0.1' --json").out,
              Contains("\"auc >= 0.1\"") && Contains("log_loss"));
+  const Result empty = s.run(command + "--gate ''");
+  CHECK(empty.code == 2);
+  CHECK_THAT(empty.err, Contains("--gate: expected a target"));
   check_refused(s.run(command + "--strict"), "numemu: --strict: expected --gate beside it\n");
 }

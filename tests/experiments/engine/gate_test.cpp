@@ -132,7 +132,10 @@ TEST_CASE("targets by name and mistakes", "[fast]") {
   CHECK(parse_gate("auc>=0.999*float32").text == "auc >= 0.999 float32");
   CHECK_THAT(message_of([] { parse_gate("mlperf.resnot"); }), Contains("'mlperf.resnet'"));
   CHECK_THAT(message_of([] { parse_gate("top2>=0.5"); }), Contains("top2"));
-  for (const char* bad : {"", "0", "-1", "1.5", "99%", "top1>0.5", "top1>=x", "top1>=0*float32",
-                          "top1>=nan", "1e999", "top1>=0.5*float16"})
+  for (const char* bad :
+       {"", "0", "-1", "1.5", "99%", "top1>0.5", "top1>=x", "top1>=0*float32", "top1>=nan", "1e999",
+        "top1>=0.5*float16", "top1>=76", "auc>=1.01", "top1<=-0.1"})
     CHECK_THAT(message_of([&] { parse_gate(bad); }), Contains("--gate: "));
+  CHECK(parse_gate("perplexity<=5").bound == 5);
+  CHECK(parse_gate("top1>=1").bound == 1);
 }

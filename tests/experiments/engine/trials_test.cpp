@@ -1,6 +1,8 @@
 // Trials: each is run once, found again, and the file is the same bytes after any interruption.
 #include "experiments/engine/trials.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
@@ -201,4 +203,40 @@ TEST_CASE("one process writes trials at a time and says how far it is", "[fast]"
   };
   run_trials(run, trials_of({2, 3}, ran));
   CHECK(told == std::vector<std::string>{"0 1 2 square of 2", "1 1 2 square of 3", "2 1 2 "});
+}
+
+TEST_CASE("trials that run at once give the file of those one after the other", "[fast]") {
+  std::vector<Trial> trials;
+  std::atomic<int> ran = 0;
+  for (int n = 0; n < 40; ++n) {
+    trials.push_back({{{"n", n % 30}}, std::to_string(n), [n, &ran] {
+                        ++ran;
+                        return Json{{"square", n * n}};
+                      }});
+  }
+  const numemu::test::TemporaryFolder one, many;
+  const std::vector<Json> expected = run_trials(run_in(one.path()), trials);
+  CHECK(ran == 30);
+  std::vector<std::string> labels;
+  ExperimentRun run = run_in(many.path());
+  run.hooks.on_trial = [&](std::size_t, std::size_t, std::size_t, const std::string& label) {
+    labels.push_back(label);
+  };
+  CHECK(run_trials_at_once(run, trials) == expected);
+  CHECK(ran == 60);
+  REQUIRE(labels.size() == 41);
+  for (int n = 0; n < 40; ++n) REQUIRE(labels[n] == std::to_string(n));
+  const std::string text = numemu::test::read_file(one.path() + "/trials.jsonl");
+  CHECK(numemu::test::read_file(many.path() + "/trials.jsonl") == text);
+
+  // A failure keeps the rows before it, and none after it.
+  const numemu::test::TemporaryFolder cut;
+  const std::function<Json()> whole = trials[17].run;
+  trials[17].run = []() -> Json { throw std::runtime_error("killed"); };
+  CHECK_THROWS_WITH(run_trials_at_once(run_in(cut.path()), trials), "killed");
+  const std::string part = numemu::test::read_file(cut.path() + "/trials.jsonl");
+  CHECK(std::count(part.begin(), part.end(), '\n') == 17);
+  trials[17].run = whole;
+  CHECK(run_trials_at_once(run_in(cut.path()), trials) == expected);
+  CHECK(numemu::test::read_file(cut.path() + "/trials.jsonl") == text);
 }

@@ -41,6 +41,9 @@ TEST_CASE("the headline begins with the verdicts of the gate", "[fast]") {
                              " of " + std::to_string(rows.size()) + " pass; " +
                              std::to_string(fail) + " fail ("));
   CHECK((first.find(" undecided (") != first.npos) == (open > 0));
+  // A constant is compared with one accuracy; nothing is paired.
+  const std::vector<Json> absolute = judged_rows("top1>=0.5");
+  CHECK_THAT(gate_sentences(read_records(absolute)).at(0), Contains("Gate top1 >= 0.5 at 99 %: "));
 }
 
 TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
