@@ -39,7 +39,7 @@ const Experiment experiment_embeddings = {
      {"batch", "128", "128", "128", "records of a step"},
      {"train_samples", "8192", "0", "0", "training records; 0: all"},
      {"eval_samples", "2000", "0", "0", "test records; 0: all"},
-     {"seeds", "1", "3", "5", "networks of each width"}},
+     {"seeds", "1", "5", "8", "networks of each width"}},
     run};
 
 }  // namespace numemu::experiments

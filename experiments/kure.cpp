@@ -77,7 +77,7 @@ const Experiment experiment_kure = {
     {{"bits", "2,4", "2,3,4,5,6", "2,3,4,5,6,8", "of the quantizer on numbers of known laws"},
      {"factors", "0.7,1,1.3", "0.7,0.85,1,1.15,1.3", "0.5,0.6,0.7,0.8,0.9,1,1.1,1.2,1.3,1.5,2",
       "steps over the best step"},
-     {"samples", "200000", "2000000", "10000000", "numbers of each law"},
+     {"samples", "200000", "8000000", "32000000", "numbers of each law"},
      {"net", "mlp", "mlp", "mlp", "network to train"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"penalty", "1", "1", "1", "lambda, divided by the number of weights"},
@@ -86,7 +86,7 @@ const Experiment experiment_kure = {
      {"batch", "128", "128", "128", "images of a step"},
      {"train_samples", "2048", "16384", "0", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "5", "seeds that networks are paired by"}},
+     {"seeds", "1", "10", "20", "seeds that networks are paired by"}},
     run};
 
 }  // namespace numemu::experiments

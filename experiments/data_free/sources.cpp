@@ -63,6 +63,7 @@ Plan plan_of(const ExperimentRun& run) {
   plan.synthesis.batch = settings.integer("samples_of_batch", 2, 65'536);
   plan.synthesis.rate = settings.number("rate", 1e-6, 100);
   plan.synthesis.class_weight = settings.number("class_weight", 0, 1e6);
+  plan.synthesis.smooth = policies::parse_smoothing(settings.text("smooth"));
   plan.samples = settings.integer("samples", 2, 512);
   plan.images = settings.integer("images", 1, 1'000'000'000);
   return plan;
@@ -358,6 +359,7 @@ void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusi
                           {"batch", plan.synthesis.batch},
                           {"rate", plan.synthesis.rate},
                           {"class_weight", plan.synthesis.class_weight},
+                          {"smooth", policies::to_string(plan.synthesis.smooth)},
                           {"samples", plan.samples}};
     point["formats"] = plan.formats;
     point["rule"] = plan.rule;

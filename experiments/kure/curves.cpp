@@ -8,9 +8,10 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/laws.hpp"
 #include "experiments/kure/parts.hpp"
-#include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_moments.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/codebook.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::experiments::kure {
 namespace {
@@ -21,18 +22,30 @@ constexpr std::int64_t kParts = 64;  // whose spread is the error of the mean
 
 const char* name_of(Law law) { return kNames[static_cast<int>(law)]; }
 
-/// Mean squared errors at each factor of the best step, with their standard errors.
-Json measure(const std::string& file, Law law, int bits, const std::vector<double>& factors,
-             std::int64_t samples, std::uint64_t seed) {
-  const Distribution distribution = Distribution::parse(name_of(law), false);
+/// Numbers of unit variance in kParts independent parts. Number i of a part is the quantile of
+/// (i + u) / n, u uniform, n the numbers of the part: one in each of n equal shares of the law.
+/// Mean errors are those of independent numbers on average, with a small fraction of their spread,
+/// which in the tails would be percents.
+std::vector<float> numbers(Law law, std::int64_t samples, std::uint64_t seed) {
   RandomSource random;
   random.seed = seed;
   random.stream = Stream::data;
   random.tensor = static_cast<std::uint32_t>(law);
+  const std::int64_t each = samples / kParts;
   std::vector<float> x(static_cast<std::size_t>(samples));
-  const double unit = law == Law::uniform ? std::sqrt(3.0) : 1;  // to unit variance
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = static_cast<float>(unit * distribution.draw(random, i));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const double within = random.uniform(static_cast<std::uint64_t>(i)) + 0x1p-33;
+    const double u = (static_cast<double>(i % each) + within) / static_cast<double>(each);
+    x[static_cast<std::size_t>(i)] = static_cast<float>(
+        law == Law::uniform ? std::sqrt(3.0) * (2 * u - 1) : normal::quantile(u));
+  }
+  return x;
+}
+
+/// Mean squared errors at each factor of the best step, with their standard errors.
+Json measure(const std::string& file, Law law, int bits, const std::vector<double>& factors,
+             std::int64_t samples, std::uint64_t seed) {
+  const std::vector<float> x = numbers(law, samples, seed);
   const Format codebook = read_codebook_format(file);
   const std::vector<Cell> steps = cells(codebook, {}, false);
   const double best = best_step(law, bits);
@@ -167,6 +180,7 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
             {"bits", m},
             {"factors", factors},
             {"samples", samples},
+            {"strata", samples / kParts},
             {"seed", run.seed}},
            fmt::format("{} numbers, {} bits", name_of(law), m),
            [=, seed = run.seed] { return measure(file, law, m, factors, samples, seed); }});

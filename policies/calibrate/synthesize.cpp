@@ -1,6 +1,7 @@
 #include "policies/calibrate/synthesize.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -12,10 +13,12 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
+#include "formats/suggest.hpp"
 
 namespace numemu::policies {
 namespace {
 
+constexpr std::array<const char*, 3> kSmoothing = {"none", "images", "gradient"};
 constexpr std::uint32_t kTensor = 0x73796e74;  // "synt"
 
 /// Standard normal numbers, a function of the seed and the number of the batch.
@@ -32,10 +35,11 @@ net::Tensor noise(const net::Shape& shape, std::uint64_t seed, std::int64_t batc
 }
 
 /// [n, height, width, channels] with weights 1 2 1 along height and width, the pixels at the border
-/// repeated; `adjoint`: its transpose.
+/// repeated, times 8/3: independent pixels keep their variance, as (1 + 4 + 1) / 16 = (3/8)^2 of it
+/// is left by a mean along both axes (more at the border). `adjoint`: its transpose.
 net::Tensor smoothed(const net::Tensor& x, bool adjoint) {
   const std::int64_t height = x.dim(1), width = x.dim(2), channels = x.dim(3);
-  constexpr float kWeight[3] = {0.25f, 0.5f, 0.25f};
+  constexpr float kWeight[3] = {0.25f, 0.5f, 0.25f}, kScale = 8.0f / 3;
   net::Tensor out(x.shape);
   const auto pixel = [&](std::int64_t n, std::int64_t h, std::int64_t w) {
     h = std::clamp<std::int64_t>(h, 0, height - 1);
@@ -48,7 +52,7 @@ net::Tensor smoothed(const net::Tensor& x, bool adjoint) {
         const std::int64_t here = pixel(n, h, w);
         for (int k = 0; k < 9; ++k) {
           const std::int64_t there = pixel(n, h + k / 3 - 1, w + k % 3 - 1);
-          const float weight = kWeight[k / 3] * kWeight[k % 3];
+          const float weight = kScale * kWeight[k / 3] * kWeight[k % 3];
           const std::int64_t to = adjoint ? there : here, from = adjoint ? here : there;
           for (std::int64_t c = 0; c < channels; ++c) out.data[to + c] += weight * x.data[from + c];
         }
@@ -115,6 +119,17 @@ const char* to_string(SampleSource source) {
   return kNames[static_cast<int>(source)];
 }
 
+const char* to_string(Smoothing smoothing) {
+  return kSmoothing[static_cast<std::size_t>(smoothing)];
+}
+
+Smoothing parse_smoothing(std::string_view text) {
+  for (std::size_t i = 0; i < kSmoothing.size(); ++i) {
+    if (kSmoothing[i] == text) return static_cast<Smoothing>(i);
+  }
+  throw Error(unknown_name("smoothing", text, {kSmoothing.begin(), kSmoothing.end()}));
+}
+
 SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTarget>& targets,
                               std::int64_t count, const Synthesis& options,
                               const OnSynthesis& told) {
@@ -123,7 +138,9 @@ SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTa
   if (options.batch < 2 || count < 2)
     throw Error("samples made from batch normalisation: expected batches of at least 2 samples");
   const net::Shape& sample = folded.inputs[0].shape;
-  const bool smooth = options.smooth && sample.size() == 3 && options.source != SampleSource::noise;
+  const bool smooth = options.smooth != Smoothing::none && sample.size() == 3 &&
+                      options.source != SampleSource::noise;
+  const bool of_images = smooth && options.smooth == Smoothing::images;
   const std::int64_t batches = (count + options.batch - 1) / options.batch;
   SynthesizedSamples made;
   made.x = net::Tensor({0});
@@ -151,8 +168,8 @@ SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTa
       const std::unique_ptr<net::Optimizer> optimizer = net::make_optimizer(adam, list);
       std::vector<float> delta;
       for (std::int64_t step = 0; step < options.steps; ++step) {
-        if (smooth) shown = smoothed(images.value, false);
-        net::Tensor gradient = target.gradient(smooth ? shown : images.value, labels);
+        if (of_images) shown = smoothed(images.value, false);
+        net::Tensor gradient = target.gradient(of_images ? shown : images.value, labels);
         if (smooth) gradient = smoothed(gradient, true);
         const double place = static_cast<double>(step) / static_cast<double>(options.steps);
         optimizer->begin_step(options.rate * (1 + net::cos_pi(place)) / 2);
@@ -160,7 +177,7 @@ SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTa
         for (std::size_t i = 0; i < delta.size(); ++i) images.value.data[i] += delta[i];
         if (told) told(b * options.steps + step, batches * options.steps, target.divergence());
       }
-      shown = smooth ? smoothed(images.value, false) : images.value;
+      shown = of_images ? smoothed(images.value, false) : images.value;
     }
     made.divergence += norm_divergence(folded, targets, shown) / static_cast<double>(batches);
     const std::int64_t each = net::element_count(sample);

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "policies/calibrate/norm_targets.hpp"
@@ -17,15 +18,24 @@ enum class SampleSource : std::uint8_t {
 };
 const char* to_string(SampleSource);
 
+/// What keeps pixels of images alike their neighbours: means over 3 x 3 pixels with weights 1 2 1
+/// along each axis, so that no frequency is learnt that images lack.
+enum class Smoothing : std::uint8_t {
+  none,
+  images,    ///< the samples are 8/3 of the means of what is optimised: noise keeps its variance
+  gradient,  ///< the gradient is averaged; the samples begin as noise and keep what no step moves
+};
+const char* to_string(Smoothing);
+/// Throws Error with the nearest name.
+Smoothing parse_smoothing(std::string_view);
+
 struct Synthesis {
   SampleSource source = SampleSource::batch_norm;
   std::int64_t batch = 64;  ///< samples whose statistics are matched together
   std::int64_t steps = 500;
-  double rate = 0.1;  ///< of Adam, falling to 0 with a cosine
-  /// Images are means over 3 x 3 pixels with weights 1 2 1 of what is optimised, so that no
-  /// frequency is learnt that images lack.
-  bool smooth = true;
-  double class_weight = 1;  ///< of the mean cross-entropy beside the mean divergence
+  double rate = 0.1;                     ///< of Adam, falling to 0 with a cosine
+  Smoothing smooth = Smoothing::images;  ///< of images; other samples are optimised as they are
+  double class_weight = 1;               ///< of the mean cross-entropy beside the mean divergence
   std::uint64_t seed = 0;
 };
 

@@ -90,6 +90,29 @@ TEST_CASE("unknown networks and inputs that are too small are refused", "[fast]"
   CHECK_THROWS_AS(build_net("vgg-small", {4, 4, 3}, 10), Error);
 }
 
+TEST_CASE("dlrm(WIDTH): rows, perceptrons and pairs of that width", "[fast]") {
+  const std::int64_t n = clicks::kCategorical + 1;  // vectors: categories and the dense features
+  std::int64_t rows = 0;
+  for (const std::int64_t vocabulary : clicks::kVocabularies) rows += vocabulary;
+  for (const std::int64_t w : {1, 5, 16}) {
+    INFO(w);
+    const std::string name = "dlrm(" + std::to_string(w) + ")";
+    CHECK(net_kind(name) == DataKind::clicks);
+    const Graph graph = build_net(name, {clicks::kFeatures}, 2);
+    const std::int64_t pairs = n * (n - 1) / 2;
+    const std::int64_t bottom = (clicks::kDense + 1) * 4 * w + (4 * w + 1) * w;
+    const std::int64_t top = (w + pairs + 1) * 4 * w + (4 * w + 1) * 2 * w + (2 * w + 1) * 2;
+    CHECK(graph.parameter_count() == rows * w + bottom + top);
+  }
+  CHECK(build_net("dlrm(16)", {clicks::kFeatures}, 2).parameter_count() ==
+        build_net("dlrm-small", {clicks::kFeatures}, 2).parameter_count());
+  for (const char* wrong : {"dlrm(0)", "dlrm(08)", "dlrm(4097)", "dlrm(x)", "dlrm()"}) {
+    INFO(wrong);
+    CHECK_THROWS_WITH(net_kind(wrong), Catch::Contains("expected dlrm(WIDTH), WIDTH from 1 to "));
+  }
+  CHECK_THROWS_WITH(net_kind("dlrm(8"), Catch::Contains("unknown network"));
+}
+
 TEST_CASE("networks take one kind of data and say so", "[fast]") {
   const Dataset images = test::synthetic_dataset(), clicks = load_dataset("clicks", "");
   CHECK(build_net("mlp", images).parameter_count() ==

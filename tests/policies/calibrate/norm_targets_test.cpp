@@ -118,7 +118,7 @@ TEST_CASE("synthesize: samples come closer to the statistics than noise, and to 
           "[fast]") {
   net::Graph folded = small_network();
   const std::vector<NormTarget> targets = fold_to_targets(folded);
-  Synthesis options{.batch = 8, .steps = 25, .rate = 0.1, .smooth = false, .seed = 5};
+  Synthesis options{.batch = 8, .steps = 25, .rate = 0.1, .smooth = Smoothing::none, .seed = 5};
   options.source = SampleSource::noise;
   const SynthesizedSamples noise = synthesize(folded, targets, 10, options);
   CHECK(noise.x.shape == net::Shape{10, 8, 8, 1});
@@ -144,4 +144,49 @@ TEST_CASE("synthesize: samples come closer to the statistics than noise, and to 
     return sum;
   };
   CHECK(margin(classes.x) > margin(made.x));
+}
+
+TEST_CASE("synthesize: what is smoothed", "[fast]") {
+  net::Graph folded = small_network();
+  const std::vector<NormTarget> targets = fold_to_targets(folded);
+  constexpr std::int64_t kCount = 300, kSide = 8;
+  // One step of no length: the samples are what they begin as.
+  const auto begun = [&](Smoothing smooth) {
+    return synthesize(folded, targets, kCount,
+                      {.batch = kCount, .steps = 1, .rate = 1e-12, .smooth = smooth, .seed = 2})
+        .x;
+  };
+  // Mean of the products of pixels `apart` away from each other along a row, inside the border.
+  const auto covariance = [&](const net::Tensor& x, std::int64_t apart) {
+    double sum = 0;
+    std::int64_t count = 0;
+    for (std::int64_t n = 0; n < kCount; ++n) {
+      for (std::int64_t h = 1; h + 1 < kSide; ++h) {
+        for (std::int64_t w = 1; w + 1 + apart < kSide; ++w, ++count) {
+          const std::int64_t i = (n * kSide + h) * kSide + w;
+          sum += double{x.data[i]} * x.data[i + apart];
+        }
+      }
+    }
+    return sum / static_cast<double>(count);
+  };
+  // 1 2 1 along both axes, times 8/3: the law of independent pixels keeps its variance, neighbours
+  // correlate by 4/6, next ones by 1/6. Errors of the means are below 0.03.
+  const net::Tensor images = begun(Smoothing::images), noise = begun(Smoothing::gradient);
+  CHECK(covariance(images, 0) == Approx(1).margin(0.12));
+  CHECK(covariance(images, 1) == Approx(4.0 / 6).margin(0.12));
+  CHECK(covariance(images, 2) == Approx(1.0 / 6).margin(0.12));
+  CHECK(covariance(noise, 0) == Approx(1).margin(0.12));
+  CHECK(covariance(noise, 1) == Approx(0).margin(0.12));
+  CHECK(noise.data == begun(Smoothing::none).data);
+  for (const Smoothing smooth : {Smoothing::images, Smoothing::gradient}) {
+    INFO(to_string(smooth));
+    CHECK(parse_smoothing(to_string(smooth)) == smooth);
+    Synthesis options{.batch = 8, .steps = 25, .rate = 0.1, .smooth = smooth, .seed = 5};
+    const double made = synthesize(folded, targets, 8, options).divergence;
+    options.source = SampleSource::noise;
+    CHECK(made < 0.5 * synthesize(folded, targets, 8, options).divergence);
+  }
+  CHECK_THAT(numemu::test::message_of([] { parse_smoothing("image"); }),
+             Catch::Contains("unknown smoothing 'image'; did you mean 'images'"));
 }
