@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -24,18 +23,13 @@ namespace {
 
 /// Noise of a mixture within a factor of two of the sum of its parts.
 constexpr double kAdditive = 3;
+constexpr double kMostCost = 1e18, kMostDecibels = 1000;
 
-std::vector<double> numbers_of(const Settings& settings, const char* key) {
-  std::vector<double> numbers;
-  if (settings.text(key).empty()) return numbers;
-  for (const std::string& text : settings.list(key)) {
-    double number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
-      throw Error(fmt::format("--set: {}: expected numbers, got '{}'", key, text));
-    numbers.push_back(number);
-  }
-  return numbers;
+/// Nothing for an empty text.
+std::vector<double> numbers_of(const Settings& settings, const char* key, double least,
+                               double most) {
+  if (settings.text(key).empty()) return {};
+  return settings.numbers(key, least, most);
 }
 
 FrontPlan plan_of(const ExperimentRun& run) {
@@ -44,10 +38,10 @@ FrontPlan plan_of(const ExperimentRun& run) {
   if (cost != "bits" && cost != "mac")
     throw Error("--set: cost: " + unknown_name("cost", cost, {"bits", "mac"}));
   plan.cost = cost == "bits" ? CostKind::bits : CostKind::mac;
-  plan.budgets = numbers_of(run.settings, "budgets");
+  plan.budgets = numbers_of(run.settings, "budgets", 0, kMostCost);
   plan.points = run.settings.integer("points", 1, 100);
-  plan.decibels = numbers_of(run.settings, "sqnr");
-  const std::vector<double> other = numbers_of(run.settings, "other_limit");
+  plan.decibels = numbers_of(run.settings, "sqnr", -kMostDecibels, kMostDecibels);
+  const std::vector<double> other = numbers_of(run.settings, "other_limit", 0, kMostCost);
   if (other.size() > 1) throw Error("--set: other_limit: expected one number");
   if (!other.empty()) plan.other_limit = other[0];
   plan.random = run.settings.integer("random", 0, 1000);

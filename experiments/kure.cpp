@@ -2,7 +2,6 @@
 // change hurt them less (KURE, Shkolnik et al., NeurIPS 2020, arXiv 2002.07686)?
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 
 #include "experiments/kure/laws.hpp"
@@ -19,22 +18,6 @@ std::string codebook_file(const ExperimentRun& run, int bits) {
   const std::vector<double> entries = levels(bits);
   write_npy(file, ArrayType::float64, {static_cast<std::int64_t>(entries.size())}, entries.data());
   return file;
-}
-
-std::vector<double> numbers_of(const Settings& settings, const std::string& key, double least,
-                               double most) {
-  std::vector<double> numbers;
-  for (const std::string& text : settings.list(key)) {
-    double number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() ||
-        !(number >= least && number <= most)) {
-      throw Error(fmt::format("--set: {}: expected numbers from {} to {}, got '{}'", key, least,
-                              most, text));
-    }
-    numbers.push_back(number);
-  }
-  return numbers;
 }
 
 }  // namespace kure

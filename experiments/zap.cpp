@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "experiments/engine/experiment.hpp"
@@ -18,31 +17,13 @@
 namespace numemu::experiments {
 namespace {
 
-std::vector<double> numbers_of(const Settings& settings, const char* key, double least,
-                               double most) {
-  std::vector<double> numbers;
-  for (const std::string& text : settings.list(key)) {
-    double number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() ||
-        !(number >= least && number <= most)) {
-      throw Error(fmt::format("--set: {}: expected numbers from {} to {}, got '{}'", key, least,
-                              most, text));
-    }
-    numbers.push_back(number);
-  }
-  if (numbers.empty()) throw Error(fmt::format("--set: {}: expected at least one number", key));
-  return numbers;
-}
-
 std::vector<int> masks_of(const Settings& settings) {
   std::vector<int> masks;
-  for (const double number :
-       numbers_of(settings, "masks", policies::kLeastMaskType, policies::kLargestMaskType)) {
-    const int mask = static_cast<int>(number);
-    if (mask != number || std::find(masks.begin(), masks.end(), mask) != masks.end())
+  for (const std::int64_t mask :
+       settings.whole_numbers("masks", policies::kLeastMaskType, policies::kLargestMaskType)) {
+    if (std::find(masks.begin(), masks.end(), mask) != masks.end())
       throw Error("--set: masks: expected whole numbers, each once");
-    masks.push_back(mask);
+    masks.push_back(static_cast<int>(mask));
   }
   return masks;
 }
@@ -65,8 +46,8 @@ ZapTrial plan_of(const Settings& settings, const net::Dataset& data) {
   plan.train_samples = std::min(settings.integer("train_images", 2, kMost), data.train_count());
   plan.epochs = settings.integer("epochs", 1, 1000);
   plan.images = std::min(settings.integer("images", 1, kMost), data.test_count());
-  plan.thresholds = numbers_of(settings, "thresholds", -10, 10);
-  plan.budgets = numbers_of(settings, "budgets", 1e-6, 100);
+  plan.thresholds = settings.numbers("thresholds", -10, 10);
+  plan.budgets = settings.numbers("budgets", 1e-6, 100);
   plan.finetune_epochs = settings.integer("finetune", 0, 1000);
   return plan;
 }

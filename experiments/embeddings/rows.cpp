@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
@@ -49,18 +48,6 @@ const Reference* reference_of(std::int64_t d) {
     if (reference.d == d) return &reference;
   }
   return nullptr;
-}
-
-std::vector<std::int64_t> dimensions_of(const Settings& settings) {
-  std::vector<std::int64_t> dimensions;
-  for (const std::string& text : settings.list("dimensions")) {
-    std::int64_t d = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), d);
-    if (failure != std::errc() || end != text.data() + text.size() || d < 2 || d > 65536)
-      throw Error("--set: dimensions: expected whole numbers from 2 to 65536, not '" + text + "'");
-    dimensions.push_back(d);
-  }
-  return dimensions;
 }
 
 net::Tensor normal_table(std::uint64_t seed, std::int64_t d, std::int64_t number) {
@@ -309,7 +296,7 @@ std::shared_ptr<const policies::TableRule> rule_of(const Method& method) {
 
 void add_rows(const ExperimentRun& run, Conclusion& conclusion) {
   constexpr std::int64_t kMostTables = 65536;  // draws of a source
-  const std::vector<std::int64_t> dimensions = dimensions_of(run.settings);
+  const std::vector<std::int64_t> dimensions = run.settings.whole_numbers("dimensions", 2, 65536);
   const std::int64_t tables = run.settings.integer("tables", 1, kMostTables);
   std::vector<Trial> trials;
   for (const std::int64_t d : dimensions) {

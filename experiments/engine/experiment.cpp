@@ -42,6 +42,24 @@ Json claim_json(const ClaimResult& result) {
           {"worst", result.worst == nullptr ? Json() : finding_json(*result.worst)}};
 }
 
+/// The items of a setting as numbers in [least, most]; `kind` is what messages call them.
+template <class Number>
+std::vector<Number> parsed(const std::vector<std::string>& items, const std::string& key,
+                           const char* kind, Number least, Number most) {
+  std::vector<Number> numbers;
+  for (const std::string& item : items) {
+    Number number = 0;
+    const auto [end, failure] = std::from_chars(item.data(), item.data() + item.size(), number);
+    if (failure != std::errc() || end != item.data() + item.size() ||
+        !(number >= least && number <= most)) {
+      throw Error(fmt::format("--set: {}: expected {} from {} to {}, got '{}'", key, kind, least,
+                              most, item));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 Size parse_size(std::string_view text) {
@@ -112,6 +130,15 @@ std::vector<std::string> Settings::list(const std::string& key) const {
           fmt::format("--set: {}: expected names separated by commas, not '{}'", key, text(key)));
   }
   return items;
+}
+
+std::vector<double> Settings::numbers(const std::string& key, double least, double most) const {
+  return parsed(list(key), key, "numbers", least, most);
+}
+
+std::vector<std::int64_t> Settings::whole_numbers(const std::string& key, std::int64_t least,
+                                                  std::int64_t most) const {
+  return parsed(list(key), key, "whole numbers", least, most);
 }
 
 std::vector<const Experiment*> all_experiments() {

@@ -40,6 +40,11 @@ class Settings {
   double number(const std::string& key, double least, double most) const;
   /// Separated by commas outside parentheses.
   std::vector<std::string> list(const std::string& key) const;
+  /// A list of numbers in [least, most]; throws Error naming the key and what is none.
+  std::vector<double> numbers(const std::string& key, double least, double most) const;
+  /// The same of whole numbers.
+  std::vector<std::int64_t> whole_numbers(const std::string& key, std::int64_t least,
+                                          std::int64_t most) const;
   const std::map<std::string, std::string>& values() const { return values_; }
 
  private:

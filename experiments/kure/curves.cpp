@@ -167,8 +167,9 @@ ResultTable theorem_table(const std::vector<int>& bits) {
 
 void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
   std::vector<int> bits;
-  for (const double m : numbers_of(run.settings, "bits", 2, 8)) bits.push_back(static_cast<int>(m));
-  const std::vector<double> factors = numbers_of(run.settings, "factors", 0.1, 10);
+  for (const std::int64_t m : run.settings.whole_numbers("bits", 2, 8))
+    bits.push_back(static_cast<int>(m));
+  const std::vector<double> factors = run.settings.numbers("factors", 0.1, 10);
   const std::int64_t samples =
       run.settings.integer("samples", kParts, 1'000'000'000) / kParts * kParts;
   std::vector<Trial> trials;

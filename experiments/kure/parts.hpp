@@ -21,7 +21,4 @@ void add_training(const ExperimentRun&, Conclusion&);
 /// The same on a data set that is loaded, in place of that of the setting.
 void add_training_on(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
-/// Numbers of a setting, in [least, most]; throws Error naming the key.
-std::vector<double> numbers_of(const Settings&, const std::string& key, double least, double most);
-
 }  // namespace numemu::experiments::kure

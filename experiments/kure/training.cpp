@@ -48,9 +48,9 @@ Plan plan_of(const ExperimentRun& run) {
   plan.penalty = settings.number("penalty", 0, 1e6);
   for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
     plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
-  for (const double m : numbers_of(settings, "accuracy_bits", 2, 8))
+  for (const std::int64_t m : settings.whole_numbers("accuracy_bits", 2, 8))
     plan.bits.push_back(static_cast<int>(m));
-  plan.factors = numbers_of(settings, "factors", 0.1, 10);
+  plan.factors = settings.numbers("factors", 0.1, 10);
   for (const int m : plan.bits) {
     plan.quantizers.push_back({m, "mse"});
     plan.quantizers.push_back({m, "pow2(mse)"});

@@ -9,6 +9,7 @@
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -24,12 +25,7 @@ ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::strin
   std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
                                         "images=40", "points=1"};
   overrides.insert(overrides.end(), more.begin(), more.end());
-  const Experiment& experiment = find_experiment("allocation");
-  return {.settings = Settings(experiment.settings, Size::smoke, overrides),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("allocation", folder, overrides);
 }
 
 /// Two layers of 10 and 100 weights, 1000 and 100 multiply-adds, at 8 and 4 bits.

@@ -7,6 +7,7 @@
 #include "experiments/data_free/parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -16,12 +17,7 @@ using numemu::test::TemporaryFolder;
 namespace {
 
 ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
-  const Experiment& experiment = find_experiment("data-free");
-  return {.settings = Settings(experiment.settings, Size::smoke, settings),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("data-free", folder, settings);
 }
 
 }  // namespace

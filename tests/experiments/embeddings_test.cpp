@@ -4,6 +4,7 @@
 #include "experiments/embeddings/laws.hpp"
 #include "experiments/embeddings/parts.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -14,12 +15,7 @@ using numemu::test::TemporaryFolder;
 namespace {
 
 ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
-  const Experiment& experiment = find_experiment("embeddings");
-  return {.settings = Settings(experiment.settings, Size::smoke, settings),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("embeddings", folder, settings);
 }
 
 }  // namespace

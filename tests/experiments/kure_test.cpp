@@ -5,6 +5,7 @@
 #include "experiments/kure/parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -17,12 +18,7 @@ namespace {
 using namespace kure;
 
 ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
-  const Experiment& experiment = find_experiment("kure");
-  return {.settings = Settings(experiment.settings, Size::smoke, settings),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("kure", folder, settings);
 }
 
 }  // namespace
@@ -101,7 +97,7 @@ TEST_CASE("kure: curves hold, and the theorem fails at the best step alone", "[f
                Conclusion none;
                add_curves(run_of(folder, {"bits=1"}), none);
              }),
-             Catch::Contains("bits: expected numbers from 2 to 8"));
+             Catch::Contains("bits: expected whole numbers from 2 to 8"));
 }
 
 TEST_CASE("kure: networks are trained with and without the penalty and quantized", "[fast]") {

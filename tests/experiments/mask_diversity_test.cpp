@@ -9,6 +9,7 @@
 #include "experiments/mask_diversity/pruned_nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -31,11 +32,7 @@ ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::strin
                                         "epochs=2",
                                         "refresh=1"};
   overrides.insert(overrides.end(), more.begin(), more.end());
-  return {.settings = Settings(find_experiment("mask-diversity").settings, Size::smoke, overrides),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("mask-diversity", folder, overrides);
 }
 
 Conclusion answer(const ExperimentRun& run) { return find_experiment("mask-diversity").run(run); }

@@ -9,6 +9,7 @@
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -18,12 +19,7 @@ using numemu::test::TemporaryFolder;
 namespace {
 
 ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
-  const Experiment& experiment = find_experiment("mvue");
-  return {.settings = Settings(experiment.settings, Size::smoke, settings),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("mvue", folder, settings);
 }
 
 std::map<std::string, int> verdicts(const Conclusion& conclusion) {

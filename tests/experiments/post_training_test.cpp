@@ -3,6 +3,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -16,12 +17,7 @@ ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::strin
   std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
                                         "images=40", "samples=32"};
   overrides.insert(overrides.end(), more.begin(), more.end());
-  const Experiment& experiment = find_experiment("post-training");
-  return {.settings = Settings(experiment.settings, Size::smoke, overrides),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("post-training", folder, overrides);
 }
 
 }  // namespace

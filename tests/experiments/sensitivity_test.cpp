@@ -7,6 +7,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -21,12 +22,7 @@ ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::strin
   std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
                                         "images=40"};
   overrides.insert(overrides.end(), more.begin(), more.end());
-  const Experiment& experiment = find_experiment("sensitivity");
-  return {.settings = Settings(experiment.settings, Size::smoke, overrides),
-          .seed = 0,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("sensitivity", folder, overrides);
 }
 
 Conclusion answer(const ExperimentRun& run) { return find_experiment("sensitivity").run(run); }

@@ -8,6 +8,7 @@
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -23,12 +24,7 @@ ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::strin
                                         "observations=3",  "train_samples=512", "eval_samples=64",
                                         "batch=32",        "history=2"};
   overrides.insert(overrides.end(), more.begin(), more.end());
-  const Experiment& experiment = find_experiment("stochastic-pruning");
-  return {.settings = Settings(experiment.settings, Size::smoke, overrides),
-          .seed = 5,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
+  return testing::smoke_run("stochastic-pruning", folder, overrides, 5);
 }
 
 Conclusion answer(const ExperimentRun& run) {

@@ -128,7 +128,7 @@ TEST_CASE("zap: settings that are refused", "[fast]") {
     return message_of([&] { answer(run_of(folder, {setting})); });
   };
   CHECK_THAT(refused("masks=5,5"), Catch::Contains("masks: expected whole numbers, each once"));
-  CHECK_THAT(refused("masks=11"), Catch::Contains("masks: expected numbers from 3 to 10"));
+  CHECK_THAT(refused("masks=11"), Catch::Contains("masks: expected whole numbers from 3 to 10"));
   CHECK_THAT(refused("masks=4.5"), Catch::Contains("masks: expected whole numbers"));
   CHECK_THAT(refused("layers=outer"), Catch::Contains("expected inner, all or both"));
   CHECK_THAT(refused("layers=all,all"), Catch::Contains("each once"));
