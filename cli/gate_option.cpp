@@ -26,16 +26,17 @@ void add_gate(Command& command, GateOption& option) {
       .check([](const std::string& text) {
         return text.empty() ? std::string("expected a target, found an empty text") : "";
       });
-  command.flag("--strict", option.strict, "Exit with 1 also if the gate is undecided");
+  command.flag("--strict", option.strict,
+               "Exit with 1 also if the gate is undecided, or points are missing");
 }
 
-int gate_code(const std::vector<Json>& rows, bool strict) {
+int gate_code(const std::vector<Json>& rows, bool strict, bool unfinished) {
   for (const Json& row : rows) {
     if (!row.contains("gate")) continue;
     const std::string verdict = row["gate"]["verdict"].get<std::string>();
     if (verdict == "fail" || (strict && verdict == "undecided")) return kMismatch;
   }
-  return kFine;
+  return strict && unfinished ? kMismatch : kFine;
 }
 
 }  // namespace numemu::cli

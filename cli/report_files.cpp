@@ -27,21 +27,26 @@ namespace {
 
 using experiments::Record;
 
-/// Says when the rows are not all of the sweep's points. A sweep that this program cannot expand
-/// (another version's) hides no rows.
-void tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) {
+/// Says when the rows are not all of the sweep's points, and returns it; "" where they are. A sweep
+/// that this program cannot expand (another version's) hides no rows.
+std::string tell_missing(const std::vector<Json>& rows, const std::string& sweep_path) {
   std::set<std::string> present;  // rows of several numerics versions may be of one point
   for (const Json& row : rows) present.insert(policies::canonical_json(row["point"]));
   try {
     const std::size_t points =
         experiments::parse_sweep(read_text(sweep_path), sweep_path, data_folder()).points.size();
-    if (present.size() < points)
-      say("{}: {} of {} points present", sweep_path, present.size(), points);
-    if (present.size() > points)
-      say("{}: {} points, but rows of {}: the folder has rows of another sweep", sweep_path, points,
-          present.size());
+    if (present.size() == points) return "";
+    const std::string what =
+        present.size() < points
+            ? fmt::format("{} of {} points present", present.size(), points)
+            : fmt::format("{} points, but rows of {}: the folder has rows of another sweep", points,
+                          present.size());
+    say("{}: {}", sweep_path, what);
+    return what;
   } catch (const Error& error) {
-    say("{}; not known whether all points are present", error.what());
+    const std::string what = "not known whether all points are present";
+    say("{}; {}", error.what(), what);
+    return what;
   }
 }
 
@@ -90,7 +95,7 @@ std::string role_text(const experiments::RoleRecord& role) {
 
 /// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.
-std::string footnotes(const std::vector<Record>& records) {
+std::string footnotes(const std::vector<Record>& records, const std::string& unfinished) {
   std::string out;
   const auto say = [&out](const std::string& line) { out += harmless(line) + "\n"; };
   if (std::any_of(records.begin(), records.end(), [](const Record& r) { return r.unit_ignored(); }))
@@ -117,7 +122,8 @@ std::string footnotes(const std::vector<Record>& records) {
     for (const std::string& sentence : experiments::not_finite_sentences(*r.row))
       say("  " + sentence);
   }
-  for (const std::string& sentence : experiments::gate_sentences(records)) say(sentence);
+  for (const std::string& sentence : experiments::gate_sentences(records, unfinished))
+    say(sentence);
   for (const auto& note : experiments::shared_notes(records))
     say("note: " + note.text + of(note.names));
   return out;
@@ -145,8 +151,8 @@ void require_report_files(const ReportPaths& paths) {
     require_replaceable(*path);
 }
 
-std::vector<Json> write_report(const std::string& folder, const ReportPaths& paths,
-                               bool predictions, const std::optional<experiments::Gate>& gate) {
+WrittenReport write_report(const std::string& folder, const ReportPaths& paths, bool predictions,
+                           const std::optional<experiments::Gate>& gate) {
   require_report_files(paths);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
                     experiment_path = folder + "/experiment.json";
@@ -164,17 +170,25 @@ std::vector<Json> write_report(const std::string& folder, const ReportPaths& pat
   const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
   const Json experiment =
       has_experiment ? parse_json(read_text(experiment_path), experiment_path) : Json();
-  if (has_sweep) tell_missing(rows, sweep_path);
+  const std::string unfinished = has_sweep ? tell_missing(rows, sweep_path) : "";
   const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr,
-                                       has_experiment ? &experiment : nullptr};
+                                       has_experiment ? &experiment : nullptr, unfinished};
   if (!paths.html.empty()) experiments::write_html(input, paths.html);
   if (!paths.csv.empty() && !rows.empty()) experiments::write_csv(input, paths.csv);
   if (!paths.sqlite.empty() && !rows.empty()) experiments::write_sqlite(input, paths.sqlite);
   if (!paths.markdown.empty()) experiments::write_markdown(input, paths.markdown);
-  return rows;
+  return {std::move(rows), unfinished};
 }
 
-std::string summary_table(const std::vector<Json>& rows) {
+std::string gate_lines(const WrittenReport& report) {
+  std::string out;
+  for (const std::string& sentence :
+       experiments::gate_sentences(experiments::read_records(report.rows), report.unfinished))
+    out += harmless(sentence) + "\n";
+  return out;
+}
+
+std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished) {
   const std::vector<Record> records = experiments::read_records(rows);
   const auto any = [&records](auto test) {
     return std::any_of(records.begin(), records.end(), test);
@@ -227,7 +241,7 @@ std::string summary_table(const std::vector<Json>& rows) {
       line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
     cells.push_back(std::move(line));
   }
-  return text_table(header, cells) + footnotes(records);
+  return text_table(header, cells) + footnotes(records, unfinished);
 }
 
 }  // namespace numemu::cli

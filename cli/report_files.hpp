@@ -19,15 +19,18 @@ ReportPaths default_paths(const std::string& folder);
 /// made. Call it before long work that ends with a report.
 void require_report_files(const ReportPaths&);
 
-/// Merges the rows of `folder`, writes the files and returns the rows; warns on stderr if they are
-/// not all the points of the folder's sweep.json. For an experiment.json without rows it writes no
+/// Merges the rows of `folder`, writes the files and returns the rows; says on stderr and in
+/// `unfinished` if they are not all the points of the folder's sweep.json. For an experiment.json without rows it writes no
 /// CSV and SQLite, which hold rows alone. Throws what require_report_files does before
 /// anything is written.
 /// Without `predictions` files and rows show none. A gate judges every row that is returned and
 /// shown, not those of the folder: they stay what was measured.
-std::vector<Json> write_report(const std::string& folder, const ReportPaths&,
-                               bool predictions = true,
-                               const std::optional<experiments::Gate>& gate = {});
+struct WrittenReport {
+  std::vector<Json> rows;
+  std::string unfinished;  ///< "1 of 23 points present"; empty where none is missing
+};
+WrittenReport write_report(const std::string& folder, const ReportPaths&, bool predictions = true,
+                           const std::optional<experiments::Gate>& gate = {});
 
 /// The meaning of the star at a predicted figure.
 inline constexpr const char* kUnitLeftOut =
@@ -41,6 +44,9 @@ std::string interval_text(const Json& pair, const char* format, double factor = 
 /// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted;
 /// then lines about what is not finite, why something is not predicted, and notes. Rows of
 /// different points never have the same line.
-std::string summary_table(const std::vector<Json>& rows);
+std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished = "");
+
+/// The gate's sentences alone, a line each; nothing without a gate.
+std::string gate_lines(const WrittenReport&);
 
 }  // namespace numemu::cli

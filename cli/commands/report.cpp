@@ -27,14 +27,16 @@ int run(const Options& options) {
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
-  const auto rows = write_report(options.folder, paths, !options.no_predictions, gate);
+  const WrittenReport report = write_report(options.folder, paths, !options.no_predictions, gate);
+  const std::vector<Json>& rows = report.rows;
   if (gate && rows.empty()) throw Error(options.folder + ": expected rows for --gate");
-  const int code = gate_code(rows, options.gate.strict);
+  const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());
   if (options.json) {
     for (const auto& row : rows) fmt::print("{}\n", row.dump());
     return code;
   }
-  if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows));
+  if (options.quiet) fmt::print("{}", gate_lines(report));
+  if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows, report.unfinished));
   fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   return code;
 }
@@ -56,7 +58,8 @@ void add_report(Program& program) {
   command.flag("--no-predictions", options->no_predictions, "Omit the predictions");
   add_gate(command, options->gate);
   command.flag("--json", options->json, "Print the rows as JSON instead of the table");
-  command.flag("--quiet", options->quiet, "Print only the path of the report");
+  command.flag("--quiet", options->quiet,
+               "Print only the gate's verdict and the path of the report");
 }
 
 }  // namespace numemu::cli

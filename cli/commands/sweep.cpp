@@ -175,14 +175,15 @@ int run(const Options& options) {
     if (!options.quiet) say("after all shards: numemu report {}", out);
     return kFine;
   }
-  const auto written = write_report(out, paths, true, gate);
+  const WrittenReport written = write_report(out, paths, true, gate);
   if (options.json) {
-    for (const auto& row : written) fmt::print("{}\n", row.dump());
+    for (const auto& row : written.rows) fmt::print("{}\n", row.dump());
   } else {
-    if (!options.quiet) fmt::print("{}\n", summary_table(written));
+    fmt::print("{}", options.quiet ? gate_lines(written)
+                                   : summary_table(written.rows, written.unfinished) + "\n");
     fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   }
-  return gate_code(written, options.gate.strict);
+  return gate_code(written.rows, options.gate.strict, !written.unfinished.empty());
 }
 
 }  // namespace
@@ -210,7 +211,8 @@ void add_sweep(Program& program) {
   add_gate(command, options->gate);
   command.flag("--dry-run", options->dry_run, "List the points and the estimated time, then stop");
   command.flag("--json", options->json, "Print the rows as JSON instead of the table");
-  command.flag("--quiet", options->quiet, "Print only the path of the report");
+  command.flag("--quiet", options->quiet,
+               "Print only the gate's verdict and the path of the report");
   add_threads(command);
   add_memory(command);
 }

@@ -24,7 +24,8 @@ std::string gate_words(const Record& r) {
   return needed ? fmt::format("undecided, needs {}", grouped(needed)) : verdict;
 }
 
-std::vector<std::string> gate_sentences(const std::vector<Record>& records) {
+std::vector<std::string> gate_sentences(const std::vector<Record>& records,
+                                        const std::string& unfinished) {
   std::vector<std::string> targets, out;
   for (const Record& r : records) {
     const std::string target = r.row == nullptr ? "" : json_text(*r.row, {"gate", "target"});
@@ -52,6 +53,9 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records) {
       text += fmt::format("; {} undecided ({})", open.size(), listed_names(open));
       if (needed > 0) text += fmt::format(", about {} samples would decide", grouped(needed));
     }
+    if (!unfinished.empty())
+      text += fmt::format("; {}{}", unfinished,
+                          failed.empty() ? ", so the gate as a whole is undecided" : "");
     out.push_back(text + ".");
   }
   return out;

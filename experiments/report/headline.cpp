@@ -9,7 +9,6 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
-#include "experiments/report/gate_text.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -149,7 +148,7 @@ std::string grouped(const std::optional<double>& count) {
 }
 
 std::vector<std::string> headline(const std::vector<Record>& records) {
-  std::vector<std::string> out = gate_sentences(records);
+  std::vector<std::string> out;
   const std::vector<Configuration> all = configurations(records);
   say_cheapest(all, out);
   say_losses(all, measure_of(records), out);

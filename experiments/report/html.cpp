@@ -233,6 +233,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
       {{"title", html_text(title)},
        {"facts", alone ? facts(*input.experiment) : facts(records)},
        {"style", std::string(assets.style)},
+       {"gate", gate_paragraph(records, input.unfinished)},
        {"experiment", experiment_section(input.experiment, figures)},
        {"answer", alone || layers ? "" : answer_section(records)},
        {"layers", layers ? answer_section(records) : ""},

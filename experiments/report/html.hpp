@@ -23,6 +23,8 @@ std::string verdict_tables(const Verdicts&);
 /// The first section: headline, the best points (or the ranking of layers), points
 /// whose outputs are not finite, notes.
 std::string answer_section(const std::vector<Record>&);
+/// The gate's sentences; "" without a gate.
+std::string gate_paragraph(const std::vector<Record>&, const std::string& unfinished);
 
 /// Texts by the placeholder of a caption that they replace.
 using CaptionWords = std::map<std::string, std::string>;

@@ -216,12 +216,16 @@ std::string ranking_table(const LayerRanking& ranking) {
 
 }  // namespace
 
+std::string gate_paragraph(const std::vector<Record>& records, const std::string& unfinished) {
+  return paragraph(gate_sentences(records, unfinished));
+}
+
 std::string answer_section(const std::vector<Record>& records) {
   std::string out;
   if (asks_for_layers(records)) {
     const LayerRanking ranking = rank_layers(records);
-    out = paragraph(gate_sentences(records)) + paragraph(ranking_sentences(ranking), "<br>") +
-          ranking_table(ranking) + not_finite_table(records);
+    out = paragraph(ranking_sentences(ranking), "<br>") + ranking_table(ranking) +
+          not_finite_table(records);
   } else {
     const std::vector<Configuration> all = configurations(records);
     const Measure& measure = measure_of(records);

@@ -212,8 +212,6 @@ std::string rows_part(const std::vector<Record>& records) {
   const bool layers = asks_for_layers(records);
   std::string out =
       layers ? "# W" + ranking_question(records).substr(1) + "\n\n" : "# Accuracy against bits\n\n";
-  for (const std::string& sentence : layers ? gate_sentences(records) : std::vector<std::string>())
-    out += markdown_cell(sentence) + "\n";
   for (const std::string& sentence :
        layers ? ranking_sentences(rank_layers(records)) : headline(records))
     out += markdown_cell(sentence) + "\n";
@@ -240,6 +238,11 @@ void write_markdown(const ReportInput& input, const std::string& path) {
   const bool answers = input.experiment && input.experiment->is_object();
   std::string out = answers ? experiment_part(*input.experiment) : "";
   if (!answers || !records.empty()) out += rows_part(records);
+  std::string gates;
+  for (const std::string& sentence : gate_sentences(records, input.unfinished))
+    gates += markdown_cell(sentence) + "\n\n";
+  constexpr std::string_view kTitleEnd = "\n\n";
+  out.insert(out.find(kTitleEnd) + kTitleEnd.size(), gates);
   write_atomically(path, {out});
 }
 

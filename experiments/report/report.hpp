@@ -14,6 +14,7 @@ struct ReportInput {
   const Json* tensors = nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
   const Json* experiment =
       nullptr;  ///< what the experiment that made the rows concluded (experiment.json), may be null
+  std::string unfinished = {};  ///< "1 of 23 points present"; empty where none is missing
 };
 
 /// Each writes atomically (temporary file, rename) and throws Error naming the file when it cannot.

@@ -110,6 +110,31 @@ TEST_CASE("a dry run names points as reports do, no two alike; --quiet leaves pa
              Catch::Contains("- left  point 1 of "));
 }
 
+TEST_CASE("a gate is told with --quiet, and is undecided while points are missing", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("s.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+    "eval_images": 40, "grid": {"roles.weight.format": ["int8", "int16"]}})");
+  const std::string gate = " --quiet --strict --gate 0.5";
+  const Result swept = s.run("sweep s.json --out r" + gate);
+  INFO(swept.err);
+  CHECK(swept.code == 0);
+  CHECK(swept.out == "Gate top1 >= 0.5 float32 at 99 %, paired: 2 of 2 pass.\nr/report.html\n");
+  CHECK(s.run("report r" + gate).out == swept.out);
+  const std::string rows = read_file(s.path + "/r/rows.jsonl");
+  s.file("r/rows.jsonl", rows.substr(0, rows.find('\n') + 1));
+  const std::string undecided =
+      "1 of 1 pass; 1 of 2 points present, so the gate as a whole is "
+      "undecided.\n";
+  const Result strict = s.run("report r" + gate);
+  CHECK(strict.code == 1);
+  CHECK_THAT(strict.out, Catch::Contains(undecided));
+  const Result shown = s.run("report r --gate 0.5");
+  CHECK(shown.code == 0);
+  CHECK_THAT(shown.out, Catch::Contains(undecided));
+  CHECK_THAT(read_file(s.path + "/r/report.md"), Catch::Contains("1 of 2 points present"));
+}
+
 TEST_CASE("the table of a sweep shows the change and whatever varies, notes below it", "[fast]") {
   const Scratch s;
   numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");

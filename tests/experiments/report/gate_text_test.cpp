@@ -7,12 +7,15 @@
 #include "experiments/report/columns.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/html.hpp"
+#include "experiments/report/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/report/scratch.hpp"
 
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
+using Catch::EndsWith;
 
 namespace {
 
@@ -29,21 +32,50 @@ std::size_t count(const std::vector<Json>& rows, const char* verdict) {
 
 }  // namespace
 
-TEST_CASE("the headline begins with the verdicts of the gate", "[fast]") {
+TEST_CASE("the verdicts of the gate count rows, and points that are missing", "[fast]") {
   const std::vector<Json> rows = judged_rows("0.99");
   const std::size_t pass = count(rows, "pass"), fail = count(rows, "fail"),
                     open = count(rows, "undecided");
   REQUIRE(pass > 0);
   REQUIRE(fail > 0);
   const std::vector<Record> records = read_records(rows);
-  const std::string first = headline(records).at(0);
+  const std::string first = gate_sentences(records).at(0);
   CHECK_THAT(first, Contains("Gate top1 >= 0.99 float32 at 99 %, paired: " + std::to_string(pass) +
                              " of " + std::to_string(rows.size()) + " pass; " +
                              std::to_string(fail) + " fail ("));
   CHECK((first.find(" undecided (") != first.npos) == (open > 0));
+  CHECK(first.find("points present") == first.npos);
+  CHECK_THAT(gate_sentences(records, "3 of 9 points present").at(0),
+             EndsWith("; 3 of 9 points present."));  // a row fails, and so does the gate
+  const std::vector<Json> good = judged_rows("top1>=0");
+  CHECK_THAT(gate_sentences(read_records(good), "3 of 9 points present").at(0),
+             EndsWith(" pass; 3 of 9 points present, so the gate as a whole is undecided."));
   // A constant is compared with one accuracy; nothing is paired.
   const std::vector<Json> absolute = judged_rows("top1>=0.5");
   CHECK_THAT(gate_sentences(read_records(absolute)).at(0), Contains("Gate top1 >= 0.5 at 99 %: "));
+}
+
+TEST_CASE("pages and Markdown begin with the gate, before an experiment and only once", "[fast]") {
+  const std::vector<Json> rows = judged_rows("0.99");
+  const Json experiment = {{"name", "e"}, {"question", "who"}, {"findings", Json::array()}};
+  for (const Json* const shown : {static_cast<const Json*>(nullptr), &experiment}) {
+    const Json sweep = Json::object();
+    const ReportInput input{
+        .sweep = &sweep, .rows = &rows, .experiment = shown, .unfinished = "5 of 6 points present"};
+    const std::string page = render_html(input, embedded_assets());
+    const std::size_t at = page.find("Gate top1 &gt;= 0.99");
+    REQUIRE(at != page.npos);
+    CHECK(at < page.find("<section"));
+    CHECK(page.find("5 of 6 points present") < page.find("</header>"));
+    CHECK(page.find("Gate top1 &gt;= 0.99", at + 1) == page.npos);
+    const Scratch scratch("gate");
+    write_markdown(input, scratch / "r.md");
+    const std::string text = scratch.read("r.md");
+    const std::size_t told = text.find("Gate top1");
+    CHECK(text.substr(0, 2) == "# ");
+    CHECK(told == text.find('\n') + 2);  // the paragraph behind the title
+    CHECK(text.find("Gate top1", told + 1) == text.npos);
+  }
 }
 
 TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {

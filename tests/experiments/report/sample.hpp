@@ -314,7 +314,11 @@ inline Json experiment() {
          {"fails", 0},
          {"verdict", nullptr},
          {"worst", nullptr}}}},
-      {"sentences", {"mxfp4: conv2 is the most sensitive layer.", "int4: fc1 is."}},
+      {"sentences",
+       {"mxfp4: conv2 is the most sensitive layer.", "int4: fc1 is.",
+        "The recipe is "
+        "out/a-folder-whose-name-is-longer-than-the-narrowest-of-all-screens-is-wide/"
+        "recipe.json."}},
       {"tables",
        {{{"title", "mxfp4, the most sensitive layer first"},
          {"header", {"layer", "output SQNR dB"}},
