@@ -22,6 +22,13 @@ void print_scores(const Json& scores) {
              text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
              scores[0]["resampled"].get<std::string>());
   for (const Json& score : scores) {
+    for (const Json& which : score.value("exact", Json::array())) {
+      const bool change = which == "difference_ci95";
+      fmt::print("{}: {}, so the interval{} is that of 0 in as many (Clopper-Pearson)\n",
+                 score["name"].get<std::string>(),
+                 change ? "no sample differs from float32" : "all samples have the same figure",
+                 change ? " of the difference" : "");
+    }
     for (const auto& [key, whose] :
          {std::pair("why_no_value", ""), {"why_no_baseline", " of float32"}}) {
       if (score.contains(key))

@@ -15,6 +15,11 @@ Interval wilson(std::int64_t successes, std::int64_t n, double z) {
   return {successes == 0 ? 0 : (centre - half) / norm, successes == n ? 1 : (centre + half) / norm};
 }
 
+double share_of_none(std::int64_t n) {
+  constexpr double kTail = 0.025;
+  return n <= 0 ? 1 : -std::expm1(std::log(kTail) / static_cast<double>(n));
+}
+
 Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n) {
   return paired_share({0, only1, only2, n}, 1, kNormal95);
 }

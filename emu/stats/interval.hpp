@@ -17,6 +17,9 @@ struct Interval {
 /// Wilson's score interval of a proportion (Wilson 1927), `z` standard errors to either end; [0, 1]
 /// for n = 0. 0 <= successes <= n.
 Interval wilson(std::int64_t successes, std::int64_t n, double z = kNormal95);
+/// The largest share of a population that none of n samples shows, at 95 %: the upper end of the
+/// exact interval for 0 of n, 1 - 0.025^(1/n) (Clopper and Pearson 1934); 1 for n = 0.
+double share_of_none(std::int64_t n);
 /// Interval of the difference p1 - p2 of two classifiers on the same n images, from the discordant
 /// counts (only1 right where the other is wrong, only2 the converse): Wald with Agresti-Min's +2
 /// adjustment, half a count more in each of the four cells (Agresti and Min 2005), clipped to [-1,

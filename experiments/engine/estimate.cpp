@@ -133,10 +133,8 @@ bool has_baseline(const Folders& folders, const net::Dataset& dataset, const Tra
                   std::int64_t images) {
   std::error_code error;
   if (std::filesystem::is_empty(folders.cache + "/baselines", error) || error) return false;
-  net::Targets targets;
-  const policies::FloatReference reference = policies::float_reference(
-      trained.graph,
-      dataset.calibration_batch(0, reference_count(trained.graph, dataset), targets));
+  const policies::FloatReference reference =
+      policies::float_reference(trained.graph, reference_batch(trained.graph, dataset));
   return BaselineCache(folders.cache, trained, dataset, reference, images).read().has_value();
 }
 

@@ -80,6 +80,7 @@ struct Figures {
   double value = NAN, baseline = NAN, difference = NAN;
   stats::Interval value95{NAN, NAN}, difference95{NAN, NAN};
   bool counts = false;  ///< a share of the images, paired
+  bool exact = false;   ///< an interval is that of none among n, not the bootstrap's
   std::int64_t n = 0;
 };
 
@@ -112,6 +113,7 @@ Figures figures_of(const Gate& gate, const Json& row) {
     out.difference = at(score, "difference");
     out.value95 = ends(score, "ci95");
     out.difference95 = ends(score, "difference_ci95");
+    out.exact = score.contains("exact");
     return out;
   }
   if (gate.metric != "top1" || !metrics.contains("top1")) {
@@ -174,7 +176,10 @@ Margin margin_of(const Gate& gate, const Figures& f) {
     out.variance = stats::paired_share_variance(*answers, gate.bound);
   } else {
     // value - bound float32 = bound difference + (1 - bound) value.
-    constexpr double kLonger = stats::kNormal99 / stats::kNormal95;
+    // Of none among n: log(0.005) / log(0.025), the ends of 0 of n for large n and more than those
+    // for fewer.
+    constexpr double kNormal = stats::kNormal99 / stats::kNormal95, kExact = 1.4363;
+    const double longer = f.exact ? kExact : kNormal;
     const double of_difference = gate.relative ? gate.bound : 0,
                  of_value = std::abs(1 - of_difference);
     const auto half = [&](double value, double end) { return std::abs(end - value); };
@@ -184,7 +189,7 @@ Margin margin_of(const Gate& gate, const Figures& f) {
                         of_value * half(f.value, f.value95.high);
     const bool known = gate.relative ? std::isfinite(low + high) : std::isfinite(f.value95.low);
     if (!known) return out;
-    out.ci99 = {out.value - kLonger * low, out.value + kLonger * high};
+    out.ci99 = {out.value - longer * low, out.value + longer * high};
     const double error = (low + high) / 2 / stats::kNormal95;
     out.variance = error * error * count;
   }

@@ -105,6 +105,13 @@ std::vector<std::string> notes_on_data(const Point& point, const Workbench& benc
     notes.push_back(fmt::format(
         "{} of the {} calibration samples hold NaN or infinite numbers, the first is sample {}.",
         odd, calibration, *bench.odd_samples.begin()));
+  std::int64_t read = bench.reference.samples();  // by the reference, with those it leaves out
+  for (const std::int64_t sample : bench.odd_samples) read += sample < read;
+  if (read > bench.reference.samples())
+    notes.push_back(fmt::format(
+        "SQNR and predictions leave out {} of the first {} calibration samples, which hold NaN or "
+        "infinite numbers; the first is sample {}.",
+        read - bench.reference.samples(), read, *bench.odd_samples.begin()));
   return notes;
 }
 

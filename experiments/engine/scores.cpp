@@ -49,6 +49,27 @@ std::string why_no_figure(const net::ScoreTable& table, double value) {
                            : "no sample has anything to compare";
 }
 
+/// Draws of one sort of samples, so that resamples have one figure: that of every unit drawn. The
+/// units may still be of a population in which some differ, as large a share as the exact interval
+/// of none among them allows; each then has a figure between `low` and `high`. `heaviest` is the
+/// largest weight of a unit over the mean.
+stats::Interval of_equal_units(double figure, double low, double high, std::int64_t units,
+                               double heaviest) {
+  const double differ = std::min(1.0, heaviest * stats::share_of_none(units));
+  return {figure - differ * (figure - low), figure + differ * (high - figure)};
+}
+
+/// Of the blocks' weights, column 1 of a share.
+double heaviest_block(const net::ScoreTable& table, std::int64_t block, std::int64_t blocks) {
+  double most = 0, sum = 0, own = 0;
+  for (std::int64_t i = 0; i < table.samples(); ++i) {
+    own = (i % block == 0 ? 0 : own) + table.sums[i * table.columns + 1];
+    most = std::max(most, own);
+    sum += table.sums[i * table.columns + 1];
+  }
+  return most * static_cast<double>(blocks) / sum;
+}
+
 }  // namespace
 
 std::int64_t block_length(std::int64_t n) {
@@ -71,15 +92,15 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
   std::vector<std::int64_t> once(static_cast<std::size_t>(n), 1);
   // One sample does not vary, and resamples without the one that has no figure would hide it.
   const auto interval = [&](const auto& figure) {
-    if (blocks < 2 || !std::isfinite(figure(once))) return Json{nullptr, nullptr};
-    return interval_json(stats::bootstrap_interval(
+    if (blocks < 2 || !std::isfinite(figure(once))) return stats::Interval{NAN, NAN};
+    return stats::bootstrap_interval(
         blocks, kResamples, 0, [&](const std::vector<std::int64_t>& drawn) {
           std::fill(times.begin(), times.end(), 0);
           for (const std::int64_t b : drawn) {
             for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) ++times[i];
           }
           return figure(times);
-        }));
+        });
   };
   Json list = Json::array();
   for (std::size_t s = 0; s < scores.size(); ++s) {
@@ -88,14 +109,29 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
     const auto change = [&](const std::vector<std::int64_t>& t) {
       return scores[s]->value(own, t) - scores[s]->value(other, t);
     };
+    stats::Interval ends = interval(value), difference_ends = interval(change);
+    Json exact = Json::array();
+    if (scores[s]->share && ends.low == ends.high) {
+      ends = of_equal_units(ends.low, 0, 1, blocks, heaviest_block(own, block, blocks));
+      exact.push_back("ci95");
+    }
+    if (scores[s]->share && difference_ends.low == difference_ends.high) {
+      const double float32 = scores[s]->value(other, once);
+      difference_ends =
+          of_equal_units(difference_ends.low, -1, 1, blocks, heaviest_block(own, block, blocks));
+      difference_ends.low = std::max(difference_ends.low, -float32);
+      difference_ends.high = std::min(difference_ends.high, 1 - float32);
+      exact.push_back("difference_ci95");
+    }
     list.push_back(
         {{"name", scores[s]->name},
          {"value", number(value(once))},
-         {"ci95", interval(value)},
+         {"ci95", interval_json(ends)},
          {"baseline", number(scores[s]->value(other, once))},
          {"difference", number(change(once))},
-         {"difference_ci95", interval(change)},
+         {"difference_ci95", interval_json(difference_ends)},
          {"resampled", block == 1 ? "samples" : fmt::format("blocks of {} windows", block)}});
+    if (!exact.empty()) list.back()["exact"] = exact;
     if (const std::string why = why_no_figure(own, value(once)); !why.empty())
       list.back()["why_no_value"] = why;
     if (const std::string why = why_no_figure(other, scores[s]->value(other, once)); !why.empty())

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "emu/net/fold_batch_norm.hpp"
@@ -31,12 +32,13 @@ class Activations : public net::Numerics {
 };
 
 policies::FloatReference float32_reference(const TrainedNet& trained, const net::Dataset& dataset,
-                                           std::int64_t images, const BenchOptions& options) {
-  const std::int64_t count = reference_count(trained.graph, dataset);
-  net::Targets targets;
+                                           std::int64_t images, const BenchOptions& options,
+                                           std::set<std::int64_t>& odd) {
+  net::Tensor batch = reference_batch(trained.graph, dataset, &odd);
+  const std::int64_t count = batch.dim(0);
   Work work(options.on_work, bench_cost(images, count));
   work.begin("float32 reference", static_cast<double>(count));
-  return policies::float_reference(trained.graph, dataset.calibration_batch(0, count, targets));
+  return policies::float_reference(trained.graph, std::move(batch));
 }
 
 net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& options) {
@@ -139,6 +141,32 @@ std::int64_t reference_count(const net::Graph& graph, const net::Dataset& datase
   return std::clamp<std::int64_t>(most, 1, dataset.calibration_count());
 }
 
+net::Tensor reference_batch(const net::Graph& graph, const net::Dataset& dataset,
+                            std::set<std::int64_t>* odd) {
+  const std::int64_t count = reference_count(graph, dataset);
+  net::Targets targets;
+  net::Tensor batch = dataset.calibration_batch(0, count, targets);
+  const std::int64_t each = batch.size() / count;
+  std::int64_t kept = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto from = batch.data.begin() + i * each;
+    if (std::all_of(from, from + each, [](float x) { return std::isfinite(x); })) {
+      if (kept < i) std::copy_n(from, each, batch.data.begin() + kept * each);
+      ++kept;
+    } else if (odd != nullptr) {
+      odd->insert(i);
+    }
+  }
+  if (kept == 0)
+    throw Error(
+        fmt::format("data set {}: expected finite numbers in one of the first {} calibration "
+                    "samples at least, all hold NaN or infinite ones",
+                    dataset.name(), count));
+  batch.shape[0] = kept;
+  batch.data.resize(static_cast<std::size_t>(kept * each));
+  return batch;
+}
+
 Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,
                      const BenchOptions& options)
     : dataset(std::move(set)),
@@ -146,7 +174,7 @@ Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,
       scores(net::scores_for(
           dataset, options.metrics.empty() ? net::default_scores(dataset) : options.metrics)),
       eval_images(std::min(images, dataset.test_count())),
-      reference(float32_reference(trained, dataset, eval_images, options)),
+      reference(float32_reference(trained, dataset, eval_images, options, odd_samples)),
       baseline(float32_baseline(*this, options)) {}
 
 }  // namespace numemu::experiments

@@ -46,6 +46,12 @@ void fold_batch_norm(TrainedNet&);
 /// How many calibration samples the reference may hold: fewer of larger networks.
 std::int64_t reference_count(const net::Graph&, const net::Dataset&);
 
+/// The first calibration samples, as many as the reference may hold. Those with NaN or infinite
+/// numbers, which would spread to every figure, are left out and added to `odd`, if given. Throws
+/// Error where none is left.
+net::Tensor reference_batch(const net::Graph&, const net::Dataset&,
+                            std::set<std::int64_t>* odd = nullptr);
+
 /// What a workbench takes from earlier runs, and whom it tells how far it is.
 struct BenchOptions {
   std::string cache = {};  ///< folder with baselines (baseline_cache.hpp); empty for none
@@ -66,10 +72,10 @@ struct Workbench {
   TrainedNet trained;
   std::vector<const net::Score*> scores;
   std::int64_t eval_images;            ///< at most the size of the test split
+  std::set<std::int64_t> odd_samples;  ///< of calibration, with NaN or infinite numbers; so far
   policies::FloatReference reference;  ///< on the calibration images
   net::Evaluation baseline;            ///< float32 on the test images
   FitCache fits;
-  std::set<std::int64_t> odd_samples;  ///< of calibration, with NaN or infinite numbers; so far
 };
 
 /// Throws Error that says how to keep samples apart.

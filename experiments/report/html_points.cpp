@@ -98,10 +98,13 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
     out.push_back({"Gate", false, [](const Record& r) {
                      const std::string verdict = gate_verdict(r);
                      if (verdict.empty()) return html_text_cell("");
+                     std::string words = html_text(gate_words(r));
+                     if (const std::size_t comma = words.find(", "); comma != words.npos)
+                       words = words.replace(comma, 2, "<small>") + "</small>";
                      return html_verdict_cell(verdict == "pass"   ? Verdict::holds
                                               : verdict == "fail" ? Verdict::fails
                                                                   : Verdict::undecided,
-                                              html_text(gate_words(r)));
+                                              words);
                    }});
   }
   out.push_back({"SQNR measured, dB", true, html_measured_cell});

@@ -196,8 +196,10 @@ void add_noise(const Outcome& o, double* sums) {
 }
 
 const Score kScores[] = {
-    {"top1", "share of classes that are the largest logit", has_classes, two, add_right, ratio},
-    {"top5", "share of classes among the five largest logits", has_classes, two, add_top5, ratio},
+    {"top1", "share of classes that are the largest logit", has_classes, two, add_right, ratio,
+     false, true},
+    {"top5", "share of classes among the five largest logits", has_classes, two, add_top5, ratio,
+     false, true},
     {"auc", "area under the ROC curve of two classes", is_binary, two, add_logit, auc},
     {"log_loss", "mean cross-entropy of a class, nats", has_classes, two, add_loss, ratio},
     {"perplexity", "e to the mean cross-entropy", has_classes, two, add_loss,
@@ -211,12 +213,35 @@ const Score kScores[] = {
     {"mean_iou", "intersection over union of answers and class maps, mean over classes", is_mapped,
      two_of_class, add_unions, mean_iou},
     {"pixel_accuracy", "share of places of class maps that are the largest logit", is_mapped, two,
-     add_right, ratio},
+     add_right, ratio, false, true},
     {"cosine", "mean cosine of a sample's outputs and those in float32", has_any, two, add_cosine,
      ratio, true},
     {"sqnr", "power of the outputs in float32 over that of their difference, dB", has_any, two,
      add_noise, [](const ScoreTable& t, const Times& n) { return 10 * std::log10(ratio(t, n)); },
      true}};
+
+std::string_view needs(const Score& score) {
+  return score.fits == is_binary    ? "two classes, one per sample"
+         : score.fits == is_mapped  ? "maps of classes as targets"
+         : score.fits == has_images ? "images as targets"
+         : score.fits == has_values ? "numbers as targets"
+                                    : "classes as targets";
+}
+
+std::string targets_of(const Dataset& data) {
+  if (data.target() == TargetKind::none) return "no targets (an array y gives them)";
+  if (has_images(data)) return "images as targets";
+  if (has_values(data)) return "numbers as targets";
+  return fmt::format("{} classes, {} per sample", data.classes(), data.targets_per_sample());
+}
+
+std::string fitting(const Dataset& data) {
+  std::string names;
+  for (const Score& score : kScores) {
+    if (score.fits(data)) names += (names.empty() ? "" : ", ") + std::string(score.name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -250,8 +275,9 @@ std::vector<const Score*> scores_for(const Dataset& data, const std::vector<std:
   for (const std::string& name : names) {
     const Score& score = find_score(name);
     if (!score.fits(data)) {
-      throw Error(fmt::format("metric {}: the data set {} has not what it compares with ({})", name,
-                              data.name(), score.summary));
+      throw Error(
+          fmt::format("metric {} needs {}, and the data set {} has {}; metrics that fit: {}", name,
+                      needs(score), data.name(), targets_of(data), fitting(data)));
     }
     if (std::count(scores.begin(), scores.end(), &score) == 0) scores.push_back(&score);
   }

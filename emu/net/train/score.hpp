@@ -39,6 +39,7 @@ struct Score {
   /// The figure of samples of which sample i counts times[i] times; NaN where it has none.
   double (*value)(const ScoreTable&, const std::vector<std::int64_t>& times);
   bool reference = false;  ///< reads Outcome::reference
+  bool share = false;      ///< column 0 over column 1, from 0 to 1 in every sample
 };
 
 /// Throws Error with the nearest known name.

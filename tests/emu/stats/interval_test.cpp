@@ -24,6 +24,15 @@ TEST_CASE("Wilson's interval: Newcombe 1998, table I, method 3", "[fast]") {
   }
 }
 
+TEST_CASE("none of n: the exact interval's end, and the rule of three", "[fast]") {
+  CHECK(share_of_none(0) == 1);
+  CHECK(share_of_none(1) == Approx(0.975).epsilon(1e-14));
+  CHECK(share_of_none(10) == Approx(0.3085).margin(5e-5));  // printed in tables of 0 in 10
+  // Any larger share shows none with a chance below 2.5 %.
+  for (const int n : {7, 100, 10000})
+    CHECK(std::pow(1 - share_of_none(n), n) == Approx(0.025).epsilon(1e-10));
+}
+
 TEST_CASE("Wilson's interval is mirrored, stays in [0, 1] and solves its equation", "[fast]") {
   for (const int n : {1, 7, 100, 10000}) {
     for (const int k : {0, 1, n / 2, n - 1, n}) {

@@ -114,6 +114,24 @@ TEST_CASE("scores are judged by their bootstrap intervals; less may be better", 
              Contains("the rows have no auc, they have perplexity, top1"));
 }
 
+TEST_CASE("the exact interval of none is lengthened by more than a normal one", "[fast]") {
+  Json row = row_of({7900, 150, 220, 10000});
+  row["scores"] = Json::array();
+  row["scores"].push_back({{"name", "top5"},
+                           {"value", 1.0},
+                           {"ci95", {0.9088, 1.0}},
+                           {"baseline", 1.0},
+                           {"difference", 0.0},
+                           {"difference_ci95", {-0.0881, 0.0}},
+                           {"exact", {"ci95", "difference_ci95"}}});
+  // 1 - 0.005^(1/40) = 0.1241 of 0 in 40 at 99 %, 0.0881 at 95 %.
+  const double low = judged("top5>=1*float32", row)["margin_ci99"][0].get<double>();
+  CHECK(low <= -0.1241);
+  CHECK(low > -0.13);
+  CHECK(judged("top5>=0.9*float32", row)["verdict"].text() == "undecided");
+  CHECK(judged("top5>=0.85*float32", row)["verdict"].text() == "pass");
+}
+
 TEST_CASE("a judged row has a digest that matches", "[fast]") {
   Json row = Json::parse(with_digest(row_of({7, 1, 1, 10}).dump()));
   judge_gate(parse_gate("0.99"), row);

@@ -41,6 +41,55 @@ TEST_CASE("a row of images has the error of its SQNR and no bits per character",
   CHECK_FALSE(row.contains("notes"));
 }
 
+namespace {
+
+/// Another set's samples, some of which begin with NaN.
+class Holes final : public numemu::net::Samples {
+ public:
+  Holes(const numemu::net::Dataset& whole, std::int64_t first, std::int64_t end)
+      : whole_(whole.samples()), first_(first), end_(end) {
+    facts_ = whole_->facts();
+  }
+  void read(numemu::net::Part part, std::int64_t id, const numemu::net::AugmentDraw* draw, float* x,
+            numemu::net::TargetSpan targets) const override {
+    whole_->read(part, id, draw, x, targets);
+    if (part == numemu::net::Part::train && id >= first_ && id < end_) x[0] = NAN;
+  }
+
+ private:
+  std::shared_ptr<const Samples> whole_;
+  std::int64_t first_, end_;
+};
+
+}  // namespace
+
+TEST_CASE("calibration samples with NaN are left out of SQNR and predictions, and said", "[fast]") {
+  const numemu::net::Dataset whole = testing::small_dataset();
+  const auto bench_of = [&](std::int64_t first, std::int64_t end) {
+    return Workbench({"small", std::make_shared<Holes>(whole, first, end)}, testing::small_net(),
+                     40);
+  };
+  const Point point =
+      parse_sweep(R"({"numemu_sweep": 1, "grid": {"roles.weight.format": ["int8"]}})", "s.json")
+          .points[0];
+  Workbench without(whole, testing::small_net(), 40), holes = bench_of(0, 2);
+  const std::int64_t read = without.reference.samples();
+  CHECK(holes.reference.samples() == read - 2);
+  const auto expected = run_point(point, without), row = run_point(point, holes);
+  // Two of hundreds of samples change the figure by less than this.
+  constexpr double kNear = 0.2;
+  CHECK(row["metrics"]["sqnr_db"].get<double>() ==
+        Approx(expected["metrics"]["sqnr_db"].get<double>()).margin(kNear));
+  CHECK(row["predicted"]["sqnr_db"].is_number());
+  CHECK(row["notes"][0] ==
+        "SQNR and predictions leave out 2 of the first " + std::to_string(read) +
+            " calibration samples, which hold NaN or infinite numbers; the first is sample 0.");
+  CHECK_FALSE(expected.contains("notes"));
+  // Behind what the reference reads nothing is left out.
+  CHECK(bench_of(read, read + 2).reference.samples() == read);
+  CHECK_THROWS_WITH(bench_of(0, read), Catch::Contains("data set small: expected finite numbers"));
+}
+
 TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict", "[fast]") {
   Workbench bench(testing::small_dataset(), testing::small_net(), 40);
   const auto row_of = [&](const std::string& base) {

@@ -82,7 +82,16 @@ TEST_CASE("scores of classes, maps, values and outputs", "[fast]") {
   CHECK(net::default_scores(maps).front() == "mean_iou");
   CHECK(net::default_scores(two).empty());
   CHECK_THROWS_WITH(net::scores_for(images, {"top5"}),
-                    Catch::StartsWith("metric top5: the data set s has not"));
+                    Catch::Equals("metric top5 needs classes as targets, and the data set s has "
+                                  "images as targets; metrics that fit: mse, mae, psnr, cosine, "
+                                  "sqnr"));
+  CHECK_THROWS_WITH(
+      net::scores_for(many, {"auc"}),
+      Catch::StartsWith("metric auc needs two classes, one per sample, and the data "
+                        "set s has 10 classes, 1 per sample; metrics that fit: top1"));
+  CHECK_THROWS_WITH(net::scores_for(set_of(Kind::arrays, Target::none, 0, {}), {"mse"}),
+                    Catch::StartsWith("metric mse needs numbers as targets, and the data set s has "
+                                      "no targets (an array y gives them)"));
   CHECK_THROWS_WITH(net::scores_for(images, {"topp5"}), Catch::Contains("top5"));
 }
 
@@ -123,6 +132,46 @@ TEST_CASE("blocks of windows widen the interval of a text whose windows are alik
   evaluation.tables = {net::ScoreTable{2, {0.5, 1, std::nan(""), 1, 0.25, 1}}};
   CHECK(row(net::DataKind::arrays)["value"].is_null());
   CHECK(row(net::DataKind::arrays)["ci95"] == Json({nullptr, nullptr}));
+}
+
+TEST_CASE("where no sample differs the interval is that of none among as many", "[fast]") {
+  constexpr std::int64_t kSamples = 40;
+  net::Evaluation own, float32;
+  own.samples = float32.samples = kSamples;
+  net::ScoreTable half{2, {}};  // of five answers: 0 to 4 right
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    half.sums.push_back(static_cast<double>(i % 5));
+    half.sums.push_back(5);
+  }
+  own.tables = float32.tables = {half};
+  const std::vector<const net::Score*> top1 = {&net::find_score("top1")};
+  const double none = 1 - std::pow(0.025, 1.0 / kSamples);  // Clopper and Pearson
+  constexpr double kSix = 1e-6;                             // digits of a row
+  const auto ends = [](const Json& score, const char* key) {
+    return std::pair(score[key][0].get<double>(), score[key][1].get<double>());
+  };
+  Json score = scores_json(false, top1, own, float32)[0];
+  CHECK(score["exact"] == Json({"difference_ci95"}));
+  CHECK(ends(score, "difference_ci95").first == Approx(-none).epsilon(kSix));
+  CHECK(ends(score, "difference_ci95").second == Approx(none).epsilon(kSix));
+  CHECK(ends(score, "ci95").first < 0.39);  // resampled: 0.4, and its error 0.045
+  // All right in both: fewer are possible, more are not. Texts have fewer units, their blocks.
+  for (auto& sum : half.sums) sum = 5;
+  own.tables = float32.tables = {half};
+  score = scores_json(false, top1, own, float32)[0];
+  CHECK(score["exact"] == Json({"ci95", "difference_ci95"}));
+  CHECK(ends(score, "ci95").first == Approx(1 - none).epsilon(kSix));
+  CHECK(ends(score, "ci95").second == 1);
+  CHECK(ends(score, "difference_ci95").first == Approx(-none).epsilon(kSix));
+  CHECK(ends(score, "difference_ci95").second == 0);
+  const Json text = scores_json(true, top1, own, float32)[0];
+  const double ten = 1 - std::pow(0.025, 0.1);  // blocks of 4 windows
+  CHECK(ends(text, "ci95").first == Approx(1 - ten).epsilon(kSix));
+  // One answer of one sample changes: resamples differ, and the bootstrap is asked.
+  own.tables[0].sums[2] = 4;
+  score = scores_json(false, top1, own, float32)[0];
+  CHECK(!score.contains("exact"));
+  CHECK(ends(score, "difference_ci95").first < 0);
 }
 
 TEST_CASE("a figure that is no number has its reason", "[fast]") {
