@@ -227,10 +227,11 @@ void BatchNorm::backward(const OpCall& call, std::span<const Tensor* const> inpu
     }
     if (want_inputs) group.input(rule, sums, grad_inputs[0].data.data() + offset);
   }
-  for (std::int64_t c = 0; c < channels; ++c) {
-    grad_parameters[0].data[c] = rounded(by_weight[c]);
-    grad_parameters[1].data[c] = rounded(by_bias[c]);
-  }
+  const auto give = [](const std::vector<double>& sums, Tensor& gradient) {
+    for (std::int64_t c = 0; c < gradient.size(); ++c) gradient.data[c] = rounded(sums[c]);
+  };
+  give(by_weight, grad_parameters[0]);
+  give(by_bias, grad_parameters[1]);
 }
 
 }  // namespace numemu::net

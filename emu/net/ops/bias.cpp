@@ -18,6 +18,7 @@ void add_bias(const Tensor& bias, Tensor& y) {
 }
 
 void bias_gradient(const Tensor& grad_output, Tensor& gradient) {
+  if (gradient.empty()) return;
   const std::int64_t channels = gradient.size();
   const std::vector<double> sums =
       column_sums(grad_output.data.data(), grad_output.size() / channels, channels);

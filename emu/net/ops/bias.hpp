@@ -10,7 +10,7 @@ namespace numemu::net {
 void add_bias(const Tensor& bias, Tensor& y);
 
 /// gradient [channels] = sums of grad_output [.., channels] over the leading axes: pairwise in
-/// float64, rounded once.
+/// float64, rounded once. Nothing where the gradient is empty, as of a bias that is not trained.
 void bias_gradient(const Tensor& grad_output, Tensor& gradient);
 
 }  // namespace numemu::net

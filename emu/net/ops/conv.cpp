@@ -314,7 +314,7 @@ void Conv::backward(const OpCall& call, std::span<const Tensor* const> inputs, c
   const std::int64_t positions = g.dim(0) * product(extents(g.shape));
   const std::int64_t k = parameters_[0].fan_in;
   if (o.bias) bias_gradient(g, grad_parameters[1]);
-  {
+  if (!grad_parameters[0].empty()) {
     const Windows windows = input_windows(axes_, in, x.shape, g.shape);
     require_offsets(windows.padding);
     const Gather a = Gather::matrix(out, positions, true);

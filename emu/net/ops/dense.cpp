@@ -41,6 +41,7 @@ void dense_input_gradient(const OpCall& call, const Repeated& product, const Ten
 
 void dense_weight_gradient(const OpCall& call, const Repeated& product, const Tensor& grad_y,
                            const Tensor& x, Tensor& grad_weight) {
+  if (grad_weight.empty()) return;
   const std::int64_t out = grad_weight.dim(0), in = grad_weight.dim(1), rows = x.size() / in;
   const Gather a = Gather::matrix(out, rows, true), b = Gather::matrix(in, rows, true);
   call.numerics.product(call.step, {product.layer,

@@ -17,6 +17,7 @@ void dense_forward(const OpCall&, const Repeated&, const Tensor& x, const Tensor
 void dense_input_gradient(const OpCall&, const Repeated&, const Tensor& grad_y,
                           const Tensor& weight, Tensor& grad_x);
 /// grad_weight [out, in] = grad_y [rows, out]^T * x [rows, in]; wgrad of the layer.
+/// Nothing where grad_weight is empty, as of a weight that is not trained.
 void dense_weight_gradient(const OpCall&, const Repeated&, const Tensor& grad_y, const Tensor& x,
                            Tensor& grad_weight);
 

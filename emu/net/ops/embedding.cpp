@@ -72,6 +72,7 @@ void Embedding::forward(const OpCall& call, std::span<const Tensor* const> input
 void Embedding::backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor*,
                          const Tensor& grad_output, std::span<Tensor>,
                          std::span<Tensor> grad_parameters, bool) const {
+  if (grad_parameters[0].empty()) return;
   const std::vector<std::int64_t> numbers = row_numbers(call.layer, *inputs[0]);
   // Readers of row r, ascending: readers[first[r]] to readers[first[r + 1] - 1].
   std::vector<std::int64_t> first(static_cast<std::size_t>(count_ + 1)), readers(numbers.size());

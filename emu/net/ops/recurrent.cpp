@@ -29,7 +29,7 @@ void weight_gradient(const OpCall& call, const std::string& layer, const Tensor&
                      const Tensor& states, std::int64_t first, Tensor& gradient) {
   const std::int64_t batch = grads.dim(0), time = grads.dim(1), out = grads.dim(2);
   const std::int64_t rows = states.dim(1), in = states.dim(2), steps = time - first;
-  if (steps == 0) return;
+  if (steps == 0 || gradient.empty()) return;
   Gather a = Gather::matrix(out, batch * time, true), b = Gather::matrix(in, batch * rows, true);
   a.depth = rows_of_steps(batch, time, out, first, time);
   b.depth = rows_of_steps(batch, rows, in, 0, steps);

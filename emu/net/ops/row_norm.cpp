@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "emu/net/ops/bias.hpp"
 #include "emu/net/ops/float64_sums.hpp"
 #include "emu/net/sums.hpp"
 #include "emu/stats/pairwise.hpp"
@@ -101,6 +102,7 @@ void RowNorm::forward(const OpCall&, std::span<const Tensor* const> inputs, Tens
 template <class Term>
 void RowNorm::sum_to_parameter(const Rows& rows, Tensor& gradient, const Term& term) const {
   const std::int64_t each = rows.length / rows.run, run = rows.run;
+  if (gradient.empty()) return;
   for_each_row(size_, rows.count / rows.groups * run, [&](std::int64_t c) {
     const double sum = stats::pairwise_sum(rows.count / rows.groups, [&](std::int64_t sample) {
       const std::int64_t row = sample * rows.groups + c / each, first = c % each * run;
@@ -137,13 +139,9 @@ void RowNorm::backward(const OpCall&, std::span<const Tensor* const> inputs, con
       for (std::int64_t i = 0; i < n; ++i)
         sums[i] += g[r * n + i] * ((x[r * n + i] - mean) * inverse);
     });
-    for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t i = 0; i < grad_parameters[0].size(); ++i)
       grad_parameters[0].data[i] = neutral(static_cast<float>(by_weight[i]));
-    if (centred_) {
-      const std::vector<double> by_bias = column_sums(g, rows, n);
-      for (std::int64_t i = 0; i < n; ++i)
-        grad_parameters[1].data[i] = neutral(static_cast<float>(by_bias[i]));
-    }
+    if (centred_) bias_gradient(grad_output, grad_parameters[1]);
   }
   if (!want_inputs) return;
 

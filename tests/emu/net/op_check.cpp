@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
@@ -89,6 +90,24 @@ OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, Numerics& numer
   return result;
 }
 
+/// A parameter that is not trained has no gradient, and changes no other.
+void check_untrained(Op& op, const std::vector<Tensor>& inputs, Numerics& numerics,
+                     const OpResult& expected) {
+  for (std::size_t p = 0; p < op.parameters().size(); ++p) {
+    const bool trained = std::exchange(op.parameters()[p].trained, false);
+    const OpResult result = run_op(op, inputs, numerics);
+    op.parameters()[p].trained = trained;
+    INFO(op.parameters()[p].name << " untrained");
+    CHECK(result.grad_parameters[p].empty());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      CHECK(bits(result.grad_inputs[i]) == bits(expected.grad_inputs[i]));
+    for (std::size_t other = 0; other < op.parameters().size(); ++other) {
+      if (other != p)
+        CHECK(bits(result.grad_parameters[other]) == bits(expected.grad_parameters[other]));
+    }
+  }
+}
+
 void check_op(Op& op, const std::vector<Tensor>& inputs, const Reference& reference,
               double tolerance, const Smoothness& smoothness, Numerics* numerics) {
   Numerics plain;
@@ -99,7 +118,9 @@ void check_op(Op& op, const std::vector<Tensor>& inputs, const Reference& refere
   for (const Tensor& input : inputs) arguments.push_back(widened(input));
   for (const Parameter& parameter : op.parameters()) arguments.push_back(widened(parameter.value));
 
-  const OpResult result = run_op(op, inputs, numerics == nullptr ? plain : *numerics);
+  Numerics& used = numerics == nullptr ? plain : *numerics;
+  const OpResult result = run_op(op, inputs, used);
+  check_untrained(op, inputs, used, result);
   require_close(reference(arguments), result.output, tolerance, "forward");
   const auto differences = [&](std::size_t index) {
     return central_differences(reference, arguments, index, result.grad_output, smoothness.step);
