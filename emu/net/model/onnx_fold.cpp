@@ -226,6 +226,7 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
       element.whole = {data.integer ? element.whole.value != 0 : element.real != 0};
   }
   data.integer = integer;
+  data.type = to;
   return data;
 }
 

@@ -1,6 +1,7 @@
 // QuantizeLinear and DequantizeLinear: pairs become one quantizer with fixed scales.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "emu/net/model/onnx_importer.hpp"
@@ -29,8 +30,11 @@ OnnxValue quantized(OnnxImporter& importer, const OnnxValue& value) {
   return y;
 }
 
-OnnxValue without_zero_point(OnnxImporter& importer, const OnnxNode& node, std::size_t zero) {
-  const OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+namespace {
+
+/// x less the zero point that is input `zero`.
+OnnxValue shifted(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
+                  std::size_t zero) {
   if (!importer.has_input(node, zero)) return x;
   OnnxValue z = importer.input(node, zero);
   if (z.is_constant()) {
@@ -46,6 +50,12 @@ OnnxValue without_zero_point(OnnxImporter& importer, const OnnxNode& node, std::
       importer.add(importer.node_name(node), std::make_unique<Binary>("subtract"), {x, z}, x.image);
   y.integer = true;
   return y;
+}
+
+}  // namespace
+
+OnnxValue without_zero_point(OnnxImporter& importer, const OnnxNode& node, std::size_t zero) {
+  return shifted(importer, node, importer.as_graph(importer.input(node, 0), ""), zero);
 }
 
 std::vector<float> weight_zero_points(OnnxImporter& importer, const OnnxNode& node,
@@ -144,8 +154,27 @@ OnnxValue blocks(OnnxImporter& importer, const OnnxNode& node, OnnxValue x) {
   return binary("multiply", spread(1));
 }
 
+/// (x - zero point) scale with a scale that the network computes, one for each sample, as
+/// DynamicQuantizeLinear gives it.
+OnnxValue dequantize_samples(OnnxImporter& importer, const OnnxNode& node, OnnxValue x) {
+  if (x.quantizer) x = quantized(importer, x);
+  OnnxValue scale = importer.input(node, 1);
+  const bool one =
+      scale.rank() == x.rank() && std::ranges::all_of(scale.shapes, [&](const Shape& shape) {
+        return element_count(shape) == shape[0];
+      });
+  if (!one) throw Error("expected constant scales, or the scale of DynamicQuantizeLinear");
+  scale = x.image ? importer.to_image(scale) : importer.to_plain(scale);
+  x = shifted(importer, node, x, 2);
+  OnnxValue y = importer.add(importer.node_name(node), std::make_unique<Binary>("multiply"),
+                             {x, scale}, x.image);
+  y.integer = false;
+  return y;
+}
+
 Values dequantize(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.as_graph(importer.input(node, 0), "");
+  if (!importer.input(node, 1).is_constant()) return {dequantize_samples(importer, node, x)};
   OnnxQuantizer q;
   q.options.quantizes = false;
   if (!x.quantizer && integer_or(node, "block_size", 0) != 0) return {blocks(importer, node, x)};

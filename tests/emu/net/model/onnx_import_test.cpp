@@ -2,6 +2,7 @@
 // network that is shipped for it.
 #include "emu/net/model/onnx_import.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -278,6 +279,46 @@ TEST_CASE("pairs of quantizers become one, and int8 weights their values", "[fas
   Tensor in({1, 2});
   in.data = {0.6f, 100};  // 0.5 and 63.5
   CHECK(run(model, in).data == std::vector<float>{0.25f + 1.5f * 63.5f, 2 - 2 * 63.5f});
+}
+
+TEST_CASE("dynamic integers become numbers again, with a scale of each sample", "[fast]") {
+  ModelWriter writer;
+  writer.input("x", {-1, 3});
+  writer.node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
+  writer.node("DequantizeLinear", {"q", "s", "z"}, {"y"}).output("y");
+  Tensor in({2, 3});
+  in.data = {-1, 0.3f, 2, 5, 0.02f, 4.99f};
+  std::vector<float> expected;  // by the formula of the specification
+  for (std::size_t i = 0; i < 6; i += 3) {
+    const auto [low, high] = std::minmax({in.data[i], in.data[i + 1], in.data[i + 2], 0.0f});
+    const float scale = (high - low) / 255;
+    const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
+    for (std::size_t j = i; j < i + 3; ++j)
+      expected.push_back(
+          (std::clamp(std::nearbyint(in.data[j] / scale) + zero, 0.0f, 255.0f) - zero) * scale);
+  }
+  CHECK(run(writer.import(), in).data == expected);
+
+  ModelWriter other;
+  other.input("x", {-1, 3}).node("Abs", {"x"}, {"s"});
+  other.node("DequantizeLinear", {"x", "s"}, {"y"}).output("y");
+  CHECK(message_of(other).find("expected constant scales, or the scale of DynamicQuantizeLinear") !=
+        std::string::npos);
+}
+
+TEST_CASE("a zero point that is cast has the type that it is cast to", "[fast]") {
+  const auto model = [](std::int64_t type) {
+    ModelWriter writer;
+    writer.input("x", {-1, 2}).floats("s", {}, {0.5f}).integers("k", {}, {0});
+    const std::string zero = writer.op("Cast", {"k"}, {test::attribute("to", type)});
+    const std::string q = writer.op("QuantizeLinear", {"x", "s", zero});
+    return writer.node("DequantizeLinear", {q, "s", zero}, {"y"}).output("y");
+  };
+  Tensor in({1, 2});
+  in.data = {-100, 100};
+  CHECK(run(model(3).import(), in).data == std::vector<float>{-64, 63.5f});   // int8
+  CHECK(run(model(2).import(), in).data == std::vector<float>{0, 100});       // uint8
+  CHECK(message_of(model(6)).find("expected integers of 4, 8 or 16 bits") != std::string::npos);
 }
 
 TEST_CASE("a value has one producer", "[fast]") {
