@@ -143,7 +143,9 @@ void judge_network(const ExperimentRun& run, const net::Dataset& data, Conclusio
   shared.options.optimizer = net::recommended_optimizer(shared.net);
   net::use_recommended_rates(shared.options, shared.net);
   shared.options.epochs = run.settings.integer("norm_epochs", 1, 10'000);
+  shared.options.batch = run.settings.integer("norm_batch", 1, 100'000);
   shared.train_samples = run.settings.integer("norm_train_samples", 0, 1'000'000'000);
+  shared.eval_samples = run.settings.integer("norm_eval_samples", 0, 1'000'000'000);
   const std::vector<std::uint64_t> seeds = seeds_of(run, "norm_seeds");
   std::vector<Trial> trials;
   for (const std::uint64_t seed : seeds) {

@@ -1,107 +1,25 @@
-// Gradients of float32 training: the lognormal law of each layer over training, its distance from
-// the sample, and the relative error that it predicts for every split.
+// What looks at gradients of float32 training say of laws, relative errors and splits.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/stats/fit.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/gains.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/lognormal_gradients/laws.hpp"
+#include "experiments/lognormal_gradients/looks.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
 #include "formats/error.hpp"
-#include "policies/mask/magnitude_law.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {
 
 constexpr double kLawHolds = 0.1;     // relative, of the error that a fit predicts
 constexpr double kSplitHolds = 1.05;  // error of the chosen split over the least one
-
-/// One split of a width and the values it has.
-struct Candidate {
-  Split split;
-  FormatGrid grid;
-};
-
-std::vector<Candidate> candidates_of(const std::vector<int>& widths) {
-  std::vector<Candidate> all;
-  for (const int bits : widths) {
-    for (const Split& split : splits_of(bits))
-      all.push_back({split, FormatGrid(find_format(split.format()))});
-  }
-  return all;
-}
-
-/// Distances of three laws from the elements that are not zero, signs included.
-Json distances(const std::vector<float>& nonzero) {
-  Json json = Json::object();
-  for (const stats::Fit& fit : stats::fit_all(nonzero.data(), std::ssize(nonzero)))
-    json[fit.family] = fit.ks_distance;
-  return json;
-}
-
-/// {step, layer, n, zeros, ln: {mean, sigma}, log2: {mean, sigma}, ks, errors: [{mean, predicted,
-/// measured}]}, errors in the order of the candidates.
-Json look_at(const std::vector<float>& g, const std::vector<Candidate>& candidates) {
-  std::vector<float> nonzero;
-  std::copy_if(g.begin(), g.end(), std::back_inserter(nonzero), [](float x) { return x != 0; });
-  const auto n = static_cast<std::int64_t>(nonzero.size());
-  const policies::MagnitudeLaw law =
-      policies::fit_law(policies::Law::lognormal, g.data(), std::ssize(g));
-  if (!law.usable() || !(law.spread > 0)) return nullptr;
-  const double mean = std::log2(law.scale), sigma = law.spread / std::numbers::ln2;
-  Json record = {{"n", g.size()},
-                 {"zeros", 1 - law.nonzero},
-                 {"ln", {{"mean", std::log(law.scale)}, {"sigma", law.spread}}},
-                 {"log2", {{"mean", mean}, {"sigma", sigma}}},
-                 {"ks", distances(nonzero)},
-                 {"errors", Json::array()}};
-  for (const Candidate& candidate : candidates) {
-    const double target = candidate.grid.best_mean(sigma), factor = std::exp2(target - mean);
-    const double sum = stats::pairwise_sum(n, [&](std::int64_t i) {
-      return candidate.grid.error_of(factor * std::fabs(double{nonzero[i]}));
-    });
-    record["errors"].push_back({{"mean", target},
-                                {"predicted", candidate.grid.expected(sigma, target)},
-                                {"measured", sum / static_cast<double>(n)}});
-  }
-  return record;
-}
-
-/// When the gradients are looked at: evenly, `looks` times an epoch, first of all at the first
-/// step.
-struct Looks {
-  std::int64_t looks = 1, steps_per_epoch = 1;
-  bool at(std::int64_t step) const {
-    return step % steps_per_epoch == 0 ||
-           step * looks / steps_per_epoch != (step - 1) * looks / steps_per_epoch;
-  }
-};
-
-Json observe(TrainTrial trial, const net::Dataset& data, const Looks& looks,
-             const std::vector<Candidate>& candidates) {
-  Json records = Json::array();
-  trial.before = [&](const net::Product& product, std::int64_t step) {
-    if (product.kind != net::GemmKind::wgrad || !looks.at(step)) return;
-    Json record = look_at(product.a.source->data, candidates);
-    if (record.is_null()) return;
-    record["layer"] = std::string(product.layer);
-    record["step"] = step;
-    record["epoch"] = step / looks.steps_per_epoch;
-    records.push_back(std::move(record));
-  };
-  const TrainOutcome outcome = run_train_trial(trial, data);
-  return {{"outcome", to_json(outcome)}, {"records", records}};
-}
 
 /// The records of one layer, by seed.
 using OfLayer = std::vector<std::vector<const Json*>>;
