@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "experiments/engine/training_table.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
+#include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {
@@ -131,6 +132,14 @@ std::vector<Method> methods_of(const Width& width, const std::vector<EpochFit>& 
   return methods;
 }
 
+/// As a file that `train --recipe` takes.
+void write_recipe(const std::string& folder, int bits, const std::string& optimizer, Json recipe) {
+  recipe["numemu_recipe"] = 1;
+  recipe["update"] = {{"optimizer", optimizer}};
+  std::filesystem::create_directories(folder);
+  write_atomically(fmt::format("{}/chosen-{}.json", folder, bits), {recipe.dump(2), "\n"});
+}
+
 /// Points of top-1 by seed.
 std::vector<double> points(const std::vector<TrainOutcome>& outcomes) {
   std::vector<double> all;
@@ -193,6 +202,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
         others[s] += of_split[s] / static_cast<double>(splits);
     }
     chart.series.push_back(std::move(series));
+    write_recipe(run.out, bits, plan.options.optimizer, plan.methods[chosen + 1].recipe);
     const auto loss = stats::paired_interval(float32, top1(chosen));
     if (bits >= kPublishedBits) {
       conclusion.findings.push_back(interval_finding(

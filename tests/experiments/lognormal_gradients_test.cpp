@@ -2,8 +2,10 @@
 // settings to conclusion.
 #include <cmath>
 
+#include "experiments/engine/recipe_files.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
+#include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -185,6 +187,8 @@ TEST_CASE("lognormal-gradients: gradients are fitted and networks trained on the
   add_training(run, data, fits, conclusion);
   // float32; three splits; chosen by layer, at two other margins, by epoch
   CHECK(conclusion.tables.back().rows.size() == 1 + 3 + 4);
+  const Json recipe = read_recipe(run.out + "/chosen-4.json", folder.path(), "test");
+  CHECK(policies::Recipe::parse(recipe, "test").json()["layers"].size() == 3);
   int choice = 0, margin = 0, following = 0, order = 0;
   for (const Finding& finding : conclusion.findings) {
     CHECK(std::isfinite(finding.measured));
