@@ -36,8 +36,8 @@ Conclusion run(const ExperimentRun& run) {
   hfp8::add_sums(run, conclusion);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
-  hfp8::add_norms(run, data, conclusion);
   hfp8::add_training(run, data, conclusion);
+  hfp8::add_norms(run, data, conclusion);
   return conclusion;
 }
 
@@ -80,8 +80,9 @@ const Experiment experiment_hfp8 = {
      {"layers", "4", "16", "64", "draws of the linear layer"},
      {"norm_net", "mobilenet-small", "mobilenet-small", "mobilenet-small",
       "network whose statistics are re-estimated"},
-     {"norm_formats", "hfp8_e4m3", "hfp8_e4m3,hfp8_e5m2,int5,int4",
-      "hfp8_e4m3,hfp8_e5m2,int6,int5,int4", "formats of its weights and activations"},
+     {"norm_formats", "hfp8_e4m3", "hfp8_e4m3,hfp8_e5m2,int4", "hfp8_e4m3,hfp8_e5m2,int6,int5,int4",
+      "formats of its weights and activations"},
+     {"norm_image_size", "14", "14", "28", "height and width of its images"},
      {"norm_epochs", "1", "2", "8", "epochs of its training in float32"},
      {"norm_batch", "32", "32", "32", "images of a step of it"},
      {"norm_train_samples", "128", "2048", "16384", "its training images"},

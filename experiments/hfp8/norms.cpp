@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "emu/net/data/view.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
@@ -136,7 +137,10 @@ Json measure(const TrainTrial& trial, const net::Dataset& data,
   return result;
 }
 
-void judge_network(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusion& conclusion) {
+  net::DataView view;
+  view.image_size = run.settings.integer("norm_image_size", 1, 10'000);
+  const net::Dataset data = net::view_of(whole, view);
   const std::vector<std::string> formats = run.settings.list("norm_formats");
   const std::int64_t samples = run.settings.integer("norm_samples", 2, data.calibration_count());
   TrainTrial shared = training_of(run, run.settings.text("norm_net"));

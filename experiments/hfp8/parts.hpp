@@ -25,7 +25,7 @@ void add_training(const ExperimentRun&, const net::Dataset&, Conclusion&);
 /// float32 layer (`stale`) and by its own (`tuned`).
 Json layer_noise(const std::string& format, double scale, std::int64_t rows, std::uint64_t seed);
 /// Statistics of batch normalisation re-estimated after quantization: a linear layer, then a
-/// network (settings norm_net, norm_seeds).
+/// network (settings layer_rows, layers, norm_*).
 void add_norms(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 /// The training run of a network, float32.
