@@ -1,6 +1,8 @@
 // Update rule residual: what rounding to a low-precision master loses is kept and takes part in the
 // next update (the round-off residual of HFP8, Sun et al. 2019): t = (w + e) + delta, w = round(t),
-// e = t - w. With e in float32, w + e is bit for bit what float32 masters would be.
+// e = t - w. With t and e in float32, w + e is bit for bit what float32 masters would be.
+#include <algorithm>
+
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/quantize.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -23,7 +25,7 @@ constexpr TextKind kFormat{
     }};
 
 struct Options final : PolicyOptions {
-  std::string format = kFloat32;
+  std::string format = kFloat32, sum = kFloat32;
   std::vector<Option> list() override {
     return {{"format",
              "of the residual, unscaled and saturating: float32, or one that update.master may "
@@ -32,9 +34,22 @@ struct Options final : PolicyOptions {
              0,
              0,
              {},
+             &kFormat},
+            {"sum",
+             "of weight + residual + increment before it is rounded to the master; as published: "
+             "hfp16_e6m9",
+             &sum,
+             0,
+             0,
+             {},
              &kFormat}};
   }
 };
+
+/// To nearest even.
+void round_to(const std::string& format, float* x, std::int64_t n) {
+  if (format != kFloat32) quantize_values({.format = &find_format(format)}, x, n, 1, x);
+}
 
 class Residual final : public Policy {
  public:
@@ -53,10 +68,18 @@ class Residual final : public Policy {
       w[i] = net::neutral(w[i] + e[i]);
       e[i] = net::neutral(w[i] + delta[i]);
     });
-    Forwarding::update(step, update);
+    if (options->sum == kFloat32) {
+      Forwarding::update(step, update);
+    } else {
+      round_to(options->sum, e, n);
+      std::copy_n(e, n, w);
+      zeros_.assign(static_cast<std::size_t>(n), 0);
+      net::Update rounded = update;
+      rounded.delta = &zeros_;
+      Forwarding::update(step, rounded);
+    }
     net::for_each_element(n, [=](std::int64_t i) { e[i] = net::neutral(e[i] - w[i]); });
-    if (options->format != kFloat32)
-      quantize_values({.format = &find_format(options->format)}, e, n, 1, e);
+    round_to(options->format, e, n);
   }
 
   void save_state(net::NamedState& state) const override {
@@ -71,6 +94,7 @@ class Residual final : public Policy {
 
  private:
   StateTensors residuals_;  ///< by parameter
+  std::vector<float> zeros_;
 };
 
 }  // namespace

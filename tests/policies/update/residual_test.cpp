@@ -103,6 +103,34 @@ TEST_CASE("residual: equal to the scalar model and to rounded float32 masters", 
   CHECK(differences(in_float8, in_float32) > 0);
 }
 
+TEST_CASE("residual: the published vector of 1-4-3 weights and 1-6-9 sums", "[fast]") {
+  const auto after_100 = [](const std::string& rule) {
+    net::Graph graph = two_layers();
+    RecipeNumerics numerics(update_recipe(R"j("master": "hfp8_e4m3")j" + rule), graph);
+    for (net::Parameter* parameter : graph.parameters())
+      std::fill(parameter->value.data.begin(), parameter->value.data.end(), 1.0f);
+    for (std::int64_t t = 0; t < 100; ++t)
+      update_all(graph, numerics, t, [](const net::Parameter&, std::size_t) { return -0.005f; });
+    const net::NamedState state = state_of(numerics);
+    float e = 0;
+    for (const auto& [name, bytes] : state) {
+      if (name == "recipe/update/residual/fc1.weight")
+        std::copy_n(bytes.data(), 4, reinterpret_cast<char*>(&e));
+    }
+    return std::pair{weights_of(graph)[0], e};
+  };
+  // specs/training.md, HFP8 (f): W = 1, 100 updates of -0.005.
+  CHECK(after_100("") == std::pair{1.0f, 0.0f});
+  CHECK(after_100(R"j(, "rule": "residual(hfp16_e6m9,hfp16_e6m9)")j") ==
+        std::pair{0.5f, 0.01171875f});
+  // Sums in float32 lose nothing but their own rounding.
+  const auto [w, e] = after_100(R"j(, "rule": "residual")j");
+  CHECK(w == 0.5f);
+  CHECK(e == Approx(0).margin(1e-5));
+  CHECK(with_rule("residual(bfloat16,hfp16_e6m9)").json()["update"]["rule"] ==
+        "residual(bfloat16,hfp16_e6m9)");
+}
+
 TEST_CASE("residual: layers choose it or not", "[fast]") {
   constexpr std::int64_t kSteps = 100;
   const net::Graph mixed =

@@ -1,0 +1,227 @@
+// Numbers rounded to the formats of HFP8, and sums in its 1-6-9 register.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "emu/stats/interval.hpp"
+#include "emu/unit/unit.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/hfp8/laws.hpp"
+#include "experiments/hfp8/parts.hpp"
+#include "formats/analysis/error_moments.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/codec.hpp"
+#include "formats/digest.hpp"
+#include "formats/quantize.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::experiments::hfp8 {
+namespace {
+
+constexpr const char* kRegister = "hfp16_e6m9";
+constexpr int kMantissa = 9;
+constexpr double kSumHolds = 0.02;       // of the exact sum
+constexpr double kConstantHolds = 0.02;  // relative, of the log-uniform noise at 2 and more bits
+
+struct Mean {
+  double sum = 0, squares = 0;
+  void add(double x) {
+    sum += x;
+    squares += x * x;
+  }
+  Json over(std::int64_t n) const {
+    const auto count = static_cast<double>(n);
+    const double mean = sum / count, variance = std::fmax(0, squares / count - mean * mean);
+    return {{"mean", mean}, {"error", std::sqrt(variance / std::fmax(1, count - 1))}};
+  }
+};
+
+/// The squared error of normal numbers over their mean square sigma^2, as the codec rounds them.
+Json noise_of(const Format& format, double sigma, std::int64_t samples, std::uint64_t seed) {
+  const RandomSource random{seed, Stream::data, tensor_word(format.name), 0};
+  Mean noise;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const double u = random.uniform(static_cast<std::uint64_t>(i)) + 0x1p-33;
+    const auto x = static_cast<float>(sigma * normal::quantile(u));
+    float y = 0;
+    quantize_values({.format = &format}, &x, 1, 1, &y);
+    const double error = (double{y} - x) / sigma;
+    noise.add(error * error);
+  }
+  return noise.over(samples);
+}
+
+std::string unit_of(std::int64_t chunk) {
+  return chunk == 1 ? fmt::format("neutral.mac.{}", kRegister)
+                    : fmt::format("neutral.chunk{}.{}", chunk, kRegister);
+}
+
+std::string text(const Json& measured) {
+  return fmt::format("{:.4f}", measured.at("mean").get<double>());
+}
+
+}  // namespace
+
+Json measured_sums(const std::string& unit_name, double deviation, std::int64_t count,
+                   std::int64_t repeats, std::uint64_t seed) {
+  const unit::Unit& unit = unit::find_unit(unit_name);
+  const Format& format = find_format(kRegister);
+  const RandomSource random{seed, Stream::data, tensor_word("hfp8/sums"), 0};
+  std::vector<float> x(static_cast<std::size_t>(repeats * count));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(1 + std::sqrt(3.0) * deviation * (2 * random.uniform(i) - 1));
+  std::vector<std::uint16_t> a(x.size()), b(static_cast<std::size_t>(count)),
+      d(static_cast<std::size_t>(repeats));
+  quantize_codes({.format = &format}, x.data(), std::ssize(x), 1, a.data());
+  const std::vector<float> ones(b.size(), 1);
+  quantize_codes({.format = &format}, ones.data(), count, 1, b.data());
+  const unit::Gather rows = unit::Gather::matrix(repeats, count),
+                     column = unit::Gather::matrix(1, count);
+  unit.multiply({.m = repeats,
+                 .n = 1,
+                 .k = count,
+                 .a = {&format, a.data(), &rows},
+                 .b = {&format, b.data(), &column},
+                 .d = d.data(),
+                 .seed = seed});
+  Mean ratio;
+  for (std::int64_t r = 0; r < repeats; ++r) {
+    double exact = 0;
+    for (std::int64_t i = 0; i < count; ++i) exact += to_double(decode(format, a[r * count + i]));
+    ratio.add(to_double(decode(*unit.d_format(), d[r])) / exact);
+  }
+  return ratio.over(repeats);
+}
+
+void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
+  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  struct Case {
+    const char* format;
+    double sigma;
+  };
+  std::vector<Case> cases;
+  for (const double sigma : {1.0, 1e-3, 1e-5}) {
+    for (const char* format : {"hfp8_e4m3", "float8_e4m3", "hfp8_e5m2", kRegister})
+      cases.push_back({format, sigma});
+  }
+  std::vector<Trial> trials;
+  for (const Case& c : cases) {
+    trials.push_back(
+        {{{"part", "rounding"},
+          {"format", c.format},
+          {"sigma", c.sigma},
+          {"samples", samples},
+          {"seed", run.seed}},
+         fmt::format("{} of sigma {}", c.format, c.sigma),
+         [=, seed = run.seed] { return noise_of(find_format(c.format), c.sigma, samples, seed); }});
+  }
+  const std::vector<Json> results = run_trials_at_once(run, trials);
+  ResultTable table{"Noise over signal of normal numbers, to nearest",
+                    {"format", "sigma", "log-uniform law", "predicted", "measured", "SQNR, dB"},
+                    {}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Format& format = find_format(cases[i].format);
+    const double sigma = cases[i].sigma;
+    const ErrorMoments exact =
+        error_moments(cells(format, {}, false), 1, *normal_density(0, sigma));
+    const double predicted = exact.mse / (sigma * sigma), measured = results[i].at("mean");
+    conclusion.findings.push_back(
+        closed_form(fmt::format("noise over signal of {}, sigma {}", format.name, sigma), predicted,
+                    measured, results[i].at("error")));
+    conclusion.about("rounding");
+    const double constant = relative_noise(format.mantissa_bits);
+    if (sigma == 1) {
+      conclusion.findings.push_back(exact_finding(
+          fmt::format("noise over signal of {} by 0.0451 4^-m, sigma 1", format.name), constant,
+          predicted, std::fabs(predicted - constant) <= kConstantHolds * constant));
+      conclusion.about("constant");
+    }
+    table.rows.push_back({format.name, fmt::format("{}", sigma), fmt::format("{:.3e}", constant),
+                          fmt::format("{:.4g}", predicted), fmt::format("{:.4g}", measured),
+                          fmt::format("{:.1f}", -10 * std::log10(measured))});
+  }
+  conclusion.tables.push_back(std::move(table));
+}
+
+void add_sums(const ExperimentRun& run, Conclusion& conclusion) {
+  const std::vector<std::int64_t> lengths = run.settings.whole_numbers("lengths", 2, 1 << 20),
+                                  chunks = run.settings.whole_numbers("chunks", 1, 1 << 16);
+  const std::int64_t repeats = run.settings.integer("repeats", 2, 10'000);
+  struct Case {
+    double deviation;
+    std::int64_t chunk, length;
+  };
+  std::vector<Case> cases;
+  for (const double deviation : {0.0, 1.0}) {
+    for (const std::int64_t chunk : chunks) {
+      for (const std::int64_t length : lengths) cases.push_back({deviation, chunk, length});
+    }
+  }
+  std::vector<Trial> trials;
+  for (const Case& c : cases) {
+    trials.push_back({{{"part", "sums"},
+                       {"unit", unit_of(c.chunk)},
+                       {"deviation", c.deviation},
+                       {"length", c.length},
+                       {"repeats", c.deviation > 0 ? repeats : 1},
+                       {"seed", run.seed}},
+                      fmt::format("sums of {} in chunks of {}", c.length, c.chunk),
+                      [=, seed = run.seed] {
+                        return measured_sums(unit_of(c.chunk), c.deviation, c.length,
+                                             c.deviation > 0 ? repeats : 1, seed);
+                      }});
+  }
+  const std::vector<Json> results = run_trials(run, trials);
+  ResultTable table{"Sums in a 1-6-9 register over exact sums, to nearest",
+                    {"numbers", "chunk", "length", "predicted", "measured"},
+                    {}};
+  Chart chart;
+  chart.title = "Sums in a 1-6-9 register by length and chunk";
+  chart.caption = fmt::format(
+      "Uniform numbers of mean and deviation 1, to nearest after each addition, mean of {} sums; "
+      "dashed: the walk over binades. A chunk of 1 adds one by one and stalls at 4,096.",
+      repeats);
+  chart.x = "numbers added";
+  chart.y = "sum over exact sum";
+  chart.log_x = true;
+  const std::shared_ptr<const Density> uniform =
+      uniform_density(1 - std::sqrt(3.0), 1 + std::sqrt(3.0));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    const auto length = static_cast<double>(c.length);
+    const AddedAt added = c.deviation > 0 ? added_by(uniform, 1) : added_by(1);
+    const double predicted =
+        (c.chunk == 1 ? expected_sum(added, 1, length, kMantissa)
+                      : expected_chunked_sum(added, 1, c.deviation, length,
+                                             static_cast<double>(c.chunk), kMantissa)) /
+        length;
+    const double measured = results[i].at("mean"), error = results[i].at("error");
+    const std::string numbers = c.deviation > 0 ? "uniform" : "ones";
+    const std::string what =
+        fmt::format("sum of {} {} in chunks of {}, over the exact sum", c.length, numbers, c.chunk);
+    if (c.deviation > 0) {
+      conclusion.findings.push_back(model_finding(what, predicted, measured, error, kSumHolds));
+      if (c.length == lengths.front()) {
+        chart.series.push_back({fmt::format("chunk {} measured", c.chunk), {}, false});
+        chart.series.push_back({fmt::format("chunk {} predicted", c.chunk), {}, true});
+      }
+      chart.series[chart.series.size() - 2].points.push_back(
+          {.x = length,
+           .y = measured,
+           .low = measured - stats::kNormal95 * error,
+           .high = measured + stats::kNormal95 * error});
+      chart.series.back().points.push_back({.x = length, .y = predicted});
+    } else {
+      conclusion.findings.push_back(
+          exact_finding(what, predicted, measured, measured == predicted));
+    }
+    conclusion.about(c.deviation > 0 ? "sums" : "stall");
+    table.rows.push_back({numbers, fmt::format("{}", c.chunk), fmt::format("{}", c.length),
+                          fmt::format("{:.4f}", predicted), text(results[i])});
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+}  // namespace numemu::experiments::hfp8
