@@ -55,9 +55,9 @@ const Experiment experiment_actnn = {
      {"draws", "40", "200", "1000", "of the codes of a context"},
      {"passes", "4", "50", "400", "pairs of draws for each context that adds up"},
      {"instances", "2", "50", "500", "of the allocation of bits"},
-     {"epochs", "1", "6", "12", "epochs of training"},
+     {"epochs", "1", "4", "12", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "16384", "0", "training images; 0: all"},
+     {"train_samples", "512", "8192", "0", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
     run};

@@ -1,4 +1,5 @@
 // Range BN: closed forms against the specification, the wrong backward pass, parts at small size.
+#include <algorithm>
 #include <cmath>
 
 #include "emu/net/nets.hpp"
@@ -68,6 +69,8 @@ TEST_CASE("range-bn: angles of the specification", "[fast]") {
   // Drawn there with 2 bits: .807967; where the ends lie moves the exact form by some hundredths.
   CHECK(normal_cosine(-kRange / 2, kRange / 3, 2) == Approx(.807967).margin(0.03).epsilon(0));
   CHECK(normal_cosine(-kRange / 2, kRange / 255, 8) == Approx(model(8)).margin(1e-7).epsilon(0));
+  const double thousand = 1 / net::range_factor(Constant::exact, 1000);
+  CHECK(model_cosine(thousand / 255, 1) == Approx(.999970).margin(5e-6).epsilon(0));
   CHECK(angle_of(.999949) == Approx(.579).margin(6e-3));
   CHECK(angle_of(.985584) == Approx(9.74).margin(6e-3));
   CHECK(normal_sign_cosine() == Approx(.797885).margin(6e-7));
@@ -136,4 +139,7 @@ TEST_CASE("range-bn: every method trains", "[fast]") {
   CHECK(conclusion.tables[0].rows.size() == 10);
   CHECK(conclusion.findings.size() == 4 + 1 + 1 + 2);
   for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
+  // No two methods are the same trial, the wrong backward pass in particular.
+  const std::string trials = test::read_file(folder / "out/trials.jsonl");
+  CHECK(std::count(trials.begin(), trials.end(), '\n') == 10);
 }
