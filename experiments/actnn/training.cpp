@@ -10,7 +10,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
-#include "experiments/engine/judge.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -202,11 +202,10 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
                          0, lost.mean, {lost.low, lost.high}, at_most(kMargin)));
     conclusion.about("accuracy");
   }
-  const stats::PairedInterval nearest = stats::paired_interval(
-      points(training.outcomes[all.size() - 2]), points(training.outcomes.back()));
-  conclusion.findings.push_back(interval_finding(
-      "points of top-1 that 1 bit without bias gains over 1 bit to nearest (above 0 claimed)", 0,
-      nearest.mean, {nearest.low, nearest.high}, at_least(0)));
+  conclusion.findings.push_back(
+      judge_gains({{"points of top-1 that 1 bit without bias gains over 1 bit to nearest",
+                    stats::paired_interval(points(training.outcomes[all.size() - 2]),
+                                           points(training.outcomes.back()))}})[0]);
   conclusion.about("bias");
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));

@@ -6,9 +6,9 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
-#include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/parts.hpp"
@@ -109,35 +109,8 @@ Json measure(const TrainTrial& trial, const net::Dataset& data, double weight,
   return result;
 }
 
-/// A comparison of the networks with the penalty and those without, paired by seed.
-struct Gain {
-  std::string what;
-  stats::PairedInterval points;  ///< of top-1
-};
-
-/// One-sided p-values that the mean is not above 0, and not below.
-std::pair<double, double> tails(const stats::PairedInterval& gain) {
-  if (gain.n < 2) return {NAN, NAN};
-  const auto degrees = static_cast<double>(gain.n - 1);
-  const double error = (gain.high - gain.low) / 2 / stats::student_quantile(degrees, 0.025);
-  if (!(error > 0)) return {NAN, NAN};
-  const double t = gain.mean / error;
-  return {stats::student_tail(degrees, t), stats::student_tail(degrees, -t)};
-}
-
-void judge(const std::vector<Gain>& gains, const char* claim, Conclusion& conclusion) {
-  const std::size_t first = conclusion.findings.size();
-  std::vector<double> above, below;
-  for (const Gain& gain : gains) {
-    conclusion.findings.push_back({.what = gain.what + " (claimed above 0)",
-                                   .predicted = 0,
-                                   .measured = gain.points.mean,
-                                   .low = gain.points.low,
-                                   .high = gain.points.high});
-    above.push_back(tails(gain.points).first);
-    below.push_back(tails(gain.points).second);
-  }
-  judge_signs(std::span(conclusion.findings).subspan(first), above, below);
+void judge(const std::vector<PairedGain>& gains, const char* claim, Conclusion& conclusion) {
+  for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
   conclusion.about(claim);
 }
 
@@ -217,7 +190,7 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
                         fmt::format("{:.2f}", stats::paired_interval(floats(false)).mean),
                         fmt::format("{:.2f}", stats::paired_interval(floats(true)).mean),
                         signed_points(in_float32)});
-  std::vector<Gain> gains, rounded;
+  std::vector<PairedGain> gains, rounded;
   Chart chart;
   chart.kind = Chart::Kind::bars;
   chart.title = "Top-1 gained by the penalty";

@@ -7,7 +7,7 @@
 #include "emu/net/forwarding.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
-#include "experiments/engine/judge.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/range_bn/parts.hpp"
 
@@ -67,25 +67,33 @@ struct Compared {
 };
 
 std::vector<Compared> compared() {
-  const Json one{{"statistic", "range"}};
-  const Json many{{"statistic", "range"}, {"chunks", 16}};
-  Json published = one, repository = many;
-  published["constant"] = "published";
-  repository["constant"] = "repository";
-  std::vector<Compared> all{
-      {{"batch normalisation"}},
-      {{"range", {{"norm", one}}}, Question::range},
-      {{"range, 16 chunks", {{"norm", many}}}, Question::range},
-      {{"range, published constant", {{"norm", published}}}, Question::range},
-      {{"range, 16 chunks, repository's constant", {{"norm", repository}}}, Question::range},
-      {{"range, backward of the variance", {{"norm", one}}}, Question::wrong, 1},
-      {{"8 bits", eight_bits(many, 8, 16)}, Question::eight},
-      {{"8 bits, gradient of the update too", eight_bits(many, 8, 8)}, Question::bifurcated, 6},
-      {{"8 bits, gradients of 4", eight_bits(many, 4, 16)}},
-      {{"8 bits, gradients of 4, of the update too", eight_bits(many, 4, 4)},
-       Question::bifurcated,
-       8}};
-  all[5].method.around = {"backward of the variance", variance_backward};
+  const auto range = [](int chunks, const char* constant) {
+    return Json{{"statistic", "range"}, {"chunks", chunks}, {"constant", constant}};
+  };
+  constexpr int kChunks = 16;
+  std::vector<Compared> all{{{"batch normalisation"}}};
+  for (const char* constant : {"exact", "published", "repository"}) {
+    for (const int chunks : {1, kChunks}) {
+      const Json norm{{"norm", range(chunks, constant)}};
+      const std::string name =
+          fmt::format("range, {}, {}", chunks == 1 ? "1 chunk" : "16 chunks", constant);
+      all.push_back({{name, norm}, Question::range});
+      all.push_back({{name + ", backward of the variance",
+                      norm,
+                      {"backward of the variance", variance_backward}},
+                     Question::wrong,
+                     all.size() - 1});
+    }
+  }
+  const Json norm = range(kChunks, "exact");
+  for (const int bits : {8, 4}) {
+    const std::string name = bits == 8 ? "8 bits" : fmt::format("8 bits, gradients of {}", bits);
+    all.push_back(
+        {{name, eight_bits(norm, bits, 16)}, bits == 8 ? Question::eight : Question::none});
+    all.push_back({{name + ", of the update too", eight_bits(norm, bits, bits)},
+                   Question::bifurcated,
+                   all.size() - 1});
+  }
   return all;
 }
 
@@ -118,23 +126,28 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const Compared& one : all) plan.methods.push_back(one.method);
   TrainingTable training = run_training(run, data, plan);
 
+  std::vector<PairedGain> wrong, bifurcated;
   for (std::size_t m = 1; m < all.size(); ++m) {
     const Compared& one = all[m];
-    if (one.question == Question::none) continue;
+    const std::string what = fmt::format("points of top-1 lost to '{}' by '{}'",
+                                         all[one.against].method.name, one.method.name);
     const stats::PairedInterval lost = stats::paired_interval(
         points(training.outcomes[one.against]), points(training.outcomes[m]));
-    const bool worse = one.question == Question::wrong || one.question == Question::bifurcated;
+    if (one.question == Question::wrong) wrong.push_back({what, lost});
+    if (one.question == Question::bifurcated) bifurcated.push_back({what, lost});
+    if (one.question != Question::range && one.question != Question::eight) continue;
     const double margin = one.question == Question::eight ? kEightMargin : kMargin;
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("points of top-1 lost to '{}' by '{}' ({} claimed)",
-                    all[one.against].method.name, one.method.name,
-                    worse ? "above 0" : fmt::format("at most {}", margin)),
-        0, lost.mean, {lost.low, lost.high}, worse ? at_least(0) : at_most(margin)));
-    conclusion.about(one.question == Question::range   ? "accuracy"
-                     : one.question == Question::wrong ? "wrong backward"
-                     : one.question == Question::eight ? "8 bits"
-                                                       : "bifurcation");
+    conclusion.findings.push_back(
+        interval_finding(fmt::format("{} (at most {} claimed)", what, margin), 0, lost.mean,
+                         {lost.low, lost.high}, at_most(margin)));
+    conclusion.about(one.question == Question::range ? "accuracy" : "8 bits");
   }
+  const auto judged = [&](const std::vector<PairedGain>& losses, const char* claim) {
+    for (Finding& finding : judge_gains(losses)) conclusion.findings.push_back(std::move(finding));
+    conclusion.about(claim);
+  };
+  judged(wrong, "wrong backward");
+  judged(bifurcated, "bifurcation");
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }

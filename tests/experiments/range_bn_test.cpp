@@ -136,10 +136,10 @@ TEST_CASE("range-bn: every method trains", "[fast]") {
   add_training(run_of(folder, {"train_samples=64", "eval_samples=50", "batch=32", "seeds=1"}),
                testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
-  CHECK(conclusion.tables[0].rows.size() == 10);
-  CHECK(conclusion.findings.size() == 4 + 1 + 1 + 2);
+  CHECK(conclusion.tables[0].rows.size() == 17);
+  CHECK(conclusion.findings.size() == 6 + 6 + 1 + 2);
   for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
   // No two methods are the same trial, the wrong backward pass in particular.
   const std::string trials = test::read_file(folder / "out/trials.jsonl");
-  CHECK(std::count(trials.begin(), trials.end(), '\n') == 10);
+  CHECK(std::count(trials.begin(), trials.end(), '\n') == 17);
 }
