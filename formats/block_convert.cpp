@@ -7,11 +7,15 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "formats/block_arithmetic.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/float_guard.hpp"
+#include "formats/minimum_codes.hpp"
+#include "formats/simd/philox.hpp"
 
 namespace numemu {
 namespace {
@@ -212,12 +216,26 @@ FlagCounts encode_elements(const BlockFormat& f, const Conversion& c, const Bloc
                            const float* x, const BlockElements& elements, std::int64_t begin,
                            std::int64_t end, void* codes, float* y) {
   FlagCounts counts{.elements = end - begin};
-  for (std::int64_t k = begin; k < end; ++k) {
-    const std::int64_t i = elements.at(k);
-    const Encoded result = encode_in_block(f, c, s, x[i], i);
-    counts.add(result.flags);
-    if (codes != nullptr) store_code(*f.element, codes, i, result.code);
-    if (y != nullptr) y[i] = decode_in_block(f, s, result.code);
+  const MinimumCodes fast(f, c.rounding, s);
+  constexpr std::int64_t kPiece = 1024;
+  std::uint32_t random[kPiece];
+  const bool draw = fast.encodes() && c.rounding.stochastic() && c.random_words == nullptr &&
+                    elements.contiguous();
+  for (std::int64_t piece = begin; piece < end; piece += kPiece) {
+    const std::int64_t last = std::min(end, piece + kPiece);
+    if (draw)
+      simd::fill_random(c.random, c.rounding.random_bits,
+                        static_cast<std::uint64_t>(elements.first + piece), last - piece, random);
+    for (std::int64_t k = piece; k < last; ++k) {
+      const std::int64_t i = elements.at(k);
+      std::optional<Encoded> result;
+      if (fast.encodes()) result = fast.encode(x[i], draw ? random[k - piece] : c.random_bits(i));
+      if (!result) result = encode_in_block(f, c, s, x[i], i);
+      counts.add(result->flags);
+      if (codes != nullptr) store_code(*f.element, codes, i, result->code);
+      if (y != nullptr)
+        y[i] = fast.decodes() ? fast.decode(result->code) : decode_in_block(f, s, result->code);
+    }
   }
   return counts;
 }
@@ -225,17 +243,32 @@ FlagCounts encode_elements(const BlockFormat& f, const Conversion& c, const Bloc
 void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const BlockSource& source,
                        float* y) {
   check_source(f, layout, source);
-  const std::int64_t n = layout.elements();
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t b = layout.block_of(i);
+  const auto scale_of = [&](std::int64_t b) {
     StoredScale stored{load_code(*f.scale, source.scales, b), 0};
     if (f.affine == Affine::zp)
       stored.shift = static_cast<std::uint32_t>(load_code(*f.element, source.zero_points, b));
     if (f.affine == Affine::min)
       stored.shift = std::bit_cast<std::uint32_t>(static_cast<const float*>(source.zero_points)[b]);
-    const BlockScale scale = block_scale(f, stored, source.tensor_scale);
-    y[i] = decode_in_block(f, scale, load_code(*f.element, source.codes, i));
+    return block_scale(f, stored, source.tensor_scale);
+  };
+  constexpr std::int64_t kPiece = 4096;
+  const std::int64_t n = layout.elements();
+#pragma omp parallel for schedule(static)
+  for (std::int64_t piece = 0; piece < n; piece += kPiece) {
+    const FloatGuard guard;
+    std::int64_t known = -1;
+    BlockScale scale;
+    std::optional<MinimumCodes> fast;
+    for (std::int64_t i = piece; i < std::min(n, piece + kPiece); ++i) {
+      const std::int64_t b = layout.block_of(i);
+      if (b != known) {
+        known = b;
+        scale = scale_of(b);
+        fast.emplace(f, Rounding{}, scale);
+      }
+      const std::uint64_t code = load_code(*f.element, source.codes, i);
+      y[i] = fast->decodes() ? fast->decode(code) : decode_in_block(f, scale, code);
+    }
   }
 }
 

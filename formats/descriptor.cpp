@@ -170,13 +170,15 @@ std::optional<Format> parse_p3109(std::string_view text) {
       .doc = "Described by its name"};
 }
 
-/// Integers wider than the rows of the table: operands of 16-bit multiply-adds.
+/// Integers that are no rows of the table: operands of 16-bit multiply-adds, and codes of 1 bit.
 std::optional<Format> parse_integer(std::string_view text) {
   Cursor cursor{text};
   const bool is_signed = cursor.take("int");
   if (!is_signed && !cursor.take("uint")) return {};
   const auto width = cursor.take_number();
-  if (!width || !cursor.rest.empty() || width->value < 9 || width->value > 16) return {};
+  if (!width || !cursor.rest.empty()) return {};
+  const bool bit = width->value == 1 && !is_signed;
+  if (!bit && (width->value < 9 || width->value > 16)) return {};
   Format f;
   f.name = (is_signed ? "int" : "uint") + std::to_string(width->value);
   f.kind = Kind::integer;

@@ -108,8 +108,9 @@ void refuse_known_shapes(std::string_view name) {
     throw Error(quoted + " is a block format: quantize --block " + block);
   for (const std::string_view head : {"int", "uint"}) {
     if (name.starts_with(head) && all_digits(name.substr(head.size())))
-      throw Error("unknown format " + quoted + ": expected " + std::string(head) + "2 to " +
-                  std::string(head) + "16, or another format of `numemu formats`");
+      throw Error("unknown format " + quoted + ": expected " + std::string(head) +
+                  (head == "int" ? "2" : "1") + " to " + std::string(head) +
+                  "16, or another format of `numemu formats`");
   }
   constexpr std::string_view kP3109 = "binary";
   if (name.starts_with(kP3109) && name.size() > kP3109.size() &&

@@ -159,7 +159,8 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
     net::load_parameters(graph, {.tensors = trial.start, .metadata = {}},
                          "start of a training trial");
   policies::StagedNumerics staged(recipe, graph, "recipe of a training trial");
-  Observed numerics(staged, trial);
+  const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
+  Observed numerics(around ? *around : staged, trial);
   net::TrainHooks hooks;
   if (trial.on_step)
     hooks.on_step = [&](std::int64_t step, std::int64_t, double) { trial.on_step(graph, step); };
@@ -186,6 +187,7 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
              {"eval_samples", trial.eval_samples},
              {"options", options},
              {"recipe", recipe.json()}};
+  if (!trial.around.name.empty()) point["around"] = trial.around.name;
   if (!trial.start.empty()) point["start"] = digest_of(trial.start);
   return point;
 }
@@ -204,6 +206,21 @@ TrainOutcome train_outcome(const Json& json) {
           .correct = json.at("correct"),
           .n = json.at("n"),
           .train_loss = number_of(json.at("train_loss"))};
+}
+
+net::Graph briefly_trained(const std::string& name, const net::Dataset& data, std::int64_t samples,
+                           std::uint64_t seed) {
+  net::Graph graph = net::build_net(name, data);
+  net::initialize(graph, seed);
+  net::TrainOptions options;
+  options.optimizer = net::recommended_optimizer(name);
+  net::use_recommended_rates(options, name);
+  options.epochs = 1;
+  options.batch = 32;
+  options.seed = seed;
+  net::Numerics float32;
+  net::train(graph, restricted(data, samples, false), options, float32);
+  return graph;
 }
 
 std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::Dataset& data,

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace numemu::experiments {
 /// After it ran `product.d` holds the result.
 using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
 
+/// Numerics around those of a recipe in training, for contrasts that no recipe offers.
+struct NumericsAround {
+  std::string name;  ///< part of the trial's point; empty: none
+  std::function<std::unique_ptr<net::Numerics>(net::Numerics& inner)> make;
+};
+
 struct TrainTrial {
   std::string net;                 ///< a reference network
   Json recipe = Json::object();    ///< its version and seed are filled in; {}: float32
@@ -28,6 +35,7 @@ struct TrainTrial {
   /// The first value of every parameter by name, running statistics too, instead of those drawn
   /// from the seed: a checkpoint's tensors; empty: none.
   std::vector<net::NamedTensor> start;
+  NumericsAround around;          ///< of the training, not of the test
   ProductObserver before, after;  ///< may be empty
   /// Called after every training step, with the number of the step and the network that it left;
   /// may be empty.
@@ -60,6 +68,11 @@ TrainOutcome train_outcome(const Json&);
 /// The set with the first `train_samples` of its training split (0: all) and, where `validation` is
 /// false, no validation samples. Throws Error for more samples than there are.
 net::Dataset restricted(const net::Dataset&, std::int64_t train_samples, bool validation);
+
+/// The network after one float32 epoch on the first samples in batches of 32, at the recommended
+/// rates: trained to the end, a few samples would make up the whole gradient.
+net::Graph briefly_trained(const std::string& name, const net::Dataset&, std::int64_t samples,
+                           std::uint64_t seed);
 
 /// Gradients of one layer with respect to its outputs: what wgrad reads as its left operand.
 struct LayerGradient {

@@ -17,6 +17,7 @@ TrainTrial trial_of(const TrainingPlan& plan, const TrainingMethod& method, std:
   TrainTrial trial;
   trial.net = plan.net;
   trial.recipe = method.recipe;
+  trial.around = method.around;
   trial.seed = seed;
   trial.options = plan.options;
   trial.train_samples = plan.train_samples;

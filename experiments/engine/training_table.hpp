@@ -16,6 +16,7 @@ namespace numemu::experiments {
 struct TrainingMethod {
   std::string name;  ///< in the table, in the chart and in the progress line; no part of the trial
   Json recipe = Json::object();  ///< {}: float32
+  NumericsAround around = {};
 };
 
 /// What all methods share. The same seed gives every method the same initial weights and the same

@@ -11,7 +11,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
-#include "experiments/engine/gains.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hfp8/laws.hpp"
 #include "experiments/hfp8/parts.hpp"
@@ -173,7 +173,7 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
                                 shared.net, data.name(), seeds.size()),
                     {"format", "float32", "stale statistics", "re-estimated", "gain, points"},
                     {}};
-  std::vector<Gain> gains;
+  std::vector<PairedGain> gains;
   for (std::size_t f = 0; f < formats.size(); ++f) {
     const auto gain = stats::paired_interval(of("tuned", f), of("stale", f));
     gains.push_back(
@@ -187,7 +187,7 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
                                            : fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", gain.mean,
                                                          gain.low, gain.high)});
   }
-  for (Finding& finding : judged_gains(gains)) conclusion.findings.push_back(std::move(finding));
+  for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
   conclusion.about("network");
   conclusion.tables.push_back(std::move(table));
 }

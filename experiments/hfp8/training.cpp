@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "emu/stats/paired.hpp"
-#include "experiments/engine/gains.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hfp8/parts.hpp"
@@ -109,15 +109,15 @@ void judge_training(const TrainingTable& training, const std::vector<std::int64_
   const auto gain = [&](const std::string& what, std::size_t a, std::size_t b) {
     return Gain{"points gained by " + what, stats::paired_interval(top1(a), top1(b))};
   };
-  const auto add = [&](const std::vector<Gain>& gains, const char* claim) {
-    for (Finding& finding : judged_gains(gains)) conclusion.findings.push_back(std::move(finding));
+  const auto add = [&](const std::vector<PairedGain>& gains, const char* claim) {
+    for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
     conclusion.about(claim);
   };
   add({gain("a float32 master over a 1-4-3 master to nearest", float32_master, rne_143)}, "lost");
   add({gain("the residual of a 1-4-3 master", residual, rne_143)}, "residual");
   add({gain("1-4-3 forward over 1-5-2 forward", sr_169, everywhere_152)}, "forward");
   add({gain("sums in chunks of 64 over sums one by one", chunked, one_by_one)}, "chunks");
-  std::vector<Gain> small;
+  std::vector<PairedGain> small;
   for (std::size_t i = 0; i < exponents.size(); ++i)
     small.push_back(gain(fmt::format("errors in 1-5-2 over 1-4-3, loss times 2^-{}", exponents[i]),
                          kFixed + 2 * i + 1, kFixed + 2 * i));

@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/pairwise.hpp"
-#include "experiments/engine/gains.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/parts.hpp"
@@ -110,8 +109,8 @@ Json measure(const TrainTrial& trial, const net::Dataset& data, double weight,
   return result;
 }
 
-void judge(const std::vector<Gain>& gains, const char* claim, Conclusion& conclusion) {
-  for (Finding& finding : judged_gains(gains)) conclusion.findings.push_back(std::move(finding));
+void judge(const std::vector<PairedGain>& gains, const char* claim, Conclusion& conclusion) {
+  for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
   conclusion.about(claim);
 }
 
@@ -191,7 +190,7 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
                         fmt::format("{:.2f}", stats::paired_interval(floats(false)).mean),
                         fmt::format("{:.2f}", stats::paired_interval(floats(true)).mean),
                         signed_points(in_float32)});
-  std::vector<Gain> gains, rounded;
+  std::vector<PairedGain> gains, rounded;
   Chart chart;
   chart.kind = Chart::Kind::bars;
   chart.title = "Top-1 gained by the penalty";

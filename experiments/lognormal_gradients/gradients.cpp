@@ -9,7 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
-#include "experiments/engine/gains.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/lognormal_gradients/looks.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
@@ -65,7 +65,7 @@ std::size_t least(const Json& record, std::pair<std::size_t, std::size_t> range,
 
 void judge_laws(const std::vector<std::pair<std::string, OfLayer>>& layers,
                 Conclusion& conclusion) {
-  std::vector<Gain> gains;
+  std::vector<PairedGain> gains;
   for (const auto& [layer, records] : layers) {
     const auto closer = by_seed(records, [](const Json& r) {
       return std::min(ks(r, "normal"), ks(r, "laplace")) - ks(r, "lognormal");
@@ -74,7 +74,7 @@ void judge_laws(const std::vector<std::pair<std::string, OfLayer>>& layers,
                              "lognormal law",
                      stats::paired_interval(closer)});
   }
-  for (Finding& finding : judged_gains(gains)) conclusion.findings.push_back(std::move(finding));
+  for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
   conclusion.about("lognormal");
 }
 

@@ -9,7 +9,7 @@
 
 #include "emu/stats/paired.hpp"
 #include "emu/stats/spearman.hpp"
-#include "experiments/engine/gains.hpp"
+#include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
@@ -171,7 +171,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
   const auto top1 = [&](std::size_t method) { return points(training.outcomes[method + 1]); };
   const std::vector<double> float32 = points(training.outcomes[0]);
 
-  std::vector<Gain> choice, margin, following;
+  std::vector<PairedGain> choice, margin, following;
   std::vector<double> predicted, lost;
   Chart chart;
   chart.kind = Chart::Kind::points;
@@ -211,7 +211,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
                       bits, kLossHolds),
           0, loss.mean, {loss.low, loss.high}, at_most(kLossHolds)));
     }
-    const auto gain = [&](std::vector<Gain>& gains, const char* what, std::size_t a,
+    const auto gain = [&](std::vector<PairedGain>& gains, const char* what, std::size_t a,
                           const std::vector<double>& b) {
       gains.push_back({fmt::format("points gained by {}, {} bits", what, bits),
                        stats::paired_interval(top1(a), b)});
@@ -223,7 +223,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
   conclusion.about("accuracy");
   for (const auto& [gains, claim] :
        {std::pair{&choice, "choice"}, {&margin, "margin"}, {&following, "following"}}) {
-    for (Finding& finding : judged_gains(*gains)) conclusion.findings.push_back(std::move(finding));
+    for (Finding& finding : judge_gains(*gains)) conclusion.findings.push_back(std::move(finding));
     conclusion.about(claim);
   }
   const double rank = stats::spearman(predicted, lost);

@@ -21,23 +21,6 @@ constexpr const char* kRules[] = {"mvue(1:2)",        "mvue(2:4)",
                                   "greedy(1:2)",      "greedy(2:4)"};
 constexpr int kLargestGroup = 4;
 
-/// After one epoch on the first samples: trained to the end, a few samples would make up the whole
-/// gradient.
-net::Graph begun(const std::string& name, const net::Dataset& data, std::int64_t samples,
-                 std::uint64_t seed) {
-  net::Graph graph = net::build_net(name, data);
-  net::initialize(graph, seed);
-  net::TrainOptions options;
-  options.optimizer = net::recommended_optimizer(name);
-  net::use_recommended_rates(options, name);
-  options.epochs = 1;
-  options.batch = 32;
-  options.seed = seed;
-  net::Numerics float32;
-  net::train(graph, restricted(data, samples, false), options, float32);
-  return graph;
-}
-
 /// [channels, rows]: groups of neighbours run along the rows, whole ones only.
 std::vector<float> along_rows(const LayerGradient& layer) {
   const std::int64_t rows = layer.rows / kLargestGroup * kLargestGroup;
@@ -86,7 +69,7 @@ void add_network(const std::string& name, const net::Dataset& data, const Experi
   const std::int64_t draws = run.settings.integer("draws", 2, 100'000);
   const std::int64_t samples = run.settings.integer("gradient_train", 32, data.train_count());
   run.say(fmt::format("gradients of {}", name));
-  const net::Graph graph = begun(name, data, samples, run.seed);
+  const net::Graph graph = briefly_trained(name, data, samples, run.seed);
   ResultTable table{
       fmt::format("gradients of {} on {} (batch {}, after {} training samples), {} draws", name,
                   data.name(), batch, samples, draws),

@@ -3,95 +3,244 @@
 // gradient is linear in are rounded; signs stay exact in 2 bits each.
 #include <fmt/format.h>
 
+#include <cstring>
 #include <map>
+#include <optional>
 
+#include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
+#include "policies/bits/sample_bits.hpp"
+#include "policies/call_text.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/stored_tensor.hpp"
+#include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr int kRandomBits = 16;
+constexpr const char* kState = "recipe/saved/group/bits/";
+constexpr const char* kFixed = "fixed";
+constexpr const char* kFormat = "uint2";
+
+/// The average of "greedy(B)"; nothing for "fixed".
+std::optional<double> average_of(const std::string& text) {
+  if (text == kFixed) return std::nullopt;
+  const CallText call = parse_call(text);
+  const std::optional<double> bits = call.name == "greedy" && call.arguments.size() == 1
+                                         ? parse_number(call.arguments[0])
+                                         : std::nullopt;
+  if (!bits || !(*bits >= 1 && *bits <= kMostItemBits))
+    throw Error(fmt::format("expected fixed, or greedy(B) with B from 1 to {}, not '{}'",
+                            kMostItemBits, text));
+  return bits;
+}
+
+constexpr TextKind kBits{"fixed or greedy(B)", [](const std::string& text) {
+                           const std::optional<double> bits = average_of(text);
+                           return bits ? fmt::format("greedy({})", ecmascript_number(*bits))
+                                       : std::string(kFixed);
+                         }};
 
 struct Options final : PolicyOptions {
-  std::string format = "uint2", bits = "fixed";
+  std::string format = kFormat, bits = kFixed;
   std::int64_t group = 256;
   std::vector<Option> list() override {
     return {{"format",
-             "of the codes",
+             "of the codes; greedy: not given",
              &format,
              0,
              0,
-             {"uint2", "uint3", "uint4", "uint5", "uint6", "uint7", "uint8"}},
+             {"uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7", "uint8"}},
             {"group", "neighbours of a sample, all its axes taken as one, that share a scale",
              &group, 1, kLargestBlock},
-            {"bits", "fixed: those of the format for every tensor", &bits, 0, 0, {"fixed"}}};
+            {"bits",
+             "fixed: those of the format for every tensor; greedy: 1 to 8 for each sample of each "
+             "tensor, B on average",
+             &bits,
+             0,
+             0,
+             {},
+             &kBits}};
   }
 
   /// Stochastic codes between the minimum, kept in float32, and the maximum of a group: the scale,
   /// range / largest code rounded upward to bfloat16, clips nothing, so that the mean of what is
   /// given back is the element, to 2^-17 of a step.
-  RolePolicy rounding() const {
+  RoleQuantizer quantizer(const std::string& codes) const {
     RolePolicy policy;
-    policy.block = &find_block_format(fmt::format("group({},{},bfloat16,min)", format, group));
+    policy.block = &find_block_format(fmt::format("group({},{},bfloat16,min)", codes, group));
     policy.format = policy.block->element;
     policy.rounding = {RoundingMode::sr, StochasticVariant::c, kRandomBits};
     policy.scale = policy.block->default_rule;
     policy.granularity = Granularity::block;
-    return policy;
+    return RoleQuantizer(policy);
   }
 };
+
+/// The bits of every sample, a byte each; then for 1 to 8 bits the samples that have them: the
+/// length in bytes as 64 bits, and what pack() gives. Random bits by the place in this order.
+std::vector<std::uint8_t> pack_samples(const std::vector<RoleQuantizer>& by_bits,
+                                       const std::vector<int>& bits, const net::Tensor& x,
+                                       const RandomSource& random) {
+  std::vector<std::uint8_t> packed(bits.begin(), bits.end());
+  if (x.empty()) return packed;
+  const std::int64_t each = x.size() / x.dim(0);
+  FlagCounts flags;
+  std::int64_t before = 0;
+  for (int b = 1; b <= kMostItemBits; ++b) {
+    net::Tensor of_bits({0, each});
+    for (std::size_t n = 0; n < bits.size(); ++n) {
+      if (bits[n] != b) continue;
+      const auto from = x.data.begin() + static_cast<std::ptrdiff_t>(n) * each;
+      of_bits.data.insert(of_bits.data.end(), from, from + each);
+      ++of_bits.shape[0];
+    }
+    if (of_bits.empty()) continue;
+    const std::vector<std::uint8_t> piece =
+        pack(by_bits[static_cast<std::size_t>(b - 1)], of_bits, {random, before}, flags);
+    const std::string length = to_bytes({piece.size()});
+    packed.insert(packed.end(), length.begin(), length.end());
+    packed.insert(packed.end(), piece.begin(), piece.end());
+    before += of_bits.size();
+  }
+  return packed;
+}
+
+net::Tensor restore_samples(const std::vector<RoleQuantizer>& by_bits, const net::Shape& shape,
+                            const std::vector<std::uint8_t>& packed) {
+  net::Tensor x(shape);
+  if (x.empty()) return x;
+  const auto samples = static_cast<std::size_t>(shape[0]);
+  const std::int64_t each = x.size() / shape[0];
+  std::size_t at = samples;
+  const auto take = [&](std::size_t n) {
+    if (at > packed.size() || n > packed.size() - at)
+      throw Error("a saved tensor is shorter than its shape");
+    at += n;
+    return packed.begin() + static_cast<std::ptrdiff_t>(at - n);
+  };
+  take(0);
+  for (int b = 1; b <= kMostItemBits; ++b) {
+    std::vector<std::size_t> places;
+    for (std::size_t n = 0; n < samples; ++n) {
+      if (packed[n] == b) places.push_back(n);
+    }
+    if (places.empty()) continue;
+    constexpr std::size_t kLength = 8;
+    const auto number = take(kLength);
+    const std::size_t length =
+        from_bytes("saved", {number, number + static_cast<std::ptrdiff_t>(kLength)})[0];
+    const auto piece = take(length);
+    const net::Tensor of_bits = restore_packed(
+        by_bits[static_cast<std::size_t>(b - 1)], {static_cast<std::int64_t>(places.size()), each},
+        {piece, piece + static_cast<std::ptrdiff_t>(length)});
+    for (std::size_t i = 0; i < places.size(); ++i)
+      std::copy_n(of_bits.data.begin() + static_cast<std::ptrdiff_t>(i) * each, each,
+                  x.data.begin() + static_cast<std::ptrdiff_t>(places[i]) * each);
+  }
+  return x;
+}
 
 class Group final : public Policy {
  public:
   Group(Binding binding, net::Numerics& inner) : Policy(std::move(binding), inner) {
-    for (const auto& [layer, options] : this->binding().layers) {
+    std::map<std::string, double, std::less<>> averages;
+    for (const auto& [layer, given] : this->binding().layers) {
+      const std::string& where = this->binding().where;
       if (this->binding().recipe.layer(layer).saved) {
-        throw Error(
-            fmt::format("{}: group contradicts roles.saved of layer {}: expected one of them",
-                        this->binding().where, layer));
+        throw Error(fmt::format(
+            "{}: group contradicts roles.saved of layer {}: expected one of them", where, layer));
       }
-      quantizers_.try_emplace(layer, static_cast<const Options&>(*options).rounding());
+      const auto& options = static_cast<const Options&>(*given);
+      const std::optional<double> average = average_of(options.bits);
+      if (!average) {
+        quantizers_[layer] = {options.quantizer(options.format)};
+        continue;
+      }
+      if (options.format != kFormat) {
+        throw Error(fmt::format("{}: layer {}: format {} contradicts bits {}: expected no format",
+                                where, layer, options.format, options.bits));
+      }
+      averages[layer] = *average;
+      for (int b = 1; b <= kMostItemBits; ++b)
+        quantizers_[layer].push_back(options.quantizer(fmt::format("uint{}", b)));
     }
+    if (!averages.empty()) bits_.emplace(this->binding().graph, std::move(averages));
   }
 
   net::Saved save(const net::Step& step, const net::Kept& kept,
                   const net::SharedTensor& tensor) override {
-    const RoleQuantizer* const quantizer = find(kept);
-    if (quantizer == nullptr) return Forwarding::save(step, kept, tensor);
+    const Quantizers* const quantizers = find(kept);
+    if (quantizers == nullptr) return Forwarding::save(step, kept, tensor);
     net::Saved saved{.tensor = nullptr, .shape = tensor->shape};
+    const RandomSource random =
+        stored_random(binding().recipe.seed(), kept.layer, "saved", step, "save");
     if (kept.use == net::Use::sign) {
       saved.packed = pack_signs(*tensor);
+    } else if (quantizers->size() > 1) {
+      const std::int64_t group = binding().of<Options>(kept.layer)->group;
+      saved.packed =
+          pack_samples(*quantizers, bits_->choose(kept.layer, *tensor, group), *tensor, random);
     } else {
       FlagCounts flags;
-      saved.packed = pack(
-          *quantizer, *tensor,
-          {stored_random(binding().recipe.seed(), kept.layer, "saved", step, "save"), 0}, flags);
+      saved.packed = pack(quantizers->front(), *tensor, {random, 0}, flags);
     }
     return saved;
   }
 
   net::SharedTensor restore(const net::Step& step, const net::Kept& kept,
                             net::Saved saved) override {
-    const RoleQuantizer* const quantizer = find(kept);
-    if (quantizer == nullptr) return Forwarding::restore(step, kept, std::move(saved));
+    const Quantizers* const quantizers = find(kept);
+    if (quantizers == nullptr) return Forwarding::restore(step, kept, std::move(saved));
     return std::make_shared<const net::Tensor>(
         kept.use == net::Use::sign ? restore_signs(saved.shape, saved.packed)
-                                   : restore_packed(*quantizer, saved.shape, saved.packed));
+        : quantizers->size() > 1   ? restore_samples(*quantizers, saved.shape, saved.packed)
+                                 : restore_packed(quantizers->front(), saved.shape, saved.packed));
+  }
+
+  void edge(const net::Step& step, const net::Edge& edge, net::Tensor& tensor) override {
+    Forwarding::edge(step, edge, tensor);
+    if (bits_ && edge.backward) bits_->see_gradient(edge.layer, tensor);
+  }
+  void end_step(const net::Step& step) override {
+    Forwarding::end_step(step);
+    if (bits_ && step.phase == net::Phase::training) bits_->end_step();
+  }
+
+  void save_state(net::NamedState& state) const override {
+    Forwarding::save_state(state);
+    if (!bits_) return;
+    for (const auto& [value, bits] : bits_->next())
+      state.emplace_back(kState + value, to_bytes({bits_of(bits)}));
+  }
+  void load_state(const net::NamedState& state) override {
+    Forwarding::load_state(state);
+    if (!bits_) return;
+    for (const auto& [name, bytes] : state) {
+      if (!name.starts_with(kState)) continue;
+      const std::vector<std::uint64_t> numbers = from_bytes(name, bytes);
+      bits_->restore(name.substr(std::strlen(kState)),
+                     numbers.size() == 1 ? double_of(numbers[0]) : 0, "state " + name);
+    }
   }
 
  private:
+  /// Of the format, or of 1 to 8 bits.
+  using Quantizers = std::vector<RoleQuantizer>;
+
   /// Null where the tensor is kept by the inner numerics.
-  const RoleQuantizer* find(const net::Kept& kept) const {
+  const Quantizers* find(const net::Kept& kept) const {
     if (kept.use != net::Use::linear && kept.use != net::Use::sign) return nullptr;
     const auto found = quantizers_.find(kept.layer);
     return found == quantizers_.end() ? nullptr : &found->second;
   }
 
-  std::map<std::string, RoleQuantizer, std::less<>> quantizers_;  ///< by layer
+  std::map<std::string, Quantizers, std::less<>> quantizers_;  ///< by layer
+  std::optional<SampleBits> bits_;                             ///< of layers with greedy bits
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The table of formats: names, aliases, sources, special codes, unknown names.
 #include <set>
 
+#include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
@@ -74,7 +75,7 @@ TEST_CASE("registry: names of other kinds say what they are", "[fast]") {
   CHECK(message("int0") ==
         "unknown format 'int0': expected int2 to int16, or another format of `numemu formats`");
   CHECK(message("uint17") ==
-        "unknown format 'uint17': expected uint2 to uint16, or another format of `numemu formats`");
+        "unknown format 'uint17': expected uint1 to uint16, or another format of `numemu formats`");
   for (const char* name : {"binary8p3", "binary8p3xe", "binary8"})
     CHECK_THAT(message(name), Catch::Contains("expected binary{K}p{P}{s|u}{e|f}"));
   CHECK(message("E4M3FN") == "unknown format 'E4M3FN'; did you mean 'e4m3fn'?");
@@ -118,6 +119,19 @@ TEST_CASE("registry: special codes are the canonical ones", "[fast]") {
   CHECK(finite_values(find_format("float4_e2m1fn")) ==
         std::vector<double>{-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6});
   CHECK_THROWS_AS(finite_values(find_format("float32")), Error);
+}
+
+TEST_CASE("registry: one bit is 0 or 1", "[fast]") {
+  const Format& bit = find_format("uint1");
+  CHECK((bit.bits == 1 && !bit.is_signed && bit.kind == Kind::integer));
+  CHECK_THROWS_WITH(find_format("int1"), Catch::Contains("expected int2 to int16"));
+  const auto code = [&](double x) {
+    return encode(bit, value_of(x), {RoundingMode::rne}, Overflow::saturate).code;
+  };
+  for (const auto& [x, expected] : {std::pair(0.0, 0u), std::pair(0.5, 0u), std::pair(0.75, 1u),
+                                    std::pair(1.0, 1u), std::pair(1.5, 1u), std::pair(9.0, 1u)})
+    CHECK(code(x) == expected);
+  CHECK(to_double(decode(bit, 1)) == 1);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Saved group: codes by hand, the mean and the variance of what comes back and of the gradients,
 // the bytes kept, what stays exact.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -7,7 +9,9 @@
 
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "policies/bits/greedy_bits.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "policies/state_bytes.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
@@ -231,12 +235,181 @@ TEST_CASE("saved group: canonical form, layers, refusals", "[fast]") {
   CHECK(keep(numerics, x, 0).saved.tensor == x);
   CHECK(keep(numerics, x, 0, net::Use::linear, "relu").saved.tensor == nullptr);
 
-  CHECK_THROWS_WITH(recipe_of(R"j("saved": {"bits": "greedy(2)"})j"),
-                    Contains("r: saved.bits: ") && Contains("'greedy(2)'") && Contains("fixed"));
+  CHECK(recipe_of(R"j("saved": {"bits": "greedy( 2.50 )"})j").json()["saved"]["bits"] ==
+        "greedy(2.5)");
+  for (const char* bits : {"greedy(0.5)", "greedy(9)", "greedy", "exact(2)"})
+    CHECK_THROWS_WITH(
+        recipe_of(fmt::format(R"j("saved": {{"bits": "{}"}})j", bits)),
+        Contains("r: saved.bits: ") && Contains(bits) && Contains("expected fixed, or greedy(B)"));
+  CHECK_THROWS_WITH(
+      RecipeNumerics(recipe_of(R"j("saved": {"format": "uint4", "bits": "greedy(2)"})j"), graph),
+      Contains("format uint4 contradicts bits greedy(2)"));
   CHECK_THROWS_WITH(recipe_of(R"j("saved": {"rule": "grup"})j"), Contains("did you mean 'group'"));
   CHECK_THROWS_WITH(recipe_of(R"j("saved": {"group": 0})j"), Contains("r: saved.group: "));
   CHECK_THROWS_WITH(
       RecipeNumerics(recipe_of(R"j("saved": "group", "roles": {"saved": {"format": "int8"}})j"),
                      graph),
       Contains("recipe: saved: group contradicts roles.saved of layer "));
+}
+
+namespace {
+
+constexpr std::int64_t kEach = 64;  // elements of a sample of the network below
+
+/// Two layers; the second one's context has a quarter of the elements.
+net::Graph two_layers() {
+  net::Graph graph;
+  graph.name = "two";
+  graph.inputs = {{"input", {kEach}}};
+  graph.add("fc1", std::make_unique<net::Linear>(kEach, kEach / 4), {0});
+  graph.add("fc2", std::make_unique<net::Linear>(kEach / 4, 3));
+  net::initialize(graph, 0);
+  return graph;
+}
+
+/// Sample n spans a range of 4^n.
+net::SharedTensor spread(std::int64_t samples, std::int64_t each) {
+  net::Tensor x = noise({samples, each}, 3);
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    x.data[static_cast<std::size_t>(i)] =
+        std::ldexp(x.data[static_cast<std::size_t>(i)], static_cast<int>(2 * (i / each)));
+  return std::make_shared<const net::Tensor>(std::move(x));
+}
+
+double range_square(const std::vector<float>& x, std::size_t first, std::size_t count) {
+  const auto [low, high] =
+      std::minmax_element(x.begin() + static_cast<std::ptrdiff_t>(first),
+                          x.begin() + static_cast<std::ptrdiff_t>(first + count));
+  const double range = double{*high} - *low;
+  return static_cast<double>(count) * range * range / 4;
+}
+
+/// One training step; what is kept of both contexts.
+std::vector<std::vector<std::uint8_t>> step(RecipeNumerics& numerics, const net::Graph& graph,
+                                            std::int64_t index) {
+  const net::Step now = step_of(index);
+  numerics.begin_step(now);
+  net::Tape tape = net::forward_training(graph, *spread(4, kEach), numerics, now);
+  std::vector<std::vector<std::uint8_t>> packed;
+  for (const int value : {0, 1})
+    packed.push_back(
+        tape.values[static_cast<std::size_t>(value)][static_cast<std::size_t>(net::Use::linear)]
+            .packed);
+  net::backward(graph, std::move(tape), noise({4, 3}, 8), numerics);
+  numerics.end_step(now);
+  return packed;
+}
+
+double state_of(const RecipeNumerics& numerics, const std::string& value) {
+  net::NamedState state;
+  numerics.save_state(state);
+  for (const auto& [name, bytes] : state)
+    if (name == "recipe/saved/group/bits/" + value) return double_of(from_bytes(name, bytes)[0]);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("saved group: greedy bits by the ranges of samples, unbiased", "[fast]") {
+  constexpr int kSteps = 300;
+  constexpr std::int64_t kSamples = 4;
+  const net::Graph graph = two_layers();
+  RecipeNumerics numerics(recipe_of(R"j("saved": {"group": 32, "bits": "greedy(2)"})j"), graph);
+  const net::SharedTensor x = spread(kSamples, kEach);
+  std::vector<BitItem> items;
+  for (std::size_t n = 0; n < kSamples; ++n)
+    items.push_back(
+        {range_square(x->data, n * kEach, 32) + range_square(x->data, n * kEach + 32, 32)});
+  const std::vector<int> bits = greedy_bits(items, 2 * kSamples);
+  CHECK(bits.front() < bits.back());
+  double error = 0, square = 0, variance = 0, of_square = 0;
+  for (std::size_t n = 0; n < kSamples; ++n) {
+    const auto first = x->data.begin() + static_cast<std::ptrdiff_t>(n * kEach);
+    const Spread law = law_of({first, first + kEach}, 32, bits[n]);
+    for (std::size_t i = 0; i < law.variance.size(); ++i) {
+      variance += law.variance[i];
+      of_square += law.of_square[i];
+    }
+  }
+  std::size_t bytes = 0;
+  for (int index = 0; index < kSteps; ++index) {
+    const Kept kept = keep(numerics, x, index, net::Use::linear, "input");
+    for (std::size_t n = 0; n < kSamples; ++n) CHECK(kept.saved.packed[n] == bits[n]);
+    for (std::size_t i = 0; i < kept.back.size(); ++i) {
+      const double e = double{kept.back[i]} - x->data[i];
+      error += e;
+      square += e * e;
+    }
+    bytes = kept.saved.packed.size();
+  }
+  CHECK(std::abs(error) < kErrors * std::sqrt(kSteps * variance));
+  CHECK(std::abs(square - kSteps * variance) < kErrors * std::sqrt(kSteps * of_square));
+  // Codes; a scale and a minimum for 2 groups of each sample; a byte for its bits; for each number
+  // of bits that occurs a length of 8 bytes, and the 4 of the packed form.
+  std::size_t expected = kSamples + kSamples * 2 * 6;
+  for (int b = 1; b <= kMostItemBits; ++b) {
+    const auto count = static_cast<std::size_t>(std::count(bits.begin(), bits.end(), b));
+    if (count > 0) expected += 8 + 4 + count * kEach * static_cast<std::size_t>(b) / 8;
+  }
+  CHECK(bytes == expected);
+}
+
+TEST_CASE("saved group: greedy bits of layers follow ranges and gradients", "[fast]") {
+  const net::Graph graph = two_layers();
+  RecipeNumerics numerics(recipe_of(R"j("saved": {"group": 16, "bits": "greedy(3)"})j"), graph);
+  CHECK(state_of(numerics, "input") == 3);
+  step(numerics, graph, 0);
+  // The same by hand: float32 contexts and gradients, the layers' weights as in the policy.
+  net::Numerics plain;
+  const net::SharedTensor x = spread(4, kEach);
+  const net::Tensor g = noise({4, 3}, 8);
+  const auto& weight = graph.parameters()[2]->value.data;  // fc2 [3, 16]
+  const net::Tape tape = net::forward_training(graph, *x, plain, step_of(0));
+  const net::Tensor& h = *tape.values[1][static_cast<std::size_t>(net::Use::linear)].tensor;
+  double s1 = 0, s2 = 0;
+  for (std::size_t n = 0; n < 4; ++n) {
+    for (std::size_t o = 0; o < 3; ++o) s2 += std::pow(g.data[n * 3 + o], 2) / 4;
+    for (std::size_t i = 0; i < kEach / 4; ++i) {
+      double back = 0;
+      for (std::size_t o = 0; o < 3; ++o)
+        back += double{g.data[n * 3 + o]} * weight[o * (kEach / 4) + i];
+      s1 += back * back / 4;
+    }
+  }
+  std::vector<BitItem> items;
+  for (std::size_t n = 0; n < 4; ++n) {
+    double c = 0;
+    for (std::size_t i = 0; i < kEach; i += 16) c += range_square(x->data, n * kEach + i, 16);
+    items.push_back({c * s1, kEach});
+  }
+  for (std::size_t n = 0; n < 4; ++n)
+    items.push_back({range_square(h.data, n * kEach / 4, kEach / 4) * s2, kEach / 4});
+  // In the order of names: fc1 is the name of the second context.
+  std::vector<BitItem> by_name(items.begin() + 4, items.end());
+  by_name.insert(by_name.end(), items.begin(), items.begin() + 4);
+  const std::vector<int> bits = greedy_bits(by_name, 3 * 4 * (kEach + kEach / 4));
+  const auto mean = [&](int first) {
+    return (bits[first] + bits[first + 1] + bits[first + 2] + bits[first + 3]) / 4.0;
+  };
+  CHECK(state_of(numerics, "fc1") == mean(0));
+  CHECK(state_of(numerics, "input") == mean(4));
+  CHECK(mean(0) != mean(4));
+}
+
+TEST_CASE("saved group: greedy bits survive a restart", "[fast]") {
+  const net::Graph graph = two_layers();
+  const Recipe recipe = recipe_of(R"j("saved": {"group": 16, "bits": "greedy(3)"})j");
+  RecipeNumerics numerics(recipe, graph), continued(recipe, graph), fresh(recipe, graph);
+  step(numerics, graph, 0);
+  net::NamedState state;
+  numerics.save_state(state);
+  continued.load_state(state);
+  const auto expected = step(numerics, graph, 1);
+  CHECK(step(continued, graph, 1) == expected);
+  CHECK(step(fresh, graph, 1) != expected);
+  for (const net::NamedState& bad :
+       {net::NamedState{{"recipe/saved/group/bits/input", to_bytes({bits_of(0.5)})}},
+        net::NamedState{{"recipe/saved/group/bits/fc7", to_bytes({bits_of(2)})}}})
+    CHECK_THROWS_WITH(fresh.load_state(bad),
+                      Contains("state " + bad[0].first) && Contains("expected 1 to 8 bits"));
 }

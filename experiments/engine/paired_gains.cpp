@@ -1,4 +1,4 @@
-#include "experiments/engine/gains.hpp"
+#include "experiments/engine/paired_gains.hpp"
 
 #include <cmath>
 #include <utility>
@@ -20,18 +20,17 @@ std::pair<double, double> tails(const stats::PairedInterval& gain) {
 
 }  // namespace
 
-std::vector<Finding> judged_gains(const std::vector<Gain>& gains) {
+std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   std::vector<Finding> findings;
   std::vector<double> above, below;
-  for (const auto& [what, difference] : gains) {
-    findings.push_back({.what = what + " (claimed above 0)",
+  for (const PairedGain& gain : gains) {
+    findings.push_back({.what = gain.what + " (claimed above 0)",
                         .predicted = 0,
-                        .measured = difference.mean,
-                        .low = difference.low,
-                        .high = difference.high});
-    const auto [upper, lower] = tails(difference);
-    above.push_back(upper);
-    below.push_back(lower);
+                        .measured = gain.difference.mean,
+                        .low = gain.difference.low,
+                        .high = gain.difference.high});
+    above.push_back(tails(gain.difference).first);
+    below.push_back(tails(gain.difference).second);
   }
   judge_signs(findings, above, below);
   return findings;

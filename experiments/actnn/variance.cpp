@@ -1,0 +1,195 @@
+// Weight gradients with compressed contexts: variance and mean against closed forms.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "emu/stats/interval.hpp"
+#include "experiments/actnn/parts.hpp"
+#include "experiments/actnn/passes.hpp"
+#include "experiments/engine/trials.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+
+namespace numemu::experiments::actnn {
+namespace {
+
+constexpr std::int64_t kBlocks = 20;  // of draws: their spread is the error of the squared mean
+constexpr double kGreedyAverage = 2;
+
+struct Plan {
+  std::int64_t train, batch, draws, group;
+  std::uint64_t seed;
+};
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Every layer with its own context alone compressed; greedy where `bits` is 0.
+Json measure(const std::string& net, const net::Dataset& data, int bits, const Plan& plan) {
+  const Sample sample = sample_of(net, data, plan.train, plan.batch, plan.seed);
+  const Exact exact = exact_pass(sample);
+  const auto chosen = bits_of(sample, exact, bits, kGreedyAverage, plan.group);
+  Json saved{{"group", plan.group}};
+  if (bits > 0) saved["format"] = fmt::format("uint{}", bits);
+  if (bits == 0) saved["bits"] = fmt::format("greedy({})", kGreedyAverage);
+  policies::RecipeNumerics recipe(
+      policies::Recipe::parse(recipe_of(saved, plan.seed), "recipe of actnn"), sample.graph);
+  if (bits == 0) {
+    const net::Step step{.phase = net::Phase::training};
+    recipe.begin_step(step);
+    pass(sample, recipe);
+    recipe.end_step(step);
+  }
+  Json result = Json::array();
+  for (const Layer& layer : layers_of(sample.graph)) {
+    const net::Tensor& x = exact.contexts.at(layer.context);
+    const std::vector<double>& reach = exact.reach.at(layer.name);
+    const std::vector<double> variance = context_variance(x, plan.group, chosen.at(layer.context));
+    const double predicted = dot(variance, reach);
+    const double bound = dot(context_bound(x, plan.group, chosen.at(layer.context)), reach);
+    double own = 0, all = 0, average = 0;
+    for (const double v : variance) own += v;
+    for (const double r : reach) all += r;
+    average = own * all / static_cast<double>(reach.size());  // blind to which element meets what
+    const net::Tensor& g = exact.gradients[layer.parameter];
+    Drawn drawn(recipe);
+    std::vector<double> squares, means;
+    const std::int64_t each = plan.draws / kBlocks;
+    for (std::int64_t block = 0; block < kBlocks; ++block) {
+      std::vector<double> sum(g.data.size());
+      for (std::int64_t d = 0; d < each; ++d) {
+        drawn.draws[layer.context] = 1 + block * each + d;
+        const net::Tensor noisy = std::move(pass(sample, drawn)[layer.parameter]);
+        squares.push_back(squared_distance(noisy, g));
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += double{noisy.data[i]} - g.data[i];
+      }
+      means.push_back(dot(sum, sum) / static_cast<double>(each));
+    }
+    double norm = 0;
+    for (const float v : g.data) norm += double{v} * v;
+    const Mean measured = mean_of(squares), mean = mean_of(means);
+    result.push_back({{"layer", layer.name},
+                      {"predicted", predicted},
+                      {"bound", bound},
+                      {"average", average},
+                      {"gradient", norm},
+                      {"measured", measured.value},
+                      {"error", measured.error},
+                      {"mean", mean.value},
+                      {"mean_error", mean.error}});
+  }
+  return result;
+}
+
+std::string bits_name(int bits) {
+  return bits == 0 ? fmt::format("greedy {}", kGreedyAverage) : fmt::format("{}", bits);
+}
+
+}  // namespace
+
+void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const Plan plan{settings.integer("gradient_train", 32, data.train_count()),
+                  settings.integer("gradient_batch", 2, 65536),
+                  settings.integer("draws", 2 * kBlocks, 1'000'000) / kBlocks * kBlocks,
+                  settings.integer("group", 2, 1 << 20), run.seed};
+  std::vector<int> bits;
+  for (const std::int64_t b : settings.whole_numbers("bits", 1, 8))
+    bits.push_back(static_cast<int>(b));
+  bits.push_back(0);
+  const std::vector<std::string> nets = settings.list("nets");
+  std::vector<Trial> trials;
+  for (const std::string& net : nets) {
+    for (const int b : bits) {
+      Json point = sample_point(net, data, plan.train, plan.batch, plan.seed);
+      point["variance"] = bits_name(b);
+      point["group"] = plan.group;
+      point["draws"] = plan.draws;
+      trials.push_back({std::move(point),
+                        fmt::format("gradients of {}, {} bits", net, bits_name(b)),
+                        [=, &data] { return measure(net, data, b, plan); }});
+    }
+  }
+  const std::vector<Json> results = run_trials(run, trials);
+
+  ResultTable table{
+      fmt::format("squared error of the weight gradient with its context in codes, batch {}, "
+                  "groups of {}, {} draws",
+                  plan.batch, plan.group, plan.draws),
+      {"net", "layer", "bits", "predicted / |g|^2", "measured / predicted",
+       "draws |mean error|^2 / predicted", "published bound / predicted",
+       "mean of range and gradient apart / predicted"},
+      {}};
+  Chart chart;
+  chart.title = "Variance of weight gradients over bits of the contexts";
+  chart.caption = fmt::format(
+      "Squared error over the squared gradient, one context compressed at a time, stochastic "
+      "rounding, groups of {}, batch {}; dashed: sum over elements of s^2 f (1 - f) times the "
+      "squared output gradients that meet it.",
+      plan.group, plan.batch);
+  chart.x = "bits per element";
+  chart.y = "squared error / squared gradient";
+  chart.log_y = true;
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    const std::string& net = nets[t / bits.size()];
+    const int b = bits[t % bits.size()];
+    for (std::size_t l = 0; l < results[t].size(); ++l) {
+      const Json& row = results[t][l];
+      const auto number = [&](const char* key) { return row.at(key).get<double>(); };
+      const std::string layer = row.at("layer");
+      const double predicted = number("predicted"), measured = number("measured");
+      const std::string where = fmt::format("{} of {}, {} bits", layer, net, bits_name(b));
+      conclusion.findings.push_back(closed_form("variance of the weight gradient, " + where,
+                                                predicted, measured, number("error")));
+      conclusion.about("variance");
+      conclusion.findings.push_back(
+          closed_form("draws times the squared mean error over the variance, " + where, 1,
+                      number("mean") / predicted, number("mean_error") / predicted));
+      conclusion.about("unbiased");
+      table.rows.push_back({net, layer, bits_name(b),
+                            fmt::format("{:.3g}", predicted / number("gradient")),
+                            fmt::format("{:.4f} +- {:.4f}", measured / predicted,
+                                        stats::kNormal95 * number("error") / predicted),
+                            fmt::format("{:.3f} +- {:.3f}", number("mean") / predicted,
+                                        stats::kNormal95 * number("mean_error") / predicted),
+                            fmt::format("{:.2f}", number("bound") / predicted),
+                            fmt::format("{:.3f}", number("average") / predicted)});
+      if (b == 0) continue;
+      const std::string name = net + " " + layer;
+      const auto series = [&](const std::string& text, bool dashed) -> ChartSeries& {
+        for (ChartSeries& s : chart.series)
+          if (s.name == text) return s;
+        chart.series.push_back({text, {}, dashed});
+        return chart.series.back();
+      };
+      const double g = number("gradient"), half = stats::kNormal95 * number("error");
+      series(name + " measured", false)
+          .points.push_back({.x = static_cast<double>(b),
+                             .y = measured / g,
+                             .low = (measured - half) / g,
+                             .high = (measured + half) / g});
+      series(name + " predicted", true)
+          .points.push_back({.x = static_cast<double>(b), .y = predicted / g});
+    }
+  }
+  // The same average bits, spread by the greedy algorithm.
+  const auto two = std::find(bits.begin(), bits.end(), static_cast<int>(kGreedyAverage));
+  for (std::size_t n = 0; two != bits.end() && n < nets.size(); ++n) {
+    double fixed = 0, greedy = 0;
+    const std::size_t first = n * bits.size();
+    for (const Json& row : results[first + static_cast<std::size_t>(two - bits.begin())])
+      fixed += row.at("measured").get<double>();
+    for (const Json& row : results[first + bits.size() - 1])
+      greedy += row.at("measured").get<double>();
+    conclusion.sentences.push_back(
+        fmt::format("{}: greedy bits, {} on average, leave {:.2f} times the variance of {} bits "
+                    "everywhere, summed over layers.",
+                    nets[n], kGreedyAverage, greedy / fixed, kGreedyAverage));
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+}  // namespace numemu::experiments::actnn

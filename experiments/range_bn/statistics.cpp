@@ -1,0 +1,133 @@
+// Standard deviations estimated from the range of n normal numbers by three constants.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/stats/interval.hpp"
+#include "emu/stats/pairwise.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/range_bn/laws.hpp"
+#include "experiments/range_bn/parts.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::experiments::range_bn {
+namespace {
+
+using Constant = net::NormRule::Constant;
+
+constexpr struct {
+  Constant constant;
+  const char* name;
+} kConstants[] = {{Constant::exact, "exact"},
+                  {Constant::published, "published"},
+                  {Constant::repository, "repository"}};
+constexpr double kNear = 0.01;  // relative, of a constant that is to estimate the deviation
+
+/// Mean estimate of the exact constant and its error, over samples / n columns of n numbers.
+Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
+  const std::int64_t columns = std::max<std::int64_t>(2, samples / n);
+  RandomSource random;
+  random.seed = seed;
+  random.stream = Stream::data;
+  random.tensor = static_cast<std::uint32_t>(n);
+  std::vector<float> x(static_cast<std::size_t>(n * columns));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31));
+  const net::BatchStatistics batch =
+      net::batch_statistics(x.data(), n, columns, {.statistic = net::NormRule::Statistic::range});
+  const auto count = static_cast<double>(columns);
+  const double mean =
+      stats::pairwise_sum(
+          columns,
+          [&](std::int64_t c) { return std::sqrt(batch.variance[static_cast<std::size_t>(c)]); }) /
+      count;
+  const double squares = stats::pairwise_sum(columns, [&](std::int64_t c) {
+    const double d = std::sqrt(batch.variance[static_cast<std::size_t>(c)]) - mean;
+    return d * d;
+  });
+  return {{"mean", mean},
+          {"error", std::sqrt(squares / (count - 1) / count)},
+          {"spread", std::sqrt(squares / (count - 1))}};
+}
+
+}  // namespace
+
+void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
+  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes", 2, 1 << 20);
+  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  std::vector<Trial> trials;
+  for (const std::int64_t n : sizes)
+    trials.push_back({{{"range", n}, {"samples", samples}, {"seed", run.seed}},
+                      fmt::format("ranges of {} numbers", n),
+                      [=, seed = run.seed] { return measure(n, samples, seed); }});
+  const std::vector<Json> results = run_trials(run, trials);
+  ResultTable table{
+      fmt::format("deviations of normal numbers estimated from ranges, about {} numbers each",
+                  samples),
+      {"n", "E[range] / sigma", "measured", "exact: measured", "spread of one",
+       "published: predicted", "measured", "repository: predicted", "measured"},
+      {}};
+  Chart chart;
+  chart.title = "Standard deviation estimated from the range of n normal numbers";
+  chart.caption =
+      "Mean estimate over the true deviation, with 95 % intervals; constant times E[range] dashed. "
+      "exact 1 / E[range], published 1 / sqrt(2 ln n), repository 0.5402 / sqrt(2 ln n).";
+  chart.x = "n";
+  chart.y = "estimate / deviation";
+  chart.log_x = true;
+  for (const auto& [constant, name] : kConstants) {
+    chart.series.push_back({fmt::format("{} measured", name), {}, false});
+    chart.series.push_back({fmt::format("{} predicted", name), {}, true});
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t n = sizes[i];
+    const double d2 = 1 / net::range_factor(Constant::exact, n);
+    const double mean = results[i].at("mean"), error = results[i].at("error"),
+                 spread = results[i].at("spread");
+    std::vector<std::string> row = {
+        std::to_string(n), fmt::format("{:.6f}", d2),
+        fmt::format("{:.4f} +- {:.4f}", d2 * mean, stats::kNormal95 * d2 * error)};
+    for (std::size_t c = 0; c < std::size(kConstants); ++c) {
+      const auto& [constant, name] = kConstants[c];
+      const double predicted = net::range_factor(constant, n) * d2;
+      const std::string what = fmt::format("deviation by the {} constant, n = {}", name, n);
+      conclusion.findings.push_back(
+          closed_form(what, predicted, predicted * mean, predicted * error));
+      conclusion.about("range");
+      conclusion.findings.push_back(
+          model_finding(what + " (1 claimed)", 1, predicted * mean, predicted * error, kNear));
+      conclusion.about(constant == Constant::exact       ? "exact"
+                       : constant == Constant::published ? "published"
+                                                         : "repository");
+      if (constant == Constant::exact) {
+        row.push_back(fmt::format("{:.4f}", mean));
+        row.push_back(fmt::format("{:.3f}", spread));
+      } else {
+        row.push_back(fmt::format("{:.4f}", predicted));
+        row.push_back(fmt::format("{:.4f}", predicted * mean));
+      }
+      const double half = stats::kNormal95 * predicted * error;
+      chart.series[2 * c].points.push_back({.x = static_cast<double>(n),
+                                            .y = predicted * mean,
+                                            .low = predicted * mean - half,
+                                            .high = predicted * mean + half});
+      chart.series[2 * c + 1].points.push_back({.x = static_cast<double>(n), .y = predicted});
+    }
+    const double range = d2 * mean, half = stats::kNormal95 * d2 * error;
+    for (const bool upper : {false, true}) {
+      const double bound = upper ? most_range(n) : least_range(n);
+      conclusion.findings.push_back(interval_finding(
+          fmt::format("mean range of {} normal numbers (at {} {:.3f} claimed)", n,
+                      upper ? "most" : "least", bound),
+          bound, range, {range - half, range + half}, upper ? at_most(bound) : at_least(bound)));
+      conclusion.about("bounds");
+    }
+    table.rows.push_back(std::move(row));
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+}  // namespace numemu::experiments::range_bn

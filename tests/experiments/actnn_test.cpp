@@ -1,0 +1,198 @@
+// ActNN: variances of gradients, what layers add, allocation, bytes and training at small size.
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/ops/conv.hpp"
+#include "emu/net/ops/flatten.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "experiments/actnn/parts.hpp"
+#include "experiments/actnn/passes.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/codec.hpp"
+#include "formats/random.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+using namespace actnn;
+
+ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+  return testing::smoke_run("actnn", folder, settings);
+}
+
+/// Findings about a claim, and how many of them hold.
+std::pair<int, int> held(const Conclusion& conclusion, const std::string& claim) {
+  std::pair<int, int> counts;
+  for (const Finding& finding : conclusion.findings) {
+    if (finding.claim != claim) continue;
+    INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
+    CHECK(std::isfinite(finding.measured));
+    ++counts.first;
+    counts.second += finding.verdict == Verdict::holds;
+  }
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("actnn: the variance of a context, by hand", "[fast]") {
+  net::Tensor x({2, 4});
+  x.data = {0, 1, 2, 3, 0, 0.5f, 1, 3};
+  const std::vector<double> variance = context_variance(x, 4, {2, 2});
+  CHECK(variance == std::vector<double>{0, 0, 0, 0, 0, 0.25, 0, 0});
+  // 3 / 1 is a bfloat16 number: one bit has the codes 0 and 3.
+  CHECK(context_variance(x, 4, {1, 1})[1] == Approx(9 * (1.0 / 3) * (2.0 / 3)));
+  CHECK(context_bound(x, 4, {2, 1})[0] == 0.25);
+  CHECK(context_bound(x, 4, {2, 1})[7] == 9.0 / 4);
+}
+
+TEST_CASE("actnn: the bound is loose behind a ReLU", "[fast]") {
+  // Half of what a ReLU leaves lies exactly on the lowest code: with 16 samples of 512 elements the
+  // specification has 3.05.
+  constexpr double kSpread = 0.15;  // of the ratio over draws of the elements
+  net::Tensor x({16, 512});
+  const RandomSource random{.seed = 1, .stream = Stream::probe};
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] =
+        std::max(0.0f, static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31)));
+  const std::vector<int> bits(16, 2);
+  double exact = 0, bound = 0;
+  for (const double v : context_variance(x, 256, bits)) exact += v;
+  for (const double v : context_bound(x, 256, bits)) bound += v;
+  CHECK(bound / exact == Approx(3.05).margin(kSpread));
+  // The published code decodes with minima and scales rounded to bfloat16: a bias of about 1.6e-3
+  // of the elements, against noise of 0.3 and more.
+  const Format& bfloat16 = find_format("bfloat16");
+  const auto rounded = [&](double v) {
+    return to_double(decode(
+        bfloat16, encode(bfloat16, value_of(v), {RoundingMode::rne}, Overflow::saturate).code));
+  };
+  double bias = 0, norm = 0;
+  for (std::size_t first = 0; first < x.data.size(); first += 256) {
+    const auto begin = x.data.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto [low, high] = std::minmax_element(begin, begin + 256);
+    const double scale = 3 / (double{*high} - *low + 2e-6);
+    for (auto i = begin; i != begin + 256; ++i) {
+      bias += std::pow((*i - *low) * scale / rounded(scale) + rounded(*low) - *i, 2);
+      norm += std::pow(*i, 2);
+    }
+  }
+  CHECK(std::sqrt(bias / norm) == Approx(1.6e-3).epsilon(0.5));  // by the mantissas of the scales
+  CHECK(std::sqrt(exact / norm) > 0.3);
+}
+
+namespace {
+
+/// The element `place` of the network's input is 1 more in backward.
+class Moved final : public net::Numerics {
+ public:
+  net::SharedTensor restore(const net::Step&, const net::Kept& kept, net::Saved saved) override {
+    if (kept.layer != "input") return saved.tensor;
+    net::Tensor x = *saved.tensor;
+    x.data[place] += 1;
+    return std::make_shared<const net::Tensor>(std::move(x));
+  }
+  std::size_t place = 0;
+};
+
+}  // namespace
+
+TEST_CASE("actnn: what an element's error does to the weight of a convolution", "[fast]") {
+  constexpr double kFloat = 1e-4;  // gradients are float32 sums
+  Sample sample;
+  sample.graph.name = "conv";
+  sample.graph.inputs = {{"input", {4, 4, 2}}};
+  sample.graph.add("conv",
+                   std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 2,
+                                                                    .out_channels = 3,
+                                                                    .kernel_height = 3,
+                                                                    .kernel_width = 3,
+                                                                    .stride = 2,
+                                                                    .pad = 1}),
+                   {0});
+  sample.graph.add("flatten", std::make_unique<net::Flatten>());
+  sample.graph.add("fc", std::make_unique<net::Linear>(2 * 2 * 3, 5));
+  net::initialize(sample.graph, 1);
+  sample.x = net::Tensor({3, 4, 4, 2});
+  const RandomSource random{.seed = 2, .stream = Stream::probe};
+  for (std::size_t i = 0; i < sample.x.data.size(); ++i)
+    sample.x.data[i] = static_cast<float>(random.uniform(i));
+  sample.labels = {0, 2, 4};
+  const Exact exact = exact_pass(sample);
+  REQUIRE(exact.reach.at("conv").size() == sample.x.data.size());
+  Moved moved;
+  for (moved.place = 0; moved.place < sample.x.data.size(); moved.place += 5) {
+    CAPTURE(moved.place);
+    CHECK(squared_distance(pass(sample, moved)[0], exact.gradients[0]) ==
+          Approx(exact.reach.at("conv")[moved.place]).epsilon(kFloat).margin(1e-9));
+  }
+}
+
+TEST_CASE("actnn: gradients of a network have the variance of their contexts", "[fast]") {
+  const TemporaryFolder folder;
+  Conclusion conclusion;
+  add_variance(
+      run_of(folder, {"nets=mlp", "bits=1,2", "gradient_train=64", "gradient_batch=4", "draws=40"}),
+      testing::small_dataset(), conclusion);
+  const int layers = 3, settings = 2 + 1;
+  CHECK(held(conclusion, "variance") == std::pair(layers * settings, layers * settings));
+  CHECK(held(conclusion, "unbiased").first == layers * settings);
+  CHECK(held(conclusion, "unbiased").second >= layers * settings - 1);
+  REQUIRE(conclusion.tables.size() == 1);
+  CHECK(conclusion.tables[0].rows.size() == layers * settings);
+  // A context that is kept exactly adds nothing; one with another seed adds another noise.
+  const Sample sample = sample_of("mlp", testing::small_dataset(), 32, 4, 0);
+  policies::RecipeNumerics recipe(policies::Recipe::parse(recipe_of({{"format", "uint1"}}, 0), "r"),
+                                  sample.graph);
+  Drawn drawn(recipe);
+  const Exact exact = exact_pass(sample);
+  CHECK(squared_distance(pass(sample, drawn)[0], exact.gradients[0]) == 0);
+  drawn.draws["flatten"] = 1;
+  CHECK(squared_distance(pass(sample, drawn)[0], exact.gradients[0]) > 0);
+  CHECK(squared_distance(pass(sample, drawn)[2], exact.gradients[2]) == 0);
+}
+
+TEST_CASE("actnn: every context's share of the variance is found", "[fast]") {
+  const TemporaryFolder folder;
+  Conclusion conclusion;
+  add_layers(run_of(folder, {"gradient_train=64", "gradient_batch=16", "passes=4"}),
+             testing::small_dataset(), conclusion);
+  CHECK(held(conclusion, "layers add").first == 1);
+  CHECK(held(conclusion, "layers alone").first == 1);
+  REQUIRE(conclusion.tables.size() == 1);
+  CHECK(conclusion.tables[0].rows.size() == 5);  // flatten, fc1, relu1, fc2, relu2
+  for (const Finding& finding : conclusion.findings)
+    CHECK(finding.measured == Approx(1).margin(0.25));
+}
+
+TEST_CASE("actnn: greedy bits are the optimum of equal sizes alone", "[fast]") {
+  const TemporaryFolder folder;
+  Conclusion conclusion;
+  add_allocation(run_of(folder, {"instances=3"}), conclusion);
+  CHECK(held(conclusion, "greedy") == std::pair(4, 4));
+  CHECK(held(conclusion, "greedy, layers").first == 4);
+  CHECK(held(conclusion, "greedy, near").first == 2);
+}
+
+TEST_CASE("actnn: bytes are those of the plan, every level trains", "[fast]") {
+  const TemporaryFolder folder;
+  Conclusion conclusion;
+  add_training(run_of(folder, {"train_samples=64", "eval_samples=50", "batch=16", "seeds=2"}),
+               testing::small_dataset(), conclusion);
+  REQUIRE(conclusion.tables.size() == 2);
+  CHECK(conclusion.tables[0].rows.size() == 6);
+  CHECK(conclusion.tables[1].rows.size() == 7);
+  // All but greedy bits, whose headers count among 16 small samples.
+  CHECK(held(conclusion, "bytes").first == 6);
+  CHECK(held(conclusion, "bytes").second >= 5);
+  CHECK(held(conclusion, "accuracy").first == 4);
+  CHECK(held(conclusion, "bias").first == 1);
+}
