@@ -53,6 +53,11 @@ std::string MetricsFile::row(const net::EpochMetrics& epoch) const {
     row["kept_bytes_per_sample"] = digits(kept->per_sample());
     row["kept_bytes_per_sample_float32"] = digits(kept->float32_per_sample());
   }
+  if (!stored_.empty()) {
+    const Json stored =
+        stored_json(stored_.at(staged_ == nullptr ? 0 : staged_->stage(epoch.epoch)));
+    for (const auto& item : stored.items()) row[item.key()] = item.value();
+  }
   if (staged_ != nullptr) row["stage"] = staged_->stage(epoch.epoch);
   return row.dump() + "\n";
 }
@@ -95,6 +100,19 @@ Json kept_json(const net::KeptBytes::Sums* kept) {
   if (kept == nullptr) return nullptr;
   return {{"bytes_per_sample", policies::significant(kept->per_sample(), 6)},
           {"float32_bytes_per_sample", policies::significant(kept->float32_per_sample(), 6)}};
+}
+
+std::string stored_line(const policies::ParameterBytes& stored,
+                        const policies::ParameterBytes& float32) {
+  return fmt::format(
+      "stored of each parameter: {:.2f} bytes of master weights, {:.2f} of optimizer state; "
+      "float32 {:.2f}, {:.2f}\n",
+      stored.master, stored.state, float32.master, float32.state);
+}
+
+Json stored_json(const policies::ParameterBytes& stored) {
+  return {{"master_bytes_per_parameter", policies::significant(stored.master, 6)},
+          {"state_bytes_per_parameter", policies::significant(stored.state, 6)}};
 }
 
 Json test_json(const net::Evaluation& tested, const net::Dataset& data) {

@@ -11,6 +11,7 @@
 #include "formats/codec.hpp"
 #include "formats/float_guard.hpp"
 #include "policies/fast_blocks.hpp"
+#include "policies/fast_real.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -234,6 +235,7 @@ BlockCounts quantize_blocks(const BlockQuantization& how, const BlockLayout& lay
     counts += quantize_fast(fast, job, arrays, y);
     return counts;
   }
+  const FastReal real(how);
   const std::int64_t batches = (layout.blocks + kBatch - 1) / kBatch;
   const std::int64_t largest = layout.block(0).size();
   const std::int64_t pieces = std::max<std::int64_t>(1, (largest + kPiece - 1) / kPiece);
@@ -253,8 +255,11 @@ BlockCounts quantize_blocks(const BlockQuantization& how, const BlockLayout& lay
       for (std::int64_t i = 0; i < (end - begin) * pieces; ++i) {
         const std::int64_t b = begin + i / pieces, size = layout.block(b).size();
         const std::int64_t from = std::min(i % pieces * kPiece, size);
-        flags += convert(job, b, stored[static_cast<std::size_t>(b - begin)], from,
-                         std::min(from + kPiece, size), arrays, y);
+        const StoredScale& scale = stored[static_cast<std::size_t>(b - begin)];
+        const std::int64_t to = std::min(from + kPiece, size);
+        flags += real.serves() ? real.encode(block_scale(job.format(), scale, job.tensor_scale), x,
+                                             layout.block(b), from, to, arrays.codes, y)
+                               : convert(job, b, scale, from, to, arrays, y);
       }
       local.elements = flags;
 #pragma omp critical(numemu_block_counts)

@@ -93,12 +93,26 @@ net::RunFile run_file(const TrainCommand& options) {
   return file;
 }
 
+/// By stage, what is stored of each parameter; empty where it is all float32.
+std::vector<policies::ParameterBytes> stored_bytes(const net::Graph& graph,
+                                                   const TrainCommand& options) {
+  std::vector<policies::ParameterBytes> stored;
+  bool few = false;
+  for (std::size_t i = 0; i <= options.numerics.stages().size(); ++i) {
+    const policies::Recipe recipe = options.numerics.in_stage(i);
+    few = few || policies::stores_few_bits(recipe, graph);
+    stored.push_back(policies::parameter_bytes(recipe, graph, options.train));
+  }
+  return few ? stored : std::vector<policies::ParameterBytes>{};
+}
+
 /// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.
 /// `staged`: the numerics where their recipe has stages, else null.
 std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptBytes& numerics,
-                   const policies::StagedNumerics* staged, const TrainCommand& options) {
+                   const policies::StagedNumerics* staged, const TrainCommand& options,
+                   const std::vector<policies::ParameterBytes>& stored) {
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  MetricsFile metrics(options.out + "/metrics.jsonl", dataset, staged, numerics);
+  MetricsFile metrics(options.out + "/metrics.jsonl", dataset, staged, numerics, stored);
   std::unique_ptr<Progress> progress;
   std::int64_t behind = 0;
   net::TrainHooks hooks;
@@ -167,8 +181,9 @@ int run(TrainCommand options) {
       fmt::format("{}/{}-{}.safetensors", options.out, graph.name, dataset.name());
   for (const std::string& file : {path, options.out + "/metrics.jsonl", run_file(options).path})
     require_replaceable(file);
+  const std::vector<policies::ParameterBytes> bytes = stored_bytes(graph, options);
   const std::int64_t last =
-      train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options);
+      train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options, bytes);
   if (stages > 0 && quantized->stage(last) < stages && !options.quiet) {
     say("note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
         quantized->stage(last), stages);
@@ -183,6 +198,7 @@ int run(TrainCommand options) {
                    {"recipe", options.numerics.json()},
                    {"metrics", test_json(tested, dataset)},
                    {"kept", kept_json(numerics.of_epoch(last))}};
+    if (!bytes.empty()) result["stored"] = stored_json(bytes.back());
     if (stages > 0) {
       result["stage"] = quantized->stage(last);
       result["test_stage"] = stages;
@@ -191,11 +207,15 @@ int run(TrainCommand options) {
   } else {
     const std::string in_stage = stages > 0 ? fmt::format(", stage {}", stages) : "";
     fmt::print(
-        "{}, {}\n{}{}\n",
+        "{}, {}\n{}{}{}\n",
         test_line(tested, dataset, dataset.name() == "tokens" ? "tokens" : noun_of(dataset.kind())),
         options.recipe.empty() ? "float32 on neutral.f32.sequential"
                                : "numerics of " + harmless(options.recipe) + in_stage,
-        kept_line(numerics.of_epoch(last)), harmless(path));
+        kept_line(numerics.of_epoch(last)),
+        bytes.empty() ? ""
+                      : stored_line(bytes.back(), policies::parameter_bytes(policies::Recipe(),
+                                                                            graph, options.train)),
+        harmless(path));
   }
   return kFine;
 }

@@ -164,6 +164,11 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   net::TrainHooks hooks;
   if (trial.on_step)
     hooks.on_step = [&](std::int64_t step, std::int64_t, double) { trial.on_step(graph, step); };
+  if (trial.on_epoch) {
+    hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
+      trial.on_epoch(epoch, staged.stage(epoch.epoch));
+    };
+  }
   const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics, hooks);
   const net::Evaluation tested = test(graph, data, recipe, trial.eval_samples);
   const bool text = data.kind() == net::DataKind::text;

@@ -10,6 +10,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/numerics.hpp"
+#include "emu/net/train/metrics.hpp"
 #include "emu/net/train/options.hpp"
 #include "formats/storage/json.hpp"
 
@@ -40,6 +41,8 @@ struct TrainTrial {
   /// Called after every training step, with the number of the step and the network that it left;
   /// may be empty.
   std::function<void(const net::Graph&, std::int64_t step)> on_step;
+  /// Called after every epoch, with the stage of the recipe that was in force; may be empty.
+  std::function<void(const net::EpochMetrics&, std::size_t stage)> on_epoch;
 };
 
 /// Training that diverged has an accuracy too; what is not finite is NaN.

@@ -57,8 +57,7 @@ class Mean {
 double operand_bits(const net::GemmLayer& layer, net::Role operand,
                     const std::optional<RolePolicy>& policy, const net::Shape& shape) {
   const bool scales = policy && policy->block == nullptr && net::element_count(shape) > 0 &&
-                      policy->granularity != Granularity::tensor &&
-                      stores_scale(policy->scale);
+                      policy->granularity != Granularity::tensor && stores_scale(policy->scale);
   if (!scales) return stored_bits(policy, shape, product_depth(layer, shape));
   const std::int64_t count = scale_groups(*policy, layer, operand, shape, 1).count;
   return policy->format->bits * static_cast<double>(net::element_count(shape)) +
@@ -161,6 +160,7 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
                    mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
       }
       state.add(r.state, parameter.value.shape);
+      if (r.state_split) state.add(r.second_state, parameter.value.shape);
       exchange.add(r.exchange, parameter.value.shape);
     }
   }

@@ -62,6 +62,10 @@ bool LayerRecipe::apart(net::Role role) const {
   return role == net::Role::key ? key_apart : role == net::Role::value && value_apart;
 }
 
+const std::optional<RolePolicy>& LayerRecipe::state_of(std::string_view name) const {
+  return name.substr(name.rfind('/') + 1) == "second" ? second_state : state;
+}
+
 const std::optional<MaskPolicy>& LayerRecipe::mask(net::Role role, net::GemmKind kind) const {
   if (role == net::Role::weight) return weight_mask;
   if (role == net::Role::activation) return activation_mask;

@@ -27,6 +27,9 @@ struct LayerRecipe {
   /// Results of operators that are not GEMMs; GEMM results before the bias; contexts kept for
   /// backward; optimizer state; what workers send.
   std::optional<RolePolicy> vector, output, saved, state, exchange;
+  /// The state `second` (of Adam's squares), where the role is split; else that of `state`.
+  std::optional<RolePolicy> second_state;
+  bool state_split = false;
   std::optional<RolePolicy> embedding;  ///< tables that are looked up
   /// The right operands of attention; those of `activation` where the recipe has no such role.
   std::optional<RolePolicy> key, value;
@@ -37,6 +40,8 @@ struct LayerRecipe {
   std::shared_ptr<const unit::Unit> fprop, dgrad, wgrad;
 
   const std::optional<RolePolicy>& role(net::Role, net::GemmKind) const;
+  /// Of a tensor of the optimizer's state: "first", "second", "complement/velocity".
+  const std::optional<RolePolicy>& state_of(std::string_view name) const;
   /// The role is key or value, and the recipe has it.
   bool apart(net::Role) const;
   const std::optional<MaskPolicy>& mask(net::Role, net::GemmKind) const;
@@ -73,9 +78,12 @@ struct ObjectiveChoice {
 
 /// When an entry of `stages` begins.
 struct StageStart {
-  std::int64_t epoch = 0;  ///< its first epoch, at least 1; 0: at a plateau
+  std::int64_t epoch = 0;  ///< its first epoch, at least 1; 0: at a plateau or a turning point
   /// After an epoch whose loss improved by less than this share of the least loss before.
   double plateau = 0;
+  /// In its place: after an epoch whose loss differs from those of the four before by at most this
+  /// share of the mean of the first ten.
+  std::optional<double> turning_point = {};
 };
 
 /// A validated recipe. The JSON text is its identity; the typed view is per layer.

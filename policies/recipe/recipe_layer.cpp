@@ -24,9 +24,10 @@ RecipeLayer::RecipeLayer(LayerRecipe layer, net::Role of_right)
       vector(quantizer_of(recipe.vector)),
       output(quantizer_of(recipe.output)),
       saved(quantizer_of(recipe.saved)),
-      state(quantizer_of(recipe.state)),
       exchange(quantizer_of(recipe.exchange)),
       embedding(quantizer_of(recipe.embedding)),
+      state(quantizer_of(recipe.state)),
+      second_state(quantizer_of(recipe.second_state)),
       second(quantizer_of(recipe.role(right, net::GemmKind::fprop))) {}
 
 net::Role RecipeLayer::operand(const net::Product& p, const net::ProductSide& side) const {
@@ -41,6 +42,10 @@ const RoleQuantizer* RecipeLayer::quantizer(const net::Product& p,
   if (side.role == net::Role::gradient)
     return pointer(p.kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad);
   return &side == &p.b && p.kind != net::GemmKind::wgrad ? pointer(second) : pointer(activation);
+}
+
+const RoleQuantizer* RecipeLayer::state_quantizer(std::string_view name) const {
+  return pointer(&recipe.state_of(name) == &recipe.state ? state : second_state);
 }
 
 bool RecipeLayer::stochastic_unit(net::GemmKind kind) const {

@@ -36,13 +36,16 @@ struct RecipeLayer {
   LayerRecipe recipe;
   net::Role right;  ///< activation, key or value: what `second` is of
   std::optional<RoleQuantizer> weight, activation, gradient_dgrad, gradient_wgrad;
-  std::optional<RoleQuantizer> vector, output, saved, state, exchange, embedding;
+  std::optional<RoleQuantizer> vector, output, saved, exchange, embedding;
+  std::optional<RoleQuantizer> state, second_state;
   std::optional<RoleQuantizer> second;  ///< right operand of fprop where it is an activation
 
   /// What a side of a product holds: its role, or key or value.
   net::Role operand(const net::Product&, const net::ProductSide&) const;
   /// Of an operand; null where it stays float32.
   const RoleQuantizer* quantizer(const net::Product&, const net::ProductSide&) const;
+  /// Of a tensor of the optimizer's state; null where it stays float32.
+  const RoleQuantizer* state_quantizer(std::string_view name) const;
   bool stochastic_unit(net::GemmKind) const;
 
   /// Inference after freeze(): static scales of the left operand and, where that is an activation

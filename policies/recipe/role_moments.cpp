@@ -126,8 +126,9 @@ net::SharedTensor RoleNumerics::restore(const net::Step&, const net::Kept& kept,
 void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
                                    std::string_view name, net::Tensor& state) {
   const RecipeLayer* const node = node_of(parameter);
-  if (node == nullptr || !node->state) return;
-  store(step, *node->state, state.shape, state.data.data(), 1, parameter, "state", name);
+  const RoleQuantizer* const quantizer = node == nullptr ? nullptr : node->state_quantizer(name);
+  if (quantizer == nullptr) return;
+  store(step, *quantizer, state.shape, state.data.data(), 1, parameter, "state", name);
 }
 
 std::vector<net::Tensor> RoleNumerics::exchange(const net::Step& step,

@@ -138,11 +138,13 @@ RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const 
   for (const net::Node& node : graph.nodes) {
     auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
     const LayerRecipe& r = stored->recipe;
-    stores_ = stores_ || r.vector || r.saved || r.state || r.exchange || r.embedding;
+    stores_ =
+        stores_ || r.vector || r.saved || r.state || r.second_state || r.exchange || r.embedding;
     require_no_history(r.vector, node.name, "vector", where);
     require_no_history(r.output, node.name, "output", where);
     require_no_history(r.saved, node.name, "saved", where);
     require_no_history(r.state, node.name, "state", where);
+    require_no_history(r.second_state, node.name, "state", where);
     require_no_history(r.exchange, node.name, "exchange", where);
     if (!layers_.contains(node.name)) names.push_back(node.name);
   }

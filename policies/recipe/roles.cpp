@@ -1,5 +1,7 @@
 #include "policies/recipe/roles.hpp"
 
+#include <algorithm>
+
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/role_json.hpp"
 #include "policies/recipe/role_mask.hpp"
@@ -7,11 +9,23 @@
 namespace numemu::policies {
 namespace {
 
-constexpr const char* kGradient = "gradient";
-const std::vector<std::string> kSplit = {"dgrad", "wgrad"};
+constexpr const char *kGradient = "gradient", *kState = "state";
+const std::vector<std::string> kProducts = {"dgrad", "wgrad"}, kMoments = {"first", "second"};
 
-bool is_split(const Json& role) {
-  return role.is_object() && (role.contains(kSplit[0]) || role.contains(kSplit[1]));
+/// The parts that a role may be split into.
+std::vector<std::string> parts_of(std::string_view role) {
+  return role == kGradient ? kProducts : role == kState ? kMoments : std::vector<std::string>{};
+}
+
+bool has_any(const Json& role, const std::vector<std::string>& parts) {
+  return role.is_object() &&
+         std::ranges::any_of(parts, [&](const std::string& part) { return role.contains(part); });
+}
+bool is_split(const Json& role) { return has_any(role, kProducts) || has_any(role, kMoments); }
+
+/// A part of a role, the whole where it is not split.
+const Json& part_of(const Json& role, const std::string& part) {
+  return is_split(role) ? role[part] : role;
 }
 
 Json canonical_role(const JsonReader& role, const RoleSchema& schema) {
@@ -46,10 +60,11 @@ Json canonical_roles(const JsonReader& roles) {
   Json out;
   for (const RoleSchema& schema : role_schemas()) {
     const JsonReader role = roles.member(schema.name);
-    if (schema.name == kGradient && is_split(role.value())) {
-      role.require_keys(kSplit);
-      for (const std::string& kind : kSplit)
-        out[kGradient][kind] = canonical_role(role.member(kind), schema);
+    if (const std::vector<std::string> parts = parts_of(schema.name);
+        has_any(role.value(), parts)) {
+      role.require_keys(parts);
+      for (const std::string& part : parts)
+        out[schema.name][part] = canonical_role(role.member(part), schema);
     } else if (!schema.optional || (roles.value().is_object() && roles.has(schema.name))) {
       out[schema.name] = canonical_role(role, schema);
     }
@@ -60,26 +75,27 @@ Json canonical_roles(const JsonReader& roles) {
 void read_roles(const Json& roles, LayerRecipe& layer) {
   const auto role = [&](const char* name) { return typed_role(roles[name], role_schema(name)); };
   const auto apart = [&](const char* name) { return roles.contains(name); };
-  const Json& gradient = roles[kGradient];
-  const auto part = [&](const std::string& kind) {
-    return typed_role(is_split(gradient) ? gradient[kind] : gradient, role_schema(kGradient));
+  const auto part = [&](const char* name, const std::string& of) {
+    return typed_role(part_of(roles[name], of), role_schema(name));
   };
   layer.weight = role("weight");
   layer.activation = role("activation");
-  layer.gradient_dgrad = part(kSplit[0]);
-  layer.gradient_wgrad = part(kSplit[1]);
-  const auto mask = [&](const Json& part_of, const char* name) {
-    return read_mask(JsonReader(part_of, "recipe"), name);
+  layer.gradient_dgrad = part(kGradient, kProducts[0]);
+  layer.gradient_wgrad = part(kGradient, kProducts[1]);
+  const auto mask = [&](const Json& given, const char* name) {
+    return read_mask(JsonReader(given, "recipe"), name);
   };
   layer.weight_mask = mask(roles["weight"], "weight");
   layer.activation_mask = mask(roles["activation"], "activation");
-  layer.gradient_dgrad_mask = mask(is_split(gradient) ? gradient[kSplit[0]] : gradient, kGradient);
-  layer.gradient_wgrad_mask = mask(is_split(gradient) ? gradient[kSplit[1]] : gradient, kGradient);
+  layer.gradient_dgrad_mask = mask(part_of(roles[kGradient], kProducts[0]), kGradient);
+  layer.gradient_wgrad_mask = mask(part_of(roles[kGradient], kProducts[1]), kGradient);
   layer.zap = read_zap(JsonReader(roles["vector"], "recipe"), "vector");
   layer.vector = role("vector");
   layer.output = role("output");
   layer.saved = role("saved");
-  layer.state = role("state");
+  layer.state = part(kState, kMoments[0]);
+  layer.second_state = part(kState, kMoments[1]);
+  layer.state_split = is_split(roles[kState]);
   layer.exchange = role("exchange");
   if (apart("embedding")) layer.embedding = role("embedding");
   layer.key_apart = apart("key");

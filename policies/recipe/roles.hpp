@@ -1,4 +1,5 @@
-// The roles of a recipe: all of them, a gradient whole or split by the product that reads it.
+// The roles of a recipe: all of them, a gradient whole or split by the product that reads it, the
+// optimizer's state whole or split by moment.
 #pragma once
 #include <string>
 #include <vector>

@@ -14,6 +14,8 @@ namespace numemu::policies {
 namespace {
 
 constexpr const char* kState = "recipe/stages";
+constexpr const char* kLosses = "recipe/stages/losses";
+constexpr std::size_t kFirstLosses = 10, kRecentLosses = 5;  // of turning points, as published
 constexpr std::string_view kLossScale = "recipe/loss_scale", kMask = "recipe/mask/",
                            kThreshold = "recipe/threshold/", kHistory = "recipe/history/",
                            kCounts = "recipe/counts/";
@@ -94,22 +96,36 @@ std::size_t StagedNumerics::stage(std::int64_t epoch) const {
   return static_cast<std::size_t>(later - begun_.begin());
 }
 
+bool StagedNumerics::begins(const StageStart& start, double loss) const {
+  if (!start.turning_point) {
+    return std::isfinite(best_) && !(best_ - loss >= start.plateau * std::abs(best_));
+  }
+  double sum = 0;
+  for (const double first : first_) sum += first;
+  const double within = *start.turning_point * (sum / static_cast<double>(first_.size()));
+  return recent_.size() == kRecentLosses &&
+         std::ranges::all_of(recent_, [&](double x) { return std::abs(x - loss) <= within; });
+}
+
 std::size_t StagedNumerics::next(const net::Epoch& epoch, double loss) const {
   for (std::size_t i = starts_.size(); i > begun_.size(); --i) {
     if (starts_[i - 1].epoch == epoch.index + 1) return i;
   }
   if (begun_.size() == starts_.size()) return begun_.size();
-  const bool plateau = starts_[begun_.size()].epoch == 0 && std::isfinite(best_) &&
-                       !(best_ - loss >= starts_[begun_.size()].plateau * std::abs(best_));
-  return begun_.size() + (plateau ? 1 : 0);
+  const StageStart& start = starts_[begun_.size()];
+  return begun_.size() + (start.epoch == 0 && begins(start, loss) ? 1 : 0);
 }
 
 void StagedNumerics::end_epoch(const net::Epoch& epoch) {
   Forwarding::end_epoch(epoch);
   const double loss = std::isnan(epoch.validation_loss) ? epoch.train_loss : epoch.validation_loss;
+  if (first_.size() < kFirstLosses) first_.push_back(loss);
+  recent_.push_back(loss);
+  if (recent_.size() > kRecentLosses) recent_.erase(recent_.begin());
   const std::size_t from = begun_.size(), to = next(epoch, loss);
   if (loss < best_) best_ = loss;
   if (to == from) return;
+  recent_.clear();
   net::NamedState state;
   numerics_[from]->save_state(state);
   numerics_[to]->load_state(carried_state(recipes_[from], recipes_[to], graph_, std::move(state)));
@@ -123,12 +139,31 @@ void StagedNumerics::save_state(net::NamedState& state) const {
   std::vector<std::uint64_t> numbers = {bits_of(best_)};
   numbers.insert(numbers.end(), begun_.begin(), begun_.end());
   state.emplace_back(kState, to_bytes(numbers));
+  if (std::ranges::none_of(starts_,
+                           [](const auto& start) { return start.turning_point.has_value(); }))
+    return;
+  std::vector<std::uint64_t> losses = {first_.size()};
+  for (const auto* all : {&first_, &recent_})
+    std::ranges::transform(*all, std::back_inserter(losses), bits_of);
+  state.emplace_back(kLosses, to_bytes(losses));
 }
 
 void StagedNumerics::load_state(const net::NamedState& state) {
   std::vector<std::int64_t> begun;
+  std::vector<double> first, recent;
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [name, bytes] : state) {
+    if (name == kLosses) {
+      const std::vector<std::uint64_t> numbers = from_bytes(name, bytes);
+      const std::size_t count = numbers.empty() ? 0 : numbers[0];
+      if (numbers.empty() || count > kFirstLosses || numbers.size() <= count ||
+          numbers.size() - 1 - count > kRecentLosses) {
+        throw Error(fmt::format("state {}: expected at most {} and {} losses", name, kFirstLosses,
+                                kRecentLosses));
+      }
+      for (std::size_t i = 1; i < numbers.size(); ++i)
+        (i <= count ? first : recent).push_back(double_of(numbers[i]));
+    }
     if (name != kState) continue;
     const std::vector<std::uint64_t> numbers = from_bytes(name, bytes);
     if (!numbers.empty()) {
@@ -143,6 +178,8 @@ void StagedNumerics::load_state(const net::NamedState& state) {
   numerics_[begun.size()]->load_state(state);
   begun_ = std::move(begun);
   best_ = best;
+  first_ = std::move(first);
+  recent_ = std::move(recent);
   forward_to(*numerics_[begun_.size()]);
 }
 

@@ -15,7 +15,10 @@ namespace numemu::policies {
 ///   patches then apply, too;
 /// - an entry with a plateau x once the one before it has begun, after an epoch with a loss of NaN
 ///   or L - loss < x |L|, where L is the least loss of the epochs before (of the validation where
-///   there is one, else of training).
+///   there is one, else of training);
+/// - an entry with a turning point x likewise, after the fifth epoch of the stage or a later one
+///   whose loss differs from those of the four before by at most x times the mean of the first ten
+///   losses of the run (the indicator of Fu et al., NeurIPS 2020).
 /// One entry begins at a time. It takes over what carried_state() keeps.
 class StagedNumerics : public net::Forwarding {
  public:
@@ -34,6 +37,8 @@ class StagedNumerics : public net::Forwarding {
   using Parts = std::vector<std::unique_ptr<RecipeNumerics>>;
 
   StagedNumerics(const Recipe&, const net::Graph&, Parts);
+  /// Whether that entry, which has no epoch, begins after an epoch with that loss.
+  bool begins(const StageStart&, double loss) const;
   /// The stage after an epoch with that loss, the one in force where none begins.
   std::size_t next(const net::Epoch&, double loss) const;
 
@@ -43,6 +48,9 @@ class StagedNumerics : public net::Forwarding {
   Parts numerics_;                   ///< by stage
   std::vector<std::int64_t> begun_;  ///< first epochs of the entries that have begun
   double best_ = std::numeric_limits<double>::infinity();  ///< least loss of an epoch so far
+  // For turning points:
+  std::vector<double> first_;   ///< losses of the first epochs
+  std::vector<double> recent_;  ///< those of the last epochs of the stage in force
 };
 
 /// The part of the state of one stage that the next takes over:

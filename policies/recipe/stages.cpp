@@ -33,13 +33,22 @@ void require_removals(const JsonReader& patch, const Json& given, const Json& ca
 
 StageStart read_start(const JsonReader& from, const std::vector<StageStart>& earlier) {
   if (!from.value().is_object() || from.value().size() != 1)
-    from.fail("{\"epoch\": N} or {\"plateau\": X}");
-  from.require_keys({"epoch", "plateau"});
-  const JsonReader epoch = from.member("epoch"), plateau = from.member("plateau");
+    from.fail("{\"epoch\": N}, {\"plateau\": X} or {\"turning_point\": X}");
+  from.require_keys({"epoch", "plateau", "turning_point"});
+  const JsonReader epoch = from.member("epoch");
   StageStart start;
+  const auto share = [&](const char* key) {
+    const JsonReader member = from.member(key);
+    const double x = member.value().is_number() ? member.value().get<double>() : -1;
+    if (!(x >= 0 && x <= 1)) member.fail("a number from 0 to 1");
+    return x;
+  };
   if (from.has("plateau")) {
-    start.plateau = plateau.value().is_number() ? plateau.value().get<double>() : -1;
-    if (!(start.plateau >= 0 && start.plateau <= 1)) plateau.fail("a number from 0 to 1");
+    start.plateau = share("plateau");
+    return start;
+  }
+  if (from.has("turning_point")) {
+    start.turning_point = share("turning_point");
     return start;
   }
   std::int64_t least = 1;
@@ -50,6 +59,7 @@ StageStart read_start(const JsonReader& from, const std::vector<StageStart>& ear
 }
 
 Json start_json(const StageStart& start) {
+  if (start.turning_point) return {{"turning_point", *start.turning_point}};
   return start.epoch > 0 ? Json{{"epoch", start.epoch}} : Json{{"plateau", start.plateau}};
 }
 

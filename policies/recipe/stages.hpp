@@ -7,8 +7,8 @@
 
 namespace numemu::policies {
 
-/// {"epoch": N}, later than the epochs of earlier entries, or {"plateau": X}. Throws Error naming
-/// the key.
+/// {"epoch": N}, later than the epochs of earlier entries, {"plateau": X} or {"turning_point": X}.
+/// Throws Error naming the key.
 StageStart read_start(const JsonReader& from, const std::vector<StageStart>& earlier);
 Json start_json(const StageStart&);
 

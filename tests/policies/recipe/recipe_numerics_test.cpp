@@ -317,6 +317,22 @@ TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]"
   CHECK(differences(velocity.data, once.data) == 0);
 }
 
+TEST_CASE("moments of a split state are stored each in its format", "[fast]") {
+  const net::Graph graph = small_net();
+  const auto stored = [&](const std::string& role, const std::string& name) {
+    RecipeNumerics numerics(recipe_of(R"j("state": )j" + role), graph);
+    net::Tensor moment = noise({8, 3, 3, 3}, 9);
+    numerics.optimizer_state({net::Phase::training}, "conv.weight", name, moment);
+    return moment.data;
+  };
+  const std::string int8 = R"j({"format": "int8"})j", fp8 = R"j({"format": "float8_e5m2"})j";
+  const std::string split = R"j({"first": )j" + int8 + R"j(, "second": )j" + fp8 + "}";
+  CHECK(stored(split, "first") == stored(int8, "first"));
+  CHECK(stored(split, "second") == stored(fp8, "second"));
+  CHECK(stored(split, "first") != stored(fp8, "first"));
+  CHECK(stored(R"j({"second": )j" + fp8 + "}", "first") == noise({8, 3, 3, 3}, 9).data);
+}
+
 TEST_CASE("the role exchange rounds the mean of a worker's micro-batches, once", "[fast]") {
   const net::Graph graph = small_net();
   const std::string role = R"j("exchange": {"format": "int8", "rounding": "sr(8)"})j";

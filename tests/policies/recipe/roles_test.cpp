@@ -92,6 +92,27 @@ TEST_CASE("roles: a gradient may be split", "[fast]") {
   CHECK_THROWS_WITH(canonical(R"({"weight": {"dgrad": {"format": "int8"}}})"), Contains("'dgrad'"));
 }
 
+TEST_CASE("roles: the optimizer's state may be split by moment", "[fast]") {
+  const char* split = R"({"state": {"first": {"format": "int8"}, "second": {"format": "e5m2"}}})";
+  const LayerRecipe layer = typed(split);
+  CHECK(layer.state_split);
+  for (const char* name : {"first", "velocity", "complement/first"})
+    CHECK(layer.state_of(name)->format->name == "int8");
+  for (const char* name : {"second", "complement/second"})
+    CHECK(layer.state_of(name)->format->name == "float8_e5m2");
+  CHECK(canonical(canonical(split).dump()) == canonical(split));
+  const LayerRecipe half = typed(R"({"state": {"second": {"format": "int8"}}})");
+  CHECK_FALSE(half.state_of("first"));
+  CHECK(half.state_of("second"));
+  const LayerRecipe whole = typed(R"({"state": {"format": "int8"}})");
+  CHECK_FALSE(whole.state_split);
+  CHECK(whole.state_of("second")->format->name == "int8");
+  CHECK_THROWS_WITH(canonical(R"({"state": {"first": null, "format": "int8"}})"),
+                    Contains("state") && Contains("'format'"));
+  CHECK_THROWS_WITH(canonical(R"({"state": {"dgrad": null}})"), Contains("'dgrad'"));
+  CHECK_THROWS_WITH(canonical(R"({"gradient": {"first": null}})"), Contains("'first'"));
+}
+
 TEST_CASE("roles: patches replace, merge, and keep what they do not name", "[fast]") {
   const Json base = canonical(R"({"weight": {"format": "int8", "rounding": "rtz"},
                                   "gradient": {"format": "int8"}})");

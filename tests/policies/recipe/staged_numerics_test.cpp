@@ -206,6 +206,56 @@ TEST_CASE("stages: begin at epochs and plateaus, in their order", "[fast]") {
   CHECK(stages_of(with_starts({plateau}), {-1, -1.2, -1.25}) == Stages{0, 0, 1});
 }
 
+TEST_CASE("stages: turning points are those of the published indicator", "[fast]") {
+  std::vector<double> losses;
+  for (int t = 0; t < 30; ++t) losses.push_back(2 * std::exp(-0.3 * t) + 0.5);
+  // Epochs that stages begin with, where eps is multiplied by alpha after the first and the second.
+  const auto begun = [&](double eps, double alpha) {
+    std::vector<std::string> starts;
+    for (int i = 0; i < 3; ++i, eps *= alpha) starts.push_back(Json{{"turning_point", eps}}.dump());
+    const std::vector<std::size_t> stages = stages_of(with_starts(starts), losses);
+    std::vector<std::size_t> epochs;
+    for (std::size_t e = 1; e < stages.size(); ++e)
+      if (stages[e] != stages[e - 1]) epochs.push_back(e + 1);
+    return epochs;
+  };
+  CHECK(begun(0.05, 0.3) == std::vector<std::size_t>{16, 21, 26});
+  CHECK(begun(0.15, 0.4) == std::vector<std::size_t>{12, 17, 22});
+  // Equal losses: five of them for each stage. A loss that is no number never turns.
+  using Stages = std::vector<std::size_t>;
+  const std::string zero = R"j({"turning_point": 0})j";
+  CHECK(stages_of(with_starts({zero, zero}), std::vector<double>(10, 1.0)) ==
+        Stages{0, 0, 0, 0, 1, 1, 1, 1, 1, 2});
+  CHECK(stages_of(with_starts({zero}), {2, 2, NAN, 2, 2, 2, 2, 2}) ==
+        Stages{0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(stages_of(with_starts({R"j({"epoch": 3})j", zero}), std::vector<double>(8, 1.0)) ==
+        Stages{0, 0, 1, 1, 1, 1, 1, 2});
+}
+
+TEST_CASE("stages: turning points go on after a restart", "[fast]") {
+  const net::Graph graph = net::test::stateful_net(data());
+  const Recipe recipe = with_starts({R"j({"turning_point": 0.05})j"});
+  StagedNumerics whole(recipe, graph);
+  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
+    net::NamedState state;
+    whole.save_state(state);
+    StagedNumerics resumed(recipe, graph);
+    resumed.load_state(state);
+    const double loss = 2 * std::exp(-0.3 * static_cast<double>(epoch)) + 0.5;
+    whole.end_epoch({epoch, loss, NAN});
+    resumed.end_epoch({epoch, loss, NAN});
+    CHECK(resumed.stage(epoch + 1) == whole.stage(epoch + 1));
+    CHECK(whole.stage(epoch + 1) == (epoch >= 15));
+  }
+  for (const std::size_t size : {0, 7, 8 * 2, 8 * 17}) {
+    INFO(size);
+    CHECK_THAT(message_of([&] {
+                 whole.load_state({{"recipe/stages/losses", std::string(size, 'x')}});
+               }),
+               Catch::StartsWith("state recipe/stages/losses: expected "));
+  }
+}
+
 TEST_CASE("stages: the loss of the validation decides where there is one", "[fast]") {
   const net::Graph graph = net::test::stateful_net(data());
   const Recipe recipe = with_starts({R"j({"plateau": 0.1})j"});

@@ -143,7 +143,8 @@ TEST_CASE("stages: errors give their path", "[fast]") {
   std::string many = "[{}";
   for (int i = 0; i < 1000; ++i) many += ", {}";
   CHECK(refused(many + "]") == "r.json: stages: expected at most 1000 stages");
-  CHECK(refused("[{}]") == "r.json: stages[0].from: expected {\"epoch\": N} or {\"plateau\": X}");
+  const std::string starts = "{\"epoch\": N}, {\"plateau\": X} or {\"turning_point\": X}";
+  CHECK(refused("[{}]") == "r.json: stages[0].from: expected " + starts);
   CHECK(refused(R"j([{"from": {"epoch": 1}}])j") == "r.json: stages[0].patch: expected an object");
   CHECK(refused(R"j([{"from": {"epoch": 1}, "pacth": {}}])j") ==
         "r.json: stages[0]: unknown key 'pacth'; did you mean 'patch'?");
@@ -159,8 +160,11 @@ TEST_CASE("stages: errors give their path", "[fast]") {
         "r.json: stages[1].from: unknown key 'epok'; did you mean 'epoch'?");
   CHECK(from(R"j({"plateau": -0.1})j") ==
         "r.json: stages[1].from.plateau: expected a number from 0 to 1");
-  CHECK(from(R"j({"plateau": 0.1, "epoch": 5})j") ==
-        "r.json: stages[1].from: expected {\"epoch\": N} or {\"plateau\": X}");
+  CHECK(from(R"j({"turning_point": 2})j") ==
+        "r.json: stages[1].from.turning_point: expected a number from 0 to 1");
+  CHECK(with_stages(R"j([{"from": {"turning_point": 0.5}, "patch": {}}])j").json()["stages"] ==
+        json_of(R"j([{"from": {"turning_point": 0.5}, "patch": {}}])j"));
+  CHECK(from(R"j({"plateau": 0.1, "epoch": 5})j") == "r.json: stages[1].from: expected " + starts);
   const std::pair<const char*, const char*> cases[] = {
       {R"j({"roles": {"weight": {"format": "int99"}}})j",
        "r.json: stages[0].patch.roles.weight.format: unknown format 'int99'"},
