@@ -79,10 +79,12 @@ void HadamardClassifier::backward(const OpCall& call, std::span<const Tensor* co
   }
   const float* const g = grad_output.data.data();
   const float* const product = call.kept->data.data();
-  const double along =
-      line_sum(grad_output.size(), [=](std::int64_t i) { return double{g[i]} * product[i]; });
-  grad_parameters[1].data[0] = neutral(static_cast<float>(-along));
-  bias_gradient(grad_output, grad_parameters[2]);
+  if (!grad_parameters[1].empty()) {
+    const double along =
+        line_sum(grad_output.size(), [=](std::int64_t i) { return double{g[i]} * product[i]; });
+    grad_parameters[1].data[0] = neutral(static_cast<float>(-along));
+  }
+  if (!grad_parameters[2].empty()) bias_gradient(grad_output, grad_parameters[2]);
   if (!want_inputs) return;
   const float scale = parameters_[1].value.data[0];
   Tensor scaled = grad_output;
