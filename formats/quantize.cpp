@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -77,10 +78,33 @@ void set_output(simd::Arrays& arrays, std::uint8_t* codes) { arrays.codes8 = cod
 void set_output(simd::Arrays& arrays, std::uint16_t* codes) { arrays.codes16 = codes; }
 void set_output(simd::Arrays& arrays, float* values) { arrays.values = values; }
 
+// A sign is one comparison: no rounding, and exact where the magnitude is the scale. Nothing where
+// a quotient may be no finite number.
+template <class Out>
+std::optional<FlagCounts> convert_signs(const Conversion& c, const float* x, std::int64_t n,
+                                        float scale, Out* out) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (c.format->kind != Kind::sign || !(scale > 0) || scale == kInfinity) return std::nullopt;
+  if (!takes_fast_path(c, x, n)) return std::nullopt;
+  const Out plus = std::is_same_v<Out, float> ? static_cast<Out>(scale) : Out{0};
+  const Out minus = std::is_same_v<Out, float> ? static_cast<Out>(-scale) : Out{1};
+  std::int64_t inexact = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] = x[i] < 0 ? minus : plus;
+    inexact += x[i] != scale && x[i] != -scale ? 1 : 0;
+  }
+  return FlagCounts{.elements = n, .inexact = inexact};
+}
+
 template <class Out>
 FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float scale, Out* out,
                    std::int64_t first) {
   constexpr bool kValues = std::is_same_v<Out, float>;
+  if (c.format->kind == Kind::sign) {
+    const FloatGuard guard;
+    if (const auto counts = convert_signs(c, x, n, scale, out)) return *counts;
+    return reference(c, x, n, scale, out, first);
+  }
   if (kValues && !exact_in_float32(*c.format)) return reference(c, x, n, scale, out, first);
   const FloatGuard guard;
   const std::optional<QuantizePlan> plan = plan_quantize(c, scale);

@@ -26,7 +26,7 @@ void initialize(Graph& graph, std::uint64_t seed) {
   const FloatGuard guard;
   const Parameter* classifier = nullptr;
   for (const Parameter* parameter : graph.parameters()) {
-    if (parameter->fan_in > 0) classifier = parameter;
+    if (parameter->fan_in != 0) classifier = parameter;  // a fixed one leaves the others alone
   }
   for (Parameter* parameter : graph.parameters()) {
     if (parameter->fan_in < 0) continue;  // a constant of the graph

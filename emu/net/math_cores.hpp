@@ -101,6 +101,17 @@ template <std::size_t kCount>
   return above + log1p(exp(-std::fabs(x)));
 }
 
+/// sign(x) 2^(round(log2 |x|)), the nearest power of two in log2 (AP2 of Courbariaux et al. 2016);
+/// zeros, infinities and NaN stay. |x| at least 2^-1022. The bits of the mantissa decide: sqrt 2 is
+/// no float64.
+[[gnu::always_inline]] inline double power_of_two(double x) {
+  constexpr std::uint64_t kMantissa = (std::uint64_t{1} << 52) - 1, kSqrtTwo = 0x6a09e667f3bcd;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  const std::uint64_t up = (bits & kMantissa) >= kSqrtTwo ? 1 : 0;
+  const double power = std::bit_cast<double>((bits & ~kMantissa) + (up << 52));
+  return x == x ? power : x;
+}
+
 /// The angle in [-pi/2, pi/2] whose tangent is x.
 [[gnu::always_inline]] inline double atan(double x) {
   constexpr double kHalfPi = 0x1.921fb54442d18p+0;

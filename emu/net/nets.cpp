@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "emu/net/build/blocks.hpp"
+#include "emu/net/ops/hadamard_classifier.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
@@ -38,6 +39,28 @@ std::int64_t dlrm_width(std::string_view name) {
   return width;
 }
 
+/// "hadamard(NET)": a network with another one's layers but for a fixed classifier; empty for any
+/// other name.
+std::string_view fixed_network(std::string_view name) {
+  constexpr std::string_view kFamily = "hadamard(";
+  if (!name.starts_with(kFamily) || !name.ends_with(')')) return {};
+  return name.substr(kFamily.size(), name.size() - kFamily.size() - 1);
+}
+
+/// The graph with Hadamard rows in the place of its last layer.
+Graph with_fixed_classifier(Graph graph) {
+  Node last = std::move(graph.nodes.back());
+  if (last.op->kind() != "linear") {
+    throw Error("hadamard(" + graph.name + "): expected a network that ends with a linear layer, " +
+                last.name + " is " + std::string(last.op->kind()));
+  }
+  graph.nodes.pop_back();
+  const Shape& weight = last.op->parameters()[0].value.shape;
+  graph.add(last.name, std::make_unique<HadamardClassifier>(weight[1], weight[0]), last.inputs);
+  graph.name = "hadamard(" + graph.name + ")";
+  return graph;
+}
+
 const Row& find(std::string_view name) {
   for (const Row& row : kRows) {
     if (row.name == name) return row;
@@ -48,6 +71,8 @@ const Row& find(std::string_view name) {
 }  // namespace
 
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes) {
+  if (const std::string_view inner = fixed_network(name); !inner.empty())
+    return with_fixed_classifier(build_net(inner, input_shape, classes));
   Builder builder(name, input_shape, classes);
   if (const std::int64_t width = dlrm_width(name); width > 0) {
     dlrm(builder, width);
@@ -67,6 +92,7 @@ Graph build_net(std::string_view name, const Dataset& data) {
 }
 
 DataKind net_kind(std::string_view name) {
+  if (const std::string_view inner = fixed_network(name); !inner.empty()) return net_kind(inner);
   return dlrm_width(name) > 0 ? DataKind::clicks : find(name).kind;
 }
 

@@ -11,7 +11,9 @@ namespace numemu::net {
 
 /// Builds the untrained network for samples of that shape ([height, width, channels] of images,
 /// [context] of a text, [features] of clicks) and that many classes. "dlrm(WIDTH)" is dlrm-small
-/// with embeddings of WIDTH elements instead of 16. Throws Error with the nearest known name.
+/// with embeddings of WIDTH elements instead of 16; "hadamard(NET)" is NET with a
+/// HadamardClassifier in the place of its last layer, which must be linear. Throws Error with the
+/// nearest known name.
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes);
 /// The same for a data set; throws Error too where the network takes another kind of data.
 Graph build_net(std::string_view name, const Dataset&);

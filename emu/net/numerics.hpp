@@ -148,9 +148,9 @@ struct WorkerGradient {
   std::vector<Tensor> parameters;
 };
 
-/// How a batch normalisation computes its statistics (the moment of Range and Ghost BN).
+/// How a batch normalisation computes its statistics (the moment of Range, Shift and Ghost BN).
 struct NormRule {
-  enum class Statistic : std::uint8_t { variance, range } statistic = Statistic::variance;
+  enum class Statistic : std::uint8_t { variance, range, shift } statistic = Statistic::variance;
   /// Of the range: what makes it a standard deviation (range_factor()).
   enum class Constant : std::uint8_t { exact, published, repository } constant = Constant::exact;
   std::int32_t chunks = 1;  ///< of the range: the mean of the ranges of so many parts of the values

@@ -107,7 +107,7 @@ void judge_training(const TrainingTable& training, const std::vector<std::int64_
   }
   conclusion.about("accuracy");
   const auto gain = [&](const std::string& what, std::size_t a, std::size_t b) {
-    return Gain{"points gained by " + what, stats::paired_interval(top1(a), top1(b))};
+    return PairedGain{"points gained by " + what, stats::paired_interval(top1(a), top1(b))};
   };
   const auto add = [&](const std::vector<PairedGain>& gains, const char* claim) {
     for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));

@@ -1,6 +1,7 @@
 // Policy norm: which statistic batch normalisation divides by, over which samples. Range BN (Banner
-// et al., Scalable Methods for 8-bit Training, NeurIPS 2018) and Ghost BN (Hoffer et al., Train
-// longer, generalize better, NeurIPS 2017).
+// et al., Scalable Methods for 8-bit Training, NeurIPS 2018), shift-based BN (Hubara et al.,
+// Binarized Neural Networks, NeurIPS 2016) and Ghost BN (Hoffer et al., Train longer, generalize
+// better, NeurIPS 2017).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 using Rule = net::NormRule;
 
 // In the order of the enumerations of net::NormRule.
-const std::vector<std::string> kStatistics = {"variance", "range"};
+const std::vector<std::string> kStatistics = {"variance", "range", "shift"};
 const std::vector<std::string> kConstants = {"exact", "published", "repository"};
 
 template <class Enum>
@@ -98,10 +99,11 @@ extern const PolicyKind norm_statistic;
 const PolicyKind norm_statistic{
     .key = "norm",
     .name = "",
-    .summary = "statistic of batch normalisation: variance or range, of ghost batches, in chunks",
+    .summary =
+        "statistic of batch normalisation: variance, range or shifts, of ghost batches, in chunks",
     .source =
-        "Banner et al., NeurIPS 2018 (arXiv 1805.11046); Hoffer et al., NeurIPS 2017 (arXiv "
-        "1705.08741)",
+        "Banner et al., NeurIPS 2018 (arXiv 1805.11046); Hubara et al., NeurIPS 2016 (arXiv "
+        "1602.02830); Hoffer et al., NeurIPS 2017 (arXiv 1705.08741)",
     .options = make_options<Options>,
     .bind = make_policy<Norm>};
 

@@ -34,7 +34,9 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
                                   : choose_scales(quantizer, elements, x.size(), how.groups.count);
   quantize_tensor(quantizer, elements, x.size(), std::move(scales), how.random, out.codes);
   out.flags = out.codes.flags;
-  out.dequantized = !how.groups.of_results;
+  // No code of a sign means 0: borders are zeros of float32 numbers.
+  const bool no_border = side.gather->padding.identity() || quantizer.policy().format->has_zero();
+  out.dequantized = !how.groups.of_results || !no_border;
   if (out.dequantized) {
     out.values.resize(x.data.size());
     out.codes.values(out.values.data());

@@ -57,7 +57,7 @@ const Format& element_format(const std::string& text) {
   }
 }
 
-void require_element(const JsonReader& key, const Format& format) {
+void require_element(const JsonReader& key, const Format& format, const RoleSchema& schema) {
   if (format.bits > kWidestOperand) {
     key.fail(fmt::format("a format of at most {} bits, not {} (null is float32, not quantized)",
                          kWidestOperand, format.name));
@@ -66,7 +66,10 @@ void require_element(const JsonReader& key, const Format& format) {
     key.fail(fmt::format("a format of at most {} exponent bits, as float32 has, not {}",
                          kWidestExponent, format.name));
   }
-  if (!format.has_zero()) key.fail("a format with a zero, not " + format.name);
+  // Signs of weights and activations are those of binarized networks, whose products pad nothing.
+  const bool sign =
+      format.kind == Kind::sign && (schema.name == "weight" || schema.name == "activation");
+  if (!format.has_zero() && !sign) key.fail("a format with a zero, not " + format.name);
 }
 
 void read_granularity(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
@@ -265,7 +268,7 @@ RolePolicy read_role(const JsonReader& role, const RoleSchema& schema) {
     policy.block = at(format, [&] { return &find_block_format(name); });
     policy.format = policy.block->element;
   }
-  require_element(format, *policy.format);
+  require_element(format, *policy.format, schema);
   const JsonReader rounding = role.member("rounding");
   policy.rounding = at(rounding, [&] { return parse_rounding(rounding.text("rne")); });
   const JsonReader overflow = role.member("overflow");

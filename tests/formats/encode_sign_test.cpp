@@ -1,11 +1,13 @@
 // sign1: the sign alone in every rounding and overflow mode, from doubles, quotients and specials.
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "formats/analysis/cells.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
+#include "formats/random.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu {
@@ -82,12 +84,32 @@ TEST_CASE("decode: sign1 has two values and no special", "[fast]") {
   CHECK((table[0] == 1 && table[1] == -1 && table[254] == 1 && table[255] == -1));
 }
 
-TEST_CASE("quantize: sign1 takes the reference and counts", "[fast]") {
+TEST_CASE("quantize: sign1 counts what is inexact and invalid", "[fast]") {
   const float x[] = {-2.5F, 0.0F, 2.5F, 5.0F, static_cast<float>(kNan)};
   std::uint8_t codes[5];
   const FlagCounts counts = quantize_codes({.format = &find_format("sign1")}, x, 5, 2.5F, codes);
   CHECK((codes[0] == 1 && codes[1] == 0 && codes[2] == 0 && codes[3] == 0 && codes[4] == 0));
   CHECK(counts == FlagCounts{.elements = 5, .inexact = 2, .invalid = 1});
+}
+
+TEST_CASE("quantize: signs by comparison are those of the reference", "[fast]") {
+  const Conversion sign{.format = &find_format("sign1")};
+  const RandomSource random;
+  std::vector<float> x = {0.0F, -0.0F, 1e-45F, -1e-45F, 3.0F, -3.0F, 3.4e38F, -3.4e38F, 0.75F};
+  for (std::uint64_t i = 0; i < 4000; ++i)
+    x.push_back(std::ldexp(static_cast<float>(random.bits(i, 24)) - 0x1p23F, -20));
+  const auto n = static_cast<std::int64_t>(x.size());
+  for (const float scale : {1.0F, 0.75F, 3.0F, 1e-45F, 3.4e38F}) {
+    CAPTURE(scale);
+    std::vector<std::uint8_t> codes(x.size()), expected_codes(x.size());
+    std::vector<float> values(x.size()), expected_values(x.size());
+    CHECK(quantize_codes(sign, x.data(), n, scale, codes.data()) ==
+          quantize_codes_reference(sign, x.data(), n, scale, expected_codes.data()));
+    CHECK(codes == expected_codes);
+    CHECK(quantize_values(sign, x.data(), n, scale, values.data()) ==
+          quantize_values_reference(sign, x.data(), n, scale, expected_values.data()));
+    CHECK(values == expected_values);
+  }
 }
 
 TEST_CASE("cells: sign1 has two, split at zero in every mode, and no brackets", "[fast]") {

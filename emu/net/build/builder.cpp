@@ -95,6 +95,9 @@ Builder& Builder::relu(std::string name) {
 Builder& Builder::relu6(std::string name) {
   return node(std::move(name), std::make_unique<Pointwise>("clip", PointwiseNumbers{0, 6}));
 }
+Builder& Builder::hard_tanh(std::string name) {
+  return node(std::move(name), std::make_unique<Pointwise>("clip", PointwiseNumbers{-1, 1}));
+}
 Builder& Builder::flatten(std::string name) {
   return node(std::move(name), std::make_unique<Flatten>());
 }

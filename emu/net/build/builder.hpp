@@ -28,6 +28,7 @@ class Builder {
   Builder& classifier(std::string name) { return linear(std::move(name), classes_); }
   Builder& relu(std::string name);
   Builder& relu6(std::string name);
+  Builder& hard_tanh(std::string name);
   Builder& flatten(std::string name);
   Builder& max_pool(std::string name, std::int64_t size);
   Builder& global_pool(std::string name);

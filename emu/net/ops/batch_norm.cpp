@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
 #include "emu/net/ops/float64_sums.hpp"
 #include "formats/error.hpp"
@@ -11,6 +12,11 @@ namespace numemu::net {
 namespace {
 
 float rounded(double x) { return neutral(static_cast<float>(x)); }
+
+// A factor that the rule rounds to a power of two.
+double factor(const NormRule& rule, double x) {
+  return rule.statistic == NormRule::Statistic::shift ? core::power_of_two(x) : x;
+}
 
 // y = x a + b per channel, blocks of rows in parallel.
 void scale_and_shift(const float* x, std::int64_t rows, const std::vector<float>& scale,
@@ -89,7 +95,7 @@ void GroupBackward::input(const NormRule& rule, const std::vector<double>& sums,
   // dx = weight inverse (g - mean(g) - u mean(g u)) for the variance.
   std::vector<double> slope(static_cast<std::size_t>(channels)), share(sums);
   for (std::int64_t c = 0; c < channels; ++c) {
-    slope[c] = weight[c] * inverse[c];
+    slope[c] = factor(rule, weight[c]) * inverse[c];
     share[c] = sums[c] / static_cast<double>(rows);
     share[channels + c] = range ? 0 : sums[channels + c] / static_cast<double>(rows);
   }
@@ -151,11 +157,13 @@ void BatchNorm::forward(const OpCall& call, std::span<const Tensor* const> input
   const std::vector<float>& weight = parameters_[0].value.data;
   const std::vector<float>& bias = parameters_[1].value.data;
   std::vector<float> scale(weight.size()), shift(weight.size());
+  const NormRule rule = call.numerics.norm(call.step, call.layer);
   // Returns the inverse deviation.
   const auto prepare = [&](std::size_t c, double mean, double variance) {
-    const double inverse = 1 / std::sqrt(variance + options_.epsilon);
-    scale[c] = rounded(weight[c] * inverse);
-    shift[c] = rounded(bias[c] - mean * (weight[c] * inverse));
+    const double inverse = factor(rule, 1 / std::sqrt(variance + options_.epsilon));
+    const double slope = factor(rule, weight[c]) * inverse;
+    scale[c] = rounded(slope);
+    shift[c] = rounded(bias[c] - mean * slope);
     return inverse;
   };
   Tensor mean = parameters_[2].value, variance = parameters_[3].value;
@@ -165,7 +173,6 @@ void BatchNorm::forward(const OpCall& call, std::span<const Tensor* const> input
     return;
   }
 
-  const NormRule rule = call.numerics.norm(call.step, call.layer);
   const std::vector<Group> groups = groups_of(call, rule, x.shape);
   Tensor context({static_cast<std::int64_t>(groups.size()), 2, channels});
   std::vector<double> running_mean(mean.data.begin(), mean.data.end());

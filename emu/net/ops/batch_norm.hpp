@@ -25,7 +25,13 @@ struct BatchNormOptions {
 /// - range: the square of the mean of C(n) (max - min) over `chunks` consecutive parts of n values
 ///   takes the place of the variance everywhere (Banner et al. 2018; C(n): range_factor()); no
 ///   unbiased form. Its gradient goes to the first largest and the first smallest value of each
-///   part.
+///   part;
+/// - shift: the mean of d AP2(d), d = x - mean, takes the place of the variance, without an
+/// unbiased
+///   form, and AP2(1 / deviation) and AP2(weight), also in inference, those of their arguments,
+///   so that every product is one by a power of two (Hubara et al. 2016; AP2:
+///   core::power_of_two()). Its gradients are those of the variance with these factors: AP2 counts
+///   as the identity.
 /// Training leaves means and inverse deviations, [groups, 2, channels], in the context.
 ///
 /// Backward reads x as `linear`: the weight's gradient sum g u, u = (x - mean) / deviation, is

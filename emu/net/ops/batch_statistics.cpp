@@ -87,16 +87,20 @@ BatchStatistics batch_statistics(const float* x, std::int64_t rows, std::int64_t
   BatchStatistics result;
   result.mean = column_sums(x, rows, channels);
   for (double& mean : result.mean) mean /= count;
-  if (rule.statistic == NormRule::Statistic::variance) {
+  const auto mean_deviations = [&](const auto& term) {
     const double* const means = result.mean.data();
     result.variance = column_tree(rows, channels, [=](std::int64_t r, double* sums) {
 #pragma omp simd
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const double d = x[r * channels + c] - means[c];
-        sums[c] += d * d;
-      }
+      for (std::int64_t c = 0; c < channels; ++c) sums[c] += term(x[r * channels + c] - means[c]);
     });
     for (double& variance : result.variance) variance /= count;
+  };
+  if (rule.statistic == NormRule::Statistic::variance) {
+    mean_deviations([](double d) { return d * d; });
+    return result;
+  }
+  if (rule.statistic == NormRule::Statistic::shift) {
+    mean_deviations([](double d) { return d * core::power_of_two(d); });
     return result;
   }
   const std::int64_t chunks = rule.chunks, length = rows / chunks;

@@ -11,7 +11,7 @@ namespace numemu::net {
 struct BatchStatistics {
   std::vector<double> mean;
   /// The mean squared deviation; for the range the square of the mean of C(n) (max - min) over the
-  /// chunks.
+  /// chunks; for shifts the mean of d AP2(d), d the deviation (core::power_of_two()).
   std::vector<double> variance;
   /// Range only, [chunks, channels]: the first row with the largest and the smallest value of each
   /// column in each chunk.

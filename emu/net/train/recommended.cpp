@@ -36,8 +36,10 @@ constexpr Row kRows[] = {
     {"dlrm-small", "sgd", 0.1, 1e-6, 0, 0},
 };
 
-/// The row's network: those of any width have the rates of dlrm-small.
+/// The row's network: those of any width have the rates of dlrm-small, those with a fixed
+/// classifier the rates of the network with a trained one.
 std::string_view row_name(std::string_view net) {
+  if (net.starts_with("hadamard(") && net.ends_with(')')) net = net.substr(9, net.size() - 10);
   return net.starts_with("dlrm(") ? "dlrm-small" : net;
 }
 

@@ -240,6 +240,23 @@ TEST_CASE("pow at the special cases of IEEE 754 is that of MPFR", "[fast]") {
   mpfr_clears(a, b, nullptr);
 }
 
+TEST_CASE("powers of two meet at sqrt 2 times the lower one", "[fast]") {
+  // The published examples.
+  for (const auto& [x, power] : std::vector<std::pair<double, double>>{
+           {.3, .25}, {-5, -4}, {.75, 1}, {1.4142, 1}, {1.4143, 2}, {100, 128}, {.001, 0x1p-10}})
+    CHECK(core::power_of_two(x) == power);
+  const double root = std::sqrt(2.0);  // rounded upward
+  for (const double scale : {1.0, 0x1p-149, 0x1p127, -0x1p-1000}) {
+    CHECK(core::power_of_two(root * scale) == 2 * scale);
+    CHECK(core::power_of_two(std::nextafter(root, 0) * scale) == scale);
+    CHECK(core::power_of_two(scale) == scale);
+  }
+  CHECK(std::signbit(core::power_of_two(-0.0)));
+  CHECK(core::power_of_two(0) == 0);
+  CHECK(core::power_of_two(-HUGE_VAL) == -HUGE_VAL);
+  CHECK(std::isnan(core::power_of_two(std::bit_cast<double>(~std::uint64_t{0}))));
+}
+
 TEST_CASE("cos_pi is within 2^-48 of MPFR", "[fast]") {
   constexpr double kTolerance = 0x1p-48;
   mpfr_t value, pi;

@@ -69,6 +69,8 @@ TEST_CASE("norm: a recipe answers for its layers, an entry of layers overrides i
                                           .chunks = 4,
                                           .ghost_batch = 8}));
   CHECK(same(numerics.norm({}, "second"), {.statistic = Rule::Statistic::range}));
+  RecipeNumerics shifts(recipe_of(R"("norm": {"statistic": "shift"})"), graph);
+  CHECK(same(shifts.norm({}, "first"), {.statistic = Rule::Statistic::shift}));
   const Recipe off =
       recipe_of(R"("norm": {"ghost": 8}, "layers": [{"match": "second", "norm": null}])");
   RecipeNumerics partly(off, graph);

@@ -8,6 +8,7 @@
 #include "formats/error.hpp"
 #include "policies/recipe/random_identity.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/one_layer.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
 using namespace numemu;
@@ -274,6 +275,26 @@ TEST_CASE("a fused block-scaled unit reads a border as blocks of zeros", "[fast]
   const std::vector<const net::Tensor*> inputs = {&x};
   net::Tensor y({1, 4, 4, 4});
   conv.forward({"layer", capture}, inputs, y);
+}
+
+TEST_CASE("signs have zeros around the border, or no border", "[fast]") {
+  const std::string signs = R"({"format": "sign1", "scale": "none"})";
+  const auto run = [&](const std::string& unit, std::int64_t pad) {
+    OneLayer layer(R"j("roles": {"weight": )j" + signs + R"j(, "activation": )j" + signs +
+                       R"j(}, "gemms": {"fprop": {"unit": ")j" + unit + R"j("}})j",
+                   std::make_unique<net::Conv2d>(net::Conv2dOptions{
+                       .kernel_height = 3, .kernel_width = 3, .pad = pad, .bias = false}),
+                   {3, 3, 1});
+    for (float& w : layer.op().parameters()[0].value.data) w = 0.25f;
+    net::Tensor x({1, 3, 3, 1}, 2.0f);
+    x.data[4] = -0.5f;  // the middle
+    return net::forward(layer.graph(), x, layer.numerics()).data;
+  };
+  CHECK(run("f32.sequential", 1) == std::vector<float>{2, 4, 2, 4, 7, 4, 2, 4, 2});
+  CHECK(run("f32.sequential", 0) == std::vector<float>{7});
+  CHECK(run("neutral.xnor", 0) == std::vector<float>{7});
+  CHECK_THROWS_WITH(run("neutral.xnor", 1),
+                    Catch::Contains("neutral.xnor") && Catch::Contains("float32"));
 }
 
 TEST_CASE("heads of a stack have scales per row on both sides", "[fast]") {

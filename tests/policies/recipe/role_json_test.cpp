@@ -207,12 +207,18 @@ TEST_CASE("role: every wrong value is refused by name", "[fast]") {
       {"weight", R"({"format": "float64"})", "a format of at most 16 bits"},
       {"weight", R"({"format": "e13m2"})", "at most 8 exponent bits"},
       {"weight", R"({"format": "float8_e8m0fnu"})", "a format with a zero"},
-      {"exchange", R"({"format": "sign1"})", "a format with a zero"}};
+      {"exchange", R"({"format": "sign1"})", "a format with a zero"},
+      {"gradient", R"({"format": "sign1"})", "a format with a zero"}};
   for (const Case& wrong : cases) {
     INFO(wrong.role << " " << wrong.text);
     CHECK_THROWS_WITH(role(wrong.role, wrong.text), Contains(wrong.message));
   }
   CHECK_THROWS_WITH(role_schema("weigth"), Contains("did you mean 'weight'"));
+}
+
+TEST_CASE("role: weights and activations may be signs", "[fast]") {
+  for (const char* name : {"weight", "activation"})
+    CHECK(role(name, R"({"format": "sign1", "scale": "none"})").format->name == "sign1");
 }
 
 TEST_CASE("role: a patch changes keys, and the defaults with the kind of format", "[fast]") {

@@ -41,6 +41,11 @@ TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
   CHECK(notes(R"j("penalty": "kure", "norm": {"ghost": 4}, "exchange": "topk",
       "update": {"rule": "delayed"}, "objectives": ["complement"])j") ==
         Notes{"Without effect in inference: penalty, norm, exchange, update.rule, objectives."});
+  // Inference multiplies by the powers of two that shifts round to.
+  CHECK(notes(R"j("norm": {"statistic": "shift"})j").empty());
+  CHECK(notes(R"j("layers": [{"match": "b*", "norm": {"statistic": "shift"}}])j").empty());
+  CHECK(notes(R"j("norm": {"statistic": "range"})j") ==
+        Notes{"Without effect in inference: norm."});
   CHECK(notes(R"j("layers": [{"match": "fc*", "penalty": "kure"}, {"match": "a", "norm": null}])j",
               2) == Notes{"The recipe has stages; this is the last one, stage 2.",
                           "Without effect in inference: penalty."});

@@ -1,4 +1,6 @@
 // Elements that saturate have zero gradients.
+#include <cmath>
+
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
@@ -85,6 +87,13 @@ TEST_CASE("clipped: elements beyond the format's ends saturate", "[fast]") {
   Ones rows(clipped(R"j(int4", "granularity": "row)j"), 2);
   rows.forward({700, 1, 7, -2});
   CHECK(rows.backward(2) == Values{1, 1, 1, 1});
+}
+
+TEST_CASE("clipped: signs pass the gradient of elements from -1 to 1", "[fast]") {
+  Ones signs(clipped(R"j(sign1", "scale": "none)j"), 7);
+  const float above = std::nextafter(1.0f, 2.0f);
+  signs.forward({-above, -1, -0.5f, 0, 0.5f, 1, above});
+  CHECK(signs.backward(1) == Values{0, 1, 1, 1, 1, 1, 0});
 }
 
 TEST_CASE("clipped: elements of blocks saturate under the floor rule", "[fast]") {

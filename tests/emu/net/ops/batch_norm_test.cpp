@@ -119,6 +119,69 @@ TEST_CASE("batch_norm by range is that of the published example", "[fast]") {
   for (int i = 0; i < 8; ++i) CHECK(y.data[i] == Approx(expected[i]).margin(1e-6));
 }
 
+TEST_CASE("batch_norm by shifts multiplies by powers of two, and by those in backward", "[fast]") {
+  constexpr std::int64_t kRows = 20;
+  const Tensor x = test::random_tensor({5, 4, kChannels}, 8);
+  Tensor g = test::random_tensor({5, 4, kChannels}, 9);
+  Rule rule({.statistic = NormRule::Statistic::shift});
+  BatchNorm op({.channels = kChannels, .epsilon = kEpsilon, .momentum = 0.25});
+  op.parameters()[0].value.data = {1.5f, -0.3f, 0.7f};
+  op.parameters()[1].value.data = {0.25f, -1, 2};
+  const auto power = [](double v) {
+    return std::copysign(std::exp2(std::round(std::log2(std::fabs(v)))), v);
+  };
+  Tensor y(x.shape), dx(x.shape), context;
+  std::vector<BufferUpdate> buffers;
+  const std::vector<const Tensor*> inputs{&x};
+  op.forward({.layer = "bn",
+              .numerics = rule,
+              .phase = Phase::training,
+              .context = &context,
+              .buffers = &buffers},
+             inputs, y);
+  std::vector<Tensor> grad_inputs{Tensor(x.shape)},
+      grad_parameters{Tensor({kChannels}), Tensor({kChannels}), Tensor(), Tensor()};
+  op.backward({.layer = "bn", .numerics = rule, .phase = Phase::training, .kept = &context}, inputs,
+              nullptr, g, grad_inputs, grad_parameters, true);
+  constexpr double kTolerance = 40 * 4 * 0x1p-23;  // as above
+  for (std::int64_t c = 0; c < kChannels; ++c) {
+    double mean = 0, v = 0, sum = 0, along = 0;
+    for (std::int64_t r = 0; r < kRows; ++r) mean += x.data[r * kChannels + c] / double(kRows);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const double d = x.data[r * kChannels + c] - mean;
+      v += d * power(d) / double(kRows);
+    }
+    const double inverse = power(1 / std::sqrt(v + kEpsilon)),
+                 weight = power(op.parameters()[0].value.data[c]),
+                 bias = op.parameters()[1].value.data[c];
+    const auto u = [&](std::int64_t r) { return (x.data[r * kChannels + c] - mean) * inverse; };
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      sum += g.data[r * kChannels + c];
+      along += g.data[r * kChannels + c] * u(r);
+      CHECK(y.data[r * kChannels + c] == Approx(weight * u(r) + bias).margin(kTolerance));
+    }
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const double expected =
+          weight * inverse * (g.data[r * kChannels + c] - (sum + u(r) * along) / double(kRows));
+      CHECK(grad_inputs[0].data[r * kChannels + c] == Approx(expected).margin(kTolerance));
+    }
+    CHECK(grad_parameters[0].data[c] == Approx(along).margin(kTolerance));
+    CHECK(grad_parameters[1].data[c] == Approx(sum).margin(kTolerance));
+    REQUIRE(buffers.size() == 2);
+    CHECK(buffers[1].value.data[c] == Approx(0.75 + 0.25 * v).margin(kTolerance));
+  }
+  // Inference takes the powers of the running statistics.
+  op.parameters()[3].value.data = {0.2f, 0.7f, 9};
+  op.forward({.layer = "bn", .numerics = rule}, inputs, y);
+  for (std::int64_t i = 0; i < y.size(); ++i) {
+    const std::int64_t c = i % kChannels;
+    const auto at = [&](int p) -> double { return op.parameters()[p].value.data[c]; };
+    const auto slope = static_cast<float>(power(at(0)) * power(1 / std::sqrt(at(3) + kEpsilon)));
+    const float product = x.data[i] * slope;
+    CHECK(y.data[i] == product + static_cast<float>(at(1) - at(2) * slope));
+  }
+}
+
 TEST_CASE("batch_norm moves the running statistics group by group", "[fast]") {
   const Tensor x = test::random_tensor({6, 4, kChannels}, 3);
   for (const std::int64_t ghost : {0, 3}) {
@@ -173,7 +236,8 @@ TEST_CASE("batch_norm has the same bits on any number of threads", "[fast]") {
   for (const std::int64_t ghost : {0, 4}) {
     for (const NormRule& given :
          {NormRule{.ghost_batch = ghost}, NormRule{.statistic = kRange, .ghost_batch = ghost},
-          NormRule{.statistic = kRange, .chunks = 7, .ghost_batch = ghost}}) {
+          NormRule{.statistic = kRange, .chunks = 7, .ghost_batch = ghost},
+          NormRule{.statistic = NormRule::Statistic::shift, .ghost_batch = ghost}}) {
       Rule rule(given);
       test::check_threads(BatchNorm({.channels = kChannels}), {x}, &rule);
     }

@@ -60,6 +60,16 @@ TEST_CASE("variance is the mean squared deviation even far from zero", "[fast]")
   CHECK(batch.largest.empty());
 }
 
+TEST_CASE("shifts take a power of two in the place of one factor", "[fast]") {
+  Tensor x({4, 1});
+  x.data = {1.5f, 4.5f, -1, -5};  // of mean 0: AP2 2, 4, -1, -4
+  const BatchStatistics batch =
+      batch_statistics(x.data.data(), 4, 1, {.statistic = NormRule::Statistic::shift});
+  CHECK(batch.mean == std::vector<double>{0});
+  CHECK(batch.variance == std::vector<double>{(3 + 18 + 1 + 20) / 4.0});
+  CHECK(batch.largest.empty());
+}
+
 TEST_CASE("the range takes the first of equal ends across chunks", "[fast]") {
   Tensor x({1000, 2});
   x.data[2 * 300] = x.data[2 * 900] = 5;

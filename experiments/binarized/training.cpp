@@ -1,0 +1,125 @@
+// Binarized and quantized networks beside float32, paired by seed, and the bits that they store.
+#include <fmt/format.h>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/binarized/parts.hpp"
+#include "experiments/binarized/plan.hpp"
+#include "experiments/binarized/recipes.hpp"
+#include "policies/recipe/bits.hpp"
+
+namespace numemu::experiments::binarized {
+namespace {
+
+constexpr double kMargin = 1;  // points of top-1: what counts as no loss
+constexpr int kInputBits = 8;  // of pixels, which the first layer reads
+constexpr double kFloat32Bits = 32;
+
+/// A method, and the one that it is claimed to lose nothing to.
+struct Method {
+  TrainingMethod training;
+  const char* claim;  ///< null: none
+  std::size_t against;
+};
+
+std::vector<Method> methods(const std::string& first) {
+  const Json variance = signs(first), shift = with_shifts(variance);
+  return {{{"float32", Json::object()}, nullptr, 0},
+          {{"signs", variance}, "signs", 0},
+          {{"signs, shift-based normalisation", shift}, "shift", 1},
+          {{"signs, shift-based normalisation and AdaMax", with_shift_adamax(shift)}, "adamax", 2},
+          {{"2 bits, gradients of 6", few_bits(2, first)}, nullptr, 0},
+          {{"3 bits, gradients of 6", few_bits(3, first)}, nullptr, 0},
+          {{"4 bits, gradients of 6", few_bits(4, first)}, "few bits", 0}};
+}
+
+/// Stored bits of the weights, and what a sample's forward pass costs in products of single bits.
+struct Cost {
+  double weight_bits = 0, bit_products = 0;
+};
+
+Cost cost_of(const net::Graph& graph, const Json& recipe) {
+  Json whole = recipe;
+  whole["numemu_recipe"] = 1;
+  const policies::Recipe parsed = policies::Recipe::parse(whole, "binarized");
+  Cost cost;
+  bool first = true;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    const policies::LayerRecipe numerics = parsed.layer(layer.name);
+    const auto n = static_cast<double>(layer.weight->size());
+    const double weight = policies::stored_bits(numerics.weight, layer.weight->shape) / n;
+    const double unquantized = first && numerics.weight ? kInputBits : kFloat32Bits;
+    const double activation = numerics.activation ? numerics.activation->format->bits : unquantized;
+    cost.weight_bits += weight * n;
+    cost.bit_products += weight * activation * n;  // a fully connected weight multiplies once
+    first = false;
+  }
+  return cost;
+}
+
+}  // namespace
+
+TrainingPlan plan_of(const ExperimentRun& run) {
+  const Settings& settings = run.settings;
+  TrainingPlan plan;
+  plan.net = settings.text("net");
+  plan.data = settings.text("data");
+  plan.options.optimizer = "adam";
+  plan.options.learning_rate = settings.number("learning_rate", 1e-6, 1);
+  plan.options.weight_decay = 0;
+  plan.options.epochs = settings.integer("epochs", 1, 10'000);
+  plan.options.batch = settings.integer("batch", 2, 100'000);
+  plan.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
+  plan.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
+    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  return plan;
+}
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  TrainingPlan plan = plan_of(run);
+  const net::Graph graph = net::build_net(plan.net, data);
+  const std::vector<Method> compared = methods(net::gemm_layer_names(graph).front());
+  for (const Method& method : compared) plan.methods.push_back(method.training);
+  TrainingTable training = run_training(run, data, plan);
+
+  const auto points = [&](std::size_t m) {
+    std::vector<double> top1;
+    for (const TrainOutcome& outcome : training.outcomes[m]) top1.push_back(100 * outcome.metric);
+    return top1;
+  };
+  for (std::size_t m = 0; m < compared.size(); ++m) {
+    const Method& method = compared[m];
+    if (method.claim == nullptr) continue;
+    const stats::PairedInterval loss = stats::paired_interval(points(method.against), points(m));
+    conclusion.findings.push_back(interval_finding(
+        fmt::format("points of top-1 that '{}' loses to '{}' (claimed at most {})",
+                    method.training.name, compared[method.against].training.name, kMargin),
+        0, loss.mean, {loss.low, loss.high}, at_most(kMargin)));
+    conclusion.about(method.claim);
+  }
+
+  ResultTable costs{"Stored weights, and products of single bits of a forward pass",
+                    {"method", "bytes of weights", "smaller by", "bit products", "fewer by"},
+                    {}};
+  const Cost whole = cost_of(graph, Json::object());
+  for (const Method& method : compared) {
+    if (method.training.name.find("shift") != std::string::npos) continue;  // as without
+    const Cost cost = cost_of(graph, method.training.recipe);
+    costs.rows.push_back({method.training.name, fmt::format("{:.0f}", cost.weight_bits / 8),
+                          fmt::format("{:.4g}", whole.weight_bits / cost.weight_bits),
+                          fmt::format("{:.4g}", cost.bit_products),
+                          fmt::format("{:.4g}", whole.bit_products / cost.bit_products)});
+    if (method.claim == nullptr || std::string_view(method.claim) != "signs") continue;
+    const double ratio = whole.weight_bits / cost.weight_bits;
+    conclusion.findings.push_back(exact_finding("bits of float32 weights over those of signs",
+                                                kFloat32Bits, ratio, ratio == kFloat32Bits));
+    conclusion.about("size");
+  }
+  conclusion.tables.push_back(std::move(training.table));
+  conclusion.tables.push_back(std::move(costs));
+  conclusion.charts.push_back(std::move(training.chart));
+}
+
+}  // namespace numemu::experiments::binarized

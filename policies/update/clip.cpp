@@ -1,0 +1,49 @@
+// Update rule clip: weights are held within [-limit, limit] after every update, as the real-valued
+// masters of binarized networks are (Courbariaux et al. 2015, BinaryConnect; Hubara et al. 2016).
+#include <cmath>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "policies/policy.hpp"
+
+namespace numemu::policies {
+namespace {
+
+struct Options final : PolicyOptions {
+  double limit = 1;
+  std::vector<Option> list() override {
+    return {{"limit", "largest magnitude of a weight after its update", &limit, 1e-6, 1e6}};
+  }
+};
+
+class Clip final : public Policy {
+ public:
+  using Policy::Policy;
+
+  /// Clips tensors of more than one axis: biases and the vectors of normalisations stay. NaN stays.
+  void update(const net::Step& step, const net::Update& update) override {
+    Forwarding::update(step, update);
+    const Options* const options = binding().of<Options>(update.parameter);
+    if (options == nullptr || update.value->shape.size() < 2) return;
+    const auto limit = static_cast<float>(options->limit);
+    float* const w = update.value->data.data();
+    net::for_each_element(update.value->size(), [=](std::int64_t i) {
+      const float below = w[i] > limit ? limit : w[i];
+      w[i] = below < -limit ? -limit : below;
+    });
+  }
+};
+
+}  // namespace
+
+extern const PolicyKind update_clip;
+const PolicyKind update_clip{
+    .key = "update.rule",
+    .name = "clip",
+    .summary = "weights are clipped after each update",
+    .source =
+        "Courbariaux et al., NeurIPS 2015 (arXiv 1511.00363); Hubara et al., NeurIPS 2016 "
+        "(arXiv 1602.02830)",
+    .options = make_options<Options>,
+    .bind = make_policy<Clip>};
+
+}  // namespace numemu::policies

@@ -1,0 +1,54 @@
+// hadamard-classifier: published figures of its matrices, and the experiment to its conclusion.
+#include <cmath>
+
+#include "experiments/hadamard_classifier/parts.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using namespace numemu::experiments::hadamard;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+
+TEST_CASE("hadamard-classifier: ten rows at 128 and at 84 features", "[fast]") {
+  CHECK(worst_cosine(10, 128) == 0);
+  CHECK(worst_cosine(10, 84) == 4.0 / 84);  // published .0476
+}
+
+TEST_CASE("hadamard-classifier: the fast transform in integers", "[fast]") {
+  CHECK(fast_transform({1, 2, 3, 4}) == std::vector<std::int32_t>{10, -2, -4, 0});
+  const TemporaryFolder folder;
+  const ExperimentRun run = testing::smoke_run("hadamard-classifier", folder, {"sizes=2,64,256"});
+  Conclusion conclusion;
+  add_matrices(run, conclusion);
+  REQUIRE(conclusion.findings.size() == 6);
+  for (const Finding& finding : conclusion.findings) CHECK(finding.verdict == Verdict::holds);
+  CHECK_THAT(message_of([&] {
+               Conclusion none;
+               add_matrices(testing::smoke_run("hadamard-classifier", folder, {"sizes=12"}), none);
+             }),
+             Catch::Contains("sizes: expected powers of two, not 12"));
+}
+
+TEST_CASE("hadamard-classifier: networks with fixed and trained classifiers", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = testing::smoke_run(
+      "hadamard-classifier", folder,
+      {"seeds=2", "epochs=1", "train_samples=256", "eval_samples=50", "nets=mlp"});
+  Conclusion conclusion;
+  add_networks(run, testing::small_dataset(), conclusion);
+  int exact = 0;
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
+    CHECK(std::isfinite(finding.measured));
+    if (finding.claim != "cosines" && finding.claim != "formats" && finding.claim != "bound")
+      continue;
+    CHECK(finding.verdict == Verdict::holds);
+    ++exact;
+  }
+  CHECK(exact == 3);
+  REQUIRE(conclusion.tables.size() == 1);
+  CHECK(conclusion.tables[0].rows.size() == 1);
+}
