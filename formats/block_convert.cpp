@@ -7,15 +7,13 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <optional>
 #include <string>
 
+#include "formats/above_minimum.hpp"
 #include "formats/block_arithmetic.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/minimum_codes.hpp"
-#include "formats/simd/philox.hpp"
 
 namespace numemu {
 namespace {
@@ -216,26 +214,12 @@ FlagCounts encode_elements(const BlockFormat& f, const Conversion& c, const Bloc
                            const float* x, const BlockElements& elements, std::int64_t begin,
                            std::int64_t end, void* codes, float* y) {
   FlagCounts counts{.elements = end - begin};
-  const MinimumCodes fast(f, c.rounding, s);
-  constexpr std::int64_t kPiece = 1024;
-  std::uint32_t random[kPiece];
-  const bool draw = fast.encodes() && c.rounding.stochastic() && c.random_words == nullptr &&
-                    elements.contiguous();
-  for (std::int64_t piece = begin; piece < end; piece += kPiece) {
-    const std::int64_t last = std::min(end, piece + kPiece);
-    if (draw)
-      simd::fill_random(c.random, c.rounding.random_bits,
-                        static_cast<std::uint64_t>(elements.first + piece), last - piece, random);
-    for (std::int64_t k = piece; k < last; ++k) {
-      const std::int64_t i = elements.at(k);
-      std::optional<Encoded> result;
-      if (fast.encodes()) result = fast.encode(x[i], draw ? random[k - piece] : c.random_bits(i));
-      if (!result) result = encode_in_block(f, c, s, x[i], i);
-      counts.add(result->flags);
-      if (codes != nullptr) store_code(*f.element, codes, i, result->code);
-      if (y != nullptr)
-        y[i] = fast.decodes() ? fast.decode(result->code) : decode_in_block(f, s, result->code);
-    }
+  for (std::int64_t k = begin; k < end; ++k) {
+    const std::int64_t i = elements.at(k);
+    const Encoded result = encode_in_block(f, c, s, x[i], i);
+    counts.add(result.flags);
+    if (codes != nullptr) store_code(*f.element, codes, i, result.code);
+    if (y != nullptr) y[i] = decode_in_block(f, s, result.code);
   }
   return counts;
 }
@@ -258,16 +242,20 @@ void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const Bl
     const FloatGuard guard;
     std::int64_t known = -1;
     BlockScale scale;
-    std::optional<MinimumCodes> fast;
+    bool above = false;  // a minimum, by a factor of at most 24 bits
+    double factor = 0, minimum = 0;
     for (std::int64_t i = piece; i < std::min(n, piece + kPiece); ++i) {
       const std::int64_t b = layout.block_of(i);
       if (b != known) {
         known = b;
         scale = scale_of(b);
-        fast.emplace(f, Rounding{}, scale);
+        above =
+            f.affine == Affine::min && f.element->bits <= 8 && scale.factor.kind == Class::finite;
+        if (above) factor = to_double(scale.factor), minimum = to_double(scale.minimum);
       }
       const std::uint64_t code = load_code(*f.element, source.codes, i);
-      y[i] = fast->decodes() ? fast->decode(code) : decode_in_block(f, scale, code);
+      y[i] =
+          above ? above_minimum(f, scale, code, factor, minimum) : decode_in_block(f, scale, code);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "formats/above_minimum.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"
 #include "formats/quantize_fast.hpp"
@@ -17,16 +18,6 @@ constexpr std::int64_t kBatch = 1024;
 /// Bounds the error of the float64 quotient below 2^8 and one: the difference and the quotient are
 /// each rounded once, by at most 2^-53 of themselves, so that it is below 2^-43.
 constexpr double kNear = 0x1p-42;
-
-/// decode_in_block() of a code, from the exact float64 product and the minimum: where their sum is
-/// exact, too, it is rounded once.
-float value(const BlockFormat& format, const BlockScale& scale, int code, double product,
-            double minimum) {
-  const double sum = product + minimum, part = sum - product;
-  const double lost = (product - (sum - part)) + (minimum - part);
-  if (sum != 0 && lost == 0) return static_cast<float>(sum);
-  return decode_in_block(format, scale, static_cast<std::uint64_t>(code));
-}
 
 }  // namespace
 
@@ -99,7 +90,9 @@ FlagCounts FastReal::encode(const BlockScale& scale, const float* x, const Block
       }
       if (codes != nullptr) static_cast<std::uint8_t*>(codes)[i] = static_cast<std::uint8_t>(code);
       if (y != nullptr)
-        y[i] = code == 0 ? lowest : value(format_, scale, code, code * factor, minimum);
+        y[i] = code == 0 ? lowest
+                         : above_minimum(format_, scale, static_cast<std::uint64_t>(code), factor,
+                                         minimum);
     }
   }
   return counts;
