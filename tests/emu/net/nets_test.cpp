@@ -30,6 +30,8 @@ TEST_CASE("lenet and mlp have the published sizes", "[fast]") {
   CHECK(build_net("lenet", {28, 28, 1}, 10).parameter_count() == 61706);
   CHECK(build_net("mlp", {28, 28, 1}, 10).parameter_count() ==
         784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
+  CHECK(build_net("mlp-bn", {28, 28, 1}, 10).parameter_count() ==
+        785 * 256 + 2 * 256 + 257 * 256 + 2 * 256 + 257 * 10);
   const Graph lenet = build_net("lenet", {28, 28, 1}, 10);
   std::vector<std::string> names;
   for (const Parameter* p : lenet.parameters())
