@@ -161,8 +161,10 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   policies::StagedNumerics staged(recipe, graph, "recipe of a training trial");
   Observed numerics(staged, trial);
   net::TrainHooks hooks;
-  if (trial.on_step)
-    hooks.on_step = [&](std::int64_t step, std::int64_t, double) { trial.on_step(graph, step); };
+  hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
+    if (trial.on_step) trial.on_step(graph, step);
+    if (trial.on_loss) trial.on_loss(loss);
+  };
   const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics, hooks);
   const net::Evaluation tested = test(graph, data, recipe, trial.eval_samples);
   const bool text = data.kind() == net::DataKind::text;

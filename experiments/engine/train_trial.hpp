@@ -32,6 +32,8 @@ struct TrainTrial {
   /// Called after every training step, with the number of the step and the network that it left;
   /// may be empty.
   std::function<void(const net::Graph&, std::int64_t step)> on_step;
+  /// Called with the loss of every training step, in their order; may be empty.
+  std::function<void(double loss)> on_loss;
 };
 
 /// Training that diverged has an accuracy too; what is not finite is NaN.
@@ -50,7 +52,7 @@ struct TrainOutcome {
 /// are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
 
-/// The trial as the point of a Trial: everything but the observers and on_step, and the identity of
+/// The trial as the point of a Trial: everything but what is called, and the identity of
 /// the data. A start is there, as a digest, only where one is given.
 Json point_of(const TrainTrial&, const net::Dataset&);
 Json to_json(const TrainOutcome&);
