@@ -25,10 +25,26 @@ constexpr std::int64_t kBlocks = kElements / simd::kBlockGrain;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 constexpr float kNaN = std::bit_cast<float>(0x7fc00000);
 // Tensor scales for which every product with a block scale stays well inside float32's range.
+// What random bits must not exceed together with M where quotients are rounded to odd.
+constexpr int kRandomAndMantissa = 21;
 constexpr float kSmallestTensorScale = 0x1p-80f, kLargestTensorScale = 0x1p110f;
 
 std::int64_t padded(std::int64_t size) {
   return (size + simd::kBlockGrain - 1) / simd::kBlockGrain * simd::kBlockGrain;
+}
+
+/// x / divisor rounded to odd (formats/quantize_odd.cpp has why that suffices). The quotient in
+/// float64 lies on the same side of every number g of at most 23 bits as the real does, and equals
+/// one only if the real does: x has 24 bits, g times a divisor of 28 bits has 51, and two such
+/// numbers that differ do so by at least 2^-51 of the larger.
+float odd_quotient(float x, double divisor) {
+  if (x == 0) return x;
+  const double quotient = x / divisor;
+  const auto nearest = static_cast<float>(quotient);
+  if (nearest == quotient) return nearest;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const bool up = std::fabs(static_cast<double>(nearest)) > std::fabs(quotient);
+  return std::bit_cast<float>((bits - (up ? 1 : 0)) | 1);
 }
 
 std::unique_ptr<const simd::Plan> plan_of(const Conversion& c) {
@@ -63,6 +79,10 @@ struct FastBlocks::Batch {
         float* values, BlockCounts& sums)
       : layout(cut), x(numbers), tensor_scale(t), arrays(out), y(values), counts(sums) {}
   bool nan(std::int64_t b) const { return maxima[b] >= kInfinityBits; }
+  std::uint64_t scale_code(std::int64_t b, const BlockFormat& f) const {
+    if (f.scale->bits <= 8) return codes[b];
+    return nan(b) ? f.scale->nan_code() : std::bit_cast<std::uint32_t>(scale[b]);
+  }
 };
 
 FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
@@ -86,9 +106,17 @@ FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
       element_ = std::move(element);
     return;
   }
-  const bool nvfp4 = f.tensor_scale && f.scale->bits <= 8 && simd::has_quotients() &&
-                     how.element.rounding.mode == RoundingMode::rne &&
-                     std::string_view(how.rule->name) == "absmax";
+  odd_ = how.element.rounding.mode != RoundingMode::rne;
+  const int random_bits = how.element.rounding.stochastic() ? how.element.rounding.random_bits : 0;
+  if (e.mantissa_bits + random_bits > kRandomAndMantissa ||
+      std::string_view(how.rule->name) != "absmax")
+    return;
+  if (!f.tensor_scale && f.scale->name == "float32" && f.element_exponent == 0) {
+    odd_ = true;
+    element_ = std::move(element);
+    return;
+  }
+  const bool nvfp4 = f.tensor_scale && f.scale->bits <= 8 && simd::has_quotients();
   if (!nvfp4) return;
   scale_ = plan_of({.format = f.scale});
   if (scale_ && !scale_->gap && !scale_->flush && scale_->is_signed) element_ = std::move(element);
@@ -134,6 +162,14 @@ void FastBlocks::choose_nvfp4(Batch& batch) const {
                        batch.inverse);
   if (batch.arrays.scales == nullptr) return;
   simd::convert_vectors(*scale_, {.x = scales, .n = batch.blocks, .codes8 = batch.codes});
+}
+
+// A float32 scale is the block's own.
+void FastBlocks::choose_float32(Batch& batch) const {
+  for (std::int64_t b = 0; b < batch.blocks; ++b)
+    batch.scale[b] = how_.rule->scale(
+        {batch.amax + b, 1, &how_.element, how_.format, 1.0f, how_.scale_rounding});
+  std::fill_n(batch.rest, batch.blocks, 0.0f);
 }
 
 void FastBlocks::convert(const Batch& batch) const {
@@ -182,6 +218,7 @@ void FastBlocks::convert(const Batch& batch) const {
                      .stream = batch.stream && whole};
   run.flags = how_.count_flags ? flags : nullptr;
   const auto go = [&] {
+    if (odd_) return convert_odd(run);
     const FloatGuard guard(element_->host);
     if (scale_) {
       simd::convert_quotients(*element_, run);
@@ -218,6 +255,32 @@ void FastBlocks::convert(const Batch& batch) const {
   batch.counts.elements += counted;
 }
 
+void FastBlocks::convert_odd(const simd::BlockRun& run) const {
+  const std::int64_t n = run.blocks * run.size;
+  alignas(64) float quotients[kElements];
+  const auto divisor = [&](std::int64_t b) { return double{run.scale[b]} + run.scale_rest[b]; };
+  for (std::int64_t b = 0; b < run.blocks; ++b) {
+    const double by = divisor(b);
+    for (std::int64_t i = b * run.size; i < (b + 1) * run.size; ++i)
+      quotients[i] = odd_quotient(run.x[i], by);
+  }
+  {
+    const FloatGuard guard(element_->host);
+    simd::convert_vectors(*element_, {.x = quotients,
+                                      .n = n,
+                                      .values = run.values,
+                                      .codes8 = run.codes,
+                                      .flags = run.flags,
+                                      .random = run.random});
+  }
+  if (run.values == nullptr) return;
+  for (std::int64_t b = 0; b < run.blocks; ++b) {
+    const double by = divisor(b);
+    for (std::int64_t i = b * run.size; i < (b + 1) * run.size; ++i)
+      run.values[i] = static_cast<float>(run.values[i] * by);
+  }
+}
+
 // Blocks of NaN, and those that the loops do not serve.
 void FastBlocks::replace(Batch& batch) const {
   const BlockFormat& f = *how_.format;
@@ -227,7 +290,7 @@ void FastBlocks::replace(Batch& batch) const {
     if (batch.nan(b)) {
       batch.codes[b] = static_cast<std::uint8_t>(f.scale->nan_code());
       if (codes != nullptr) std::fill_n(codes + first, batch.size, std::uint8_t{0});
-      if (batch.y != nullptr && scale_) std::fill_n(batch.y + first, batch.size, kNaN);
+      if (batch.y != nullptr && (scale_ || odd_)) std::fill_n(batch.y + first, batch.size, kNaN);
     } else if (batch.some_alone && batch.alone[b] != 0) {
       const BlockScale scale = block_scale(f, {batch.codes[b], 0}, batch.tensor_scale);
       FlagCounts counts = encode_elements(f, how_.element, scale, batch.x,
@@ -268,17 +331,19 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
     survey(batch);
     if (scale_) {
       choose_nvfp4(batch);
+    } else if (odd_) {
+      choose_float32(batch);
     } else {
       choose_powers(batch);
     }
     // NaN times any element is that NaN; quotients are given their sign afterwards (see replace()).
-    for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && !scale_; ++k)
+    for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && !scale_ && !odd_; ++k)
       if (batch.nan(k)) batch.scale[k] = kNaN;
     convert(batch);
     if (batch.some_nan || batch.some_alone) replace(batch);
     if (arrays.scales != nullptr)
       for (std::int64_t k = 0; k < batch.blocks; ++k)
-        store_code(*how_.format->scale, arrays.scales, b + k, batch.codes[k]);
+        store_code(*how_.format->scale, arrays.scales, b + k, batch.scale_code(k, *how_.format));
     counts.blocks += batch.blocks;
     b = last;
   }

@@ -1,5 +1,5 @@
-// The vector path of quantize_blocks(): contiguous blocks with power-of-two scales, and those of
-// NVFP4.
+// The vector path of quantize_blocks(): contiguous blocks with power-of-two or float32 scales, and
+// those of NVFP4.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,8 +7,9 @@
 #include "policies/quantize_blocks.hpp"
 
 namespace numemu::simd {
+struct BlockRun;
 struct Plan;
-}
+}  // namespace numemu::simd
 
 namespace numemu::policies {
 
@@ -32,11 +33,14 @@ class FastBlocks {
   void choose_powers(Batch&) const;
   void survey(Batch&) const;
   void choose_nvfp4(Batch&) const;
+  void choose_float32(Batch&) const;
   void convert(const Batch&) const;
+  void convert_odd(const simd::BlockRun&) const;
   void replace(Batch&) const;
 
   BlockQuantization how_;
   std::unique_ptr<const simd::Plan> element_, scale_;
+  bool odd_ = false;  ///< quotients are rounded to odd, then converted; else by their own loop
 };
 
 }  // namespace numemu::policies

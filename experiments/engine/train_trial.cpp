@@ -162,8 +162,10 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
   Observed numerics(around ? *around : staged, trial);
   net::TrainHooks hooks;
-  if (trial.on_step)
-    hooks.on_step = [&](std::int64_t step, std::int64_t, double) { trial.on_step(graph, step); };
+  hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
+    if (trial.on_step) trial.on_step(graph, step);
+    if (trial.on_loss) trial.on_loss(loss);
+  };
   if (trial.on_epoch) {
     hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
       trial.on_epoch(epoch, staged.stage(epoch.epoch));

@@ -43,6 +43,8 @@ struct TrainTrial {
   std::function<void(const net::Graph&, std::int64_t step)> on_step;
   /// Called after every epoch, with the stage of the recipe that was in force; may be empty.
   std::function<void(const net::EpochMetrics&, std::size_t stage)> on_epoch;
+  /// Called with the loss of every training step, in their order; may be empty.
+  std::function<void(double loss)> on_loss;
 };
 
 /// Training that diverged has an accuracy too; what is not finite is NaN.
@@ -61,7 +63,7 @@ struct TrainOutcome {
 /// are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
 
-/// The trial as the point of a Trial: everything but the observers and on_step, and the identity of
+/// The trial as the point of a Trial: everything but what is called, and the identity of
 /// the data. A start is there, as a digest, only where one is given.
 Json point_of(const TrainTrial&, const net::Dataset&);
 Json to_json(const TrainOutcome&);

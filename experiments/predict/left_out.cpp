@@ -30,6 +30,7 @@ std::string unknown_noise(const policies::RolePolicy& policy, bool in_order = tr
   if (mode == RoundingMode::rtz || mode == RoundingMode::rup || mode == RoundingMode::rdn)
     return fmt::format("the bias of {}", to_string(policy.rounding));
   if (policy.block == nullptr) return "";
+  if (policy.granularity == policies::Granularity::tile) return "the noise of tiles";
   if (policy.block->affine != Affine::sym)
     return fmt::format("the noise of the shifted codes of {}", policy.block->name);
   if (policy.axis == policies::BlockAxis::reduction && !in_order)

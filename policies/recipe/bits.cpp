@@ -10,6 +10,7 @@
 #include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/scale_groups.hpp"
+#include "policies/recipe/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -90,6 +91,12 @@ double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& sh
   const std::int64_t last = shape.empty() ? 1 : shape.back();
   if (n == 0) return 0;
   if (!policy) return kFloat32Bits * static_cast<double>(n);
+  if (policy->granularity == Granularity::tile) {
+    const BlockFormat& block = *policy->block;
+    const double scales = static_cast<double>(WeightTiles(shape, block.size).count());
+    return block.element->bits * static_cast<double>(n) + scales * block.scale_bits() +
+           (block.tensor_scale ? kScaleBits : 0);
+  }
   if (policy->block != nullptr) {
     const std::int64_t length = line_length(*policy, shape, depth);
     const std::int64_t lines = std::max<std::int64_t>(1, n / length);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/containers.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -98,7 +99,8 @@ FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide
   thread_local std::vector<float> x_lines;
   const float* const x = in_lines(side, lines, x_lines);
   const std::int64_t size = quantizer.policy().block->size;
-  const std::int64_t per_line = (lines.length + size - 1) / size;
+  const std::int64_t per_line =
+      (lines.length + size - 1) / size * container_bytes(*quantizer.policy().block->scale);
   out.codes.resize(static_cast<std::size_t>(lines.elements()));
   out.scales.resize(static_cast<std::size_t>(lines.lines * per_line));
   out.tensor_scales.assign(static_cast<std::size_t>(samples), 1.0f);

@@ -24,10 +24,10 @@ struct Lines {
   std::int64_t elements() const { return lines * length; }
 };
 
-/// What quantizing the lines gives. Block codes and scales are bytes.
+/// What quantizing the lines gives. Codes are bytes, scales lie in the container of their format.
 struct LineCodes {
   std::vector<std::uint8_t> codes;   ///< [lines, length]
-  std::vector<std::uint8_t> scales;  ///< [lines, blocks of a line]
+  std::vector<std::uint8_t> scales;  ///< [lines, blocks of a line], of bytes or more
   std::vector<float> tensor_scales;  ///< one per sample
 };
 

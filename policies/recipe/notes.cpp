@@ -37,7 +37,7 @@ void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t
                  const std::string& place, Causes& causes) {
   const BlockFormat* const block = policy.block;
   const std::int64_t n = net::element_count(shape);
-  if (block == nullptr || n == 0) return;
+  if (block == nullptr || n == 0 || policy.granularity == Granularity::tile) return;
   const double bits = stored_bits(policy, shape, depth) / static_cast<double>(n);
   const double nominal = block->bits_per_element();
   if (std::abs(bits - nominal) <= kNotable * nominal) return;

@@ -1,6 +1,7 @@
 #include "policies/recipe/plain_operand.hpp"
 
 #include "policies/recipe/block_lines.hpp"
+#include "policies/recipe/weight_tiles.hpp"
 
 namespace numemu::policies {
 
@@ -13,6 +14,10 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
                    const net::ProductSide& side, const PlainPreparation& how, PlainOperand& out) {
   const net::Tensor& x = *side.source;
   out.dequantized = quantizer.blocks();
+  if (quantizer.policy().granularity == Granularity::tile) {
+    out.flags = quantize_tiles(quantizer, x, how.random, out.values);
+    return;
+  }
   if (quantizer.blocks()) {
     const bool reduction = quantizer.policy().axis == BlockAxis::reduction;
     out.flags =

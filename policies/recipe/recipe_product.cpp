@@ -14,6 +14,7 @@
 #include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/scaled_side.hpp"
+#include "policies/recipe/sliced_product.hpp"
 #include "policies/recipe/sparse_operand.hpp"
 #include "policies/recipe/stored_tensor.hpp"
 #include "policies/recipe/unit_operands.hpp"
@@ -60,6 +61,8 @@ class Run {
       multiply_compressed(result.target(), a, b);
     } else if (scaled) {
       multiply_scaled(result.target(), a, b);
+    } else if (sliced(a_) || sliced(b_)) {
+      multiply_sliced();
     } else if (a_.gathered() || b_.gathered()) {
       multiply_gathered(result.target(), a, b);
     } else {
@@ -244,6 +247,23 @@ class Run {
     multiply_tiles(unit_, p_, *left, *right, unit_random(), result);
     count_side(a_, *left);
     count_side(b_, *right);
+  }
+
+  bool sliced(const ReadSide& s) const {
+    return s.quantizer != nullptr && reads_slices(unit_, s.quantizer->policy());
+  }
+
+  void multiply_sliced() {
+    if (!sliced(a_) || !sliced(b_)) {
+      throw Error(fmt::format(
+          "layer {}, {}: unit {} reads codes: expected both operands in blocks, or none", p_.layer,
+          net::to_string(p_.kind), unit_.row().name));
+    }
+    const SlicedSide left(*a_.quantizer, p_, a_.source, a_.how.random),
+        right(*b_.quantizer, p_, b_.source, b_.how.random);
+    multiply_slices(unit_, p_, left, right, unit_random());
+    count(a_, left.flags());
+    count(b_, right.flags());
   }
 
   std::unique_ptr<OperandSide> gathered(const ReadSide& s, bool scaled) const {

@@ -18,6 +18,7 @@ constexpr int kWidestExponent = 8;
 constexpr int kWidestOperand = 16;  // stored bits of a quantized role
 constexpr int kWidestByte = 8;      // bits of formats that are scaled in every role
 constexpr std::int64_t kDefaultBlock = 32;
+constexpr std::int64_t kLargestTile = 32768;  // on a side
 constexpr std::int64_t kLongestHistory = 65536;
 constexpr std::size_t kLongestExample = 40;
 
@@ -25,7 +26,7 @@ const std::vector<std::string> kRoleKeys = {"format",      "rounding",  "overflo
                                             "granularity", "block",     "axis",     "mask",
                                             "ste",         "zero_point"};
 // In the order of the enumerators.
-const std::vector<std::string> kGranularities = {"tensor", "channel", "row", "block"};
+const std::vector<std::string> kGranularities = {"tensor", "channel", "row", "block", "tile"};
 const std::vector<std::string> kAxes = {"channel", "reduction"};
 const std::vector<std::string> kStraightThrough = {"identity", "clipped"};
 const std::vector<std::string> kZeroPoints = {"none", "calibrated"};
@@ -74,11 +75,18 @@ void require_element(const JsonReader& key, const Format& format, const RoleSche
 
 void read_granularity(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
   const JsonReader key = role.member("granularity"), size = role.member("block");
+  const bool tile = key.value() == "tile";
+  if (tile && schema.name != "weight")
+    key.fail("another value: tiles of outputs and inputs are those of weights");
   if (policy.block != nullptr) {
-    if (!key.is_null() && key.value() != "block")
+    if (!key.is_null() && key.value() != "block" && !tile)
       key.fail(fmt::format("'block', which {} implies", policy.block->name));
     if (!size.is_null()) size.fail(fmt::format("no size: {} has its own", policy.block->name));
-    policy.granularity = Granularity::block;
+    policy.granularity = tile ? Granularity::tile : Granularity::block;
+    if (tile && (policy.block->span != Span::block || policy.block->affine != Affine::sym ||
+                 policy.block->size > kLargestTile))
+      key.fail(fmt::format("'block' for {}: tiles have one scale and at most {} neighbours",
+                           policy.block->name, kLargestTile));
     return;
   }
   policy.granularity = value_of<Granularity>(key, kGranularities, "granularity");
@@ -89,12 +97,13 @@ void read_granularity(const JsonReader& role, const RoleSchema& schema, RolePoli
   }
   if (policy.granularity == Granularity::row && !schema.row)
     key.fail("'tensor', 'channel' or 'block': rows are those of activations and gradients");
-  if (policy.granularity == Granularity::block) {
-    const std::int64_t elements = size.integer(kDefaultBlock, 1, kLargestBlock);
+  if (policy.granularity == Granularity::block || tile) {
+    const std::int64_t elements =
+        size.integer(kDefaultBlock, 1, tile ? kLargestTile : kLargestBlock);
     policy.block = at(role.member("format"),
                       [&] { return &scaled_format(*policy.format, Span::block, elements); });
   } else if (!size.is_null()) {
-    size.fail("no size unless granularity is block");
+    size.fail("no size unless granularity is block or tile");
   }
 }
 
@@ -149,6 +158,7 @@ void read_axis(const JsonReader& role, const RoleSchema& schema, RolePolicy& pol
   const JsonReader key = role.member("axis");
   policy.axis = value_of<BlockAxis>(key, kAxes, "block axis");
   if (policy.axis == BlockAxis::channel) return;
+  if (policy.granularity == Granularity::tile) key.fail("'channel': tiles have no axis");
   if (!schema.operand || policy.block == nullptr || policy.block->span != Span::block)
     key.fail("'channel': only blocks of a weight, an activation or a gradient run along the depth");
 }
@@ -281,6 +291,9 @@ RolePolicy read_role(const JsonReader& role, const RoleSchema& schema) {
       value_of<StraightThrough>(ste, kStraightThrough, "straight-through estimator");
   if (policy.straight_through != StraightThrough::identity && !schema.clips)
     ste.fail("'identity': clipped gradients are those of weights and activations");
+  if (policy.straight_through != StraightThrough::identity &&
+      policy.granularity == Granularity::tile)
+    ste.fail("'identity' for a weight in tiles");
   read_zero_point(role, schema, policy);
   return policy;
 }
@@ -335,7 +348,7 @@ void patch_role(Json& role, const Json& patch) {
   }
   // An element format in blocks that stops being in blocks leaves its size behind.
   if (const auto granularity = patch.find("granularity");
-      granularity != patch.end() && *granularity != "block") {
+      granularity != patch.end() && *granularity != "block" && *granularity != "tile") {
     role.erase("block");
   }
   for (const auto& item : patch.items()) role[item.key()] = item.value();

@@ -10,8 +10,9 @@
 namespace numemu::policies {
 
 /// Which elements share a scale. channel: per index of axis 0 of a weight. row: per row of the
-/// operand (a token, a sample). block: `block` neighbours along the reduction axis.
-enum class Granularity : std::uint8_t { tensor, channel, row, block };
+/// operand (a token, a sample). block: `block` neighbours along the reduction axis. tile: squares
+/// of `block` outputs x `block` inputs of a weight.
+enum class Granularity : std::uint8_t { tensor, channel, row, block, tile };
 
 /// Where blocks run. channel: along the channels of the source tensor, inside one tap of a
 /// convolution, quantized once before the gather. reduction: along the flattened depth of the
@@ -27,7 +28,7 @@ enum class StraightThrough : std::uint8_t {
 /// A role that is quantized. A role that is absent stays float32.
 struct RolePolicy {
   const Format* format = nullptr;      ///< of the elements
-  const BlockFormat* block = nullptr;  ///< null unless granularity is block
+  const BlockFormat* block = nullptr;  ///< null unless granularity is block or tile
   Rounding rounding;
   Overflow overflow = Overflow::saturate;
   std::string scale;  ///< name of a scale rule

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/block_convert.hpp"
@@ -46,7 +47,12 @@ RoleQuantizer::RoleQuantizer(const RolePolicy& policy)
       rule_(policy.block != nullptr          ? &find_scale_rule(policy.scale, *policy.block)
             : has_fixed_scales(policy.scale) ? &find_scale_rule("absmax")
                                              : &find_scale_rule(policy.scale)),
-      largest_only_(std::string_view(rule_->name) == "absmax") {}
+      largest_only_(std::string_view(rule_->name) == "absmax") {
+  if (policy.granularity != Granularity::tile) return;
+  BlockFormat tile = *policy.block;
+  tile.size *= tile.size;
+  tile_ = std::make_shared<const BlockFormat>(std::move(tile));
+}
 
 Conversion RoleQuantizer::conversion(const RandomSource& random) const {
   return conversion_of(policy_, random);
@@ -95,7 +101,7 @@ BlockCounts RoleQuantizer::quantize(const BlockLayout& layout, const float* x,
                                     const RandomPiece& random, const BlockArrays& arrays,
                                     float* y) const {
   BlockQuantization how;
-  how.format = policy_.block;
+  how.format = &block_format();
   how.rule = rule_;
   how.element = conversion(random.source);
   thread_local std::vector<std::uint32_t> words;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "emu/net/tensor.hpp"
@@ -37,6 +38,9 @@ class RoleQuantizer {
   const RolePolicy& policy() const { return policy_; }
   /// The format is a block format.
   bool blocks() const { return policy_.block != nullptr; }
+  /// The format of blocks as they are quantized: that of the policy, whose tiles are blocks of
+  /// their size squared.
+  const BlockFormat& block_format() const { return tile_ ? *tile_ : *policy_.block; }
   bool stochastic() const { return policy_.rounding.stochastic(); }
   /// The scale rule reads nothing but the largest magnitude.
   bool largest_only() const { return largest_only_; }
@@ -59,7 +63,8 @@ class RoleQuantizer {
  private:
   RolePolicy policy_;
   const ScaleRule* rule_ = nullptr;
-  bool largest_only_ = false;  ///< the rule reads the largest magnitude alone
+  std::shared_ptr<const BlockFormat> tile_;  ///< null unless granularity is tile
+  bool largest_only_ = false;                ///< the rule reads the largest magnitude alone
 };
 
 /// group(ELEMENT,tensor,float32,zp), whose scale and zero point a role with a zero point has.

@@ -36,6 +36,7 @@ void require_blocks(const unit::Unit& unit, const std::optional<RolePolicy>& pol
                     block.size == scaling.block && block.affine == Affine::sym &&
                     block.element_exponent == 0;
   if (!fits) wanted(block.name);
+  if (policy->granularity == Granularity::tile) wanted(block.name + " in tiles");
 }
 
 }  // namespace
@@ -45,16 +46,27 @@ bool block_scaled(const unit::Unit& unit) {
   return u != nullptr && u->scaling.block != 0;
 }
 
+bool reads_slices(const unit::Unit& unit, const RolePolicy& policy) {
+  const BlockFormat* const block = policy.block;
+  return block != nullptr && !block_scaled(unit) && block->span == Span::block &&
+         block->affine == Affine::sym && !block->tensor_scale && block->element_exponent == 0 &&
+         block->element->bits <= 8 && block->scale == &float32() &&
+         policy.axis == BlockAxis::channel && unit.d_format() == &float32() &&
+         !unit.accepts_a(float32()) && !unit.accepts_b(float32());
+}
+
 const Format& operand_format(const unit::Unit& unit, const std::optional<RolePolicy>& policy) {
   if (!policy) return float32();
-  return policy->block == nullptr || block_scaled(unit) ? *policy->format : float32();
+  return policy->block == nullptr || block_scaled(unit) || reads_slices(unit, *policy)
+             ? *policy->format
+             : float32();
 }
 
 void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy, Side side) {
   if (block_scaled(unit)) require_blocks(unit, policy);
   const Format& format = operand_format(unit, policy);
   if (takes(unit, format, side)) return;
-  if (policy && policy->block != nullptr && !block_scaled(unit)) {
+  if (policy && policy->block != nullptr && !block_scaled(unit) && !reads_slices(unit, *policy)) {
     throw Error(fmt::format(
         "unit {} does not take blocks of {} (it takes {}): expected a unit with block scales or "
         "one that takes float32",

@@ -11,9 +11,13 @@ namespace numemu::policies {
 /// Whether the unit takes the scales of blocks along K.
 bool block_scaled(const unit::Unit&);
 
+/// Whether the unit, which takes no float32, reads the codes of the role's blocks one product per
+/// block of the depth, their float32 scales being applied to each (sliced_product.hpp).
+bool reads_slices(const unit::Unit&, const RolePolicy&);
+
 /// The format of the operand: that of the role's elements (scales of tensors, channels and rows are
 /// applied after the unit), float32 for a role that stays float32, and for a block format on a unit
-/// without block scales: float32, y of quantize.
+/// without block scales: float32, y of quantize, unless it reads slices.
 const Format& operand_format(const unit::Unit&, const std::optional<RolePolicy>&);
 
 enum class Side : std::uint8_t { a, b };

@@ -8,23 +8,19 @@
 // are: the gradients of the exact product.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <mutex>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/rotation.hpp"
 
 namespace numemu::policies {
 namespace {
-
-constexpr double kLargestBlock = 65536;
 
 struct Options final : PolicyOptions {
   std::int64_t block = 32;
@@ -32,7 +28,7 @@ struct Options final : PolicyOptions {
     return {{"block",
              "channels that are rotated together, a power of two that divides the input channels "
              "of the layer (of a group)",
-             &block, 2, kLargestBlock}};
+             &block, 2, kLargestRotation}};
   }
 };
 
@@ -40,32 +36,12 @@ struct Options final : PolicyOptions {
 class Rotation {
  public:
   Rotation(std::int64_t block, std::int64_t width, const RandomSource& random)
-      : block_(block), signs_(static_cast<std::size_t>(width)) {
-    for (std::int64_t c = 0; c < width; ++c)
-      signs_[c] = random.bits(static_cast<std::uint64_t>(c), 1) == 0 ? 1.0f : -1.0f;
-  }
+      : block_(block), signs_(random_signs(random, width)) {}
 
-  std::int64_t width() const { return static_cast<std::int64_t>(signs_.size()); }
-
-  /// Lines of width() elements. The scales of the two sides are powers of two, whose product is
-  /// 1 / block: they round nothing but subnormals.
+  /// Lines of as many elements as there are channels.
   void apply(net::Tensor& x, bool left) const {
-    const int levels = std::countr_zero(static_cast<std::uint64_t>(block_));
-    const float scale = std::ldexp(1.0f, -(left ? levels / 2 : levels - levels / 2));
-    net::for_each_row(x.size() / block_, block_ * levels, [&](std::int64_t i) {
-      float* const y = x.data.data() + i * block_;
-      const float* const signs = signs_.data() + i * block_ % width();
-      for (std::int64_t c = 0; c < block_; ++c) y[c] *= signs[c] * scale;
-      for (std::int64_t half = 1; half < block_; half *= 2) {
-        for (std::int64_t first = 0; first < block_; first += 2 * half) {
-          for (std::int64_t c = first; c < first + half; ++c) {
-            const float sum = y[c] + y[c + half], difference = y[c] - y[c + half];
-            y[c] = net::neutral(sum);
-            y[c + half] = net::neutral(difference);
-          }
-        }
-      }
-    });
+    const auto width = static_cast<std::int64_t>(signs_.size());
+    rotate(x.data.data(), x.size() / width, 1, signs_, block_, left);
   }
 
  private:
@@ -134,25 +110,12 @@ class Hadamard final : public Policy {
     }
     const auto contradicts = [&](const char* role, const std::optional<RolePolicy>& policy,
                                  const std::optional<MaskPolicy>& mask) {
-      if (mask) {
-        refuse(
-            fmt::format("hadamard and roles.{}.mask contradict each other: backward would read "
-                        "the mask of the rotated {} on one that is not rotated",
-                        role, role));
-      }
-      if (!policy) return;
-      if (policy->straight_through == StraightThrough::clipped) {
+      if (const std::string why = not_rotatable(role, policy, mask); !why.empty()) refuse(why);
+      if (policy && policy->straight_through == StraightThrough::clipped) {
         refuse(
             fmt::format("hadamard and roles.{}.ste clipped contradict each other: elements of "
                         "the rotated {} saturate, gradients are those of one that is not rotated",
                         role, role));
-      }
-      const bool shifted = policy->block != nullptr && policy->block->affine != Affine::sym;
-      if (!policy->format->is_signed && !shifted) {
-        refuse(
-            fmt::format("hadamard and roles.{}.format {} contradict each other: rotated numbers "
-                        "have both signs",
-                        role, policy->format->name));
       }
     };
     contradicts("weight", layer.weight, layer.weight_mask);

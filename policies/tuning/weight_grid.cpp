@@ -17,6 +17,8 @@ constexpr std::int64_t kElementWork = 50;  // of elements that are added: intege
 WeightGrid::WeightGrid(const RolePolicy& policy, const net::Tensor& weight) {
   if (policy.rounding.stochastic())
     throw Error("expected a weight role that rounds deterministically, found " + policy.describe());
+  if (policy.granularity == Granularity::tile)
+    throw Error("expected a weight role without tiles, found " + policy.describe());
   const RoleQuantizer quantizer(policy);
   conversion_ = quantizer.conversion();
   if (policy.block != nullptr) {

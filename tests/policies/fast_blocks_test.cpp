@@ -26,7 +26,10 @@ constexpr const char* kFormats[] = {"mxfp4",
                                     "mx(e2m1,16)",
                                     "mx(e2m1,20)",
                                     "bfp(6,16)",
-                                    "mx(float8_e4m3fnuz,32)"};
+                                    "mx(float8_e4m3fnuz,32)",
+                                    "group(e4m3fn,128,float32)",
+                                    "group(e5m2,20,float32)",
+                                    "group(int8,32,float32)"};
 constexpr const char* kRules[] = {"floor", "ceil", "even", "nearest", "absmax"};
 constexpr const char* kRoundings[] = {"rne", "rtz", "rup", "rdn", "rna", "sr(8)", "sr(23,b)"};
 
@@ -76,8 +79,10 @@ std::string compare(const BlockQuantization& how, const BlockLayout& layout,
   ++served;
   const auto blocks = static_cast<std::size_t>(layout.blocks);
   std::vector<float> y(x.size()), fast_y(x.size()), bare_y(x.size());
-  std::vector<std::uint8_t> codes(x.size()), fast_codes(x.size()), scales(blocks),
-      fast_scales(blocks);
+  const std::size_t bytes_of_scales =
+      blocks * static_cast<std::size_t>(how.format->scale->bits / 8);
+  std::vector<std::uint8_t> codes(x.size()), fast_codes(x.size()), scales(bytes_of_scales),
+      fast_scales(bytes_of_scales);
   BlockCounts want = quantize_blocks_reference(
       how, layout, x.data(), {.codes = codes.data(), .scales = scales.data()}, y.data());
   want.tensor_scale = 1;  // quantize() gets the tensor scale
@@ -164,7 +169,9 @@ TEST_CASE("fast blocks: what it does not serve it says", "[fast]") {
   CHECK(serves("mxfp4", "rne", -1));
   CHECK_FALSE(serves("mxfp4", "rne", 0));
   CHECK_FALSE(serves("mxfp4", "rodd", -1));
-  CHECK_FALSE(serves("nvfp4", "sr(8)", -1));
+  CHECK(serves("nvfp4", "sr(8)", -1));
+  CHECK_FALSE(serves("nvfp4", "sr(23)", -1));
+  CHECK(serves("group(float8_e4m3fn,128,float32)", "rne", -1));
   CHECK_FALSE(serves("group(int4,32,float16)", "rne", -1));
 }
 

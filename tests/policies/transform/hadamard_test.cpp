@@ -1,7 +1,5 @@
 // Transform hadamard: the exact product stays, outliers are spread, and what it contradicts is
 // refused.
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <set>
 
@@ -13,6 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/policies/one_layer.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/transform/rotated_products.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -21,8 +20,6 @@ using Catch::Contains;
 using net::GemmKind;
 
 namespace {
-
-constexpr double kRounding = 0x1p-24;  // of a float32 operation, relative
 
 std::string hadamard(std::int64_t block, const std::string& rest = "") {
   return R"j("transform": {"rule": "hadamard", "block": )j" + std::to_string(block) + "}" + rest;
@@ -38,54 +35,12 @@ net::Conv2dOptions grouped() {
           .groups = 2};
 }
 
-/// The rows of matrix i of an operand.
-std::vector<float> rows_of(const net::ProductSide& side, std::int64_t i, std::int64_t rows,
-                           std::int64_t depth) {
-  return gathered(side, i, rows, depth, 0.0f, [&](std::int64_t e) { return side.source->data[e]; });
-}
-
 /// Forward products differ from those of the operands as they are by no more than float32
 /// rounding; backward reads the operands as they are.
 void check_products(std::unique_ptr<net::Op> op, const net::Shape& shape, std::int64_t block) {
   OneLayer layer(hadamard(block), std::move(op), {shape.begin() + 1, shape.end()});
-  struct Comparing final : net::Forwarding {
-    using Forwarding::Forwarding;
-    void product(const net::Step& step, const net::Product& p) override {
-      Forwarding::product(step, p);
-      std::vector<float> plain(static_cast<std::size_t>(p.d_stack.count() * p.m * p.n));
-      net::Product as_is = p;
-      as_is.d = plain.data();
-      net::Numerics().product(step, as_is);
-      ++products;
-      if (p.kind != GemmKind::fprop) {
-        CHECK(differences({p.d, p.d + plain.size()}, plain) == 0);
-        return;
-      }
-      // A rotated element is `levels` additions deep, and at most the sum of its block's
-      // magnitudes times the scale; b products of such elements have the scales' product 1 / b. A
-      // sum of K products rounds K times, on both sides.
-      const double levels = std::countr_zero(static_cast<std::uint64_t>(block));
-      const double share = (2 * levels + 2 * static_cast<double>(p.k) + 2) * kRounding;
-      for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
-        const std::vector<float> a = rows_of(p.a, i, p.m, p.k), b = rows_of(p.b, i, p.n, p.k),
-                                 d = result_of(p, i), expected = result_of(as_is, i);
-        for (std::int64_t e = 0; e < p.m * p.n; ++e) {
-          double bound = 0;
-          for (std::int64_t k = 0; k < p.k; k += block) {
-            double left = 0, right = 0;
-            for (std::int64_t c = k; c < k + block; ++c) {
-              left += std::fabs(double{a[e / p.n * p.k + c]});
-              right += std::fabs(double{b[e % p.n * p.k + c]});
-            }
-            bound += left * right;
-          }
-          CHECK(std::fabs(double{d[e]} - expected[e]) <= share * bound);
-          differ += d[e] != expected[e];
-        }
-      }
-    }
-    std::int64_t block = 0, products = 0, differ = 0;
-  } comparing(layer.in_training(0));
+  RotatedProducts comparing(layer.in_training(0));
+  comparing.rotated = {GemmKind::fprop};
   comparing.block = block;
   run_op(layer.op(), shape, comparing);
   CHECK(comparing.products == 3);

@@ -1,0 +1,326 @@
+// Training under every recipe beside float32: curves of loss, spikes, final losses and noise.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/train/evaluate.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/paired.hpp"
+#include "emu/stats/spearman.hpp"
+#include "experiments/engine/recipe_files.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/training_recipes/parts.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+
+namespace numemu::experiments::training_recipes {
+namespace {
+
+constexpr double kMostLost = 1;        // per cent of float32's bits per character
+constexpr double kNoiseTolerance = 1;  // dB
+
+struct Plan {
+  TrainTrial trial;  ///< without seed and recipe
+  std::vector<std::uint64_t> seeds;
+  std::vector<std::string> names = {"float32"};
+  std::vector<Json> recipes = {Json::object()};
+  double spike = 0;
+  std::size_t points = 0;
+};
+
+Plan plan_of(const ExperimentRun& run) {
+  const Settings& settings = run.settings;
+  Plan plan;
+  plan.trial.net = settings.text("net");
+  plan.trial.options.optimizer = net::recommended_optimizer(plan.trial.net);
+  net::use_recommended_rates(plan.trial.options, plan.trial.net);
+  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
+  plan.trial.options.batch = settings.integer("batch", 1, 100'000);
+  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
+  plan.trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  plan.spike = settings.number("spike", 0, 1e6);
+  plan.points = static_cast<std::size_t>(settings.integer("points", 1, 1000));
+  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
+    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  for (const std::string& name : settings.list("recipes")) {
+    const std::string file = recipe_file(name, run.folders.data, "--set: recipes");
+    plan.names.push_back(recipe_name(file));
+    plan.recipes.push_back(parse_json(read_text(file), file));
+  }
+  return plan;
+}
+
+/// One training: the loss of every step, the loss on the test split, the noise of the first step.
+struct Curve {
+  std::vector<double> losses;  ///< in nats
+  double bits = NAN;           ///< per character, of the test
+  GradientNoise noise;
+};
+
+double number_of(const Json& value) { return value.is_number() ? value.get<double>() : NAN; }
+
+Json train(const TrainTrial& given, const net::Dataset& data) {
+  TrainTrial trial = given;
+  Json losses = Json::array();
+  trial.on_loss = [&](double loss) {
+    losses.push_back(std::isfinite(loss) ? Json(loss) : Json(nullptr));
+  };
+  const TrainOutcome outcome = run_train_trial(trial, data);
+  return {{"losses", losses}, {"outcome", to_json(outcome)}};
+}
+
+Json measure_noise(const TrainTrial& trial, const net::Dataset& data) {
+  net::Graph graph = net::build_net(trial.net, data);
+  net::initialize(graph, trial.seed);
+  Json recipe = trial.recipe;
+  recipe["numemu_recipe"] = 1;
+  recipe["seed"] = trial.seed;
+  const GradientNoise noise =
+      gradient_noise(graph, data, policies::Recipe::parse(recipe, "training-recipes"),
+                     trial.options.batch, trial.seed);
+  return {{"predicted", noise.predicted}, {"own", noise.own}, {"total", noise.total}};
+}
+
+Curve curve_of(const Json& training, const Json& noise) {
+  Curve curve;
+  for (const Json& loss : training.at("losses")) curve.losses.push_back(number_of(loss));
+  curve.bits = train_outcome(training.at("outcome")).metric;
+  curve.noise = {number_of(noise.at("predicted")), number_of(noise.at("own")),
+                 number_of(noise.at("total"))};
+  return curve;
+}
+
+using Curves = std::vector<std::vector<Curve>>;  ///< [recipe][seed]
+
+Curves trained(const ExperimentRun& run, const net::Dataset& data, const Plan& plan) {
+  std::vector<Trial> trials;
+  for (std::size_t r = 0; r < plan.recipes.size(); ++r) {
+    for (const std::uint64_t seed : plan.seeds) {
+      TrainTrial trial = plan.trial;
+      trial.recipe = plan.recipes[r];
+      trial.seed = seed;
+      Json point = point_of(trial, data);
+      const std::string label = fmt::format("{}, seed {}", plan.names[r], seed);
+      trials.push_back({point, label, [trial, &data] { return train(trial, data); }});
+      point["part"] = "noise of the first gradients";
+      trials.push_back(
+          {point, label + ", noise", [trial, &data] { return measure_noise(trial, data); }});
+    }
+  }
+  const std::vector<Json> results = run_trials_at_once(run, trials);
+  Curves curves(plan.recipes.size());
+  for (std::size_t i = 0; i < results.size() / 2; ++i)
+    curves[i / plan.seeds.size()].push_back(curve_of(results[2 * i], results[2 * i + 1]));
+  return curves;
+}
+
+template <class Value>
+std::vector<double> over_seeds(const std::vector<Curve>& curves, const Value& value) {
+  std::vector<double> values;
+  for (const Curve& curve : curves) values.push_back(value(curve));
+  return values;
+}
+
+double decibels_of(double ratio) { return 10 * std::log10(ratio); }
+
+/// Means of the loss over equal shares of the steps, in bits: share i of n.
+double share_of(const Curve& curve, std::size_t i, std::size_t n) {
+  const std::size_t steps = curve.losses.size(), first = i * steps / n, last = (i + 1) * steps / n;
+  double sum = 0;
+  for (std::size_t s = first; s < last; ++s) sum += curve.losses[s];
+  return sum / static_cast<double>(last - first) / std::numbers::ln2;
+}
+
+/// One series per recipe over the steps: its losses, or what they exceed float32's by.
+Chart chart_of(const Plan& plan, const Curves& curves, bool difference) {
+  Chart chart;
+  const std::size_t steps = curves[0][0].losses.size(), n = std::min(plan.points, steps);
+  chart.title = difference ? "Bits per character above float32 over training"
+                           : "Bits per character over training";
+  chart.caption = fmt::format(
+      "{}, {} steps of {} windows; each point is the mean training loss of {} steps{}. Encoding, "
+      "rounding, scales and unit of each recipe: its file.",
+      plan.trial.net, steps, plan.trial.options.batch, steps / n,
+      plan.seeds.size() > 1 ? fmt::format(", over {} seeds with its 95 % interval{}",
+                                          plan.seeds.size(), difference ? " paired by seed" : "")
+                            : "");
+  chart.x = "step";
+  chart.y = difference ? "bits per character above float32" : "bits per character";
+  for (std::size_t r = difference ? 1 : 0; r < curves.size(); ++r) {
+    ChartSeries series{plan.names[r], {}, false};
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto value = [&](const Curve& curve) { return share_of(curve, i, n); };
+      const std::vector<double> values = over_seeds(curves[r], value);
+      const stats::PairedInterval interval =
+          difference ? stats::paired_interval(values, over_seeds(curves[0], value))
+                     : stats::paired_interval(values);
+      series.points.push_back({.x = static_cast<double>((2 * i + 1) * steps) / (2.0 * n),
+                               .y = interval.mean,
+                               .low = interval.low,
+                               .high = interval.high});
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+std::string shown(double value, const char* format) {
+  return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
+}
+
+/// What one recipe did, over all seeds.
+struct Row {
+  std::string name;
+  stats::PairedInterval bits, lost;          ///< per character; above float32, per cent of it
+  double predicted = 0, own = 0, total = 0;  ///< dB
+  std::int64_t spikes = 0;                   ///< runs
+  Events first;                              ///< of the first run with any
+};
+
+Row row_of(const Plan& plan, const Curves& curves, std::size_t r) {
+  Row row;
+  row.name = plan.names[r];
+  const std::vector<double> bits = over_seeds(curves[r], [](const Curve& c) { return c.bits; });
+  row.bits = stats::paired_interval(bits);
+  std::vector<double> lost;
+  for (std::size_t s = 0; s < bits.size(); ++s)
+    lost.push_back(100 * (bits[s] / curves[0][s].bits - 1));
+  row.lost = stats::paired_interval(lost);
+  const auto mean_of = [&](double GradientNoise::*ratio) {
+    return stats::paired_interval(
+        over_seeds(curves[r], [&](const Curve& c) { return decibels_of(c.noise.*ratio); }));
+  };
+  row.predicted = mean_of(&GradientNoise::predicted).mean;
+  row.total = mean_of(&GradientNoise::total).mean;
+  row.own = mean_of(&GradientNoise::own).mean;
+  for (const Curve& curve : curves[r]) {
+    const Events events = events_of(curve.losses, plan.spike);
+    if (events.spike < 0 && events.not_finite < 0) continue;
+    if (row.spikes++ == 0) row.first = events;
+  }
+  return row;
+}
+
+void add_tables(const Plan& plan, const std::vector<Row>& rows, std::size_t steps,
+                Conclusion& conclusion) {
+  ResultTable table{fmt::format("{}, {} steps, {} seed{}, paired by seed", plan.trial.net, steps,
+                                plan.seeds.size(), plan.seeds.size() == 1 ? "" : "s"),
+                    {"recipe", "bits per character", "above float32, %", "95 % interval",
+                     "first spike", "first NaN", "noise of weight gradients, dB: predicted",
+                     "measured", "against float32's gradients"},
+                    {}};
+  for (const Row& row : rows) {
+    const bool interval = std::isfinite(row.lost.low) && row.name != "float32";
+    const auto step = [](std::int64_t s) {
+      return s < 0 ? std::string("-") : fmt::format("{}", s);
+    };
+    table.rows.push_back(
+        {row.name, shown(row.bits.mean, "{:.4f}"),
+         row.name == "float32" ? "-" : shown(row.lost.mean, "{:+.2f}"),
+         interval ? fmt::format("[{:+.2f}, {:+.2f}]", row.lost.low, row.lost.high) : "-",
+         step(row.first.spike), step(row.first.not_finite), shown(row.predicted, "{:.1f}"),
+         shown(row.own, "{:.1f}"), shown(row.total, "{:.1f}")});
+  }
+  conclusion.tables.push_back(std::move(table));
+}
+
+/// Predicted noise against what a recipe loses, and how their ranks agree.
+void add_ranking(const std::vector<Row>& rows, Conclusion& conclusion) {
+  std::vector<double> noise, lost;
+  Chart chart;
+  chart.kind = Chart::Kind::points;
+  chart.title = "What recipes lose against the noise predicted in their weight gradients";
+  chart.caption =
+      "Noise of the first step in closed form from float32 tensors; loss after training, against "
+      "float32 with the same seeds.";
+  chart.x = "predicted noise-to-signal ratio of weight gradients, dB";
+  chart.y = "bits per character above float32, %";
+  ChartSeries series{"measured", {}, false};
+  for (const Row& row : rows) {
+    if (!std::isfinite(row.predicted) || !std::isfinite(row.lost.mean)) continue;
+    noise.push_back(row.predicted);
+    lost.push_back(row.lost.mean);
+    series.points.push_back({.x = row.predicted,
+                             .name = row.name,
+                             .y = row.lost.mean,
+                             .low = row.lost.low,
+                             .high = row.lost.high});
+  }
+  chart.series.push_back(std::move(series));
+  conclusion.charts.push_back(std::move(chart));
+  if (noise.size() < 4) return;
+  const double rho = stats::spearman(noise, lost);
+  if (!std::isfinite(rho)) return;
+  conclusion.findings.push_back(interval_finding(
+      fmt::format("rank correlation of predicted noise and loss over {} recipes (claimed above 0)",
+                  noise.size()),
+      1, rho, stats::spearman_interval(rho, static_cast<std::int64_t>(noise.size())), at_least(0)));
+  conclusion.about("ranking");
+}
+
+}  // namespace
+
+Events events_of(const std::vector<double>& losses, double threshold) {
+  Events events;
+  double least = HUGE_VAL;
+  for (std::size_t s = 0; s < losses.size(); ++s) {
+    if (!std::isfinite(losses[s])) {
+      events.not_finite = static_cast<std::int64_t>(s);
+      break;
+    }
+    if (events.spike < 0 && losses[s] > least + threshold)
+      events.spike = static_cast<std::int64_t>(s);
+    least = std::min(least, losses[s]);
+  }
+  return events;
+}
+
+void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Plan plan = plan_of(run);
+  if (data.kind() != net::DataKind::text)
+    throw Error("--set: data: expected a text, for losses in bits per character");
+  const Curves curves = trained(run, data, plan);
+  const std::size_t steps = curves[0][0].losses.size();
+  std::vector<Row> rows;
+  for (std::size_t r = 0; r < curves.size(); ++r) rows.push_back(row_of(plan, curves, r));
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    const Row& row = rows[r];
+    conclusion.findings.push_back(
+        model_finding(fmt::format("dB of noise in the weight gradients, {}", row.name),
+                      row.predicted, row.own, 0, kNoiseTolerance));
+  }
+  conclusion.about("noise");
+  add_ranking({rows.begin() + 1, rows.end()}, conclusion);
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    conclusion.findings.push_back(interval_finding(
+        fmt::format("bits per character above float32, %, {} (at most {} claimed)", rows[r].name,
+                    kMostLost),
+        0, rows[r].lost.mean, {rows[r].lost.low, rows[r].lost.high}, at_most(kMostLost)));
+  }
+  conclusion.about("loss");
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    conclusion.findings.push_back(
+        exact_finding(fmt::format("runs with a spike or NaN, {}", rows[r].name), 0,
+                      static_cast<double>(rows[r].spikes), rows[r].spikes == 0));
+  }
+  conclusion.about("stable");
+  const auto order = [](const Row& a, const Row& b) { return a.lost.mean < b.lost.mean; };
+  const auto [best, worst] = std::minmax_element(rows.begin() + 1, rows.end(), order);
+  conclusion.sentences.push_back(fmt::format(
+      "After {} steps float32 has {} bits per character; {} is {} % above it, {} {} %.{}", steps,
+      shown(rows[0].bits.mean, "{:.4f}"), best->name, shown(best->lost.mean, "{:+.2f}"),
+      worst->name, shown(worst->lost.mean, "{:+.2f}"),
+      plan.seeds.size() == 1 ? " One seed does not tell which of two near recipes is better."
+                             : ""));
+  add_tables(plan, rows, steps, conclusion);
+  conclusion.charts.insert(conclusion.charts.begin(), chart_of(plan, curves, false));
+  conclusion.charts.insert(conclusion.charts.begin() + 1, chart_of(plan, curves, true));
+}
+
+}  // namespace numemu::experiments::training_recipes

@@ -1,0 +1,135 @@
+// Transform hadamard-backward: both operands of a product of backward are rotated along its
+// reduction axis by a Hadamard matrix with signs drawn anew in every step, so that outliers of
+// gradients are spread over their blocks before they are quantized (Tseng et al., 2025; NVIDIA,
+// 2025). With H H^T = b I and signs S, (A S H)(B S H)^T = b A B^T: in exact arithmetic the product
+// stays. wgrad reduces along batch and space, dgrad along the outputs; positions beyond the last
+// whole block are not rotated.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/profile.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/policy.hpp"
+#include "policies/recipe/recipe.hpp"
+#include "policies/rotation.hpp"
+
+namespace numemu::policies {
+namespace {
+
+using net::GemmKind;
+
+struct Options final : PolicyOptions {
+  std::int64_t block = 32;
+  std::string products = "wgrad";
+  std::vector<Option> list() override {
+    return {
+        {"block", "positions that are rotated together, a power of two", &block, 2,
+         kLargestRotation},
+        {"products", "whose operands are rotated", &products, 0, 0, {"wgrad", "dgrad", "both"}}};
+  }
+  bool rotates(GemmKind kind) const {
+    if (kind == GemmKind::fprop) return false;
+    return products == "both" || products == net::to_string(kind);
+  }
+};
+
+/// Whether a matrix of the operand is one of the source, as it is or transposed.
+bool reads_whole(const net::Product& p, const net::ProductSide& side) {
+  const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
+  const unit::Gather& gather = *side.gather;
+  bool whole = gather.padding.identity() && p.k == (side.along_rows ? rows : width);
+  for (std::int64_t k = 0; whole && k < p.k; ++k)
+    whole = gather.depth[k] == (side.along_rows ? k * width : k);
+  return whole;
+}
+
+class HadamardBackward final : public Policy {
+ public:
+  HadamardBackward(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
+    for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {
+      const auto* const options = binding().of<Options>(gemm.name);
+      if (options != nullptr) check(gemm, *options);
+    }
+  }
+
+  void product(const net::Step& step, const net::Product& given) override {
+    const auto* const options = binding().of<Options>(given.layer);
+    if (options == nullptr || !options->rotates(given.kind))
+      return Forwarding::product(step, given);
+    if (!reads_whole(given, given.a) || !reads_whole(given, given.b)) {
+      throw Error(fmt::format(
+          "{}: layer {}, {}: expected a product without windows for hadamard-backward (transform "
+          "null in an entry of layers)",
+          binding().where, given.layer, net::to_string(given.kind)));
+    }
+    net::Product product = given;
+    net::Tensor a, b;
+    {
+      const net::Section section(net::SectionKind::quantize, given.layer,
+                                 net::to_string(given.kind));
+      const std::vector<float> signs = signs_of(step, given);
+      a = rotated(given.a, signs, options->block, true);
+      b = rotated(given.b, signs, options->block, false);
+    }
+    product.a.source = &a;
+    product.b.source = &b;
+    Forwarding::product(step, product);
+  }
+
+ private:
+  void check(const net::GemmLayer& gemm, const Options& options) const {
+    const auto refuse = [&](const std::string& why) {
+      throw Error(fmt::format("{}: layer {}: {}", binding().where, gemm.name, why));
+    };
+    if (!std::has_single_bit(static_cast<std::uint64_t>(options.block)))
+      refuse(fmt::format("block: expected a power of two, found {}", options.block));
+    const LayerRecipe r = binding().recipe.layer(gemm.name);
+    const auto require = [&](const char* role, const std::optional<RolePolicy>& policy,
+                             const std::optional<MaskPolicy>& mask) {
+      if (const std::string why = not_rotatable(role, policy, mask); !why.empty()) refuse(why);
+    };
+    if (options.rotates(GemmKind::dgrad)) {
+      require("gradient", r.gradient_dgrad, r.gradient_dgrad_mask);
+      if (gemm.weight != nullptr) require("weight", r.weight, r.weight_mask);
+    }
+    if (options.rotates(GemmKind::wgrad))
+      require("gradient", r.gradient_wgrad, r.gradient_wgrad_mask);
+    if (options.rotates(GemmKind::wgrad) || gemm.weight == nullptr)
+      require("activation", r.activation, r.activation_mask);
+  }
+
+  std::vector<float> signs_of(const net::Step& step, const net::Product& p) const {
+    RandomSource random;
+    random.seed = binding().recipe.seed();
+    random.tensor = tensor_word(fmt::format("{}/transform/{}.{}/{}", p.layer, step.index,
+                                            p.repetition_in(step), net::to_string(p.kind)));
+    return random_signs(random, p.k);
+  }
+
+  static net::Tensor rotated(const net::ProductSide& side, const std::vector<float>& signs,
+                             std::int64_t block, bool left) {
+    net::Tensor x = *side.source;
+    const std::int64_t inner = side.along_rows ? side.stack.inner * side.stack.width : 1;
+    const auto length = static_cast<std::int64_t>(signs.size());
+    if (x.size() > 0) rotate(x.data.data(), x.size() / (length * inner), inner, signs, block, left);
+    return x;
+  }
+};
+
+}  // namespace
+
+extern const PolicyKind transform_hadamard_backward;
+const PolicyKind transform_hadamard_backward{
+    .key = "transform",
+    .name = "hadamard-backward",
+    .summary =
+        "both operands of products of backward are rotated along the reduction axis, with "
+        "random signs of every step",
+    .source = "Tseng et al., 2025 (arXiv 2502.20586); NVIDIA, 2025 (arXiv 2509.25149)",
+    .options = make_options<Options>,
+    .bind = make_policy<HadamardBackward>};
+
+}  // namespace numemu::policies

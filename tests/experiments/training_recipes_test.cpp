@@ -1,0 +1,176 @@
+// Training recipes: spikes, the closed form of an operand's noise and of weight gradients, and the
+// experiment from settings to conclusion.
+#include <cmath>
+#include <fstream>
+
+#include "emu/net/nets.hpp"
+#include "experiments/engine/recipe_files.hpp"
+#include "experiments/training_recipes/parts.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+using namespace training_recipes;
+
+/// Lines of words, enough for a few windows of each split.
+std::string text_file(const TemporaryFolder& folder) {
+  const std::string file = folder / "words.txt";
+  std::ofstream out(file);
+  const RandomSource random{.seed = 5};
+  for (std::uint64_t i = 0; i < 6000; ++i)
+    out << (i % 9 == 8 ? "\n" : std::string(1, static_cast<char>('a' + random.bits(i, 3))));
+  return "text:" + file;
+}
+
+policies::Recipe recipe(const std::string& keys) {
+  return policies::Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r");
+}
+
+std::vector<float> normal(std::int64_t n) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  const RandomSource random{.seed = 3};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double u = random.uniform(2 * i), v = random.uniform(2 * i + 1);
+    x[i] = static_cast<float>(std::sqrt(-2 * std::log(1 - u)) * std::cos(2 * M_PI * v));
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("training recipes: spikes and the first loss that is not finite", "[fast]") {
+  const Events none = events_of({4, 3.5, 3.9, 3}, 0.5);
+  CHECK(none.spike == -1);
+  CHECK(none.not_finite == -1);
+  CHECK(events_of({4, 3, 3.51, 2, 9}, 0.5).spike == 2);
+  const Events lost = events_of({4, 3, NAN, 9}, 0.5);
+  CHECK(lost.spike == -1);
+  CHECK(lost.not_finite == 2);
+  CHECK(events_of({4, 5, HUGE_VAL}, 0.5).spike == 1);
+}
+
+TEST_CASE("training recipes: noise of an operand of normal law", "[fast]") {
+  const std::vector<float> x = normal(1 << 19);
+  // E[err^2] / E[x^2] of normal numbers with m bits of mantissa, m = 2 and 3. A term of the sum has
+  // a spread of about twice its mean, so that 4 standard errors of 2^19 are 1.1 %.
+  constexpr double kSample = 0.011;
+  const auto noise = [&](const std::string& role) {
+    const std::vector<double> errors = squared_errors(
+        recipe("\"roles\": {\"gradient\": " + role + "}").layer("l").gradient_wgrad, 64, x);
+    double error = 0, signal = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      error += errors[i];
+      signal += double{x[i]} * x[i];
+    }
+    return error / signal;
+  };
+  CHECK(noise(R"({"format": "float8_e5m2", "scale": "none"})") ==
+        Approx(2.796e-3).epsilon(kSample));
+  CHECK(noise(R"({"format": "float8_e4m3fn"})") == Approx(7.033e-4).epsilon(kSample));
+  // Stochastic rounding has twice the error of rounding to nearest: f (1 - f) against min(f, 1 -
+  // f)^2 over f in [0, 1] is 1/6 against 1/12. Of four-bit floats the cells are few.
+  CHECK(noise(R"j({"format": "int8", "rounding": "sr(8)"})j") ==
+        Approx(2 * noise(R"({"format": "int8"})")).epsilon(kSample));
+  CHECK(noise(R"({"format": "mxfp4"})") > noise(R"({"format": "nvfp4"})"));
+  CHECK(squared_errors(std::nullopt, 64, x) == std::vector<double>(x.size(), 0.0));
+}
+
+TEST_CASE("training recipes: noise of weight gradients is that of the closed form", "[fast]") {
+  const net::Dataset data = testing::small_dataset();
+  net::Graph graph = net::build_net("mlp", data);
+  net::initialize(graph, 1);
+  const auto noise = [&](const std::string& keys, std::uint64_t seed) {
+    return gradient_noise(graph, data, recipe(keys + R"j(, "seed": )j" + std::to_string(seed)), 16,
+                          1);
+  };
+  const GradientNoise float32 = noise(R"j("transform": null)j", 0);
+  CHECK(float32.predicted == 0);
+  CHECK(float32.own == 0);
+  CHECK(float32.total == 0);
+  // Over draws the ratio has a mean of 1, but for the upstream noise of what is multiplied.
+  constexpr int kDraws = 40;
+  constexpr double kUpstream = 0.03;
+  for (
+      const char* keys :
+      {R"j("roles": {"gradient": {"format": "float8_e5m2", "rounding": "sr(8)"}})j",
+       R"j("roles": {"gradient": {"format": "nvfp4", "rounding": "sr(8)"}, "activation": {"format": "float8_e4m3fn", "rounding": "sr(8)"}})j",
+       R"j("roles": {"gradient": {"format": "nvfp4", "rounding": "sr(8)"}, "activation": {"format": "nvfp4", "rounding": "sr(8)"}}, "transform": "hadamard-backward(16)")j",
+       R"j("roles": {"gradient": {"format": "mxfp8_e4m3", "scale": "ceil", "rounding": "sr(8)"}}, "update": {"loss_scale": "static(1024)"})j"}) {
+    INFO(keys);
+    double sum = 0, squares = 0;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      const GradientNoise n = noise(keys, static_cast<std::uint64_t>(draw));
+      CHECK(n.total > 0);
+      sum += n.own / n.predicted;
+      squares += n.own / n.predicted * n.own / n.predicted;
+    }
+    const double mean = sum / kDraws;
+    const double error = std::sqrt((squares / kDraws - mean * mean) / (kDraws - 1));
+    INFO(mean << " +- " << error);
+    CHECK(std::fabs(mean - 1) < 4 * error + kUpstream);
+    CHECK(error < 0.15);
+  }
+}
+
+TEST_CASE("training recipes: shipped recipes train the transformer", "[fast]") {
+  const std::string data = NUMEMU_SOURCE "/data";
+  const net::Graph graph = net::build_net("char-transformer", {64}, 65);
+  const std::vector<std::string> training = shipped_recipes(data, true),
+                                 inference = shipped_recipes(data, false);
+  std::size_t listed = 0;
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/recipes.md"), list = kRecipes;
+  for (const std::string& name : training) {
+    if (std::find(inference.begin(), inference.end(), name) != inference.end()) continue;
+    INFO(name);
+    const std::string file = recipe_file(name, data, "");
+    policies::RecipeNumerics numerics(
+        policies::Recipe::parse(parse_json(read_text(file), file), file), graph, file);
+    CHECK_NOTHROW(numerics.require_trainable(file));
+    CHECK(("," + list + ",").find("," + name + ",") != list.npos);
+    CHECK(page.find("| `" + name + "` |") != page.npos);
+    ++listed;
+  }
+  CHECK(listed == static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) + 1);
+}
+
+TEST_CASE("training recipes: from settings to the figure", "[fast]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "rough.json")
+      << R"j({"numemu_recipe": 1, "roles": {"gradient": {"format": "int4", "rounding": "sr(8)"}}})j";
+  const ExperimentRun run = testing::smoke_run(
+      "training-recipes", folder,
+      {"net=lstm-char", "data=" + text_file(folder), "recipes=" + (folder / "rough.json"),
+       "train_samples=8", "batch=2", "eval_samples=2", "seeds=2", "points=2"});
+  Conclusion conclusion;
+  add_recipes(run, net::load_dataset(run.settings.text("data"), folder.path()), conclusion);
+  REQUIRE(conclusion.tables.size() == 1);
+  REQUIRE(conclusion.tables[0].rows.size() == 2);
+  CHECK(conclusion.tables[0].rows[1][0] == "rough");
+  REQUIRE(conclusion.charts.size() == 3);
+  REQUIRE(conclusion.charts[0].series.size() == 2);
+  CHECK(conclusion.charts[0].series[0].points.size() == 2);
+  CHECK(std::isfinite(conclusion.charts[0].series[1].points[1].low));
+  CHECK(conclusion.charts[1].series.size() == 1);
+  int noise = 0;
+  for (const Finding& finding : conclusion.findings) {
+    CHECK(std::isfinite(finding.measured));
+    noise += finding.claim == "noise";
+  }
+  CHECK(noise == 1);
+  CHECK_THAT(message_of([&] {
+               add_recipes(testing::smoke_run("training-recipes", folder, {"recipes=none"}),
+                           testing::small_dataset(), conclusion);
+             }),
+             Catch::Contains("recipes"));
+}
