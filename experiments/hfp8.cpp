@@ -4,29 +4,6 @@
 #include "experiments/hfp8/parts.hpp"
 
 namespace numemu::experiments {
-namespace hfp8 {
-
-TrainTrial training_of(const ExperimentRun& run, const std::string& net) {
-  TrainTrial trial;
-  trial.net = net;
-  trial.options.optimizer = run.settings.text("optimizer");
-  net::use_recommended_rates(trial.options, net);
-  trial.options.epochs = run.settings.integer("epochs", 1, 10'000);
-  trial.options.batch = run.settings.integer("batch", 1, 100'000);
-  trial.train_samples = run.settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = run.settings.integer("eval_samples", 0, 1'000'000'000);
-  return trial;
-}
-
-std::vector<std::uint64_t> seeds_of(const ExperimentRun& run, const char* key) {
-  std::vector<std::uint64_t> seeds;
-  for (std::int64_t s = 0; s < run.settings.integer(key, 1, 1000); ++s)
-    seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
-  return seeds;
-}
-
-}  // namespace hfp8
-
 namespace {
 
 Conclusion run(const ExperimentRun& run) {

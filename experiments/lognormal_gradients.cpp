@@ -6,25 +6,6 @@
 namespace numemu::experiments {
 namespace lognormal_gradients {
 
-TrainTrial training_of(const ExperimentRun& run, const std::string& net) {
-  TrainTrial trial;
-  trial.net = net;
-  trial.options.optimizer = run.settings.text("optimizer");
-  net::use_recommended_rates(trial.options, net);
-  trial.options.epochs = run.settings.integer("epochs", 1, 10'000);
-  trial.options.batch = run.settings.integer("batch", 1, 100'000);
-  trial.train_samples = run.settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = run.settings.integer("eval_samples", 0, 1'000'000'000);
-  return trial;
-}
-
-std::vector<std::uint64_t> seeds_of(const ExperimentRun& run) {
-  std::vector<std::uint64_t> seeds;
-  for (std::int64_t s = 0; s < run.settings.integer("seeds", 1, 1000); ++s)
-    seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
-  return seeds;
-}
-
 std::vector<int> widths_of(const Settings& settings, const std::string& key) {
   std::vector<int> widths;
   for (const std::int64_t bits : settings.whole_numbers(key, 3, 8))

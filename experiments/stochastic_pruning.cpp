@@ -22,19 +22,6 @@ std::vector<double> shares_of(const Settings& settings, const std::string& key) 
   return shares;
 }
 
-TrainTrial training_of(const ExperimentRun& run, const std::string& net, std::uint64_t seed) {
-  TrainTrial trial;
-  trial.net = net;
-  trial.seed = seed;
-  trial.options.optimizer = run.settings.text("optimizer");
-  net::use_recommended_rates(trial.options, net);
-  trial.options.epochs = run.settings.integer("epochs", 1, 10'000);
-  trial.options.batch = run.settings.integer("batch", 1, 100'000);
-  trial.train_samples = run.settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = run.settings.integer("eval_samples", 0, 1'000'000'000);
-  return trial;
-}
-
 }  // namespace stochastic_pruning
 
 namespace {

@@ -11,6 +11,7 @@
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/paired_gains.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -176,18 +177,11 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   const Settings& settings = run.settings;
   const std::int64_t group = settings.integer("group", 2, 1 << 20);
   TrainingPlan plan;
-  plan.net = settings.text("net");
+  plan.trial = training_of(settings, settings.text("net"), {.least_batch = 2});
   plan.data = settings.text("data");
-  plan.options.optimizer = net::recommended_optimizer(plan.net);
-  net::use_recommended_rates(plan.options, plan.net);
-  plan.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.options.batch = settings.integer("batch", 2, 100'000);
-  plan.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
-  const std::vector<Level> all = levels(net::build_net(plan.net, data), group);
-  add_bytes(run, data, plan.net, all, group, conclusion);
+  plan.seeds = seeds_of(run);
+  const std::vector<Level> all = levels(net::build_net(plan.trial.net, data), group);
+  add_bytes(run, data, plan.trial.net, all, group, conclusion);
   for (const Level& level : all) plan.methods.push_back({level.name, level.recipe});
   TrainingTable training = run_training(run, data, plan);
 

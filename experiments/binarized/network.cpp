@@ -159,17 +159,15 @@ Json measure(const TrainTrial& trial, const net::Dataset& data) {
 
 void add_network(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   TrainingPlan plan = plan_of(run);
-  const net::Graph graph = net::build_net(plan.net, data);
+  const net::Graph graph = net::build_net(plan.trial.net, data);
   const std::string first = net::gemm_layer_names(graph).front();
   const Json variance = signs(first);
   std::vector<Trial> trials;
   for (const Json& recipe : {variance, with_shifts(variance)}) {
-    TrainTrial trial;
-    trial.net = plan.net;
+    TrainTrial trial = plan.trial;
+    trial.eval_samples = 0;
     trial.recipe = recipe;
     trial.seed = run.seed;
-    trial.options = plan.options;
-    trial.train_samples = plan.train_samples;
     Json point = point_of(trial, data);
     point["measured"] = "inference in integers";
     trials.push_back({std::move(point), "inference in integers",

@@ -7,6 +7,7 @@
 #include "experiments/binarized/parts.hpp"
 #include "experiments/binarized/plan.hpp"
 #include "experiments/binarized/recipes.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "policies/recipe/bits.hpp"
 
 namespace numemu::experiments::binarized {
@@ -63,23 +64,17 @@ Cost cost_of(const net::Graph& graph, const Json& recipe) {
 TrainingPlan plan_of(const ExperimentRun& run) {
   const Settings& settings = run.settings;
   TrainingPlan plan;
-  plan.net = settings.text("net");
+  plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam", .least_batch = 2});
+  plan.trial.options.learning_rate = settings.number("learning_rate", 1e-6, 1);
+  plan.trial.options.weight_decay = 0;
   plan.data = settings.text("data");
-  plan.options.optimizer = "adam";
-  plan.options.learning_rate = settings.number("learning_rate", 1e-6, 1);
-  plan.options.weight_decay = 0;
-  plan.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.options.batch = settings.integer("batch", 2, 100'000);
-  plan.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  plan.seeds = seeds_of(run);
   return plan;
 }
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   TrainingPlan plan = plan_of(run);
-  const net::Graph graph = net::build_net(plan.net, data);
+  const net::Graph graph = net::build_net(plan.trial.net, data);
   const std::vector<Method> compared = methods(net::gemm_layer_names(graph).front());
   for (const Method& method : compared) plan.methods.push_back(method.training);
   TrainingTable training = run_training(run, data, plan);

@@ -13,6 +13,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/data_free/parts.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
@@ -55,8 +56,7 @@ Plan plan_of(const ExperimentRun& run) {
   plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
   plan.trial.options.batch = settings.integer("batch", 2, 100'000);
   plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  plan.seeds = seeds_of(run);
   plan.formats = settings.list("formats");
   plan.rule = settings.text("rule");
   plan.synthesis.steps = settings.integer("steps", 1, 1'000'000);

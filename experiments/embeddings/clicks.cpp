@@ -11,6 +11,7 @@
 #include "experiments/embeddings/parts.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -38,8 +39,7 @@ Plan plan_of(const ExperimentRun& run) {
   plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
   plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
   plan.trial.options.batch = settings.integer("batch", 1, 100'000);
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  plan.seeds = seeds_of(run);
   return plan;
 }
 

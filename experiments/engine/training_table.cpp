@@ -14,14 +14,10 @@ namespace numemu::experiments {
 namespace {
 
 TrainTrial trial_of(const TrainingPlan& plan, const TrainingMethod& method, std::uint64_t seed) {
-  TrainTrial trial;
-  trial.net = plan.net;
+  TrainTrial trial = plan.trial;
   trial.recipe = method.recipe;
   trial.around = method.around;
   trial.seed = seed;
-  trial.options = plan.options;
-  trial.train_samples = plan.train_samples;
-  trial.eval_samples = plan.eval_samples;
   return trial;
 }
 
@@ -50,10 +46,10 @@ Words words_of(bool accuracy) {
 ResultTable table_of(const TrainingPlan& plan,
                      const std::vector<std::vector<TrainOutcome>>& outcomes) {
   const Words words = words_of(outcomes[0][0].accuracy);
-  ResultTable table{
-      fmt::format("{} on {}, {} seeds, paired by seed", plan.net, plan.data, plan.seeds.size()),
-      {"method", words.metric, words.difference, "95 % interval"},
-      {}};
+  ResultTable table{fmt::format("{} on {}, {} seeds, paired by seed", plan.trial.net, plan.data,
+                                plan.seeds.size()),
+                    {"method", words.metric, words.difference, "95 % interval"},
+                    {}};
   for (const std::uint64_t seed : plan.seeds) table.header.push_back(fmt::format("seed {}", seed));
   const std::vector<double> first = shown(outcomes[0]);
   for (std::size_t m = 0; m < outcomes.size(); ++m) {
@@ -77,7 +73,7 @@ Chart chart_of(const TrainingPlan& plan, const std::vector<std::vector<TrainOutc
   const std::vector<double> first = shown(outcomes[0]);
   Chart chart;
   chart.kind = Chart::Kind::bars;
-  chart.title = fmt::format("What each method costs {} on {}", plan.net, plan.data);
+  chart.title = fmt::format("What each method costs {} on {}", plan.trial.net, plan.data);
   chart.caption = fmt::format(
       "Mean difference to {} ({} {}) over {} seeds, with its 95 % interval by Student's t law "
       "paired by seed; {}.",

@@ -22,10 +22,8 @@ struct TrainingMethod {
 /// What all methods share. The same seed gives every method the same initial weights and the same
 /// batches, so that methods are compared seed by seed.
 struct TrainingPlan {
-  std::string net, data;
-  net::TrainOptions options;       ///< its seed is replaced by each of `seeds`
-  std::int64_t train_samples = 0;  ///< of the training split; 0: all
-  std::int64_t eval_samples = 0;   ///< of the test split; 0: all
+  TrainTrial trial;  ///< without recipe and seed
+  std::string data;
   std::vector<std::uint64_t> seeds;
   std::vector<TrainingMethod> methods;  ///< the first is the one the others are compared with
 };

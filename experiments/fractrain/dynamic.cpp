@@ -8,6 +8,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/fractrain/gated_net.hpp"
 #include "experiments/fractrain/parts.hpp"
@@ -109,14 +110,7 @@ void add_dynamic(const ExperimentRun& run, const net::Dataset& data, Conclusion&
   const Settings& settings = run.settings;
   const std::vector<Gating> compared = gatings(settings);
   const double beta = settings.number("beta", 0, 1e6);
-  TrainTrial trial;
-  trial.net = "mlp";  // whose rates the gated network has
-  trial.options.optimizer = settings.text("optimizer");
-  net::use_recommended_rates(trial.options, trial.net);
-  trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  trial.options.batch = settings.integer("batch", 1, 100'000);
-  trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  const TrainTrial trial = training_of(settings, "mlp");  // whose rates the gated network has
   const auto seeds = static_cast<std::size_t>(settings.integer("seeds", 1, 1000));
   std::vector<Trial> trials;
   for (const Gating& gating : compared) {

@@ -7,6 +7,7 @@
 #include "emu/net/multiply_adds.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/fractrain/methods.hpp"
 #include "experiments/fractrain/parts.hpp"
@@ -198,13 +199,7 @@ void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclus
   const Settings& settings = run.settings;
   const std::vector<Method> methods = methods_of(settings);
   const Indicator indicator{settings.number("eps", 0, 1), settings.number("alpha", 0, 1)};
-  TrainTrial trial;
-  trial.net = settings.text("net");
-  trial.options.optimizer = settings.text("optimizer");
-  net::use_recommended_rates(trial.options, trial.net);
-  trial.options.batch = settings.integer("batch", 1, 100'000);
-  trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  const TrainTrial trial = training_of(settings, settings.text("net"));
   const auto seeds = static_cast<std::size_t>(settings.integer("seeds", 1, 1000));
   std::vector<Trial> trials;
   for (const Method& method : methods) {

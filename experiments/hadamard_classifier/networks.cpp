@@ -9,6 +9,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hadamard_classifier/parts.hpp"
 #include "formats/block_format.hpp"
@@ -89,15 +90,9 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const std::string& net : nets) {
     for (const bool fixed : {false, true}) {
       for (std::int64_t s = 0; s < seeds; ++s) {
-        TrainTrial trial;
-        trial.net = fixed ? "hadamard(" + net + ")" : net;
+        TrainTrial trial = training_of(settings, fixed ? "hadamard(" + net + ")" : net,
+                                       {.optimizer = "adam", .least_batch = 2});
         trial.seed = run.seed + static_cast<std::uint64_t>(s);
-        trial.options.optimizer = "adam";
-        net::use_recommended_rates(trial.options, net);
-        trial.options.epochs = settings.integer("epochs", 1, 10'000);
-        trial.options.batch = settings.integer("batch", 2, 100'000);
-        trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-        trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
         Json point = point_of(trial, data);
         if (fixed) point["formats"] = formats;
         trials.push_back({std::move(point), fmt::format("{}, seed {}", trial.net, trial.seed),

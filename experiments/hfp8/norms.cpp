@@ -12,6 +12,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_gains.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hfp8/laws.hpp"
 #include "experiments/hfp8/parts.hpp"
@@ -143,7 +144,7 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
   const net::Dataset data = net::view_of(whole, view);
   const std::vector<std::string> formats = run.settings.list("norm_formats");
   const std::int64_t samples = run.settings.integer("norm_samples", 2, data.calibration_count());
-  TrainTrial shared = training_of(run, run.settings.text("norm_net"));
+  TrainTrial shared = training_of(run.settings, run.settings.text("norm_net"));
   shared.options.optimizer = net::recommended_optimizer(shared.net);
   net::use_recommended_rates(shared.options, shared.net);
   shared.options.epochs = run.settings.integer("norm_epochs", 1, 10'000);

@@ -28,9 +28,4 @@ Json layer_noise(const std::string& format, double scale, std::int64_t rows, std
 /// network (settings layer_rows, layers, norm_*).
 void add_norms(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
-/// The training run of a network, float32.
-TrainTrial training_of(const ExperimentRun&, const std::string& net);
-/// That many seeds from the run's on.
-std::vector<std::uint64_t> seeds_of(const ExperimentRun&, const char* key);
-
 }  // namespace numemu::experiments::hfp8

@@ -7,6 +7,7 @@
 
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_gains.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hfp8/parts.hpp"
@@ -139,8 +140,8 @@ std::map<std::string, double> means(const Json& records, const char* key) {
 
 void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const std::int64_t every = run.settings.integer("look_every", 2, 1'000'000);
-  const TrainTrial shared = training_of(run, run.settings.text("net"));
-  const std::vector<std::uint64_t> seeds = seeds_of(run, "seeds");
+  const TrainTrial shared = training_of(run.settings, run.settings.text("net"));
+  const std::vector<std::uint64_t> seeds = seeds_of(run);
   std::vector<Trial> trials;
   for (const bool rounded : {false, true}) {
     for (const std::uint64_t seed : seeds) {
@@ -216,17 +217,13 @@ void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclu
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const std::vector<std::int64_t> exponents = run.settings.whole_numbers("small_losses", 0, 60);
-  const TrainTrial shared = training_of(run, run.settings.text("net"));
-  TrainingPlan plan{.net = shared.net,
+  TrainingPlan plan{.trial = training_of(run.settings, run.settings.text("net")),
                     .data = data.name(),
-                    .options = shared.options,
-                    .train_samples = shared.train_samples,
-                    .eval_samples = shared.eval_samples,
-                    .seeds = seeds_of(run, "seeds"),
+                    .seeds = seeds_of(run),
                     .methods = fixed_methods()};
   for (TrainingMethod& method : small_losses(exponents)) plan.methods.push_back(std::move(method));
   for (TrainingMethod& method : plan.methods) {
-    if (!method.recipe.empty()) method.recipe["update"]["optimizer"] = shared.options.optimizer;
+    if (!method.recipe.empty()) method.recipe["update"]["optimizer"] = plan.trial.options.optimizer;
   }
   TrainingTable training = run_training(run, data, plan);
   judge_training(training, exponents, plan.methods, conclusion);

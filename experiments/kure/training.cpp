@@ -10,6 +10,7 @@
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/parts.hpp"
 #include "formats/error.hpp"
@@ -39,15 +40,9 @@ struct Plan {
 Plan plan_of(const ExperimentRun& run) {
   Plan plan;
   const Settings& settings = run.settings;
-  plan.trial.net = settings.text("net");
-  net::use_recommended_rates(plan.trial.options, plan.trial.net);
-  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.trial.options.batch = settings.integer("batch", 1, 100'000);
-  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam"});
   plan.penalty = settings.number("penalty", 0, 1e6);
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  plan.seeds = seeds_of(run);
   for (const std::int64_t m : settings.whole_numbers("accuracy_bits", 2, 8))
     plan.bits.push_back(static_cast<int>(m));
   plan.factors = settings.numbers("factors", 0.1, 10);

@@ -10,6 +10,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_gains.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/lognormal_gradients/looks.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
@@ -214,7 +215,7 @@ std::vector<EpochFit> add_gradients(const ExperimentRun& run, const std::string&
                                     const net::Dataset& data, Conclusion& conclusion) {
   const std::vector<int> widths = widths_of(run.settings, "widths");
   const std::vector<Candidate> candidates = candidates_of(widths);
-  const TrainTrial shared = training_of(run, net);
+  const TrainTrial shared = training_of(run.settings, net);
   const std::int64_t images = shared.train_samples > 0 ? shared.train_samples : data.train_count();
   const std::int64_t batch = shared.options.batch;
   const Looks looks{run.settings.integer("looks", 1, 1000), (images + batch - 1) / batch};

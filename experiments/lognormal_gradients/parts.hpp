@@ -32,10 +32,6 @@ std::vector<EpochFit> add_gradients(const ExperimentRun&, const std::string& net
 void add_training(const ExperimentRun&, const net::Dataset&, const std::vector<EpochFit>&,
                   Conclusion&);
 
-/// The training run that all of them share, float32.
-TrainTrial training_of(const ExperimentRun&, const std::string& net);
-/// The setting `seeds`: that many from the run's seed on.
-std::vector<std::uint64_t> seeds_of(const ExperimentRun&);
 /// A list setting of widths in bits, 3 to 8.
 std::vector<int> widths_of(const Settings&, const std::string& key);
 

@@ -10,6 +10,7 @@
 #include "emu/stats/paired.hpp"
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/paired_gains.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
@@ -158,12 +159,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
     first[bits] = methods.size();
     for (Method& method : methods_of(Width(bits), fits)) methods.push_back(std::move(method));
   }
-  const TrainTrial shared = training_of(run, run.settings.text("net"));
-  TrainingPlan plan{.net = shared.net,
+  TrainingPlan plan{.trial = training_of(run.settings, run.settings.text("net")),
                     .data = data.name(),
-                    .options = shared.options,
-                    .train_samples = shared.train_samples,
-                    .eval_samples = shared.eval_samples,
                     .seeds = seeds_of(run),
                     .methods = {{"float32", Json::object()}}};
   for (const Method& method : methods) plan.methods.push_back({method.name, recipe_of(method)});
@@ -202,7 +199,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
         others[s] += of_split[s] / static_cast<double>(splits);
     }
     chart.series.push_back(std::move(series));
-    write_recipe(run.out, bits, plan.options.optimizer, plan.methods[chosen + 1].recipe);
+    write_recipe(run.out, bits, plan.trial.options.optimizer, plan.methods[chosen + 1].recipe);
     const auto loss = stats::paired_interval(float32, top1(chosen));
     if (bits >= kPublishedBits) {
       conclusion.findings.push_back(interval_finding(
@@ -254,7 +251,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
   conclusion.sentences.push_back(fmt::format(
       "{}: over {} splits of {} widths the points lost rank with the predicted relative error at "
       "{:.2f} [{:.2f}, {:.2f}].",
-      plan.net, predicted.size(), widths.size(), rank, interval.low, interval.high));
+      plan.trial.net, predicted.size(), widths.size(), rank, interval.low, interval.high));
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(chart));
   conclusion.charts.push_back(std::move(training.chart));

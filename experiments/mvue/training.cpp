@@ -8,6 +8,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/recipes.hpp"
@@ -56,18 +57,10 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
                      const std::vector<Method>& compared) {
   const Settings& settings = run.settings;
   TrainingPlan plan;
-  plan.net = settings.text("net");
+  plan.trial = training_of(settings, settings.text("net"), {.least_batch = 4});
   plan.data = settings.text("data");
-  plan.options.optimizer = settings.text("optimizer");
-  net::use_recommended_rates(plan.options, plan.net);
-  plan.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.options.batch = settings.integer("batch", 4, 100'000);
-  plan.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
-  const std::int64_t seeds = settings.integer("seeds", 1, 1000);
-  for (std::int64_t s = 0; s < seeds; ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
-  const std::string output = net::gemm_layer_names(net::build_net(plan.net, data)).back();
+  plan.seeds = seeds_of(run);
+  const std::string output = net::gemm_layer_names(net::build_net(plan.trial.net, data)).back();
   plan.methods.push_back({"dense", Json::object()});
   for (const Method& method : compared)
     plan.methods.push_back({method.name, recipe_of(method.pruning, output)});

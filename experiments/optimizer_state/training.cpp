@@ -8,6 +8,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/optimizer_state/methods.hpp"
 #include "experiments/optimizer_state/parts.hpp"
@@ -172,14 +173,7 @@ Chart chart_of(const TrainTrial& trial, const std::string& data, const std::vect
 void add_net(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
              Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  TrainTrial trial;
-  trial.net = net;
-  trial.options.optimizer = "adam";
-  net::use_recommended_rates(trial.options, net);
-  trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  trial.options.batch = settings.integer("batch", 1, 100'000);
-  trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  const TrainTrial trial = training_of(settings, net, {.optimizer = "adam"});
   const std::vector<Method> compared = methods(settings.integer("block", 1, 65536));
   std::vector<Method> predicted;
   for (const Method& method : compared) {

@@ -8,6 +8,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_gains.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
 #include "experiments/range_bn/parts.hpp"
 
@@ -112,16 +113,9 @@ std::unique_ptr<net::Numerics> variance_backward(net::Numerics& inner) {
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   TrainingPlan plan;
-  plan.net = settings.text("net");
+  plan.trial = training_of(settings, settings.text("net"), {.least_batch = 32});
   plan.data = settings.text("data");
-  plan.options.optimizer = net::recommended_optimizer(plan.net);
-  net::use_recommended_rates(plan.options, plan.net);
-  plan.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.options.batch = settings.integer("batch", 32, 100'000);
-  plan.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  plan.seeds = seeds_of(run);
   const std::vector<Compared> all = compared();
   for (const Compared& one : all) plan.methods.push_back(one.method);
   TrainingTable training = run_training(run, data, plan);

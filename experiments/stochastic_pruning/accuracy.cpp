@@ -7,6 +7,7 @@
 
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/claims.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
@@ -243,12 +244,13 @@ void describe(const std::string& net, const std::vector<Row>& rows, Conclusion& 
 
 void add_accuracy(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
                   const std::vector<ObservedLayer>& layers, Conclusion& conclusion) {
-  const std::int64_t seeds = run.settings.integer("seeds", 1, 100);
+  const std::vector<std::uint64_t> seeds = seeds_of(run);
   const std::vector<Method> methods = methods_of(run, layers);
   std::vector<Trial> trials;
   for (const Method& method : methods) {
-    for (std::int64_t s = 0; s < seeds; ++s) {
-      TrainTrial trial = training_of(run, net, run.seed + static_cast<std::uint64_t>(s));
+    for (const std::uint64_t seed : seeds) {
+      TrainTrial trial = training_of(run.settings, net);
+      trial.seed = seed;
       trial.recipe = recipe_of(method);
       Json point = point_of(trial, data);
       point["counted"] = "zeros";
@@ -276,7 +278,7 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
     conclusion.findings.push_back(finding);
   conclusion.about("plans");
   conclusion.tables.push_back(
-      table_of(training_of(run, net, run.seed), run.settings.text("data"), rows));
+      table_of(training_of(run.settings, net), run.settings.text("data"), rows));
   conclusion.tables.push_back(plan_table(net, methods, layers));
   conclusion.charts.push_back(chart_of(net, run.settings.text("data"), rows));
   describe(net, rows, conclusion);

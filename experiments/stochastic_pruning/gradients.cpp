@@ -8,6 +8,7 @@
 #include <set>
 
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
@@ -204,7 +205,8 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun& run, const std::st
   plan.history = run.settings.integer("history", 1, 1000);
   plan.observations = run.settings.integer("observations", 1, 1000);
   plan.seed = run.seed;
-  const TrainTrial trial = training_of(run, net, run.seed);
+  TrainTrial trial = training_of(run.settings, net);
+  trial.seed = run.seed;
   const std::int64_t images = trial.train_samples > 0 ? trial.train_samples : data.train_count();
   plan.steps = trial.options.epochs * std::max<std::int64_t>(1, images / trial.options.batch);
   Json point = point_of(trial, data);

@@ -31,8 +31,6 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun&, const std::string
 void add_accuracy(const ExperimentRun&, const std::string& net, const net::Dataset&,
                   const std::vector<ObservedLayer>&, Conclusion&);
 
-/// The training run that all of them share, float32.
-TrainTrial training_of(const ExperimentRun&, const std::string& net, std::uint64_t seed);
 /// A list setting of numbers in (0, 1). Throws Error naming the key.
 std::vector<double> shares_of(const Settings&, const std::string& key);
 

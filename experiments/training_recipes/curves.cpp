@@ -14,6 +14,7 @@
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/error.hpp"
@@ -37,17 +38,10 @@ struct Plan {
 Plan plan_of(const ExperimentRun& run) {
   const Settings& settings = run.settings;
   Plan plan;
-  plan.trial.net = settings.text("net");
-  plan.trial.options.optimizer = net::recommended_optimizer(plan.trial.net);
-  net::use_recommended_rates(plan.trial.options, plan.trial.net);
-  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.trial.options.batch = settings.integer("batch", 1, 100'000);
-  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  plan.trial = training_of(settings, settings.text("net"));
   plan.spike = settings.number("spike", 0, 1e6);
   plan.points = static_cast<std::size_t>(settings.integer("points", 1, 1000));
-  for (std::int64_t s = 0; s < settings.integer("seeds", 1, 1000); ++s)
-    plan.seeds.push_back(run.seed + static_cast<std::uint64_t>(s));
+  plan.seeds = seeds_of(run);
   for (const std::string& name : settings.list("recipes")) {
     const std::string file = recipe_file(name, run.folders.data, "--set: recipes");
     plan.names.push_back(recipe_name(file));

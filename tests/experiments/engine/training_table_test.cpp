@@ -13,12 +13,12 @@ namespace {
 
 TrainingPlan small_plan() {
   TrainingPlan plan;
-  plan.net = "mlp";
+  plan.trial.net = "mlp";
   plan.data = "small";
-  plan.options.epochs = 1;
-  plan.options.batch = 32;
-  plan.train_samples = 128;
-  plan.eval_samples = 100;
+  plan.trial.options.epochs = 1;
+  plan.trial.options.batch = 32;
+  plan.trial.train_samples = 128;
+  plan.trial.eval_samples = 100;
   plan.seeds = {0, 4};
   const Json coarse = {{"roles", {{"weight", {{"format", "int2"}}}}}};
   plan.methods = {{"dense", Json::object()}, {"coarse", coarse}, {"twin", Json::object()}};
@@ -46,12 +46,12 @@ TEST_CASE("methods are compared seed by seed", "[fast]") {
     CHECK(result.outcomes[1][seed].train_loss != result.outcomes[0][seed].train_loss);
   }
   TrainTrial trial;
-  trial.net = plan.net;
+  trial.net = plan.trial.net;
   trial.recipe = plan.methods[1].recipe;
   trial.seed = 4;
-  trial.options = plan.options;
-  trial.train_samples = plan.train_samples;
-  trial.eval_samples = plan.eval_samples;
+  trial.options = plan.trial.options;
+  trial.train_samples = plan.trial.train_samples;
+  trial.eval_samples = plan.trial.eval_samples;
   CHECK(run_train_trial(trial, experiments::testing::small_dataset()).train_loss ==
         result.outcomes[1][1].train_loss);
 
