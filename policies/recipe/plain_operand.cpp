@@ -34,7 +34,8 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
                                   : choose_scales(quantizer, elements, x.size(), how.groups.count);
   quantize_tensor(quantizer, elements, x.size(), std::move(scales), how.random, out.codes);
   out.flags = out.codes.flags;
-  out.dequantized = !how.groups.of_results;
+  // No unit multiplies codes of a codebook.
+  out.dequantized = !how.groups.of_results || out.codes.format->kind == Kind::codebook;
   if (out.dequantized) {
     out.values.resize(x.data.size());
     out.codes.values(out.values.data());

@@ -47,7 +47,8 @@ bool block_scaled(const unit::Unit& unit) {
 
 const Format& operand_format(const unit::Unit& unit, const std::optional<RolePolicy>& policy) {
   if (!policy) return float32();
-  return policy->block == nullptr || block_scaled(unit) ? *policy->format : float32();
+  const bool whole = policy->block == nullptr && policy->format->kind != Kind::codebook;
+  return whole || block_scaled(unit) ? *policy->format : float32();
 }
 
 void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy, Side side) {
@@ -59,6 +60,11 @@ void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& po
         "unit {} does not take blocks of {} (it takes {}): expected a unit with block scales or "
         "one that takes float32",
         unit.row().name, policy->block->name, unit.operand_rule()));
+  }
+  if (policy && policy->format->kind == Kind::codebook) {
+    throw Error(fmt::format(
+        "unit {} does not take codebooks (it takes {}): expected a unit that takes float32",
+        unit.row().name, unit.operand_rule()));
   }
   throw Error(fmt::format("unit {} does not take operands of format {} (it takes {})",
                           unit.row().name, format.name, unit.operand_rule()));
