@@ -19,16 +19,17 @@ ReportPaths default_paths(const std::string& folder);
 /// made. Call it before long work that ends with a report.
 void require_report_files(const ReportPaths&);
 
-/// Merges the rows of `folder`, writes the files and returns the rows; says on stderr and in
-/// `unfinished` if they are not all the points of the folder's sweep.json. For an experiment.json without rows it writes no
-/// CSV and SQLite, which hold rows alone. Throws what require_report_files does before
-/// anything is written.
-/// Without `predictions` files and rows show none. A gate judges every row that is returned and
-/// shown, not those of the folder: they stay what was measured.
 struct WrittenReport {
   std::vector<Json> rows;
   std::string unfinished;  ///< "1 of 23 points present"; empty where none is missing
 };
+
+/// Merges the rows of `folder`, writes the files and returns the rows; says on stderr and in
+/// `unfinished` if they are not all the points of the folder's sweep.json. For an experiment.json
+/// without rows it writes no CSV and SQLite, which hold rows alone. Throws what
+/// require_report_files does before anything is written. Without `predictions` files and rows show
+/// none. A gate judges every row that is returned and shown, not those of the folder: they stay
+/// what was measured.
 WrittenReport write_report(const std::string& folder, const ReportPaths&, bool predictions = true,
                            const std::optional<experiments::Gate>& gate = {});
 

@@ -61,13 +61,17 @@ TuneReport::Figures TuneReport::measure(const net::Graph& graph, net::Numerics& 
   return {evaluated(graph, numerics), experiments::measure_layers(graph, numerics, reference_)};
 }
 
-void TuneReport::before(const policies::Tuning& tuning) {
-  if (!quiet_) say("measuring before the first step");
+void TuneReport::refer_to(const net::Graph& reference) {
   net::Targets targets;
   reference_ = policies::float_reference(
-      tuning.reference, samples_.split == net::Split::validation
-                            ? dataset_.validation_batch(0, samples_.noise, targets)
-                            : dataset_.calibration_batch(0, samples_.noise, targets));
+      reference, samples_.split == net::Split::validation
+                     ? dataset_.validation_batch(0, samples_.noise, targets)
+                     : dataset_.calibration_batch(0, samples_.noise, targets));
+}
+
+void TuneReport::before(const policies::Tuning& tuning) {
+  if (!quiet_) say("measuring before the first step");
+  refer_to(tuning.reference);
   net::Numerics float32;
   float32_ = evaluated(tuning.reference, float32);
   before_ = measure(tuning.graph, *policies::tuned_numerics(tuning));
@@ -82,6 +86,7 @@ void TuneReport::after(const policies::Tuning& tuning, const std::string& checkp
       policies::with_checkpoint_ranges(tuning.recipe, checkpoint, tuning.where), graph,
       tuning.where);
   numerics.freeze(graph, dataset_.calibration_count(), tuning.calibration.batch);
+  refer_to(tuning.reference);  // whose layers a step may have scaled or rotated
   after_ = measure(graph, numerics);
 }
 

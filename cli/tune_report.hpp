@@ -42,6 +42,8 @@ class TuneReport {
     experiments::LayerMeasurement noise;
   };
   Figures measure(const net::Graph&, net::Numerics&) const;
+  /// Makes this network's values in float32 those that SQNR compares with.
+  void refer_to(const net::Graph& reference);
   std::optional<net::Evaluation> evaluated(const net::Graph&, net::Numerics&) const;
 
   const net::Dataset& dataset_;

@@ -41,6 +41,8 @@ struct Trial {
   double float32 = 0, pass = 0;       ///< seconds per sample: evaluated, and with all tensors kept
   policies::FloatReference few = {};  ///< of fewer samples
   double whole = 1;                   ///< elements of the reference over those of `few`
+  policies::SeenTensors seen = {};    ///< by calibration, which points share
+  double calibration = 0;             ///< seconds of it
 };
 
 double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
@@ -106,20 +108,23 @@ double prediction_seconds(const Trial& trial, const Point& point,
          each * static_cast<double>(plan.probes);
 }
 
-/// Of a point.
-double point_seconds(const Trial& trial, const Point& point, double budget) {
+/// Of a point without calibration passes, which trial.calibration gets where they are the first.
+double point_seconds(Trial& trial, const Point& point, double budget) {
   const double begin = trial.clock();
   policies::RecipeNumerics numerics(point.recipe, trial.graph, point.where);
   double passes = 0;  // over the calibration samples, here one
-  numerics.freeze(trial.graph, 1, [&](std::int64_t first, std::int64_t count) {
-    passes += static_cast<double>(count);
-    net::Targets targets;
-    return std::vector<net::Tensor>{trial.dataset.calibration_batch(first, count, targets)};
-  });
+  numerics.freeze(
+      trial.graph, 1,
+      [&](std::int64_t first, std::int64_t count) {
+        passes += static_cast<double>(count);
+        net::Targets targets;
+        return std::vector<net::Tensor>{trial.dataset.calibration_batch(first, count, targets)};
+      },
+      &trial.seen);
   double seconds = trial.clock() - begin;
   const std::int64_t calibration =
       std::min(trial.dataset.calibration_count(), point.recipe.calibration().samples);
-  seconds += passes * static_cast<double>(calibration - 1) * trial.pass;
+  trial.calibration += passes * static_cast<double>(calibration - 1) * trial.pass;
   if (makes_predictions(point)) seconds += prediction_seconds(trial, point, numerics);
   const std::int64_t images = std::min(point.eval_images, trial.dataset.test_count());
   const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
@@ -191,8 +196,7 @@ std::string group_of(const Point& point) {
 }
 
 /// One point of each unknown group is tried, then further ones until `budget` seconds have passed.
-void try_groups(const Trial& trial, const std::vector<Group*>& unknown, double budget,
-                double share) {
+void try_groups(Trial& trial, const std::vector<Group*>& unknown, double budget, double share) {
   const double begin = trial.clock();
   for (std::size_t round = 0, tried = 1; tried > 0; ++round) {
     tried = 0;
@@ -246,7 +250,7 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   try_groups(trial, unknown, kPointsShare * budget, share);
   const bool kept = existing != Existing::fresh && has_baseline(folders, dataset, trained, images);
   estimate.seconds = loading + trial.pass * static_cast<double>(trial.reference) +
-                     (kept ? 0 : trial.float32 * static_cast<double>(images));
+                     trial.calibration + (kept ? 0 : trial.float32 * static_cast<double>(images));
   for (const auto& [name, group] : groups) {
     if (!group.missing.empty())
       estimate.seconds += group.seconds / group.points * static_cast<double>(group.missing.size());

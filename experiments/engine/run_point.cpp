@@ -177,20 +177,25 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Work work(on_work, cost_of(point, bench));
   work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(recipe, graph, point.where);
+  bool calibrated = calibration == 0;  // else an earlier point's statistics serve
   {
     const net::Section section(net::SectionKind::data, "", "calibration");
-    numerics.freeze(graph, bench.dataset.calibration_count(),
-                    [&](std::int64_t first, std::int64_t count) {
-                      net::Targets targets;
-                      net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
-                      for (std::int64_t i = 0; i < count; ++i) {
-                        const auto each = batch.size() / count;
-                        const float* const x = batch.data.data() + i * each;
-                        if (!std::all_of(x, x + each, [](float v) { return std::isfinite(v); }))
-                          bench.odd_samples.insert(first + i);
-                      }
-                      return std::vector<net::Tensor>{std::move(batch)};
-                    });
+    numerics.freeze(
+        graph, bench.dataset.calibration_count(),
+        [&](std::int64_t first, std::int64_t count) {
+          calibrated = true;
+          net::Targets targets;
+          net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
+          for (std::int64_t i = 0; i < count; ++i) {
+            const auto each = batch.size() / count;
+            const float* const x = batch.data.data() + i * each;
+            if (!std::all_of(x, x + each, [](float v) { return std::isfinite(v); }))
+              bench.odd_samples.insert(first + i);
+          }
+          return std::vector<net::Tensor>{std::move(batch)};
+        },
+        bench.calibrations ? &*bench.calibrations : nullptr);
+    if (!calibrated) work.skip();
   }
   NoiseFigures noise{predictions, {}, {}, {}};
   if (predictions) {

@@ -131,6 +131,7 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, RowStore& st
 
   const std::vector<const Point*> points = shard_points(config, shard);
   const std::vector<std::string>& keys = store.keys();
+  if (points.size() > 1) bench.calibrations.emplace();
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!store.has(keys[i])) {

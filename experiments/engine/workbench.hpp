@@ -11,6 +11,7 @@
 #include "experiments/engine/work.hpp"
 #include "experiments/predict/tensor_noise.hpp"
 #include "policies/calibrate/reference.hpp"
+#include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {
 
@@ -76,6 +77,8 @@ struct Workbench {
   policies::FloatReference reference;  ///< on the calibration images
   net::Evaluation baseline;            ///< float32 on the test images
   FitCache fits;
+  /// Of points that calibrate on the same samples; kept where there are several (run_sweep()).
+  std::optional<policies::SeenTensors> calibrations;
 };
 
 /// Throws Error that says how to keep samples apart.

@@ -24,25 +24,28 @@ class AbsmaxObserver final : public Observer {
 
 class HistogramObserver final : public Observer {
  public:
-  HistogramObserver(const CalibrationPolicy& policy, const RolePolicy& role) : policy_(policy) {
-    conversion_.format = role.format;
-    conversion_.rounding = role.rounding;
-  }
+  HistogramObserver(const CalibrationPolicy& policy, const RolePolicy& role)
+      : policy_(policy), role_(role) {}
   void see(const float* x, std::int64_t n) override { histogram_.add(x, n); }
-  double threshold() const override {
-    if (policy_.rule == Rule::percentile)
-      return percentile_threshold(histogram_, policy_.percentile);
-    return policy_.rule == Rule::mse ? mse_threshold(histogram_, conversion_)
-                                     : kl_threshold(histogram_, conversion_);
-  }
+  double threshold() const override { return histogram_threshold(policy_, role_, histogram_); }
 
  private:
   CalibrationPolicy policy_;
-  Conversion conversion_;
+  RolePolicy role_;
   MagnitudeHistogram histogram_;
 };
 
 }  // namespace
+
+double histogram_threshold(const CalibrationPolicy& policy, const RolePolicy& role,
+                           const MagnitudeHistogram& histogram) {
+  if (policy.rule == Rule::percentile) return percentile_threshold(histogram, policy.percentile);
+  Conversion conversion;
+  conversion.format = role.format;
+  conversion.rounding = role.rounding;
+  return policy.rule == Rule::mse ? mse_threshold(histogram, conversion)
+                                  : kl_threshold(histogram, conversion);
+}
 
 std::unique_ptr<Observer> Observer::make(const CalibrationPolicy& policy, const RolePolicy& role) {
   if (policy.rule == Rule::dynamic)

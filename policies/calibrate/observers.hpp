@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "policies/calibrate/magnitude_histogram.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::policies {
@@ -29,5 +30,8 @@ class Observer {
   /// 0 where nothing but zeros was seen.
   virtual double threshold() const = 0;
 };
+
+/// The threshold of the rules percentile, mse and kl for elements with that histogram.
+double histogram_threshold(const CalibrationPolicy&, const RolePolicy&, const MagnitudeHistogram&);
 
 }  // namespace numemu::policies

@@ -13,37 +13,59 @@ bool has_static_scale(const CalibrationPolicy& calibration, const RolePolicy& po
 }
 
 StaticScale::StaticScale(const CalibrationPolicy& calibration, const RolePolicy& policy)
-    : quantizer_(policy) {
-  if (calibration.rule != CalibrationPolicy::Rule::absmax)
-    observer_ = Observer::make(calibration, policy);
+    : calibration_(calibration), quantizer_(policy) {
+  using Needs = SeenTensor::Needs;
+  own_->range = policy.zero_point;
+  own_->needs = calibration.rule != CalibrationPolicy::Rule::absmax ? Needs::histogram
+                : quantizer_.largest_only()                         ? Needs::magnitude
+                                                                    : Needs::elements;
 }
 
 void StaticScale::see(const float* x, std::int64_t n) {
-  if (quantizer_.policy().zero_point) {
+  SeenTensor& seen = *own_;
+  if (seen.range) {
     for (std::int64_t i = 0; i < n; ++i) {
       if (!std::isfinite(x[i])) continue;
-      low_ = std::min(low_, x[i]);
-      high_ = std::max(high_, x[i]);
+      seen.low = std::min(seen.low, x[i]);
+      seen.high = std::max(seen.high, x[i]);
     }
   }
-  if (observer_) {
-    observer_->see(x, n);
-  } else if (quantizer_.largest_only()) {
-    magnitude_ = std::max(magnitude_, parallel_magnitude(x, n));
+  if (seen.needs == SeenTensor::Needs::histogram) {
+    seen.histogram.add(x, n);
+  } else if (seen.needs == SeenTensor::Needs::magnitude) {
+    seen.magnitude = std::max(seen.magnitude, parallel_magnitude(x, n));
   } else {
-    const std::int64_t left = kMostElements - static_cast<std::int64_t>(elements_.size());
-    elements_.insert(elements_.end(), x, x + std::min(n, left));
+    const std::int64_t left = kMostElements - static_cast<std::int64_t>(seen.elements.size());
+    seen.elements.insert(seen.elements.end(), x, x + std::min(n, left));
   }
 }
 
+bool StaticScale::take(const std::shared_ptr<const SeenTensor>& other) {
+  using Needs = SeenTensor::Needs;
+  const bool enough = other != nullptr && (other->range || !own_->range) &&
+                      (other->needs == own_->needs ||
+                       (own_->needs == Needs::magnitude && other->needs == Needs::histogram));
+  if (enough) seen_ = other;
+  return enough;
+}
+
+std::shared_ptr<const SeenTensor> StaticScale::seen() const {
+  return seen_->needs == SeenTensor::Needs::elements ? nullptr : seen_;
+}
+
 TensorScale StaticScale::scale() const {
-  if (quantizer_.policy().zero_point) {
-    const float clip = observer_ ? static_cast<float>(observer_->threshold()) : HUGE_VALF;
-    return quantizer_.scale_of_range(std::max(low_, -clip), std::min(high_, clip));
+  const SeenTensor& seen = *seen_;
+  const RolePolicy& policy = quantizer_.policy();
+  const bool clips = own_->needs == SeenTensor::Needs::histogram;
+  const double threshold = clips ? histogram_threshold(calibration_, policy, seen.histogram)
+                           : seen.needs == SeenTensor::Needs::histogram ? seen.histogram.largest()
+                                                                        : seen.magnitude;
+  if (policy.zero_point) {
+    const float clip = clips ? static_cast<float>(threshold) : HUGE_VALF;
+    return quantizer_.scale_of_range(std::max(seen.low, -clip), std::min(seen.high, clip));
   }
-  if (observer_) return {quantizer_.scale_of_magnitude(observer_->threshold())};
-  if (quantizer_.largest_only()) return {quantizer_.scale_of_magnitude(magnitude_)};
-  return {quantizer_.scale(elements_.data(), static_cast<std::int64_t>(elements_.size()))};
+  if (own_->needs != SeenTensor::Needs::elements) return {quantizer_.scale_of_magnitude(threshold)};
+  return {quantizer_.scale(seen.elements.data(), static_cast<std::int64_t>(seen.elements.size()))};
 }
 
 TensorScale static_scale(const CalibrationPolicy& calibration, const RolePolicy& policy,

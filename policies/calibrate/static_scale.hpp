@@ -2,7 +2,9 @@
 // samples.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "policies/calibrate/observers.hpp"
@@ -14,6 +16,23 @@ namespace numemu::policies {
 
 /// Whether the role has a static scale: one scale for the tensor, and a rule that is not `dynamic`.
 bool has_static_scale(const CalibrationPolicy&, const RolePolicy&);
+
+/// What static scales read of a tensor that was seen piece by piece: as much of it as one of them
+/// needs.
+struct SeenTensor {
+  enum class Needs : std::uint8_t { magnitude, histogram, elements };
+  Needs needs = Needs::magnitude;
+  bool range = false;       ///< low and high are known
+  double magnitude = 0;     ///< unless histogram or elements are there
+  float low = 0, high = 0;  ///< of finite elements and 0
+  MagnitudeHistogram histogram;
+  std::vector<float> elements;
+};
+
+/// What calibration saw, by samples, layer and side, null where a layer has no operand on that side
+/// that is an activation: points of a sweep on the same float32 network
+/// and data set share it.
+using SeenTensors = std::map<std::string, std::shared_ptr<const SeenTensor>>;
 
 /// The scale of a tensor that is seen piece by piece: the role's scale rule over its elements, or,
 /// for calibration rules that clip, over the magnitude at which they do. Scale rules that read all
@@ -27,12 +46,17 @@ class StaticScale {
   void see(const float* x, std::int64_t n);
   TensorScale scale() const;
 
+  /// Takes what another one saw of the same tensor, unless it lacks what this one needs; then
+  /// false.
+  bool take(const std::shared_ptr<const SeenTensor>&);
+  /// What this one saw, for others to take; null where that is the elements, too much to keep.
+  std::shared_ptr<const SeenTensor> seen() const;
+
  private:
+  CalibrationPolicy calibration_;
   RoleQuantizer quantizer_;
-  std::unique_ptr<Observer> observer_;  ///< rules that clip
-  double magnitude_ = 0;
-  float low_ = 0, high_ = 0;  ///< of finite elements and 0
-  std::vector<float> elements_;
+  std::shared_ptr<SeenTensor> own_ = std::make_shared<SeenTensor>();  ///< seen here
+  std::shared_ptr<const SeenTensor> seen_ = own_;
 };
 
 /// The scale of an activation that the reference recorded (inputs or seconds): the role's scale

@@ -39,9 +39,11 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
                                   : choose_scales(quantizer, elements, x.size(), how.groups.count);
   quantize_tensor(quantizer, elements, x.size(), std::move(scales), how.random, out.codes);
   out.flags = out.codes.flags;
-  // No code of a sign means 0: borders are zeros of float32 numbers.
+  // No code of a sign means 0: borders are zeros of float32 numbers. No unit multiplies codes of a
+  // codebook.
   const bool no_border = side.gather->padding.identity() || quantizer.policy().format->has_zero();
-  out.dequantized = !how.groups.of_results || !no_border;
+  out.dequantized =
+      !how.groups.of_results || !no_border || out.codes.format->kind == Kind::codebook;
   if (out.dequantized) {
     out.values.resize(x.data.size());
     out.codes.values(out.values.data());

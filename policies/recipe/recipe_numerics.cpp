@@ -8,6 +8,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/choices.hpp"
+#include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
 
@@ -60,19 +61,22 @@ net::Numerics& NumericsStack::top() {
 }
 
 void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
-                            const CalibrationBatch& batch) {
+                            const CalibrationBatch& batch, SeenTensors* shared) {
   const Calibration calibration{std::min(available, recipe_.calibration().samples), batch};
   const auto outermost_first = [&](const auto& use) {
     for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) use(**policy);
   };
   outermost_first([&](Policy& policy) { policy.freeze(graph, calibration); });
   RoleNumerics::ReadInput read;  // null: what layers read is what they are given
-  if (!policies_.empty()) {
+  const auto rewrites = [](const auto& policy) {
+    return dynamic_cast<const RewritesInputs*>(policy.get()) != nullptr;
+  };
+  if (std::ranges::any_of(policies_, rewrites)) {
     read = [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
       outermost_first([&](const Policy& policy) { policy.read_input(layer, first_sample, x); });
     };
   }
-  roles_.freeze(graph, calibration, read);
+  roles_.freeze(graph, calibration, read, shared);
 }
 
 void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {

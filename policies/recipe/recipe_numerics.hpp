@@ -36,8 +36,10 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
       : NumericsStack(recipe, graph, where), Forwarding(top()) {}
 
   /// Freezes every policy, then the roles, calibrated on the first min(available,
-  /// calibrate.samples) samples.
-  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&);
+  /// calibrate.samples) samples. `shared`: see RoleNumerics::freeze(); policies that rewrite what
+  /// layers read take nothing from it.
+  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&,
+              SeenTensors* shared = nullptr);
   /// The same with everything recorded beforehand.
   void freeze(const net::Graph&, const FloatReference&);
   /// Throws Error naming the layer where a policy or role does not serve training.

@@ -1,4 +1,6 @@
 // Roles frozen for inference: static scales from calibration.
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "formats/error.hpp"
@@ -10,11 +12,12 @@
 namespace numemu::policies {
 
 void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibration,
-                          const ReadInput& read) {
+                          const ReadInput& read, SeenTensors* shared) {
   // Of the left and the right operand of a layer, as far as they have static scales.
   struct Calibrated {
     std::optional<StaticScale> left, right;
     bool saw_left = false, saw_right = false;
+    bool waits_left = false, waits_right = false;  ///< for the pass
   };
   std::map<std::string, Calibrated, std::less<>> scales;
   for (auto& [name, layer] : layers_) {
@@ -37,38 +40,62 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   for (auto& [name, node] : nodes_) node->frozen_table.reset();
   frozen_ = true;
   if (scales.empty()) return;
+  const auto key = [&](const std::string& layer, const char* side) {
+    return fmt::format("{} {} {}", calibration.samples, layer, side);
+  };
+  const auto known = [&](std::optional<StaticScale>& scale, const std::string& layer,
+                         const char* side) {
+    if (!scale || shared == nullptr || read) return false;
+    const auto found = shared->find(key(layer, side));
+    if (found == shared->end()) return false;
+    if (found->second == nullptr) scale.reset();  // the layer has no such operand
+    return scale && scale->take(found->second);
+  };
+  bool waits = false;
+  for (auto& [name, scale] : scales) {
+    scale.saw_left = known(scale.left, name, "left");
+    scale.saw_right = known(scale.right, name, "right");
+    scale.waits_left = scale.left && !scale.saw_left;
+    scale.waits_right = scale.right && !scale.saw_right;
+    waits = waits || scale.waits_left || scale.waits_right;
+  }
   const auto see = [&](std::int64_t first, std::string_view name, const net::Tensor& left,
                        const net::Tensor* right) {
     const auto found = scales.find(name);
     if (found == scales.end()) return;
     Calibrated& scale = found->second;
     scale.saw_left = true;
-    if (scale.left && read) {
+    if (scale.waits_left && read) {
       net::Tensor x = left;
       read(name, first, x);
       scale.left->see(x.data.data(), x.size());
-    } else if (scale.left) {
+    } else if (scale.waits_left) {
       scale.left->see(left.data.data(), left.size());
     }
-    if (right == nullptr || !scale.right) return;
+    if (right == nullptr || !scale.waits_right) return;
     scale.right->see(right->data.data(), right->size());
     scale.saw_right = true;
   };
   // Layer by layer, as the pass computes them: no more than a pass is in memory.
-  calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
-    listen(graph, inputs,
-           {.operands = [&](std::string_view name, const net::Tensor& left,
-                            const net::Tensor* right) { see(first, name, left, right); },
-            .output = nullptr});
-  });
+  if (waits)
+    calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
+      listen(graph, inputs,
+             {.operands = [&](std::string_view name, const net::Tensor& left,
+                              const net::Tensor* right) { see(first, name, left, right); },
+              .output = nullptr});
+    });
   for (const auto& [name, scale] : scales) {
-    if (!scale.saw_left && calibration.samples > 0)
+    if (waits && !scale.saw_left && calibration.samples > 0)
       throw Error("calibration: the network computes no product of layer " + name);
   }
   for (auto& [name, scale] : scales) {
     RecipeLayer& layer = *layers_.find(name)->second;
     if (scale.left) layer.activation_scale = scale.left->scale();
     if (scale.saw_right) layer.second_scale = scale.right->scale();
+    if (shared == nullptr || read) continue;
+    if (scale.waits_left && scale.left->seen()) (*shared)[key(name, "left")] = scale.left->seen();
+    if (scale.waits_right && (!scale.saw_right || scale.right->seen()))
+      (*shared)[key(name, "right")] = scale.saw_right ? scale.right->seen() : nullptr;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -33,8 +34,11 @@ class RoleNumerics : public net::Numerics {
   /// What the policies above make of a float32 input of a layer before a product reads it.
   using ReadInput =
       std::function<void(std::string_view layer, std::int64_t first_sample, net::Tensor&)>;
-  /// Calibrates static activation scales on what products read.
-  void freeze(const net::Graph&, const Calibration&, const ReadInput&);
+  /// Calibrates static activation scales on what products read. What `shared` has of earlier calls
+  /// with the same float32 network and samples is not computed again, and what it lacks is added;
+  /// the scales are the same with and without. With a ReadInput nothing is shared.
+  void freeze(const net::Graph&, const Calibration&, const ReadInput&,
+              SeenTensors* shared = nullptr);
   /// Static activation scales of the left operands by layer, after freeze().
   StaticScales static_scales() const;
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.

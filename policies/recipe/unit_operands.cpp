@@ -57,9 +57,8 @@ bool reads_slices(const unit::Unit& unit, const RolePolicy& policy) {
 
 const Format& operand_format(const unit::Unit& unit, const std::optional<RolePolicy>& policy) {
   if (!policy) return float32();
-  return policy->block == nullptr || block_scaled(unit) || reads_slices(unit, *policy)
-             ? *policy->format
-             : float32();
+  const bool whole = policy->block == nullptr && policy->format->kind != Kind::codebook;
+  return whole || block_scaled(unit) || reads_slices(unit, *policy) ? *policy->format : float32();
 }
 
 void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy, Side side) {
@@ -71,6 +70,11 @@ void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& po
         "unit {} does not take blocks of {} (it takes {}): expected a unit with block scales or "
         "one that takes float32",
         unit.row().name, policy->block->name, unit.operand_rule()));
+  }
+  if (policy && policy->format->kind == Kind::codebook) {
+    throw Error(fmt::format(
+        "unit {} does not take codebooks (it takes {}): expected a unit that takes float32",
+        unit.row().name, unit.operand_rule()));
   }
   throw Error(fmt::format("unit {} does not take operands of format {} (it takes {})",
                           unit.row().name, format.name, unit.operand_rule()));

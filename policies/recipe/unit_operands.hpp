@@ -16,8 +16,8 @@ bool block_scaled(const unit::Unit&);
 bool reads_slices(const unit::Unit&, const RolePolicy&);
 
 /// The format of the operand: that of the role's elements (scales of tensors, channels and rows are
-/// applied after the unit), float32 for a role that stays float32, and for a block format on a unit
-/// without block scales: float32, y of quantize, unless it reads slices.
+/// applied after the unit), float32 for a role that stays float32, for a codebook, and for a block
+/// format on a unit without block scales: float32, y of quantize, unless it reads slices.
 const Format& operand_format(const unit::Unit&, const std::optional<RolePolicy>&);
 
 enum class Side : std::uint8_t { a, b };

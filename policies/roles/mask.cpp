@@ -18,6 +18,7 @@
 #include "policies/policy.hpp"
 #include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -65,7 +66,7 @@ struct MaskedLayer {
   }
 };
 
-class Masks final : public Policy {
+class Masks final : public Policy, public RewritesInputs {
  public:
   Masks(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {

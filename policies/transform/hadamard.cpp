@@ -17,6 +17,7 @@
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/rewrites_inputs.hpp"
 #include "policies/rotation.hpp"
 
 namespace numemu::policies {
@@ -49,7 +50,7 @@ class Rotation {
   std::vector<float> signs_;  ///< of every channel
 };
 
-class Hadamard final : public Policy {
+class Hadamard final : public Policy, public RewritesInputs {
  public:
   Hadamard(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {

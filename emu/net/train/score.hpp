@@ -49,7 +49,8 @@ std::vector<std::string> score_names();
 /// row has top-1 and loss.
 std::vector<std::string> default_scores(const Dataset&);
 /// The scores of those names; also top1 where a sample has several classes, whose errors depend on
-/// each other, so that its interval is that of samples. Throws Error for one that does not fit the data set.
+/// each other, so that its interval is that of samples. Throws Error for one that does not fit the
+/// data set.
 std::vector<const Score*> scores_for(const Dataset&, const std::vector<std::string>& names);
 
 }  // namespace numemu::net

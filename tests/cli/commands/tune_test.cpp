@@ -29,6 +29,24 @@ std::vector<std::string> results(const Scratch& s, const std::string& folder) {
 
 }  // namespace
 
+TEST_CASE("layers are compared with those that a step has scaled in float32, too", "[fast]") {
+  const Scratch s;
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {
+      "weight": {"format": "int8", "granularity": "channel"}, "activation": {"format": "int8"}}})");
+  const Result tuned = s.run(
+      "tune --net lenet --data glyphs --recipe r.json --samples 64 --images 32 --steps equalise "
+      "--out t --json --quiet");
+  INFO(tuned.err);
+  REQUIRE(tuned.code == 0);
+  const Json layers = Json::parse(tuned.out)["layers"];
+  REQUIRE(layers.size() == 5);
+  constexpr double kLeast = 25;  // dB; about 35 and more; 10 and less against other scales
+  for (const Json& layer : layers) {
+    INFO(layer.dump());
+    CHECK(layer["after_db"].get<double>() > kLeast);
+  }
+}
+
 TEST_CASE("tune gives a checkpoint with ranges that eval, sweep and infer use", "[slow]") {
   const Scratch s;
   const Result tuned = s.run(command(s) + kChain + "--out t --json --quiet");
@@ -84,8 +102,7 @@ TEST_CASE("tune that is killed at any time goes on to the same bytes", "[slow]")
   for (double seconds = 0.05;; seconds *= 1.15) {
     REQUIRE(kills < 200);
     const std::string killer = "timeout -s KILL " + std::to_string(seconds);
-    if (s.run(command(s, 1 + kills % 2) + kChain + "--out killed --quiet", killer).code == 0)
-      break;
+    if (s.run(command(s, 1 + kills % 2) + kChain + "--out killed --quiet", killer).code == 0) break;
     ++kills;
   }
   INFO(kills << " kills");

@@ -65,6 +65,42 @@ TEST_CASE("rows are the same bytes for 1, 2 and 3 threads", "[fast]") {
   CHECK(rows_with(3) == one);
 }
 
+TEST_CASE("points share what calibration saw, and their rows are the same bytes", "[fast]") {
+  const SweepConfig config = parse_sweep(
+      R"~({"numemu_sweep": 1, "net": "mlp", "data": "small", "eval_images": 40, "predictions": false,
+  "base": {"numemu_recipe": 1, "calibrate": {"samples": 64},
+           "roles": {"weight": {"format": "int8"}, "activation": {"format": "int8"}}},
+  "grid": {"calibrate.rule": ["absmax", "percentile(99)", "mse", "kl"],
+           "roles.activation.format": ["int8", "int6"]},
+  "points": [{"calibrate.samples": 32}, {"roles.activation.zero_point": "calibrated"},
+             {"roles.activation.scale": "mse", "layers": [{"match": "fc1", "roles": {"activation": null}}]}]})~",
+      "s.json");
+  REQUIRE(config.points.size() == 11);
+  const auto bench = [] { return Workbench(testing::small_dataset(), testing::small_net(), 40); };
+  const Folder folder;
+  Workbench shared = bench();
+  int skipped = 0;
+  double free = 0;
+  SweepHooks hooks;
+  hooks.seconds = [] { return 0.0; };
+  hooks.on_work = [&](const WorkState& at) {
+    skipped += at.free > free;
+    free = at.free;
+  };
+  RowStore rows =
+      open_rows(config, shared.dataset, shared.trained, folder.path, {}, Existing::resume);
+  run_sweep(config, shared, rows, folder.path, {}, hooks);
+  // Passes: of the largest magnitudes, of histograms, of 32 samples, of ranges, of all elements.
+  CHECK(skipped == 6);
+  std::vector<Json> found = merge_rows(folder.path);
+  REQUIRE(found.size() == config.points.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    Workbench own = bench();
+    found[i].erase("digest");
+    CHECK(found[i].dump() == run_point(config.points[i], own).dump());
+  }
+}
+
 TEST_CASE("shards hold the rows of the whole, and a resumed sweep computes only what is missing",
           "[fast]") {
   const SweepConfig config = parse_sweep(kSweep, "s.json");

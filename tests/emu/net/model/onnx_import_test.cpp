@@ -316,8 +316,8 @@ TEST_CASE("a zero point that is cast has the type that it is cast to", "[fast]")
   };
   Tensor in({1, 2});
   in.data = {-100, 100};
-  CHECK(run(model(3).import(), in).data == std::vector<float>{-64, 63.5f});   // int8
-  CHECK(run(model(2).import(), in).data == std::vector<float>{0, 100});       // uint8
+  CHECK(run(model(3).import(), in).data == std::vector<float>{-64, 63.5f});  // int8
+  CHECK(run(model(2).import(), in).data == std::vector<float>{0, 100});      // uint8
   CHECK(message_of(model(6)).find("expected integers of 4, 8 or 16 bits") != std::string::npos);
 }
 
