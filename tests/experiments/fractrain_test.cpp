@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/engine/train_trial.hpp"
 #include "experiments/fractrain/gated_net.hpp"
 #include "experiments/fractrain/laws.hpp"
 #include "experiments/fractrain/methods.hpp"
@@ -89,6 +90,23 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
                methods_of(testing::smoke_run("fractrain", folder, {"epochs=1"}).settings);
              }),
              Catch::Contains("at least one for each of 2 stages"));
+}
+
+TEST_CASE("fractrain: without validation samples the training loss makes turning points",
+          "[fast]") {
+  TrainTrial trial;
+  trial.net = "mlp";
+  trial.options.epochs = 6;
+  trial.options.batch = 64;
+  trial.train_samples = 64;
+  trial.eval_samples = 20;
+  // Six equal losses would turn; those of a training never are.
+  trial.recipe = {
+      {"stages", Json::array({{{"from", {{"turning_point", 0}}}, {"patch", Json::object()}}})}};
+  std::vector<std::size_t> stages;
+  trial.on_epoch = [&](const net::EpochMetrics&, std::size_t stage) { stages.push_back(stage); };
+  run_train_trial(trial, testing::small_dataset());
+  CHECK(stages == std::vector<std::size_t>(6, 0));
 }
 
 TEST_CASE("fractrain: costs are counted by stage, and each claim has its findings", "[fast]") {
