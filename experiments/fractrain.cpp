@@ -32,6 +32,9 @@ const Experiment experiment_fractrain = {
       "Training that begins with few bits and ends with the last stage's loses at most 0.5 points "
       "of top-1 to the last stage's precision from the start."},
      {"static", "The first stage's precision throughout loses more than 0.5 points."},
+     {"tested",
+      "Trained at the first stage's precision throughout and tested at the last stage's, a network "
+      "loses more than 0.5 points."},
      {"shorter",
       "Progressive precision gains on the last stage's precision for fewer epochs at the same "
       "cost."},
