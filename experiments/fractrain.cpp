@@ -59,7 +59,7 @@ const Experiment experiment_fractrain = {
      {"batch", "128", "128", "128", "images of a step"},
      {"train_samples", "512", "2048", "0", "training images; 0: all"},
      {"eval_samples", "500", "0", "0", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
     run};
 
 }  // namespace numemu::experiments

@@ -76,26 +76,27 @@ struct Row {
 
 void judge(const std::string& net, const std::vector<Row>& rows, Conclusion& conclusion) {
   const Row& float32 = rows[0];
-  const auto near_it = [&](std::string what, double predicted, const std::vector<double>& shares,
-                           double tolerance) {
-    const stats::PairedInterval measured = stats::paired_interval(shares);
-    conclusion.findings.push_back(interval_finding(std::move(what), predicted, measured.mean,
-                                                   {measured.low, measured.high},
-                                                   near(predicted, tolerance)));
+  // Seed by seed: the float32 run of a seed predicts the others'.
+  const auto near_it = [&](std::string what, const std::vector<double>& predicted,
+                           const std::vector<double>& shares, double tolerance) {
+    const double p = stats::paired_interval(predicted).mean;
+    const stats::PairedInterval off = stats::paired_interval(shares, predicted);
+    conclusion.findings.push_back(interval_finding(
+        std::move(what), p, p + off.mean, {p + off.low, p + off.high}, near(p, tolerance)));
   };
   for (const Row& row : rows) {
     if (row.method->second.empty()) continue;
     std::vector<double> predicted;
     for (const Json& result : float32.results)
       predicted.push_back(result.at("zeros_of").at(row.method->name));
-    near_it(fmt::format("{}: second moments of 0, {}", net, row.method->name),
-            stats::paired_interval(predicted).mean, row.all("zeros"), kZerosNear);
+    near_it(fmt::format("{}: second moments of 0, {}", net, row.method->name), predicted,
+            row.all("zeros"), kZerosNear);
   }
   conclusion.about("zeros");
   for (const Row& row : rows) {
     if (!row.method->masters) continue;
     near_it(fmt::format("{}: updates lost, {}", net, row.method->name),
-            float32.mean(row.method->stochastic ? "lost_stochastic" : "lost_nearest"),
+            float32.all(row.method->stochastic ? "lost_stochastic" : "lost_nearest"),
             row.all("lost"), kNear);
   }
   conclusion.about("lost");
