@@ -41,9 +41,11 @@ Json recipe_of(const Method& method, const Indicator& indicator) {
   Json recipe = {{"roles", roles_of(method.precisions.front())}};
   double eps = indicator.eps;
   for (std::size_t i = 1; i < method.precisions.size(); ++i) {
-    const Json from = method.kind == Method::Stages::schedule
-                          ? Json{{"epoch", end_of(i - 1, method.precisions.size(), method.epochs)}}
-                          : Json{{"turning_point", eps}};
+    const std::int64_t epoch = method.kind == Method::Stages::tested
+                                   ? method.epochs
+                                   : end_of(i - 1, method.precisions.size(), method.epochs);
+    const Json from = method.kind == Method::Stages::indicator ? Json{{"turning_point", eps}}
+                                                               : Json{{"epoch", epoch}};
     recipe["stages"].push_back(
         {{"from", from}, {"patch", {{"roles", roles_of(method.precisions[i])}}}});
     if (i <= 2) eps *= indicator.alpha;
@@ -65,6 +67,10 @@ std::vector<Method> methods_of(const Settings& settings) {
   for (const Precision& bits : precisions(settings, "static")) {
     if (bits != whole) methods.push_back({Stages::one, "static " + bits.text(), {bits}, epochs});
   }
+  methods.push_back({Stages::tested,
+                     fmt::format("static {}, tested at {}", stages.front().text(), whole.text()),
+                     {stages.front(), whole},
+                     epochs});
   methods.push_back({Stages::schedule, "progressive, schedule", stages, epochs});
   methods.push_back({Stages::indicator, "progressive, indicator", stages, epochs});
   const std::int64_t paid = std::max<std::int64_t>(

@@ -11,12 +11,13 @@
 namespace numemu::experiments::fractrain {
 
 struct Method {
-  enum class Stages : std::uint8_t { one, schedule, indicator } kind = Stages::one;
+  /// tested: the second precision is that of the test alone.
+  enum class Stages : std::uint8_t { one, tested, schedule, indicator } kind = Stages::one;
   std::string name;
   std::vector<Precision> precisions;  ///< by stage; float32: one of 32 bits
   std::int64_t epochs = 0;
 
-  bool progressive() const { return kind != Stages::one; }
+  bool progressive() const { return kind == Stages::schedule || kind == Stages::indicator; }
 };
 
 /// When stages begin by the published indicator: eps of the first turning point, multiplied by
@@ -32,8 +33,9 @@ Json roles_of(const Precision&);
 Json recipe_of(const Method&, const Indicator&);
 
 /// The precision that all others are compared with: the last stage from the start, which is the
-/// first method. Then float32, those of the setting `static`, the stages by schedule and by the
-/// indicator, and the last stage for as many epochs as the schedule's cost pays for.
+/// first method. Then float32, those of the setting `static`, the first stage tested at the last,
+/// the stages by schedule and by the indicator, and the last stage for as many epochs as the
+/// schedule's cost pays for.
 std::vector<Method> methods_of(const Settings&);
 
 }  // namespace numemu::experiments::fractrain

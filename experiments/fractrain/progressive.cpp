@@ -107,11 +107,12 @@ void judge(const std::vector<Row>& rows, const std::vector<Precision>& stages,
                              rows[0].method->name, kMargin),
                  row.difference, -kMargin, "progressive");
     } else if (row.method->precisions.front() == stages.front()) {
+      const bool tested = row.method->kind == Method::Stages::tested;
       stats::PairedInterval loss = row.difference;
       loss = {-loss.mean, -loss.high, -loss.low, loss.n};
       claims.add(fmt::format("points lost by {} to {}, at least {}", row.method->name,
                              rows[0].method->name, kMargin),
-                 loss, kMargin, "static");
+                 loss, kMargin, tested ? "tested" : "static");
     }
     if (row.method->kind == Method::Stages::schedule) {
       claims.add(fmt::format("points gained by {} on {}, which costs as much", row.method->name,
@@ -132,7 +133,7 @@ ResultTable table_of(const TrainTrial& trial, const std::string& data,
   for (const Row& row : rows) {
     std::string turns;
     for (const std::string& seed : row.turns) {
-      if (row.method->kind == Method::Stages::one) break;
+      if (!row.method->progressive()) break;
       if (!turns.empty() && row.method->kind == Method::Stages::schedule) break;
       turns += (turns.empty() ? "" : "; ") + (seed.empty() ? std::string("none") : seed);
     }

@@ -35,9 +35,9 @@ std::vector<Method> methods(std::int64_t block) {
   all["update"] = masters(kSr);
   using Expected = Method::Expected;
   return {{"float32", Json::object()},
-          {"state int8", split(int8, int8, kRne), Expected::nothing, int8},
-          {"state int8, second uint8", split(int8, uint8, kRne), Expected::nothing, uint8},
-          {"state int8, second uint8, sr", split(int8, uint8, kSr), Expected::nothing, uint8, true},
+          {"state int8", split(int8, int8, kRne), Expected::harmful, int8},
+          {"state int8, second uint8", split(int8, uint8, kRne), Expected::harmful, uint8},
+          {"state int8, second uint8, sr", split(int8, uint8, kSr), Expected::harmful, uint8, true},
           {"state int8, second e5m3", split(int8, e5m3, kRne), Expected::nothing, e5m3},
           {"state int8, second e5m3, sr", split(int8, e5m3, kSr), Expected::harmless, e5m3, true},
           {"state e4m3, second e5m2", split(e4m3, e5m2, kRne), Expected::nothing, e5m2},

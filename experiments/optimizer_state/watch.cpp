@@ -19,10 +19,10 @@ Lost lost_update(float w, float d) {
   return {ratio < 0.5 ? 1.0 : 0.0, std::max(0.0, 1 - ratio)};
 }
 
-Watch::Watch(net::Numerics& inner, const net::TrainOptions& options, std::int64_t steps,
+Watch::Watch(net::Numerics& inner, const net::TrainOptions& options, std::int64_t zeros_after,
              std::int64_t every, std::vector<Method> predicted)
     : Forwarding(inner),
-      steps_(steps),
+      zeros_after_(zeros_after),
       every_(every),
       rate_(options.learning_rate),
       rest_(1 - options.beta2),
@@ -38,7 +38,7 @@ void Watch::update(const net::Step& step, const net::Update& update) {
     peak[i] = std::max(peak[i], gradient[i] * gradient[i]);
     largest_ = std::max(largest_, std::fabs(delta[i]) / rate_);
   }
-  const bool counted = step.index % every_ == 0;
+  const bool counted = step.index % every_ == every_ - 1;
   const std::vector<float> before = counted ? update.value->data : std::vector<float>{};
   Forwarding::update(step, update);
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -87,7 +87,7 @@ void Watch::predict(std::string_view parameter, const net::Tensor& second) {
 
 void Watch::optimizer_state(const net::Step& step, std::string_view parameter,
                             std::string_view name, net::Tensor& state) {
-  const bool second = name == "second", last = step.index + 1 == steps_;
+  const bool second = name == "second", last = step.index + 1 == zeros_after_;
   if (second && !predicted_.empty()) {
     std::vector<float>& highest = highest_[std::string(parameter)];
     highest.resize(state.data.size());

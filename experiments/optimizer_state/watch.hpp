@@ -24,10 +24,10 @@ Lost lost_update(float w, float d);
 /// Numerics that measure. In float32 they predict, too.
 class Watch final : public net::Forwarding {
  public:
-  /// Updates are counted in every `every`-th step, zeros in the last one of `steps`. `predicted`:
-  /// methods with block formats of one size, whose second moments are predicted.
-  Watch(net::Numerics& inner, const net::TrainOptions&, std::int64_t steps, std::int64_t every,
-        std::vector<Method> predicted);
+  /// Updates are counted in the last of every `every` steps, zeros after `zeros_after` steps.
+  /// `predicted`: methods with block formats of one size, whose second moments are predicted.
+  Watch(net::Numerics& inner, const net::TrainOptions&, std::int64_t zeros_after,
+        std::int64_t every, std::vector<Method> predicted);
 
   void update(const net::Step&, const net::Update&) override;
   void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
@@ -44,7 +44,7 @@ class Watch final : public net::Forwarding {
   void for_each_block(const net::Tensor&, const OfBlock&) const;
   void predict(std::string_view parameter, const net::Tensor& second);
 
-  std::int64_t steps_, every_;
+  std::int64_t zeros_after_, every_;
   double rate_, rest_;  ///< rest: 1 - beta2
   std::vector<Method> predicted_;
   std::map<std::string, std::vector<float>, std::less<>> peaks_;    ///< largest squared gradient

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/engine/train_trial.hpp"
 #include "experiments/fractrain/gated_net.hpp"
 #include "experiments/fractrain/laws.hpp"
 #include "experiments/fractrain/methods.hpp"
@@ -58,8 +59,8 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
   std::vector<std::string> names;
   for (const Method& method : methods) names.push_back(method.name);
   CHECK(names == std::vector<std::string>{"static 8/8", "float32", "static 3/6",
-                                          "progressive, schedule", "progressive, indicator",
-                                          "static 8/8, 7 epochs"});
+                                          "static 3/6, tested at 8/8", "progressive, schedule",
+                                          "progressive, indicator", "static 8/8, 7 epochs"});
   const Indicator indicator{0.05, 0.5};
   const auto recipe = [&](std::size_t m) {
     Json json = recipe_of(methods[m], indicator);
@@ -67,7 +68,7 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
     return policies::Recipe::parse(json, "r");
   };
   for (std::size_t m = 0; m < methods.size(); ++m) recipe(m);
-  const policies::Recipe schedule = recipe(3), turning = recipe(4);
+  const policies::Recipe schedule = recipe(4), turning = recipe(5);
   REQUIRE(schedule.stages().size() == 3);
   REQUIRE(turning.stages().size() == 3);
   const double eps[] = {0.05, 0.025, 0.0125};
@@ -77,7 +78,7 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
   }
   for (std::size_t i = 0; i < 4; ++i) {
     const policies::LayerRecipe layer = schedule.in_stage(i).layer("fc1");
-    const Precision bits = methods[3].precisions[i];
+    const Precision bits = methods[4].precisions[i];
     CHECK(layer.weight->format->bits == bits.weight);
     CHECK(layer.activation->format->bits == bits.activation);
     CHECK(layer.gradient_dgrad->format->bits == bits.gradient);
@@ -85,10 +86,30 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
     CHECK_FALSE(layer.weight->rounding.stochastic());
   }
   CHECK(recipe(2).json() == schedule.in_stage(0).json());
+  CHECK(recipe(3).in_stage(0).json() == recipe(2).json());
+  CHECK(recipe(3).last_stage().json() == recipe(0).json());
+  CHECK(recipe(3).stages().at(0).epoch == 12);  // after the last of 0 to 11
   CHECK_THAT(message_of([&] {
                methods_of(testing::smoke_run("fractrain", folder, {"epochs=1"}).settings);
              }),
              Catch::Contains("at least one for each of 2 stages"));
+}
+
+TEST_CASE("fractrain: without validation samples the training loss makes turning points",
+          "[fast]") {
+  TrainTrial trial;
+  trial.net = "mlp";
+  trial.options.epochs = 6;
+  trial.options.batch = 64;
+  trial.train_samples = 64;
+  trial.eval_samples = 20;
+  // Six equal losses would turn; those of a training never are.
+  trial.recipe = {
+      {"stages", Json::array({{{"from", {{"turning_point", 0}}}, {"patch", Json::object()}}})}};
+  std::vector<std::size_t> stages;
+  trial.on_epoch = [&](const net::EpochMetrics&, std::size_t stage) { stages.push_back(stage); };
+  run_train_trial(trial, testing::small_dataset());
+  CHECK(stages == std::vector<std::size_t>(6, 0));
 }
 
 TEST_CASE("fractrain: costs are counted by stage, and each claim has its findings", "[fast]") {
@@ -100,16 +121,17 @@ TEST_CASE("fractrain: costs are counted by stage, and each claim has its finding
   add_progressive(run, testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
   const ResultTable& table = conclusion.tables[0];
-  REQUIRE(table.rows.size() == 6);
+  REQUIRE(table.rows.size() == 7);
   CHECK(table.rows[0][1] == "100.0");
   CHECK(table.rows[0][2] == "100.0");
   CHECK(table.rows[1][1] == "1600.0");  // 32 x 32 bits over 8 x 8
   CHECK(table.rows[2][1] == "23.4");
-  CHECK(table.rows[3][1] == "61.7");  // half of the epochs each
-  CHECK(table.rows[3][6] == "5");
-  CHECK(table.rows[4][6] == "5; 5");  // eps = 1: every fifth loss is a turning point
-  CHECK(table.rows[4][2] == table.rows[3][2]);
-  CHECK(table.rows[5][1] == "60.0");
+  CHECK(table.rows[3][1] == "23.4");
+  CHECK(table.rows[4][1] == "61.7");  // half of the epochs each
+  CHECK(table.rows[4][6] == "5");
+  CHECK(table.rows[5][6] == "5; 5");  // eps = 1: every fifth loss is a turning point
+  CHECK(table.rows[5][2] == table.rows[4][2]);
+  CHECK(table.rows[6][1] == "60.0");
   // Without the input gradients of the first layer the share of fprop is larger than a third.
   CHECK(std::stod(table.rows[2][2]) < 23.4);
   std::map<std::string, int> claims;
@@ -117,9 +139,10 @@ TEST_CASE("fractrain: costs are counted by stage, and each claim has its finding
     CHECK(std::isfinite(finding.measured));
     ++claims[finding.claim];
   }
-  CHECK(claims["cost"] == 5);
+  CHECK(claims["cost"] == 6);
   CHECK(claims["progressive"] == 2);
   CHECK(claims["static"] == 1);
+  CHECK(claims["tested"] == 1);
   CHECK(claims["shorter"] == 1);
   CHECK(conclusion.charts.size() == 2);
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "emu/net/profile.hpp"
@@ -144,7 +145,9 @@ class Loop {
     if (validation.n > 0)
       metrics.validation_top1 =
           static_cast<double>(validation.correct) / static_cast<double>(validation.n);
-    numerics_.end_epoch({metrics.epoch, metrics.train_loss, metrics.validation_loss});
+    numerics_.end_epoch(
+        {metrics.epoch, metrics.train_loss,
+         validation.n > 0 ? validation.loss : std::numeric_limits<double>::quiet_NaN()});
     state_.history.push_back(metrics);
     state_.sums = {};
     ++state_.epoch;

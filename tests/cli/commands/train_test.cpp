@@ -137,24 +137,22 @@ TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fa
 
 TEST_CASE("training says how many bytes it stores of a parameter", "[fast]") {
   const Scratch s;
-  s.file("few.json", R"({"numemu_recipe": 1, "roles": {"state": {"format": "bfloat16"}},
-                         "update": {"master": "bfloat16", "rounding": "sr(16)"
-}
-})");
+  s.file("few.json", R"j({"numemu_recipe": 1, "roles": {"state": {"format": "bfloat16"}},
+                          "update": {"master": "bfloat16", "rounding": "sr(16)"}})j");
   const std::string line =
       "stored of each parameter: 2.00 bytes of master weights, 4.00 of optimizer state; "
       "float32 4.00, 8.00\n";
-const Result few = s.run(text_of(s) + "--epochs 1 --out few --recipe few.json");
-INFO(few.err);
-REQUIRE(few.code == 0);
-CHECK_THAT(few.out, Contains(line));
-const Json row = rows_of(s.path + "/few/metrics.jsonl").at(0);
-CHECK(row["master_bytes_per_parameter"] == 2);
-CHECK(row["state_bytes_per_parameter"] == 4);
-s.file("none.json", R"({"numemu_recipe": 1})");
-const Result none = s.run(text_of(s) + "--epochs 1 --out none --recipe none.json");
-CHECK_THAT(none.out, !Contains("stored of each"));
-CHECK_FALSE(rows_of(s.path + "/none/metrics.jsonl").at(0).contains("state_bytes_per_parameter"));
+  const Result few = s.run(text_of(s) + "--epochs 1 --out few --recipe few.json");
+  INFO(few.err);
+  REQUIRE(few.code == 0);
+  CHECK_THAT(few.out, Contains(line));
+  const Json row = rows_of(s.path + "/few/metrics.jsonl").at(0);
+  CHECK(row["master_bytes_per_parameter"] == 2);
+  CHECK(row["state_bytes_per_parameter"] == 4);
+  s.file("none.json", R"({"numemu_recipe": 1})");
+  const Result none = s.run(text_of(s) + "--epochs 1 --out none --recipe none.json");
+  CHECK_THAT(none.out, !Contains("stored of each"));
+  CHECK_FALSE(rows_of(s.path + "/none/metrics.jsonl").at(0).contains("state_bytes_per_parameter"));
 }
 
 TEST_CASE("options that are wrong are refused in a line", "[fast]") {
