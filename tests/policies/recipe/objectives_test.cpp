@@ -57,7 +57,7 @@ TEST_CASE("objectives: errors give the path and the nearest name", "[fast]") {
         "(known: complement, cross_entropy)");
   CHECK(refused(R"j([{"rule": "complement", "optimizer": "sdg"}])j") ==
         "r.json: objectives[0].optimizer: unknown optimizer 'sdg'; did you mean 'sgd'? (known: "
-        "adam, adamw, adam-l2, sgd)");
+        "adam, adamw, adam-l2, adamax, shift-adamax, sgd)");
   CHECK(refused(R"j([{"optimizer": "sgd"}])j") == "r.json: objectives[0]: expected a key 'rule'");
   CHECK(refused(R"j([{"rule": "complement", "optimiser": "sgd"}])j") ==
         "r.json: objectives[0]: unknown key 'optimiser'; did you mean 'optimizer'?");
