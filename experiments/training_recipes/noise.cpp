@@ -131,14 +131,27 @@ std::int64_t rotation_of(const policies::Recipe& recipe, const std::string& laye
 
 }  // namespace
 
+namespace {
+
+/// The cells of a role, those of a format of 16 bits being many.
+const std::vector<Cell>& cells_of(const policies::RolePolicy& policy) {
+  thread_local std::map<std::string, std::vector<Cell>> made;
+  std::vector<Cell>& grid = made[policy.format->name + " " + to_string(policy.rounding)];
+  if (grid.empty())
+    grid = policy.rounding.stochastic() ? brackets(*policy.format, true)
+                                        : cells(*policy.format, policy.rounding, true);
+  return grid;
+}
+
+}  // namespace
+
 std::vector<double> squared_errors(const std::optional<policies::RolePolicy>& policy,
                                    std::int64_t length, const std::vector<float>& x) {
   const auto n = static_cast<std::int64_t>(x.size());
   std::vector<double> errors(x.size(), 0.0);
   if (!policy || n == 0) return errors;
   const bool stochastic = policy->rounding.stochastic();
-  const std::vector<Cell> grid =
-      stochastic ? brackets(*policy->format, true) : cells(*policy->format, policy->rounding, true);
+  const std::vector<Cell>& grid = cells_of(*policy);
   const auto error_of = [&](double v) {
     const auto above = std::upper_bound(grid.begin() + 1, grid.end(), v,
                                         [](double at, const Cell& cell) { return at < cell.low; });
