@@ -219,15 +219,16 @@ FlagCounts encode_elements(const BlockFormat& f, const Conversion& c, const Bloc
   const MinimumCodes fast(f, c.rounding, s);
   constexpr std::int64_t kPiece = 1024;
   std::uint32_t random[kPiece];
-  const bool draw = fast.encodes() && c.rounding.stochastic() && c.random_words == nullptr &&
-                    elements.contiguous();
+  const bool contiguous = elements.contiguous();
+  const bool draw =
+      fast.encodes() && c.rounding.stochastic() && c.random_words == nullptr && contiguous;
   for (std::int64_t piece = begin; piece < end; piece += kPiece) {
     const std::int64_t last = std::min(end, piece + kPiece);
     if (draw)
       simd::fill_random(c.random, c.rounding.random_bits,
                         static_cast<std::uint64_t>(elements.first + piece), last - piece, random);
     for (std::int64_t k = piece; k < last; ++k) {
-      const std::int64_t i = elements.at(k);
+      const std::int64_t i = contiguous ? elements.first + k : elements.at(k);
       std::optional<Encoded> result;
       if (fast.encodes()) result = fast.encode(x[i], draw ? random[k - piece] : c.random_bits(i));
       if (!result) result = encode_in_block(f, c, s, x[i], i);
@@ -256,15 +257,19 @@ void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const Bl
 #pragma omp parallel for schedule(static)
   for (std::int64_t piece = 0; piece < n; piece += kPiece) {
     const FloatGuard guard;
-    std::int64_t known = -1;
+    std::int64_t known = -1, end = piece;  // of the run of the block in the tensor
     BlockScale scale;
     std::optional<MinimumCodes> fast;
     for (std::int64_t i = piece; i < std::min(n, piece + kPiece); ++i) {
-      const std::int64_t b = layout.block_of(i);
-      if (b != known) {
-        known = b;
-        scale = scale_of(b);
-        fast.emplace(f, Rounding{}, scale);
+      if (i >= end) {
+        const std::int64_t b = layout.block_of(i);
+        const BlockElements elements = layout.block(b);
+        end = elements.contiguous() ? elements.first + elements.count : i + 1;
+        if (b != known) {
+          known = b;
+          scale = scale_of(b);
+          fast.emplace(f, Rounding{}, scale);
+        }
       }
       const std::uint64_t code = load_code(*f.element, source.codes, i);
       y[i] = fast->decodes() ? fast->decode(code) : decode_in_block(f, scale, code);
