@@ -240,18 +240,22 @@ void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const Bl
 #pragma omp parallel for schedule(static)
   for (std::int64_t piece = 0; piece < n; piece += kPiece) {
     const FloatGuard guard;
-    std::int64_t known = -1;
+    std::int64_t known = -1, end = piece;  // of the run of the block in the tensor
     BlockScale scale;
     bool above = false;  // a minimum, by a factor of at most 24 bits
     double factor = 0, minimum = 0;
     for (std::int64_t i = piece; i < std::min(n, piece + kPiece); ++i) {
-      const std::int64_t b = layout.block_of(i);
-      if (b != known) {
-        known = b;
-        scale = scale_of(b);
-        above =
-            f.affine == Affine::min && f.element->bits <= 8 && scale.factor.kind == Class::finite;
-        if (above) factor = to_double(scale.factor), minimum = to_double(scale.minimum);
+      if (i >= end) {
+        const std::int64_t b = layout.block_of(i);
+        const BlockElements elements = layout.block(b);
+        end = elements.contiguous() ? elements.first + elements.count : i + 1;
+        if (b != known) {
+          known = b;
+          scale = scale_of(b);
+          above =
+              f.affine == Affine::min && f.element->bits <= 8 && scale.factor.kind == Class::finite;
+          if (above) factor = to_double(scale.factor), minimum = to_double(scale.minimum);
+        }
       }
       const std::uint64_t code = load_code(*f.element, source.codes, i);
       y[i] =
