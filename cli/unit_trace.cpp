@@ -116,9 +116,7 @@ class TraceWords {
     if (format != nullptr) code <<= format->container_shift;
     return unit::read_element(format, r, &code, 0);
   }
-  Value result() const {
-    return value(result_register(), unit::result_format(u_), trace_.result);
-  }
+  Value result() const { return value(result_register(), unit::result_format(u_), trace_.result); }
 
   /// "0031b8c1 = -0x1.c6p+14 (-29056)".
   std::string register_text(const TraceStep& step, bool decimal) const {

@@ -77,18 +77,18 @@ Json score(const net::Evaluation& evaluation) {
 
 Json tune(const Subject& subject, const Cell& cell) {
   const policies::Recipe recipe = policies::Recipe::parse(recipe_of(cell.bits), cell.bits);
-  policies::Tuning tuning{subject.load().graph,
-                          subject.load().graph,
-                          {},
-                          recipe,
-                          cell.bits,
-                          {subject.samples,
-                           [&subject](std::int64_t first, std::int64_t count) {
-                             net::Targets targets;
-                             return std::vector<net::Tensor>{
-                                 subject.data.calibration_batch(first, count, targets)};
-                           }},
-                          subject.run.seed};
+  policies::Tuning tuning{
+      subject.load().graph,
+      subject.load().graph,
+      {},
+      recipe,
+      cell.bits,
+      {subject.samples,
+       [&subject](std::int64_t first, std::int64_t count) {
+         net::Targets targets;
+         return std::vector<net::Tensor>{subject.data.calibration_batch(first, count, targets)};
+       }},
+      subject.run.seed};
   policies::complete_ranges(tuning);
   if (cell.chain != kNaive)
     policies::run_tune_steps(tuning,
@@ -99,10 +99,14 @@ Json tune(const Subject& subject, const Cell& cell) {
 
 /// Trials are functions of this.
 Json point_of(const Subject& subject, const Cell& cell, const std::string& weights) {
-  return {{"experiment", "post-training"}, {"weights", weights},
-          {"data", subject.data.digest()}, {"images", subject.images},
-          {"samples", subject.samples},    {"seed", subject.run.seed},
-          {"bits", cell.bits},             {"chain", cell.chain}};
+  return {{"experiment", "post-training"},
+          {"weights", weights},
+          {"data", subject.data.digest()},
+          {"images", subject.images},
+          {"samples", subject.samples},
+          {"seed", subject.run.seed},
+          {"bits", cell.bits},
+          {"chain", cell.chain}};
 }
 
 std::int64_t ones(const std::string& right) { return std::count(right.begin(), right.end(), '1'); }
@@ -129,11 +133,9 @@ std::string points_text(double difference, const stats::Interval& interval) {
 Conclusion run(const ExperimentRun& run) {
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
-  const Subject subject{run, data,
-                        std::min(run.settings.integer("samples", 1, 1'000'000),
-                                 data.calibration_count()),
-                        std::min(run.settings.integer("images", 1, 100'000'000),
-                                 data.test_count())};
+  const Subject subject{
+      run, data, std::min(run.settings.integer("samples", 1, 1'000'000), data.calibration_count()),
+      std::min(run.settings.integer("images", 1, 100'000'000), data.test_count())};
   const std::string weights = subject.load().digest;
   std::vector<std::string> chains = run.settings.list("chains");
   for (const std::string& chain : chains)  // every mistake before the work
@@ -153,8 +155,7 @@ Conclusion run(const ExperimentRun& run) {
   const std::string float32 = results[0]["right"];
   ResultTable table{
       fmt::format("top-1 on {} test images, float32 {:.2f} %", float32.size(),
-                  100.0 * static_cast<double>(ones(float32)) /
-                      static_cast<double>(float32.size())),
+                  100.0 * static_cast<double>(ones(float32)) / static_cast<double>(float32.size())),
       {"bits", "steps", "top-1 %", "minus float32, points", "minus naive, points", "loss"},
       {}};
   std::map<std::string, std::string> naive;
@@ -192,11 +193,13 @@ extern const Experiment experiment_post_training;
 const Experiment experiment_post_training = {
     "post-training",
     "how much of what few bits cost do steps after training recover",
-    "Hubara et al. (ICML 2021, arXiv 2006.10518) claim that re-estimated batch normalisation, tuned "
+    "Hubara et al. (ICML 2021, arXiv 2006.10518) claim that re-estimated batch normalisation, "
+    "tuned "
     "biases and weights bring 4-bit networks within about 1 point of float32, from a small "
     "calibration set without labels.",
     {{"gain", "Top-1 after the steps is at least that of plain rounding."},
-     {"close", "With 4-bit weights and activations the last chain loses at most 1 point of float32."}},
+     {"close",
+      "With 4-bit weights and activations the last chain loses at most 1 point of float32."}},
     {{"net", "lenet", "lenet", "lenet", "network or file"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"bits", "w4a4", "w8a8,w4a8,w4a4,w3a4,mxfp4", "w8a8,w4a8,w4a4,w3a4,mxfp4",

@@ -21,8 +21,7 @@ TrainTrial training_of(const Settings& settings, const std::string& net,
 }
 
 std::vector<std::uint64_t> seeds_of(const ExperimentRun& run, const std::string& key) {
-  std::vector<std::uint64_t> seeds(
-      static_cast<std::size_t>(run.settings.integer(key, 1, 1000)));
+  std::vector<std::uint64_t> seeds(static_cast<std::size_t>(run.settings.integer(key, 1, 1000)));
   for (std::size_t s = 0; s < seeds.size(); ++s) seeds[s] = run.seed + s;
   return seeds;
 }

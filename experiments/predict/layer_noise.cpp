@@ -208,8 +208,7 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
 
 LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph& graph,
                                const policies::FloatReference& reference,
-                               const policies::StaticScales& static_scales,
-                               std::int64_t most) {
+                               const policies::StaticScales& static_scales, std::int64_t most) {
   struct Probe {
     std::map<std::string, Power> layers;
     Correlation output;

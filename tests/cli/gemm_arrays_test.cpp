@@ -297,7 +297,8 @@ TEST_CASE("gemm arrays: metadata that is no pattern", "[fast]") {
   s.bytes("b.npy", {6, 1}, std::vector<std::uint8_t>(6));
   check_refused(s.gemm(kSparse, meta), "b.npy: shape: K is 6, expected a multiple of 4 (2:4)");
   s.bytes("b.npy", {8, 1}, std::vector<std::uint8_t>(8));
-  check_refused(s.gemm(kSparse, meta),
-                "a.npy, b.npy: shape: expected M x K and K x N of one K, found [1, 2] and [8, 1] (2 "
-                "of 4 elements of K are kept)");
+  check_refused(
+      s.gemm(kSparse, meta),
+      "a.npy, b.npy: shape: expected M x K and K x N of one K, found [1, 2] and [8, 1] (2 "
+      "of 4 elements of K are kept)");
 }

@@ -203,7 +203,7 @@ class Exporter {
       return;
     }
     const IntegerRange range = range_of(type);
-        const auto most = static_cast<std::int64_t>(largest_value(format));
+    const auto most = static_cast<std::int64_t>(largest_value(format));
     const std::int64_t least = !format.is_signed ? 0 : operand.shifted ? -most - 1 : -most;
     if (least == range.least && most == range.most) return;
     const auto bound = [&](std::int64_t code) {

@@ -14,8 +14,8 @@ namespace numemu::net {
 /// Versions of the default operator set that are read.
 inline constexpr std::int64_t kLeastOpset = 7, kMostOpset = 21;
 
-/// AttributeProto.AttributeType, as numbered there. Of lists of graphs, sparse tensors and the kinds
-/// that follow only the kind is kept.
+/// AttributeProto.AttributeType, as numbered there. Of lists of graphs, sparse tensors and the
+/// kinds that follow only the kind is kept.
 enum class OnnxAttributeType : std::uint8_t {
   undefined = 0,
   number = 1,
@@ -104,8 +104,8 @@ OnnxGraph read_subgraph(const OnnxModel&, const OnnxNode&, std::string_view attr
 
 /// Reads a ModelProto of at most 2 GiB. Takes at most 64 bytes of memory for one of the file
 /// (tests/fuzz/worst_cases.cpp: 27): lists are counted before they are made, tensors stay where
-/// they are. Files with data of tensors beside it are read, too. Functions, training information and
-/// metadata are passed over. Throws Error("FILE: byte OFFSET: expected ..., found
+/// they are. Files with data of tensors beside it are read, too. Functions, training information
+/// and metadata are passed over. Throws Error("FILE: byte OFFSET: expected ..., found
 /// ...").
 OnnxModel read_onnx(const std::string& path);
 /// The same of bytes that `path` describes in messages; with `weights_may_be_absent` initializers

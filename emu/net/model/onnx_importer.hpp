@@ -138,10 +138,10 @@ class OnnxImporter {
            std::pair<std::weak_ptr<const OnnxConstant>, OnnxValue>>
       nodes_of_constants_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
-  std::map<std::string_view, std::int64_t> reads_;  // that are still to come
+  std::map<std::string_view, std::int64_t> reads_;                // that are still to come
   std::map<const OnnxNode*, std::array<OnnxGraph, 2>> branches_;  // of If: else, then
-  std::map<std::string, int> names_;                // how often a name was requested
-  std::int64_t bytes_left_;                         // that constants may take
+  std::map<std::string, int> names_;                              // how often a name was requested
+  std::int64_t bytes_left_;                                       // that constants may take
   OnnxFolder folder_;
   std::int64_t fixed_batch_ = 0;
   bool computes_ = false;  // graph_ is that of computed()

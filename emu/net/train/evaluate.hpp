@@ -31,7 +31,6 @@ inline constexpr std::int64_t kEvaluationBatch = 32;
 /// Positions without a class count neither for top-1 nor for the loss. Throws Error where outputs
 /// do not fit the targets.
 Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Numerics&,
-                    const std::vector<const Score*>& = {},
-                    std::int64_t batch = kEvaluationBatch);
+                    const std::vector<const Score*>& = {}, std::int64_t batch = kEvaluationBatch);
 
 }  // namespace numemu::net

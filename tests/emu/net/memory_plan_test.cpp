@@ -96,10 +96,9 @@ TEST_CASE("a convolution counts the padded image that it reads", "[fast]") {
 TEST_CASE("the gradient of average pooling counts a float64 image for each thread", "[fast]") {
   Graph graph = graph_of({4, 4, 1});
   graph.add("conv", std::make_unique<Conv2d>(Conv2dOptions{.out_channels = 8}));
-  graph.add("pool", std::make_unique<AveragePool>(PoolOptions{.kernel_height = 2,
-                                                              .kernel_width = 2,
-                                                              .stride_height = 2,
-                                                              .stride_width = 2}));
+  graph.add("pool",
+            std::make_unique<AveragePool>(PoolOptions{
+                .kernel_height = 2, .kernel_width = 2, .stride_height = 2, .stride_width = 2}));
   const int before = omp_get_max_threads();
   omp_set_num_threads(1);
   const std::int64_t one = needed(graph, {3, 4, 4, 1}, Keeps::for_backward);

@@ -35,8 +35,8 @@ TEST_CASE("training settings: every key, at the rates of the optimizer", "[fast]
   CHECK(training_of(named, "resnet20").options.optimizer == "adam");
   CHECK(training_of(named, "resnet20", {.optimizer = "sgd"}).options.learning_rate ==
         own.options.learning_rate);
-  CHECK(message_of([&] { training_of(settings_of(), "mlp", {.least_batch = 9}); })
-            .find("batch") != std::string::npos);
+  CHECK(message_of([&] { training_of(settings_of(), "mlp", {.least_batch = 9}); }).find("batch") !=
+        std::string::npos);
 }
 
 TEST_CASE("training settings: seeds follow the run's", "[fast]") {

@@ -111,8 +111,7 @@ TEST_CASE("table: the canonical form, and what is refused", "[fast]") {
              Contains("did you mean 'kmeans'"));
   CHECK_THAT(numemu::test::message_of([&] { parse(R"j("table": "range(greed)")j"); }),
              Contains("greedy"));
-  CHECK_THAT(numemu::test::message_of([&] {
-               Table(R"j("range", "roles": {"embedding": {"format": "int8"}})j");
-             }),
+  CHECK_THAT(numemu::test::message_of(
+                 [&] { Table(R"j("range", "roles": {"embedding": {"format": "int8"}})j"); }),
              Contains("contradicts roles.embedding of layer layer"));
 }

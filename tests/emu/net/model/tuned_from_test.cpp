@@ -30,8 +30,9 @@ TEST_CASE("a checkpoint keeps the network before tuning beside the tuned one", "
     CHECK(other.parameters()[i]->value.data == before.parameters()[i]->value.data);
   }
   checkpoint.tensors.pop_back();
-  CHECK(message_of([&] { load_tuned_from(other, checkpoint, "f"); })
-            .starts_with("f: expected a tensor "));
+  CHECK(message_of([&] {
+          load_tuned_from(other, checkpoint, "f");
+        }).starts_with("f: expected a tensor "));
 }
 
 }  // namespace

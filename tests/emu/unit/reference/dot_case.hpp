@@ -79,9 +79,7 @@ struct DotCase {
     return ReferenceDot(unit, g).code(0, column, trace);
   }
   /// The same as a number.
-  double number() const {
-    return to_double(decode(*result_format(unit), code()));
-  }
+  double number() const { return to_double(decode(*result_format(unit), code())); }
   /// The same of a two's complement register, in units of its last bit.
   std::int64_t whole() const {
     const int shift = 64 - result_register(unit).bits;

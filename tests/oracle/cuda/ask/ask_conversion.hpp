@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
-#include "tests/oracle/cuda/ask/ask.hpp"
 #include "emu/oracle/recording/conversion.hpp"
+#include "tests/oracle/cuda/ask/ask.hpp"
 
 namespace numemu::oracle::recording {
 
