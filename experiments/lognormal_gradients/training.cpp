@@ -172,7 +172,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
   std::vector<double> predicted, lost;
   Chart chart;
   chart.kind = Chart::Kind::points;
-  chart.title = fmt::format("Points lost over the predicted relative error, {}", plan.net);
+  chart.title = fmt::format("Points lost over the predicted relative error, {}", plan.trial.net);
   chart.caption = fmt::format(
       "Every point is a split, for the gradients of all layers at their best means, rounded to "
       "nearest; predicted from float32 fits; {} seeds, 95 % intervals paired by seed.",

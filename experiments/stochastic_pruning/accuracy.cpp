@@ -263,11 +263,12 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
   for (std::size_t m = 0; m < methods.size(); ++m) {
     Row row;
     row.method = &methods[m];
-    for (std::int64_t s = 0; s < seeds; ++s) {
-      const Json& result = results[m * static_cast<std::size_t>(seeds) + s];
+    for (std::size_t s = 0; s < seeds.size(); ++s) {
+      const Json& result = results[m * seeds.size() + s];
       row.top1.push_back(100 * train_outcome(result.at("outcome")).metric);
       row.zeros_of.push_back(result.at("reached").at("zeros"));
-      row.idle += result.at("reached").at("idle_macs").get<double>() / static_cast<double>(seeds);
+      row.idle +=
+          result.at("reached").at("idle_macs").get<double>() / static_cast<double>(seeds.size());
     }
     row.zeros = stats::paired_interval(row.zeros_of).mean;
     row.difference = stats::paired_interval(row.top1, rows.empty() ? row.top1 : rows.front().top1);
