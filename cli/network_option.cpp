@@ -13,8 +13,8 @@ void add_trained_net(Command& command, std::string& net) {
 void add_data_set(Command& command, std::string& data) {
   command
       .option("--data SET", data,
-              "glyphs, clicks, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, text:FILE, "
-              "tokens:FILE or npy:DIR, with options: docs/data.md")
+              "glyphs, clicks, chain, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, "
+              "text:FILE, tokens:FILE or npy:DIR, with options: docs/data.md")
       .required();
 }
 

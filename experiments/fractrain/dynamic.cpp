@@ -7,12 +7,12 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/fractrain/gated_net.hpp"
 #include "experiments/fractrain/parts.hpp"
-#include "experiments/stochastic_pruning/claims.hpp"
 #include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::experiments::fractrain {
@@ -86,7 +86,7 @@ struct Row {
 };
 
 void judge(const std::vector<Row>& rows, Conclusion& conclusion) {
-  stochastic_pruning::Claims claims;
+  PairedClaims claims;
   for (const Row& row : rows) {
     if (row.gating->targets.empty()) continue;
     double target = 0;

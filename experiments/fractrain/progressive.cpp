@@ -6,12 +6,12 @@
 
 #include "emu/net/multiply_adds.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/fractrain/methods.hpp"
 #include "experiments/fractrain/parts.hpp"
-#include "experiments/stochastic_pruning/claims.hpp"
 
 namespace numemu::experiments::fractrain {
 namespace {
@@ -99,7 +99,7 @@ void judge(const std::vector<Row>& rows, const std::vector<Precision>& stages,
         row.cost(), std::fabs(row.cost() - published) <= kAccounting));
   }
   conclusion.about("cost");
-  stochastic_pruning::Claims claims;
+  PairedClaims claims;
   const Row& paid = rows.back();
   for (const Row& row : rows) {
     if (row.method->progressive()) {

@@ -8,13 +8,13 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/optimizer_state/methods.hpp"
 #include "experiments/optimizer_state/parts.hpp"
 #include "experiments/optimizer_state/watch.hpp"
-#include "experiments/stochastic_pruning/claims.hpp"
 #include "policies/recipe/parameter_bytes.hpp"
 #include "policies/recipe/staged_numerics.hpp"
 
@@ -101,7 +101,7 @@ void judge(const std::string& net, const std::vector<Row>& rows, Conclusion& con
             row.all("lost"), kNear);
   }
   conclusion.about("lost");
-  stochastic_pruning::Claims claims;
+  PairedClaims claims;
   for (const Row& row : rows) {
     if (row.method->top1 == Method::Expected::harmless) {
       claims.add(fmt::format("{}: points gained on float32 by {}, at least -{}", net,

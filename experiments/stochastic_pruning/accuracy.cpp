@@ -7,9 +7,9 @@
 
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/stochastic_pruning/claims.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
@@ -100,7 +100,7 @@ struct Row {
 /// layers may gain on equal p.
 std::vector<Finding> judge(const std::string& net, const std::vector<Row>& rows) {
   constexpr double kSmallLoss = 0.5;  // points
-  Claims claims;
+  PairedClaims claims;
   const auto gains = [&](const Row& row, const Row& on, const char* claim) {
     claims.add(fmt::format("{}: {} gains on {}", net, row.method->name, on.method->name),
                stats::paired_interval(row.top1, on.top1), 0, claim);

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "experiments/engine/experiment.hpp"
-#include "experiments/stochastic_pruning/claims.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
@@ -143,35 +142,6 @@ TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", 
     }
     CHECK(std::fabs(reached / 4000 - zeros) < 2e-4);
   }
-}
-
-TEST_CASE("claims are judged together", "[fast]") {
-  const stats::PairedInterval d = stats::paired_interval({1.0, 2.0, 3.0});
-  // Two degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2); t = 2 sqrt(3).
-  const double t = 2 * std::sqrt(3.0);
-  CHECK(p_value(d, 0) == Approx(1 - t / std::sqrt(2 + t * t)).epsilon(1e-6));
-  CHECK(p_value(d, 2) == Approx(1));
-  CHECK(p_value(d, d.low) == Approx(0.05).epsilon(1e-6));
-  CHECK(p_value(stats::paired_interval({3.0}), 0) == 1);
-  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 0) == 0);
-  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 3) == 1);
-
-  const stats::PairedInterval clear = stats::paired_interval({10.0, 10.1, 9.9, 10.05}),
-                              weak = stats::paired_interval({1.0, 2.0, 2.5, 0.6});
-  Claims alone;
-  alone.add("weak", weak, 0);
-  CHECK(alone.judged()[0].verdict == Verdict::holds);
-  Claims claims;
-  claims.add("above", clear, 5);
-  claims.add("below", clear, 15);
-  claims.add("weak", weak, 0);
-  claims.add("none", weak, 1.5);
-  const std::vector<Finding> findings = claims.judged();
-  CHECK(findings[0].verdict == Verdict::holds);
-  CHECK(findings[1].verdict == Verdict::fails);
-  CHECK(findings[1].predicted == 15);
-  CHECK(findings[2].verdict == Verdict::undecided);
-  CHECK(findings[3].verdict == Verdict::undecided);
 }
 
 TEST_CASE("wrong settings are refused", "[fast]") {

@@ -54,9 +54,13 @@ Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
     need_nothing();
     return load_clicks();
   }
-  throw Error(unknown_name(
-      "data set", kind,
-      {"glyphs", "mnist", "cifar10", "cifar100", "text", "clicks", "npy", "images", "tokens"}));
+  if (kind == "chain") {
+    need_nothing();
+    return load_chain();
+  }
+  throw Error(unknown_name("data set", kind,
+                           {"glyphs", "mnist", "cifar10", "cifar100", "text", "clicks", "chain",
+                            "npy", "images", "tokens"}));
 }
 
 }  // namespace numemu::net

@@ -26,5 +26,7 @@ Dataset load_arrays(const std::string& place);
 Dataset load_image_folder(const std::string& place, const std::string& cache_folder);
 /// The generated click data, made at every call.
 Dataset load_clicks();
+/// The generated text, made at every call.
+Dataset load_chain();
 
 }  // namespace numemu::net

@@ -7,6 +7,7 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
+using numemu::test::message_of;
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Claims about paired differences of accuracy, judged together.
+// PairedClaims about paired differences of accuracy, judged together.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,14 +6,14 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
 
-namespace numemu::experiments::stochastic_pruning {
+namespace numemu::experiments {
 
 /// The probability of a mean at least as far from `bound`, either side, where `bound` is the true
 /// one: Student's t test. 1 for a single difference.
 double p_value(const stats::PairedInterval&, double bound);
 
 /// Collects claims that a mean difference lies above a bound.
-class Claims {
+class PairedClaims {
  public:
   /// `claim` is the key of the experiment's claim.
   void add(std::string what, const stats::PairedInterval&, double bound, std::string claim = "");
@@ -25,4 +25,4 @@ class Claims {
   std::vector<double> p_values_;
 };
 
-}  // namespace numemu::experiments::stochastic_pruning
+}  // namespace numemu::experiments

@@ -1,11 +1,11 @@
-#include "experiments/stochastic_pruning/claims.hpp"
+#include "experiments/engine/paired_claims.hpp"
 
 #include <cmath>
 #include <utility>
 
 #include "emu/stats/laws.hpp"
 
-namespace numemu::experiments::stochastic_pruning {
+namespace numemu::experiments {
 
 double p_value(const stats::PairedInterval& d, double bound) {
   if (d.n < 2) return 1;
@@ -16,17 +16,17 @@ double p_value(const stats::PairedInterval& d, double bound) {
   return 2 * stats::student_tail(degrees, distance / error);
 }
 
-void Claims::add(std::string what, const stats::PairedInterval& d, double bound,
-                 std::string claim) {
+void PairedClaims::add(std::string what, const stats::PairedInterval& d, double bound,
+                       std::string claim) {
   findings_.push_back({std::move(what), bound, d.mean, d.low, d.high});
   findings_.back().claim = std::move(claim);
   p_values_.push_back(p_value(d, bound));
 }
 
-std::vector<Finding> Claims::judged() const {
+std::vector<Finding> PairedClaims::judged() const {
   std::vector<Finding> findings = findings_;
   judge_sides(findings, p_values_);
   return findings;
 }
 
-}  // namespace numemu::experiments::stochastic_pruning
+}  // namespace numemu::experiments

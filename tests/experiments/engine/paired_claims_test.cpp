@@ -1,0 +1,38 @@
+// Claims about paired differences: probabilities by Student's law, corrected together.
+#include "experiments/engine/paired_claims.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+TEST_CASE("claims are judged together", "[fast]") {
+  const stats::PairedInterval d = stats::paired_interval({1.0, 2.0, 3.0});
+  // Two degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2); t = 2 sqrt(3).
+  const double t = 2 * std::sqrt(3.0);
+  CHECK(p_value(d, 0) == Approx(1 - t / std::sqrt(2 + t * t)).epsilon(1e-6));
+  CHECK(p_value(d, 2) == Approx(1));
+  CHECK(p_value(d, d.low) == Approx(0.05).epsilon(1e-6));
+  CHECK(p_value(stats::paired_interval({3.0}), 0) == 1);
+  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 0) == 0);
+  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 3) == 1);
+
+  const stats::PairedInterval clear = stats::paired_interval({10.0, 10.1, 9.9, 10.05}),
+                              weak = stats::paired_interval({1.0, 2.0, 2.5, 0.6});
+  PairedClaims alone;
+  alone.add("weak", weak, 0);
+  CHECK(alone.judged()[0].verdict == Verdict::holds);
+  PairedClaims claims;
+  claims.add("above", clear, 5);
+  claims.add("below", clear, 15);
+  claims.add("weak", weak, 0);
+  claims.add("none", weak, 1.5);
+  const std::vector<Finding> findings = claims.judged();
+  CHECK(findings[0].verdict == Verdict::holds);
+  CHECK(findings[1].verdict == Verdict::fails);
+  CHECK(findings[1].predicted == 15);
+  CHECK(findings[2].verdict == Verdict::undecided);
+  CHECK(findings[3].verdict == Verdict::undecided);
+}
