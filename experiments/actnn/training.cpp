@@ -165,12 +165,6 @@ void add_bytes(const ExperimentRun& run, const net::Dataset& data, const std::st
   conclusion.tables.push_back(std::move(table));
 }
 
-std::vector<double> points(const std::vector<TrainOutcome>& outcomes) {
-  std::vector<double> all;
-  for (const TrainOutcome& outcome : outcomes) all.push_back(100 * outcome.metric);
-  return all;
-}
-
 }  // namespace
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
@@ -185,11 +179,11 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const Level& level : all) plan.methods.push_back({level.name, level.recipe});
   TrainingTable training = run_training(run, data, plan);
 
-  const std::vector<double> float32 = points(training.outcomes[0]);
+  const std::vector<double> float32 = top1_points(training.outcomes[0]);
   for (std::size_t m = 1; m < all.size(); ++m) {
     if (all[m].bits < 2) continue;
     const stats::PairedInterval lost =
-        stats::paired_interval(float32, points(training.outcomes[m]));
+        stats::paired_interval(float32, top1_points(training.outcomes[m]));
     conclusion.findings.push_back(
         interval_finding(fmt::format("points of top-1 lost to float32, {} (at most {} claimed)",
                                      all[m].name, kMargin),
@@ -198,8 +192,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   }
   conclusion.findings.push_back(
       judge_gains({{"points of top-1 that 1 bit without bias gains over 1 bit to nearest",
-                    stats::paired_interval(points(training.outcomes[all.size() - 2]),
-                                           points(training.outcomes.back()))}})[0]);
+                    stats::paired_interval(top1_points(training.outcomes[all.size() - 2]),
+                                           top1_points(training.outcomes.back()))}})[0]);
   conclusion.about("bias");
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));

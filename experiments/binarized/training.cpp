@@ -79,11 +79,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const Method& method : compared) plan.methods.push_back(method.training);
   TrainingTable training = run_training(run, data, plan);
 
-  const auto points = [&](std::size_t m) {
-    std::vector<double> top1;
-    for (const TrainOutcome& outcome : training.outcomes[m]) top1.push_back(100 * outcome.metric);
-    return top1;
-  };
+  const auto points = [&](std::size_t m) { return top1_points(training.outcomes[m]); };
   for (std::size_t m = 0; m < compared.size(); ++m) {
     const Method& method = compared[m];
     if (method.claim == nullptr) continue;

@@ -95,6 +95,12 @@ Chart chart_of(const TrainingPlan& plan, const std::vector<std::vector<TrainOutc
 
 }  // namespace
 
+std::vector<double> top1_points(const std::vector<TrainOutcome>& outcomes) {
+  std::vector<double> all;
+  for (const TrainOutcome& outcome : outcomes) all.push_back(100 * outcome.metric);
+  return all;
+}
+
 TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                            const TrainingPlan& plan) {
   if (plan.methods.empty() || plan.seeds.empty())

@@ -38,6 +38,9 @@ struct TrainingTable {
   Chart chart;
 };
 
+/// Top-1 of each seed in per cent.
+std::vector<double> top1_points(const std::vector<TrainOutcome>&);
+
 /// Runs every method with every seed as trials of `run` (run_trials), seed by seed within a method.
 /// `data` must be the set that `plan.data` names. Throws Error for no method, no seed, or what the
 /// training refuses.

@@ -75,12 +75,6 @@ std::vector<TrainingMethod> fixed_methods() {
           {"HFP8, 1-6-9 master stochastic, 1-6-9 sums one by one", hfp8(sr, kOneByOne)}};
 }
 
-std::vector<double> points(const std::vector<TrainOutcome>& outcomes) {
-  std::vector<double> all;
-  for (const TrainOutcome& outcome : outcomes) all.push_back(100 * outcome.metric);
-  return all;
-}
-
 /// Losses scaled by 2^-k: errors in 1-4-3, then in 1-5-2.
 std::vector<TrainingMethod> small_losses(const std::vector<std::int64_t>& exponents) {
   std::vector<TrainingMethod> methods;
@@ -98,7 +92,7 @@ std::vector<TrainingMethod> small_losses(const std::vector<std::int64_t>& expone
 
 void judge_training(const TrainingTable& training, const std::vector<std::int64_t>& exponents,
                     const std::vector<TrainingMethod>& methods, Conclusion& conclusion) {
-  const auto top1 = [&](std::size_t method) { return points(training.outcomes[method]); };
+  const auto top1 = [&](std::size_t method) { return top1_points(training.outcomes[method]); };
   for (const std::size_t method : {float32_master, rne_169, sr_169, residual, chunked}) {
     const auto loss = stats::paired_interval(top1(float32), top1(method));
     conclusion.findings.push_back(

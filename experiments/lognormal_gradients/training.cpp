@@ -141,13 +141,6 @@ void write_recipe(const std::string& folder, int bits, const std::string& optimi
   write_atomically(fmt::format("{}/chosen-{}.json", folder, bits), {recipe.dump(2), "\n"});
 }
 
-/// Points of top-1 by seed.
-std::vector<double> points(const std::vector<TrainOutcome>& outcomes) {
-  std::vector<double> all;
-  for (const TrainOutcome& outcome : outcomes) all.push_back(100 * outcome.metric);
-  return all;
-}
-
 }  // namespace
 
 void add_training(const ExperimentRun& run, const net::Dataset& data,
@@ -165,8 +158,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
                     .methods = {{"float32", Json::object()}}};
   for (const Method& method : methods) plan.methods.push_back({method.name, recipe_of(method)});
   TrainingTable training = run_training(run, data, plan);
-  const auto top1 = [&](std::size_t method) { return points(training.outcomes[method + 1]); };
-  const std::vector<double> float32 = points(training.outcomes[0]);
+  const auto top1 = [&](std::size_t method) { return top1_points(training.outcomes[method + 1]); };
+  const std::vector<double> float32 = top1_points(training.outcomes[0]);
 
   std::vector<PairedGain> choice, margin, following;
   std::vector<double> predicted, lost;

@@ -99,12 +99,6 @@ std::vector<Compared> compared() {
   return all;
 }
 
-std::vector<double> points(const std::vector<TrainOutcome>& outcomes) {
-  std::vector<double> all;
-  for (const TrainOutcome& outcome : outcomes) all.push_back(100 * outcome.metric);
-  return all;
-}
-
 }  // namespace
 
 std::unique_ptr<net::Numerics> variance_backward(net::Numerics& inner) {
@@ -127,7 +121,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
     const std::string what = fmt::format("points of top-1 lost to '{}' by '{}'",
                                          all[one.against].method.name, one.method.name);
     const stats::PairedInterval lost = stats::paired_interval(
-        points(training.outcomes[one.against]), points(training.outcomes[m]));
+        top1_points(training.outcomes[one.against]), top1_points(training.outcomes[m]));
     if (one.question == Question::wrong) wrong.push_back({what, lost});
     if (one.question == Question::bifurcated) bifurcated.push_back({what, lost});
     if (one.question != Question::range && one.question != Question::eight) continue;
