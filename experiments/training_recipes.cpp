@@ -34,7 +34,7 @@ const Experiment experiment_training_recipes = {
      {"recipes", "fp8-current,mxfp4-train", training_recipes::kRecipes, training_recipes::kRecipes,
       "shipped recipes or files, compared with float32"},
      {"epochs", "1", "1", "2", "of training"},
-     {"train_samples", "6", "480", "0", "training windows; 0: all"},
+     {"train_samples", "6", "960", "0", "training windows; 0: all"},
      {"batch", "2", "8", "32", "windows of a step"},
      {"eval_samples", "8", "160", "0", "test windows; 0: all"},
      {"spike", "0.5", "0.5", "0.5", "nats above the least loss so far"},

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <optional>
 
+#include "emu/net/data/chain.hpp"
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/evaluate.hpp"
@@ -173,6 +174,7 @@ struct Row {
   std::string name;
   stats::PairedInterval bits, lost;          ///< per character; above float32, per cent of it
   double predicted = 0, own = 0, total = 0;  ///< dB
+  stats::PairedInterval missed;              ///< dB measured above predicted
   std::int64_t spikes = 0;                   ///< runs
   Events first;                              ///< of the first run with any
 };
@@ -193,6 +195,9 @@ Row row_of(const Plan& plan, const Curves& curves, std::size_t r) {
   row.predicted = mean_of(&GradientNoise::predicted).mean;
   row.total = mean_of(&GradientNoise::total).mean;
   row.own = mean_of(&GradientNoise::own).mean;
+  row.missed = stats::paired_interval(over_seeds(curves[r], [](const Curve& c) {
+    return decibels_of(c.noise.own) - decibels_of(c.noise.predicted);
+  }));
   for (const Curve& curve : curves[r]) {
     const Events events = events_of(curve.losses, plan.spike);
     if (events.spike < 0 && events.not_finite < 0) continue;
@@ -285,9 +290,15 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
   for (std::size_t r = 0; r < curves.size(); ++r) rows.push_back(row_of(plan, curves, r));
   for (std::size_t r = 1; r < rows.size(); ++r) {
     const Row& row = rows[r];
-    conclusion.findings.push_back(
-        model_finding(fmt::format("dB of noise in the weight gradients, {}", row.name),
-                      row.predicted, row.own, 0, kNoiseTolerance));
+    const std::string what = fmt::format("dB of noise in the weight gradients, {}", row.name);
+    if (row.missed.n < 2) {  // one draw has no interval
+      conclusion.findings.push_back(
+          model_finding(what, row.predicted, row.own, 0, kNoiseTolerance));
+    } else {
+      conclusion.findings.push_back(
+          interval_finding(what + ", measured above predicted", 0, row.missed.mean,
+                           {row.missed.low, row.missed.high}, {-kNoiseTolerance, kNoiseTolerance}));
+    }
   }
   conclusion.about("noise");
   add_ranking({rows.begin() + 1, rows.end()}, conclusion);
@@ -312,6 +323,11 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
       worst->name, shown(worst->lost.mean, "{:+.2f}"),
       plan.seeds.size() == 1 ? " One seed does not tell which of two near recipes is better."
                              : ""));
+  if (data.name() == "chain") {
+    conclusion.sentences.push_back(
+        fmt::format("No model of this text goes below its entropy rate of {} bits per character.",
+                    net::chain::kEntropyRate));
+  }
   add_tables(plan, rows, steps, conclusion);
   conclusion.charts.insert(conclusion.charts.begin(), chart_of(plan, curves, false));
   conclusion.charts.insert(conclusion.charts.begin() + 1, chart_of(plan, curves, true));
