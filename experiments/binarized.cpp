@@ -32,7 +32,6 @@ const Experiment experiment_binarized = {
      {"bit planes", "A first layer of 8-bit inputs is a sum of 8 products of signs, exactly."},
      {"thresholds",
       "Normalisation and sign of a trained layer are one compare of its integer sum, exactly."},
-     {"size", "Weights take a 32nd of the bits of float32."},
      {"powers of two",
       "On normal numbers the shift-based variance and rounding to powers of two have the gains of "
       "the closed forms."},

@@ -38,7 +38,9 @@ const Experiment experiment_fractrain = {
      {"shorter",
       "Progressive precision gains on the last stage's precision for fewer epochs at the same "
       "cost."},
-     {"target", "Gates bring the mean cost of a block to within 0.25 % of its target."},
+     {"target",
+      "Gates bring the mean cost of a block to within 0.25 percentage points of 32 x 32 bits of "
+      "its target."},
      {"gates",
       "Two layers whose gates choose the precision of each sample lose at most 0.5 points to the "
       "largest choice for all."}},

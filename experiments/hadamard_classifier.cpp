@@ -31,8 +31,9 @@ const Experiment experiment_hadamard_classifier = {
       "exactly."},
      {"cosines", "Cut to the features of a network, rows have the cosines of a count of signs."},
      {"formats", "Logits have the bits of float32 whatever format holds the classifier."},
-     {"bound", "No product of the classifier is beyond the root of the number of features."},
-     {"scale", "The learned scale times that bound stays within the 30 of FP8 1-4-3."},
+     {"scale",
+      "The learned scale times the root of the number of features, which bounds products, stays "
+      "within the 30 of FP8 1-4-3."},
      {"saturation", "No logit of a test image is beyond 30."},
      {"accuracy", "The fixed classifier loses at most 0.5 points of top-1 to a trained one."}},
     {{"sizes", "2,16,128", "2,16,128,1024", "2,16,128,1024,4096", "rows of whole matrices"},

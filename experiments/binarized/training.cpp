@@ -1,12 +1,15 @@
 // Binarized and quantized networks beside float32, paired by seed, and the bits that they store.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/binarized/parts.hpp"
 #include "experiments/binarized/plan.hpp"
 #include "experiments/binarized/recipes.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "policies/recipe/bits.hpp"
 
@@ -80,16 +83,15 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   TrainingTable training = run_training(run, data, plan);
 
   const auto points = [&](std::size_t m) { return top1_points(training.outcomes[m]); };
+  PairedClaims claims;
   for (std::size_t m = 0; m < compared.size(); ++m) {
     const Method& method = compared[m];
     if (method.claim == nullptr) continue;
-    const stats::PairedInterval loss = stats::paired_interval(points(method.against), points(m));
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("points of top-1 that '{}' loses to '{}' (claimed at most {})",
-                    method.training.name, compared[method.against].training.name, kMargin),
-        0, loss.mean, {loss.low, loss.high}, at_most(kMargin)));
-    conclusion.about(method.claim);
+    claims.add(fmt::format("points of top-1 that '{}' gains on '{}', at least -{}",
+                           method.training.name, compared[method.against].training.name, kMargin),
+               stats::paired_interval(points(m), points(method.against)), -kMargin, method.claim);
   }
+  for (Finding& finding : claims.judged()) conclusion.findings.push_back(std::move(finding));
 
   ResultTable costs{"Stored weights, and products of single bits of a forward pass",
                     {"method", "bytes of weights", "smaller by", "bit products", "fewer by"},
@@ -104,9 +106,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
                           fmt::format("{:.4g}", whole.bit_products / cost.bit_products)});
     if (method.claim == nullptr || std::string_view(method.claim) != "signs") continue;
     const double ratio = whole.weight_bits / cost.weight_bits;
-    conclusion.findings.push_back(exact_finding("bits of float32 weights over those of signs",
-                                                kFloat32Bits, ratio, ratio == kFloat32Bits));
-    conclusion.about("size");
+    conclusion.findings.push_back(self_check("bits of float32 weights over those of signs",
+                                             kFloat32Bits, ratio, ratio == kFloat32Bits));
   }
   conclusion.tables.push_back(std::move(training.table));
   conclusion.tables.push_back(std::move(costs));

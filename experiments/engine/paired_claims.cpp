@@ -1,5 +1,6 @@
 #include "experiments/engine/paired_claims.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,13 +8,19 @@
 
 namespace numemu::experiments {
 
-double p_value(const stats::PairedInterval& d, double bound) {
-  if (d.n < 2) return 1;
+Tails tails(const stats::PairedInterval& d, double bound) {
+  if (d.n < 2) return {};
   const auto degrees = static_cast<double>(d.n - 1);
   const double error = (d.high - d.low) / 2 / stats::student_quantile(degrees, 0.025);
-  const double distance = std::fabs(d.mean - bound);
-  if (!(error > 0)) return distance > 0 ? 0 : 1;
-  return 2 * stats::student_tail(degrees, distance / error);
+  if (!std::isfinite(error)) return {};
+  if (error == 0) return {d.mean > bound ? 0.0 : 1.0, d.mean < bound ? 0.0 : 1.0};
+  const double t = (d.mean - bound) / error;
+  return {stats::student_tail(degrees, t), stats::student_tail(degrees, -t)};
+}
+
+double p_value(const stats::PairedInterval& d, double bound) {
+  const Tails both = tails(d, bound);
+  return std::min(1.0, 2 * std::min(both.above, both.below));
 }
 
 void PairedClaims::add(std::string what, const stats::PairedInterval& d, double bound,

@@ -8,8 +8,18 @@
 
 namespace numemu::experiments {
 
+/// One-sided p-values of Student's t test.
+struct Tails {
+  double above = 1;  ///< that the true mean is not above the bound
+  double below = 1;  ///< that it is not below
+};
+
+/// Both are 1 for a single difference and where the interval is not known. Differences that are all
+/// equal give 0 on the side of the bound where they lie, else 1.
+Tails tails(const stats::PairedInterval&, double bound);
+
 /// The probability of a mean at least as far from `bound`, either side, where `bound` is the true
-/// one: Student's t test. 1 for a single difference.
+/// one: twice the smaller of tails(), at most 1.
 double p_value(const stats::PairedInterval&, double bound);
 
 /// Collects claims that a mean difference lies above a bound.

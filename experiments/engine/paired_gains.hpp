@@ -13,8 +13,8 @@ struct PairedGain {
   stats::PairedInterval difference;
 };
 
-/// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of Student's one-sided
-/// tests, with Holm's procedure over all. One seed gives no verdict.
+/// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with
+/// Holm's procedure over all. One seed gives no verdict.
 std::vector<Finding> judge_gains(const std::vector<PairedGain>&);
 
 }  // namespace numemu::experiments

@@ -8,6 +8,22 @@
 using namespace numemu;
 using namespace numemu::experiments;
 
+TEST_CASE("one-sided tails of a paired difference", "[fast]") {
+  const stats::PairedInterval d = stats::paired_interval({1.0, 2.0, 3.0});
+  const double t = 2 * std::sqrt(3.0), half = t / std::sqrt(2 + t * t) / 2;
+  CHECK(tails(d, 0).above == Approx(0.5 - half).epsilon(1e-6));
+  CHECK(tails(d, 0).below == Approx(0.5 + half).epsilon(1e-6));
+  CHECK(tails(d, 4).above == Approx(0.5 + half).epsilon(1e-6));
+  const stats::PairedInterval equal = stats::paired_interval({3.0, 3.0});
+  CHECK(tails(equal, 2).above == 0);
+  CHECK(tails(equal, 2).below == 1);
+  CHECK(tails(equal, 4).above == 1);
+  CHECK(tails(equal, 4).below == 0);
+  CHECK(tails(equal, 3).above == 1);
+  CHECK(tails(equal, 3).below == 1);
+  CHECK(tails(stats::paired_interval({3.0}), 0).above == 1);
+}
+
 TEST_CASE("claims are judged together", "[fast]") {
   const stats::PairedInterval d = stats::paired_interval({1.0, 2.0, 3.0});
   // Two degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2); t = 2 sqrt(3).
@@ -18,6 +34,8 @@ TEST_CASE("claims are judged together", "[fast]") {
   CHECK(p_value(stats::paired_interval({3.0}), 0) == 1);
   CHECK(p_value(stats::paired_interval({3.0, 3.0}), 0) == 0);
   CHECK(p_value(stats::paired_interval({3.0, 3.0}), 3) == 1);
+  CHECK(p_value(stats::paired_interval({3.0, HUGE_VAL}), 0) == 1);
+  CHECK(p_value(stats::paired_interval({3.0, NAN}), 0) == 1);
 
   const stats::PairedInterval clear = stats::paired_interval({10.0, 10.1, 9.9, 10.05}),
                               weak = stats::paired_interval({1.0, 2.0, 2.5, 0.6});

@@ -19,6 +19,12 @@ TEST_CASE("paired gains: signs hold, fail and stay undecided", "[fast]") {
   CHECK(findings[1].verdict == Verdict::fails);
   CHECK(findings[2].verdict == Verdict::undecided);
   CHECK(findings[3].verdict == Verdict::undecided);
+  // Without spread the sign is certain, but for a difference of 0.
+  const std::vector<Finding> certain =
+      judge_gains({gain("e", {2, 2}), gain("f", {-2, -2}), gain("g", {0, 0})});
+  CHECK(certain[0].verdict == Verdict::holds);
+  CHECK(certain[1].verdict == Verdict::fails);
+  CHECK(certain[2].verdict == Verdict::undecided);
   CHECK(findings[0].what == "a (claimed above 0)");
   CHECK(judge_gains({gain("c", {1, 0.1, 0.9, 0.2, 0.3})})[0].verdict == Verdict::holds);
 }
