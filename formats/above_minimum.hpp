@@ -6,8 +6,14 @@
 
 namespace numemu {
 
-/// decode_in_block() for codes of at most 8 bits above a minimum, under a finite factor of at most
-/// 24 bits, so that the product is exact; where the sum is, too, it is rounded once.
+/// Whether above_minimum() serves the elements: codes of at most 8 bits that are the numbers.
+inline bool counts_above_minimum(const BlockFormat& f) {
+  return f.affine == Affine::min && f.element->bits <= 8 && !f.element->is_signed;
+}
+
+/// decode_in_block() for codes above a minimum that are their own numbers: those of
+/// counts_above_minimum(), and of signed elements those without the sign bit. Under a finite factor
+/// of at most 24 bits, so that the product is exact; where the sum is, too, it is rounded once.
 inline float above_minimum(const BlockFormat& format, const BlockScale& scale, std::uint64_t code,
                            double factor, double minimum) {
   const double product = static_cast<double>(code) * factor;

@@ -252,8 +252,7 @@ void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const Bl
         if (b != known) {
           known = b;
           scale = scale_of(b);
-          above =
-              f.affine == Affine::min && f.element->bits <= 8 && scale.factor.kind == Class::finite;
+          above = counts_above_minimum(f) && scale.factor.kind == Class::finite;
           if (above) factor = to_double(scale.factor), minimum = to_double(scale.minimum);
         }
       }

@@ -78,13 +78,13 @@ void set_output(simd::Arrays& arrays, std::uint8_t* codes) { arrays.codes8 = cod
 void set_output(simd::Arrays& arrays, std::uint16_t* codes) { arrays.codes16 = codes; }
 void set_output(simd::Arrays& arrays, float* values) { arrays.values = values; }
 
-// A sign is one comparison: no rounding, and exact where the magnitude is the scale. Nothing where
-// a quotient may be no finite number.
+// A sign is one comparison: no rounding, and exact where the magnitude is the scale. Nothing for
+// NaN, infinities, or a scale that is not positive and finite.
 template <class Out>
 std::optional<FlagCounts> convert_signs(const Conversion& c, const float* x, std::int64_t n,
                                         float scale, Out* out) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (c.format->kind != Kind::sign || !(scale > 0) || scale == kInfinity) return std::nullopt;
+  if (!(scale > 0) || scale == kInfinity) return std::nullopt;
   if (!takes_fast_path(c, x, n)) return std::nullopt;
   const Out plus = std::is_same_v<Out, float> ? static_cast<Out>(scale) : Out{0};
   const Out minus = std::is_same_v<Out, float> ? static_cast<Out>(-scale) : Out{1};

@@ -37,6 +37,13 @@ void drop_nan_sign(simd::Special& special) {
 
 }  // namespace
 
+bool odd_determines(const Conversion& c) {
+  const Format& f = *c.format;
+  const int mantissa_bits = f.kind == Kind::integer ? f.bits : f.mantissa_bits;
+  const int random_bits = c.rounding.stochastic() ? c.rounding.random_bits : 0;
+  return mantissa_bits + random_bits <= kRandomAndMantissa;
+}
+
 OddQuotients::Plans OddQuotients::make_plans(const Conversion& c) {
   Plans plans;
   plans.plan = simd::make_plan(c);
@@ -75,10 +82,8 @@ std::optional<OddQuotients> OddQuotients::make(const Conversion& c, float scale)
   result.scale_ = scale;
   const bool shared = result.plans_->shared.has_value();
   if (!result.plans_->plan && !shared) return {};
-  const int mantissa_bits = f.kind == Kind::integer ? f.bits : f.mantissa_bits;
   const bool exact = scale == 1 || (power && !shared);  // as far as it matters
-  const bool wide = mantissa_bits + c.rounding.random_bits > kRandomAndMantissa;
-  if (c.rounding.stochastic() && wide && !exact) return {};
+  if (c.rounding.stochastic() && !exact && !odd_determines(c)) return {};
   return result;
 }
 

@@ -10,6 +10,10 @@
 
 namespace numemu {
 
+/// Whether a float32 rounded to odd determines what the conversion's rounding makes of a number of
+/// float32's range: its values, random bits and midpoints need no more than 23 bits.
+bool odd_determines(const Conversion&);
+
 /// Converts x / scale for one conversion and one scale, where a float32 that is rounded to odd
 /// (truncated, its last bit set if something was cut) determines every rounding of the quotient.
 class OddQuotients {

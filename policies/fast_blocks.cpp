@@ -11,6 +11,7 @@
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/quantize_odd.hpp"
 #include "formats/simd/block_elements.hpp"
 #include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
@@ -25,8 +26,6 @@ constexpr std::int64_t kBlocks = kElements / simd::kBlockGrain;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 constexpr float kNaN = std::bit_cast<float>(0x7fc00000);
 // Tensor scales for which every product with a block scale stays well inside float32's range.
-// What random bits must not exceed together with M where quotients are rounded to odd.
-constexpr int kRandomAndMantissa = 21;
 constexpr float kSmallestTensorScale = 0x1p-80f, kLargestTensorScale = 0x1p110f;
 
 std::int64_t padded(std::int64_t size) {
@@ -107,10 +106,7 @@ FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
     return;
   }
   odd_ = how.element.rounding.mode != RoundingMode::rne;
-  const int random_bits = how.element.rounding.stochastic() ? how.element.rounding.random_bits : 0;
-  if (e.mantissa_bits + random_bits > kRandomAndMantissa ||
-      std::string_view(how.rule->name) != "absmax")
-    return;
+  if (!odd_determines(how_.element) || std::string_view(how.rule->name) != "absmax") return;
   if (!f.tensor_scale && f.scale->name == "float32" && f.element_exponent == 0) {
     odd_ = true;
     element_ = std::move(element);

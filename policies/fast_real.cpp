@@ -23,7 +23,7 @@ constexpr double kNear = 0x1p-42;
 
 FastReal::FastReal(const BlockQuantization& how) : format_(*how.format), element_(how.element) {
   element_.format = format_.element;
-  if (format_.element->bits > kMostBits || element_.random_words != nullptr) return;
+  if (format_.element->bits > kMostBits) return;
   const Rounding& r = element_.rounding;
   const bool sr =
       r.stochastic() && r.variant == StochasticVariant::c && r.random_bits <= kMostRandomBits;
@@ -55,6 +55,7 @@ FlagCounts FastReal::encode(const BlockScale& scale, const float* x, const Block
   const int high = static_cast<int>(format_.element->largest_code());
   const bool sr = element_.rounding.stochastic();
   const int bits = sr ? element_.rounding.random_bits : 0;
+  const std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
   const double steps = std::ldexp(1.0, bits), near = kNear * steps;
   const float lowest = decode_in_block(format_, scale, 0);
   std::array<std::uint32_t, kBatch> random;
@@ -66,9 +67,11 @@ FlagCounts FastReal::encode(const BlockScale& scale, const float* x, const Block
   };
   for (std::int64_t first = begin; first < end; first += kBatch) {
     const std::int64_t count = std::min(kBatch, end - first), at = elements.first + first;
-    if (sr) {
-      simd::fill_random(element_.random, element_.rounding.random_bits,
-                        static_cast<std::uint64_t>(at), count, random.data());
+    if (sr && element_.random_words == nullptr) {
+      simd::fill_random(element_.random, bits, static_cast<std::uint64_t>(at), count,
+                        random.data());
+    } else if (sr) {
+      for (std::int64_t k = 0; k < count; ++k) random[k] = element_.random_words[at + k] & mask;
     }
     for (std::int64_t k = 0; k < count; ++k) {
       const std::int64_t i = at + k;

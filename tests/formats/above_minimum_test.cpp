@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
@@ -31,5 +32,25 @@ TEST_CASE("above minimum: float64 gives the numbers of exact arithmetic", "[fast
         }
       }
     }
+  }
+}
+
+TEST_CASE("above minimum: every code of signed elements gives its number", "[fast]") {
+  const BlockFormat& f = find_block_format("group(int8,64,float32,min)");
+  CHECK_FALSE(counts_above_minimum(f));
+  CHECK(counts_above_minimum(find_block_format("group(uint8,64,float32,min)")));
+  const BlockLayout layout = block_layout(f, {256}, 0);
+  std::vector<std::uint8_t> codes(256);
+  for (std::size_t c = 0; c < codes.size(); ++c) codes[c] = static_cast<std::uint8_t>(c);
+  for (const float low : {0.0f, 0.25f}) {
+    const std::vector<float> scales(4, 1), minima(4, low);
+    std::vector<float> y(256);
+    BlockSource source;
+    source.codes = codes.data();
+    source.scales = scales.data();
+    source.zero_points = minima.data();
+    dequantize_blocks(f, layout, source, y.data());
+    for (int c = 0; c < 256; ++c)
+      CHECK(y[static_cast<std::size_t>(c)] == static_cast<float>(c < 128 ? c : c - 256) + low);
   }
 }

@@ -31,7 +31,8 @@ constexpr const char* kFormats[] = {"mxfp4",
                                     "group(e5m2,20,float32)",
                                     "group(int8,32,float32)"};
 constexpr const char* kRules[] = {"floor", "ceil", "even", "nearest", "absmax"};
-constexpr const char* kRoundings[] = {"rne", "rtz", "rup", "rdn", "rna", "sr(8)", "sr(23,b)"};
+constexpr const char* kRoundings[] = {"rne",   "rtz",    "rup",    "rdn",     "rna",
+                                      "sr(8)", "sr(14)", "sr(16)", "sr(23,b)"};
 
 enum class Data { normal, bits, wide, grid, tiny, huge };
 constexpr Data kData[] = {Data::normal, Data::bits, Data::wide, Data::grid, Data::tiny, Data::huge};
@@ -157,6 +158,31 @@ TEST_CASE("fast blocks: many random nvfp4 blocks agree with the reference", "[sl
       CHECK(compare(how, layout, make_data(data, 16 * 256, generator), served) == "");
     }
   CHECK(served > 0);
+}
+
+TEST_CASE("fast blocks: random bits of symmetric integers", "[fast]") {
+  // 127 x + r / 2^16 lies close to a whole number: a quotient of 24 bits is too coarse.
+  std::vector<float> x(256, 0.0F);
+  std::vector<std::uint32_t> words(256, 0);
+  x[0] = 1;
+  x[1] = 0x1.c0d344p-1F, words[1] = 43928;
+  x[2] = 0x1.7ee0ccp-1F, words[2] = 1853;
+  const BlockFormat& format = find_block_format("group(int8,256,float32)");
+  BlockQuantization how{.format = &format, .rule = &find_scale_rule("absmax", format)};
+  how.element.symmetric = true;
+  how.scale_rounding = RoundingMode::rne;
+  how.element.rounding = parse_rounding("sr(16)");
+  how.element.random_words = words.data();
+  const BlockLayout layout = block_layout(format, {1, 256}, -1);
+  std::vector<std::uint8_t> codes(256), want(256);
+  std::vector<float> scales(1);
+  quantize_blocks(how, layout, x.data(), {.codes = codes.data(), .scales = scales.data()}, nullptr);
+  quantize_blocks_reference(how, layout, x.data(), {.codes = want.data(), .scales = scales.data()},
+                            nullptr);
+  CHECK(scales[0] == 0x1.020408p-7F);
+  CHECK(want[1] == 111);
+  CHECK(want[2] == 95);
+  CHECK(codes == want);
 }
 
 TEST_CASE("fast blocks: what it does not serve it says", "[fast]") {

@@ -74,7 +74,7 @@ TEST_CASE("fast real: the bits of the reference", "[fast]") {
         "group(int5,64,bfloat16,min)", "group(uint8,7,float32,min)", "group(int8,256,float32)",
         "group(uint8,100,float32)", "group(float8_e4m3fn,tensor,float32)",
         "group(e5m3+finite+unsigned,64,float32)", "group(int4,row,bfloat16)"}) {
-    for (const char* rounding : {"rne", "sr(1)", "sr(8)", "sr(16)", "sr(24)"}) {
+    for (const char* rounding : {"rne", "sr(1)", "sr(8)", "sr(14)", "sr(16)", "sr(24)"}) {
       const BlockQuantization q = how(format, rounding);
       REQUIRE(FastReal(q).serves());
       for (int data = 0; data <= static_cast<int>(Data::tiny); ++data) {
@@ -95,6 +95,26 @@ TEST_CASE("fast real: the bits of the reference", "[fast]") {
   }
 }
 
+TEST_CASE("fast real: random words that are given", "[fast]") {
+  std::vector<std::uint32_t> words(kElements);
+  for (std::int64_t i = 0; i < kElements; ++i)
+    words[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(i) * 2654435761U;
+  for (const char* format : {"group(uint4,100,float32,min)", "group(uint8,tensor,float32,min)",
+                             "group(uint8,100,float32)"}) {
+    for (const char* rounding : {"sr(1)", "sr(8)", "sr(24)"}) {
+      BlockQuantization q = how(format, rounding);
+      const std::vector<float> x = numbers(Data::normal);
+      const Result drawn = quantized(q, x, true);
+      q.element.random_words = words.data();
+      INFO(format << " " << rounding);
+      REQUIRE(FastReal(q).serves());
+      const Result given = quantized(q, x, true);
+      CHECK(quantized(q, x, false) == given);
+      CHECK_FALSE(drawn == given);
+    }
+  }
+}
+
 TEST_CASE("fast real: what it leaves to the reference", "[fast]") {
   const std::string format = "group(uint4,64,float32,min)";
   for (const char* rounding : {"rtz", "rna", "rup", "rodd", "sr(25)", "sr(8,a)", "sr(8,b)"}) {
@@ -103,8 +123,4 @@ TEST_CASE("fast real: what it leaves to the reference", "[fast]") {
   }
   CHECK_FALSE(FastReal(how("group(uint4,64,float32,zp)", "rne")).serves());
   CHECK_FALSE(FastReal(how("nvfp4", "rne")).serves());
-  const std::uint32_t words[kElements] = {};
-  BlockQuantization given = how(format, "sr(8)");
-  given.element.random_words = words;
-  CHECK_FALSE(FastReal(given).serves());
 }
