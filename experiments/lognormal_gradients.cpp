@@ -60,7 +60,7 @@ const Experiment experiment_lognormal_gradients = {
      {"accuracy",
       "With the split and margin chosen by layer, 6 bits and more lose at most 0.5 points of "
       "top-1."},
-     {"choice", "The chosen split trains more accurately than the mean of all splits."},
+     {"choice", "The chosen split trains more accurately than a split taken at random."},
      {"margin", "The margin of least relative error trains more accurately than the published."},
      {"following", "Choosing the split anew in each epoch trains more accurately than once."},
      {"order", "Points lost rise with the predicted relative error over splits and widths."}},

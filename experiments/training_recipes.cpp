@@ -35,7 +35,7 @@ const Experiment experiment_training_recipes = {
       "shipped recipes or files, compared with float32"},
      {"epochs", "1", "1", "2", "of training"},
      {"train_samples", "6", "960", "0", "training windows; 0: all"},
-     {"batch", "2", "8", "32", "windows of a step"},
+     {"batch", "2", "4", "32", "windows of a step"},
      {"eval_samples", "8", "160", "0", "test windows; 0: all"},
      {"spike", "0.5", "0.5", "0.5", "nats above the least loss so far"},
      {"points", "3", "12", "30", "means of the loss that the figure shows"},

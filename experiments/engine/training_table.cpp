@@ -113,7 +113,8 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                         [trial, &data] { return to_json(run_train_trial(trial, data)); }});
     }
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Json> results =
+      plan.at_once ? run_trials_at_once(run, trials) : run_trials(run, trials);
   TrainingTable training;
   for (std::size_t m = 0; m < plan.methods.size(); ++m) {
     training.outcomes.emplace_back();

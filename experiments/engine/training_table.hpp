@@ -26,6 +26,9 @@ struct TrainingPlan {
   std::string data;
   std::vector<std::uint64_t> seeds;
   std::vector<TrainingMethod> methods;  ///< the first is the one the others are compared with
+  /// By run_trials_at_once(): a training on each thread, to the same bytes. Each `around` must
+  /// allow it.
+  bool at_once = false;
 };
 
 struct TrainingTable {
@@ -41,7 +44,8 @@ struct TrainingTable {
 /// Top-1 of each seed in per cent.
 std::vector<double> top1_points(const std::vector<TrainOutcome>&);
 
-/// Runs every method with every seed as trials of `run` (run_trials), seed by seed within a method.
+/// Runs every method with every seed as trials of `run` (run_trials or, with `at_once`,
+/// run_trials_at_once), seed by seed within a method.
 /// `data` must be the set that `plan.data` names. Throws Error for no method, no seed, or what the
 /// training refuses.
 TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,

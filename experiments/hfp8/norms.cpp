@@ -60,7 +60,10 @@ void judge_layer(const ExperimentRun& run, Conclusion& conclusion) {
                          {"rows", rows},
                          {"seed", seed}},
                         fmt::format("a layer in {}, seed {}", cast.format, seed),
-                        [=] { return layer_noise(cast.format, cast.scale, rows, seed); }});
+                        [=] {
+                          const Operand operand{cast.format, cast.scale};
+                          return layer_noise(operand, operand, rows, seed);
+                        }});
     }
   }
   const std::vector<Json> results = run_trials_at_once(run, trials);
@@ -161,7 +164,7 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
     trials.push_back({std::move(point), fmt::format("{}, seed {}", trial.net, seed),
                       [=, &data] { return measure(trial, data, formats, samples); }});
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Json> results = run_trials_at_once(run, trials);
   const auto of = [&](const char* key, std::size_t format) {
     std::vector<double> all;
     for (const Json& result : results) {
@@ -195,17 +198,21 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
 
 }  // namespace
 
-Json layer_noise(const std::string& format, double unit, std::int64_t rows, std::uint64_t seed) {
+Json layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
+                 std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(rows);
   std::vector<float> x = normals(count * kInputs, {seed, Stream::data, tensor_word("hfp8/x"), 0});
   for (float& v : x) v = std::max(v, 0.0f);
   std::vector<float> w =
       normals(kOutputs * kInputs, {seed, Stream::data, tensor_word("hfp8/w"), 0});
   std::vector<float> xq(x.size()), wq(w.size());
-  const Conversion conversion{.format = &find_format(format)};
-  const auto scale = static_cast<float>(unit);
-  quantize_values(conversion, x.data(), std::ssize(x), scale, xq.data());
-  quantize_values(conversion, w.data(), std::ssize(w), scale, wq.data());
+  const auto round = [](const Operand& operand, const std::vector<float>& from,
+                        std::vector<float>& to) {
+    quantize_values({.format = &find_format(operand.format)}, from.data(), std::ssize(from),
+                    static_cast<float>(operand.scale), to.data());
+  };
+  round(inputs, x, xq);
+  round(weights, w, wq);
   double stale = 0, tuned = 0;
   for (int c = 0; c < kOutputs; ++c) {
     std::vector<double> y(count), yq(count);

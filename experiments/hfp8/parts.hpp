@@ -20,10 +20,16 @@ void add_sums(const ExperimentRun&, Conclusion&);
 /// Training with 1-4-3 forward and 1-5-2 backward, by master and loss scale; lost updates (settings
 /// net, seeds and those of training).
 void add_training(const ExperimentRun&, const net::Dataset&, Conclusion&);
+/// How an operand is rounded.
+struct Operand {
+  std::string format;
+  double scale = 1;
+};
 /// Noise of the results of a linear layer of 64 inputs behind a ReLU and 32 outputs, `rows`
-/// samples, weights and inputs in the format under one scale: normalised by the statistics of the
-/// float32 layer (`stale`) and by its own (`tuned`).
-Json layer_noise(const std::string& format, double scale, std::int64_t rows, std::uint64_t seed);
+/// samples, all numbers of deviation 1 before the ReLU: normalised by the statistics of the float32
+/// layer (`stale`) and by its own (`tuned`).
+Json layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
+                 std::uint64_t seed);
 /// Statistics of batch normalisation re-estimated after quantization: a linear layer, then a
 /// network (settings layer_rows, layers, norm_*).
 void add_norms(const ExperimentRun&, const net::Dataset&, Conclusion&);

@@ -9,6 +9,7 @@
 #include "experiments/lognormal_gradients/parts.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/digest.hpp"
+#include "formats/quantize.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
@@ -43,16 +44,19 @@ struct Case {
   }
 };
 
+/// Errors as the codec rounds, not as the cells that predict them.
 Json measure(const Case& c, std::int64_t samples, std::uint64_t seed) {
   const Distribution law = Distribution::parse(fmt::format("lognormal:{}:log2", c.sigma), true);
   const double shift = std::exp2(c.mean);
   const RandomSource random{seed, Stream::data, tensor_word(c.name()), 0};
-  const FormatGrid grid(find_format(c.split.format()));
+  const Conversion conversion{.format = &find_format(c.split.format())};
   Mean ideal, real;
   for (std::int64_t i = 0; i < samples; ++i) {
-    const double x = shift * law.draw(random, static_cast<std::uint64_t>(i));
+    const auto x = static_cast<float>(shift * law.draw(random, static_cast<std::uint64_t>(i)));
+    float y = 0;
+    quantize_values(conversion, &x, 1, 1, &y);
     ideal.add(idealised_error_of(c.split, x));
-    real.add(grid.error_of(x));
+    real.add(std::fabs(double{x} - y) / x);
   }
   return {{"idealised", ideal.over(samples)}, {"grid", real.over(samples)}};
 }
@@ -66,6 +70,7 @@ std::vector<Json> measure_all(const ExperimentRun& run, const std::vector<Case>&
                        {"sigma", c.sigma},
                        {"mean", c.mean},
                        {"samples", samples},
+                       {"measured", "codec"},
                        {"seed", run.seed}},
                       c.name(),
                       [=, seed = run.seed] { return measure(c, samples, seed); }});

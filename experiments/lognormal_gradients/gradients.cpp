@@ -231,7 +231,7 @@ std::vector<EpochFit> add_gradients(const ExperimentRun& run, const std::string&
     trials.push_back({std::move(point), fmt::format("{}: gradients, seed {}", net, seed),
                       [=, &data, &candidates] { return observe(trial, data, looks, candidates); }});
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Json> results = run_trials_at_once(run, trials);
 
   std::vector<std::pair<std::string, OfLayer>> layers;
   for (const std::string& name : net::gemm_layer_names(net::build_net(net, data))) {

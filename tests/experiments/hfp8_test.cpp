@@ -139,10 +139,21 @@ TEST_CASE("hfp8: re-estimated statistics take the shift of channels away", "[fas
   // weights by a third, so that of their mean by 6 %: three of them are allowed, and as much for
   // the reference's own draw.
   constexpr double kDraws = 0.25;
-  const Json measured = layer_noise("hfp8_e5m2", 1, 4000, 0);
-  CHECK(measured.at("stale").get<double>() == Approx(.00812).epsilon(kDraws));
-  CHECK(measured.at("tuned").get<double>() == Approx(.00663).epsilon(kDraws));
-  CHECK(measured.at("tuned").get<double>() < .9 * measured.at("stale").get<double>());
+  // The reference names no scales of its 4 bits: these put the largest of 2,048 weights, 3.6, and
+  // of the inputs, 4.5, on the largest values, inputs without a sign. Its share of 0.76 agrees:
+  // 0.84 is that of operands of equal noise.
+  struct Row {
+    Operand weights, inputs;
+    double stale, tuned;
+  };
+  for (const Row& row : {Row{{"hfp8_e5m2"}, {"hfp8_e5m2"}, .00812, .00663},
+                         Row{{"int4", 3.6 / 7}, {"uint4", 4.5 / 15}, .0447, .0340}}) {
+    INFO(row.weights.format);
+    const Json measured = layer_noise(row.weights, row.inputs, 4000, 0);
+    CHECK(measured.at("stale").get<double>() == Approx(row.stale).epsilon(kDraws));
+    CHECK(measured.at("tuned").get<double>() == Approx(row.tuned).epsilon(kDraws));
+    CHECK(measured.at("tuned").get<double>() < .9 * measured.at("stale").get<double>());
+  }
   CHECK(retuned_share(1, 1, 1 / M_PI) == Approx(1 - 1 / (2 * M_PI)));
   CHECK(retuned_share(0, 1, 0.5) == 1);
 }
@@ -180,8 +191,9 @@ TEST_CASE("hfp8: rounding and sums from settings to conclusion", "[fast]") {
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
     if (finding.claim == "rounding") CHECK(finding.verdict != Verdict::fails);
-    if (finding.claim == "constant" || finding.claim == "stall")
-      CHECK(finding.verdict == Verdict::holds);
+    // The errors of 20,000 numbers are too large for 2 % to hold.
+    if (finding.claim == "constant") CHECK(finding.verdict != Verdict::fails);
+    if (finding.claim == "stall") CHECK(finding.verdict == Verdict::holds);
   }
 }
 

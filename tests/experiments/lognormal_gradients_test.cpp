@@ -5,6 +5,7 @@
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
+#include "formats/quantize.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -148,6 +149,37 @@ TEST_CASE("lognormal-gradients: the grid's error is an integral over its cells",
   for (const double near : {best - 0.25, best + 0.25, -3.0})
     CHECK(grid.expected(3, best) < grid.expected(3, near));
   CHECK(std::fmod(best, 0.25) == 0);
+}
+
+TEST_CASE("lognormal-gradients: errors of the cells are those of the codec", "[fast]") {
+  // Looks at gradients measure with the cells that also predict.
+  for (int bits = 3; bits <= 8; ++bits) {
+    for (const Split& split : splits_of(bits)) {
+      INFO(split.name());
+      const Format& format = find_format(split.format());
+      const FormatGrid grid(format);
+      std::vector<float> x = {1e-30f, 1e30f};
+      for (const Cell& cell : cells(format, {}, false)) {
+        // Ends of a cell, their neighbours, its value, a number on either side of it.
+        for (const double at : {cell.low, cell.value, cell.high, (cell.low + cell.value) / 2,
+                                (cell.value + cell.high) / 2}) {
+          const auto middle = static_cast<float>(at);
+          if (!std::isfinite(middle)) continue;
+          for (const float v :
+               {std::nextafter(middle, -HUGE_VALF), middle, std::nextafter(middle, HUGE_VALF)}) {
+            if (v > 0) x.push_back(v);
+          }
+        }
+      }
+      std::vector<float> y(x.size());
+      quantize_values({.format = &format}, x.data(), std::ssize(x), 1, y.data());
+      bool equal = true;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        equal = equal && grid.error_of(x[i]) == std::fabs(double{x[i]} - y[i]) / x[i];
+      CHECK(equal);
+      CHECK(x.size() > finite_values(format).size());
+    }
+  }
 }
 
 TEST_CASE("lognormal-gradients: draws agree, and the published margin does not", "[fast]") {

@@ -22,7 +22,8 @@ constexpr std::array<std::size_t, 8> kFollower = {0, 0, 0, 0, 1, 1, 2, 3};
 
 RandomSource source(const char* use) { return {0, Stream::data, tensor_word(use), 0}; }
 
-/// Four different letters behind each two, the likeliest first.
+/// Four different letters behind each two, the likeliest first; the likeliest is the same for all
+/// two that end alike, so that models can learn the text in steps.
 std::vector<std::array<std::uint8_t, kFollowers>> followers() {
   const RandomSource random = source("chain/followers");
   std::vector<std::array<std::uint8_t, kFollowers>> all(kLetters * kLetters);
@@ -30,7 +31,8 @@ std::vector<std::array<std::uint8_t, kFollowers>> followers() {
     std::array<std::uint8_t, kLetters> letters{};
     std::iota(letters.begin(), letters.end(), std::uint8_t{0});
     for (std::size_t k = 0; k < kFollowers; ++k) {
-      const std::uint64_t r = random.bits(kFollowers * pair + k, 32);
+      const std::size_t place = k == 0 ? pair % kLetters : kLetters + kFollowers * pair + k;
+      const std::uint64_t r = random.bits(place, 32);
       std::swap(letters[k], letters[k + (r * (kLetters - k) >> 32)]);
       all[pair][k] = letters[k];
     }

@@ -74,6 +74,13 @@ TEST_CASE("methods are compared seed by seed", "[fast]") {
         "[" + number("%+.2f", difference.low) + ", " + number("%+.2f", difference.high) + "]");
   CHECK(table.rows[2][2] == "+0.00");
 
+  TrainingPlan at_once = plan;
+  at_once.at_once = true;
+  const test::TemporaryFolder other;
+  CHECK(compare(other.path(), at_once).table.rows == table.rows);
+  CHECK(test::read_file(other.path() + "/trials.jsonl") ==
+        test::read_file(folder.path() + "/trials.jsonl"));
+
   REQUIRE(result.chart.series.size() == 1);
   const std::vector<ChartPoint>& bars = result.chart.series[0].points;
   REQUIRE(bars.size() == 2);
