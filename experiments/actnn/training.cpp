@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "emu/net/kept_bytes.hpp"
 #include "emu/net/memory_plan.hpp"
@@ -10,6 +11,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
@@ -180,16 +182,14 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   TrainingTable training = run_training(run, data, plan);
 
   const std::vector<double> float32 = top1_points(training.outcomes[0]);
+  PairedClaims accuracy;
   for (std::size_t m = 1; m < all.size(); ++m) {
     if (all[m].bits < 2) continue;
-    const stats::PairedInterval lost =
-        stats::paired_interval(float32, top1_points(training.outcomes[m]));
-    conclusion.findings.push_back(
-        interval_finding(fmt::format("points of top-1 lost to float32, {} (at most {} claimed)",
-                                     all[m].name, kMargin),
-                         0, lost.mean, {lost.low, lost.high}, at_most(kMargin)));
-    conclusion.about("accuracy");
+    accuracy.add(
+        fmt::format("points of top-1 gained on float32 by {}, at least -{}", all[m].name, kMargin),
+        stats::paired_interval(top1_points(training.outcomes[m]), float32), -kMargin, "accuracy");
   }
+  for (Finding& finding : accuracy.judged()) conclusion.findings.push_back(std::move(finding));
   conclusion.findings.push_back(
       judge_gains({{"points of top-1 that 1 bit without bias gains over 1 bit to nearest",
                     stats::paired_interval(top1_points(training.outcomes[all.size() - 2]),

@@ -12,7 +12,7 @@
 namespace numemu::experiments::actnn {
 namespace {
 
-constexpr std::int64_t kBlocks = 20;  // of draws: their spread is the error of the squared mean
+constexpr std::int64_t kBlocks = 20;  // of draws, each with a mean error of its own
 constexpr double kGreedyAverage = 2;
 
 struct Plan {
@@ -116,10 +116,10 @@ void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
   ResultTable table{
       fmt::format("squared error of the weight gradient with its context in codes, batch {}, "
-                  "groups of {}, {} draws",
-                  plan.batch, plan.group, plan.draws),
+                  "groups of {}, {} draws in {} blocks of d = {}",
+                  plan.batch, plan.group, plan.draws, kBlocks, plan.draws / kBlocks),
       {"net", "layer", "bits", "predicted / |g|^2", "measured / predicted",
-       "draws |mean error|^2 / predicted", "published bound / predicted",
+       "d |mean error of d draws|^2 / predicted", "published bound / predicted",
        "mean of range and gradient apart / predicted"},
       {}};
   Chart chart;
@@ -144,9 +144,10 @@ void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion
       conclusion.findings.push_back(closed_form("variance of the weight gradient, " + where,
                                                 predicted, measured, number("error")));
       conclusion.about("variance");
-      conclusion.findings.push_back(
-          closed_form("draws times the squared mean error over the variance, " + where, 1,
-                      number("mean") / predicted, number("mean_error") / predicted));
+      conclusion.findings.push_back(closed_form(
+          fmt::format("{0} times the squared mean error of {0} draws over the variance, {1}",
+                      plan.draws / kBlocks, where),
+          1, number("mean") / predicted, number("mean_error") / predicted));
       conclusion.about("unbiased");
       table.rows.push_back({net, layer, bits_name(b),
                             fmt::format("{:.3g}", predicted / number("gradient")),

@@ -32,6 +32,10 @@ double least_range(std::int64_t n) {
   return most_range(n) / (1 + std::sqrt(std::numbers::pi * std::log(4.0)));
 }
 
+double published_estimate(std::int64_t n, double d2) { return 2 * d2 / most_range(n); }
+
+double repository_estimate(std::int64_t n, double d2) { return 0.35 * d2 / least_range(n); }
+
 MinMax min_max(const std::vector<float>& x, int bits) {
   const auto [low, high] = std::minmax_element(x.begin(), x.end());
   MinMax q{*low, (double{*high} - *low) / ((1 << bits) - 1), {}};

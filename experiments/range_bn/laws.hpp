@@ -9,6 +9,11 @@ namespace numemu::experiments::range_bn {
 /// 2 sqrt(2 ln n) / (1 + sqrt(pi ln 4)) and 2 sqrt(2 ln n) (Banner et al. 2018).
 double least_range(std::int64_t n);
 double most_range(std::int64_t n);
+/// Mean estimates of the deviation of n standard normal numbers whose E[range] is `d2`: by the
+/// published constant 1 / sqrt(2 ln n), and by that of the published code,
+/// 0.175 (1 + sqrt(pi ln 4)) / sqrt(2 ln n).
+double published_estimate(std::int64_t n, double d2);
+double repository_estimate(std::int64_t n, double d2);
 
 /// What a min-max quantizer of that many bits makes of numbers: codes RNE((x - min) / D) with
 /// D = (max - min) / (2^bits - 1), computed in float64 in this order (GEMMLOWP).

@@ -20,12 +20,14 @@ using Constant = net::NormRule::Constant;
 constexpr struct {
   Constant constant;
   const char* name;
-} kConstants[] = {{Constant::exact, "exact"},
-                  {Constant::published, "published"},
-                  {Constant::repository, "repository"}};
+  double (*predicted)(std::int64_t n, double d2);  ///< mean estimate
+} kConstants[] = {{Constant::exact, "exact", [](std::int64_t, double) { return 1.0; }},
+                  {Constant::published, "published", published_estimate},
+                  {Constant::repository, "repository", repository_estimate}};
 constexpr double kNear = 0.01;  // relative, of a constant that is to estimate the deviation
 
-/// Mean estimate of the exact constant and its error, over samples / n columns of n numbers.
+/// By constant the mean estimate of batch normalisation and its error, over the same samples / n
+/// columns of n numbers.
 Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
   const std::int64_t columns = std::max<std::int64_t>(2, samples / n);
   RandomSource random;
@@ -35,21 +37,25 @@ Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
   std::vector<float> x(static_cast<std::size_t>(n * columns));
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31));
-  const net::BatchStatistics batch =
-      net::batch_statistics(x.data(), n, columns, {.statistic = net::NormRule::Statistic::range});
   const auto count = static_cast<double>(columns);
-  const double mean =
-      stats::pairwise_sum(
-          columns,
-          [&](std::int64_t c) { return std::sqrt(batch.variance[static_cast<std::size_t>(c)]); }) /
-      count;
-  const double squares = stats::pairwise_sum(columns, [&](std::int64_t c) {
-    const double d = std::sqrt(batch.variance[static_cast<std::size_t>(c)]) - mean;
-    return d * d;
-  });
-  return {{"mean", mean},
-          {"error", std::sqrt(squares / (count - 1) / count)},
-          {"spread", std::sqrt(squares / (count - 1))}};
+  Json result = Json::object();
+  for (const auto& one : kConstants) {
+    const net::BatchStatistics batch = net::batch_statistics(
+        x.data(), n, columns,
+        {.statistic = net::NormRule::Statistic::range, .constant = one.constant});
+    const auto estimate = [&](std::int64_t c) {
+      return std::sqrt(batch.variance[static_cast<std::size_t>(c)]);
+    };
+    const double mean = stats::pairwise_sum(columns, estimate) / count;
+    const double squares = stats::pairwise_sum(columns, [&](std::int64_t c) {
+      const double d = estimate(c) - mean;
+      return d * d;
+    });
+    result[one.name] = {{"mean", mean},
+                        {"error", std::sqrt(squares / (count - 1) / count)},
+                        {"spread", std::sqrt(squares / (count - 1))}};
+  }
+  return result;
 }
 
 }  // namespace
@@ -59,7 +65,7 @@ void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
   const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
   std::vector<Trial> trials;
   for (const std::int64_t n : sizes)
-    trials.push_back({{{"range", n}, {"samples", samples}, {"seed", run.seed}},
+    trials.push_back({{{"ranges by constant", n}, {"samples", samples}, {"seed", run.seed}},
                       fmt::format("ranges of {} numbers", n),
                       [=, seed = run.seed] { return measure(n, samples, seed); }});
   const std::vector<Json> results = run_trials(run, trials);
@@ -77,51 +83,48 @@ void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
   chart.x = "n";
   chart.y = "estimate / deviation";
   chart.log_x = true;
-  for (const auto& [constant, name] : kConstants) {
-    chart.series.push_back({fmt::format("{} measured", name), {}, false});
-    chart.series.push_back({fmt::format("{} predicted", name), {}, true});
+  for (const auto& one : kConstants) {
+    chart.series.push_back({fmt::format("{} measured", one.name), {}, false});
+    chart.series.push_back({fmt::format("{} predicted", one.name), {}, true});
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t n = sizes[i];
     const double d2 = 1 / net::range_factor(Constant::exact, n);
-    const double mean = results[i].at("mean"), error = results[i].at("error"),
-                 spread = results[i].at("spread");
-    std::vector<std::string> row = {
-        std::to_string(n), fmt::format("{:.6f}", d2),
-        fmt::format("{:.4f} +- {:.4f}", d2 * mean, stats::kNormal95 * d2 * error)};
+    const Json& exact = results[i].at("exact");
+    const double range = d2 * exact.at("mean").get<double>(),
+                 half_range = stats::kNormal95 * d2 * exact.at("error").get<double>();
+    std::vector<std::string> row = {std::to_string(n), fmt::format("{:.6f}", d2),
+                                    fmt::format("{:.4f} +- {:.4f}", range, half_range)};
     for (std::size_t c = 0; c < std::size(kConstants); ++c) {
-      const auto& [constant, name] = kConstants[c];
-      const double predicted = net::range_factor(constant, n) * d2;
+      const auto& [constant, name, law] = kConstants[c];
+      const Json& measured = results[i].at(name);
+      const double predicted = law(n, d2), mean = measured.at("mean"), error = measured.at("error");
       const std::string what = fmt::format("deviation by the {} constant, n = {}", name, n);
-      conclusion.findings.push_back(
-          closed_form(what, predicted, predicted * mean, predicted * error));
+      conclusion.findings.push_back(closed_form(what, predicted, mean, error));
       conclusion.about("range");
-      conclusion.findings.push_back(
-          model_finding(what + " (1 claimed)", 1, predicted * mean, predicted * error, kNear));
+      conclusion.findings.push_back(model_finding(what + " (1 claimed)", 1, mean, error, kNear));
       conclusion.about(constant == Constant::exact       ? "exact"
                        : constant == Constant::published ? "published"
                                                          : "repository");
       if (constant == Constant::exact) {
         row.push_back(fmt::format("{:.4f}", mean));
-        row.push_back(fmt::format("{:.3f}", spread));
+        row.push_back(fmt::format("{:.3f}", measured.at("spread").get<double>()));
       } else {
         row.push_back(fmt::format("{:.4f}", predicted));
-        row.push_back(fmt::format("{:.4f}", predicted * mean));
+        row.push_back(fmt::format("{:.4f}", mean));
       }
-      const double half = stats::kNormal95 * predicted * error;
-      chart.series[2 * c].points.push_back({.x = static_cast<double>(n),
-                                            .y = predicted * mean,
-                                            .low = predicted * mean - half,
-                                            .high = predicted * mean + half});
+      const double half = stats::kNormal95 * error;
+      chart.series[2 * c].points.push_back(
+          {.x = static_cast<double>(n), .y = mean, .low = mean - half, .high = mean + half});
       chart.series[2 * c + 1].points.push_back({.x = static_cast<double>(n), .y = predicted});
     }
-    const double range = d2 * mean, half = stats::kNormal95 * d2 * error;
     for (const bool upper : {false, true}) {
       const double bound = upper ? most_range(n) : least_range(n);
-      conclusion.findings.push_back(interval_finding(
-          fmt::format("mean range of {} normal numbers (at {} {:.3f} claimed)", n,
-                      upper ? "most" : "least", bound),
-          bound, range, {range - half, range + half}, upper ? at_most(bound) : at_least(bound)));
+      conclusion.findings.push_back(
+          interval_finding(fmt::format("mean range of {} normal numbers (at {} {:.3f} claimed)", n,
+                                       upper ? "most" : "least", bound),
+                           bound, range, {range - half_range, range + half_range},
+                           upper ? at_most(bound) : at_least(bound)));
       conclusion.about("bounds");
     }
     table.rows.push_back(std::move(row));

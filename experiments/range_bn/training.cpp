@@ -7,6 +7,7 @@
 #include "emu/net/forwarding.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
@@ -116,21 +117,28 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   TrainingTable training = run_training(run, data, plan);
 
   std::vector<PairedGain> wrong, bifurcated;
+  PairedClaims ranges, eight;
   for (std::size_t m = 1; m < all.size(); ++m) {
     const Compared& one = all[m];
-    const std::string what = fmt::format("points of top-1 lost to '{}' by '{}'",
-                                         all[one.against].method.name, one.method.name);
-    const stats::PairedInterval lost = stats::paired_interval(
-        top1_points(training.outcomes[one.against]), top1_points(training.outcomes[m]));
-    if (one.question == Question::wrong) wrong.push_back({what, lost});
-    if (one.question == Question::bifurcated) bifurcated.push_back({what, lost});
-    if (one.question != Question::range && one.question != Question::eight) continue;
-    const double margin = one.question == Question::eight ? kEightMargin : kMargin;
-    conclusion.findings.push_back(
-        interval_finding(fmt::format("{} (at most {} claimed)", what, margin), 0, lost.mean,
-                         {lost.low, lost.high}, at_most(margin)));
-    conclusion.about(one.question == Question::range ? "accuracy" : "8 bits");
+    const std::vector<double> own = top1_points(training.outcomes[m]),
+                              other = top1_points(training.outcomes[one.against]);
+    const auto what = [&](const char* change) {
+      return fmt::format("points of top-1 {} '{}' by '{}'", change, all[one.against].method.name,
+                         one.method.name);
+    };
+    if (one.question == Question::wrong)
+      wrong.push_back({what("lost to"), stats::paired_interval(other, own)});
+    if (one.question == Question::bifurcated)
+      bifurcated.push_back({what("lost to"), stats::paired_interval(other, own)});
+    const auto claim = [&](PairedClaims& claims, double margin, const char* key) {
+      claims.add(fmt::format("{}, at least -{}", what("gained on"), margin),
+                 stats::paired_interval(own, other), -margin, key);
+    };
+    if (one.question == Question::range) claim(ranges, kMargin, "accuracy");
+    if (one.question == Question::eight) claim(eight, kEightMargin, "8 bits");
   }
+  for (const PairedClaims& claims : {ranges, eight})
+    for (Finding& finding : claims.judged()) conclusion.findings.push_back(std::move(finding));
   for (Finding& finding : judge_gains(wrong)) {
     const bool published = finding.what.find("published") != std::string::npos;
     conclusion.findings.push_back(std::move(finding));

@@ -7,6 +7,8 @@
 #include "emu/net/ops/cross_entropy.hpp"
 #include "experiments/range_bn/laws.hpp"
 #include "experiments/range_bn/parts.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/random.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -66,8 +68,6 @@ TEST_CASE("range-bn: angles of the specification", "[fast]") {
   CHECK(model(4) == Approx(.985584).margin(kDigits).epsilon(0));
   CHECK(model(3) == Approx(.938499).margin(1e-4).epsilon(0));  // drawn numbers, not the model
   CHECK(model(2) == Approx(.758860).margin(kDigits).epsilon(0));
-  // Drawn there with 2 bits: .807967; where the ends lie moves the exact form by some hundredths.
-  CHECK(normal_cosine(-kRange / 2, kRange / 3, 2) == Approx(.807967).margin(0.03).epsilon(0));
   CHECK(normal_cosine(-kRange / 2, kRange / 255, 8) == Approx(model(8)).margin(1e-7).epsilon(0));
   const double thousand = 1 / net::range_factor(Constant::exact, 1000);
   CHECK(model_cosine(thousand / 255, 1) == Approx(.999970).margin(5e-6).epsilon(0));
@@ -79,6 +79,51 @@ TEST_CASE("range-bn: angles of the specification", "[fast]") {
   CHECK(least_cosine(4, 100000) == Approx(.825037).margin(6e-7));
   CHECK(sign_cosine({1, -1, 1}) == Approx(1));
   CHECK(cosine({0, 1, 2, 3}, min_max({0, 1, 2, 3}, 2)) == Approx(1));
+}
+
+TEST_CASE("range-bn: the cosine of the normal law is that of a sum over a grid", "[fast]") {
+  constexpr double kLow = -4.2, kHigh = 4.7;
+  for (const int bits : {1, 2, 3, 4}) {
+    CAPTURE(bits);
+    const int last = (1 << bits) - 1, points = 2 * last * 10'000;  // cells end at whole points
+    const double step = (kHigh - kLow) / last, h = (kHigh - kLow) / points;
+    double product = 0, codes = 0, square = 0;
+    for (int i = 0; i < points; ++i) {
+      const double x = kLow + (i + 0.5) * h, q = kLow + step * std::floor((x - kLow) / step + 0.5),
+                   density = std::exp(-x * x / 2);
+      product += x * q * density;
+      codes += q * q * density;
+      square += x * x * density;
+    }
+    CHECK(normal_cosine(kLow, step, bits) ==
+          Approx(product / std::sqrt(codes * square)).margin(1e-7).epsilon(0));
+  }
+}
+
+TEST_CASE("range-bn: drawn angles of the specification", "[fast]") {
+  // One draw of 100,000 normal numbers there, 12 here.
+  constexpr std::size_t kNumbers = 100'000, kDraws = 12;
+  std::vector<double> codes, signs;
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    RandomSource random{.seed = 3, .stream = Stream::probe};
+    random.tensor = static_cast<std::uint32_t>(draw);
+    std::vector<float> x(kNumbers);
+    for (std::size_t i = 0; i < kNumbers; ++i)
+      x[i] = static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31));
+    codes.push_back(cosine(x, min_max(x, 2)));
+    signs.push_back(sign_cosine(x));
+  }
+  const auto check = [&](const std::vector<double>& cosines, double drawn, double widest) {
+    double mean = 0, squares = 0;
+    for (const double c : cosines) mean += c / kDraws;
+    for (const double c : cosines) squares += (c - mean) * (c - mean);
+    const double error = std::sqrt(squares / (kDraws - 1) * (1 + 1.0 / kDraws));
+    CAPTURE(mean, error);
+    CHECK(std::fabs(mean - drawn) <= kErrors * error);
+    CHECK(error <= widest);
+  };
+  check(codes, .807967, 0.01);
+  check(signs, .798533, 0.002);
 }
 
 TEST_CASE("range-bn: the wrong backward pass has the right forward pass", "[fast]") {

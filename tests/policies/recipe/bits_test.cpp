@@ -1,6 +1,8 @@
 // Effective bits: elements, scales and what stays float32, counted by hand.
 #include "policies/recipe/bits.hpp"
 
+#include <fmt/format.h>
+
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
@@ -84,10 +86,22 @@ TEST_CASE("effective bits of the role saved: blocks run along the whole sample",
   net::Graph graph;
   graph.inputs = {{"input", {8, 8, 6}}};
   graph.add("relu", std::make_unique<net::Pointwise>("relu"));
-  const Recipe recipe = Recipe::parse_text(
-      R"j({"numemu_recipe": 1, "roles": {"saved": {"format": "group(uint2,256,float32,min)"}}})j",
-      "r");
-  // 384 elements, two groups with a scale and a minimum; groups of 6 would take 2 + 64 / 6 bits.
-  const FloatReference reference = float_reference(graph, net::Tensor({1, 8, 8, 6}, 1));
-  CHECK(effective_bits(recipe, graph, reference).saved == Approx(2 + 2 * 64 / 384.0));
+  const auto saved = [&](const char* format, std::int64_t height) {
+    graph.inputs[0].shape = {height, 8, 6};
+    const Recipe recipe = Recipe::parse_text(
+        fmt::format(R"j({{"numemu_recipe": 1, "roles": {{"saved": {{"format": "{}"}}}}}})j",
+                    format),
+        "r");
+    const FloatReference reference = float_reference(graph, net::Tensor({1, height, 8, 6}, 1));
+    return effective_bits(recipe, graph, reference).saved;
+  };
+  // 384 elements, two groups with a scale and a minimum.
+  CHECK(saved("group(uint2,256,float32,min)", 8) == Approx(2 + 2 * 64 / 384.0));
+  // Groups that ended at the 6 channels would take 12.7 bits.
+  CHECK(saved("group(uint2,6,float32,min)", 8) == Approx(12.7).margin(0.05).epsilon(0));
+  // The published code has minima in bfloat16, 16 bits fewer in a group: 2.125 bits, 15.06 times
+  // fewer than float32.
+  const double published = saved("group(uint2,256,bfloat16,min)", 16) - 16 / 256.0;
+  CHECK(published == 2.125);
+  CHECK(32 / published == Approx(15.06).margin(5e-3).epsilon(0));
 }
