@@ -5,6 +5,7 @@
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/stats/interval.hpp"
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -26,6 +27,19 @@ using namespace actnn;
 
 ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
   return testing::smoke_run("actnn", folder, settings);
+}
+
+double normal_number(std::uint64_t i, Stream stream) {
+  const RandomSource random{.seed = 1, .stream = stream};
+  return normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31);
+}
+
+/// 16 samples of 512 elements that a ReLU leaves of normal numbers, as in the specification.
+net::Tensor rectified() {
+  net::Tensor x({16, 512});
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = std::max(0.0f, static_cast<float>(normal_number(i, Stream::probe)));
+  return x;
 }
 
 /// Findings about a claim, and how many of them hold.
@@ -55,19 +69,26 @@ TEST_CASE("actnn: the variance of a context, by hand", "[fast]") {
 }
 
 TEST_CASE("actnn: the bound is loose behind a ReLU", "[fast]") {
-  // Half of what a ReLU leaves lies exactly on the lowest code: with 16 samples of 512 elements the
-  // specification has 3.05.
-  constexpr double kSpread = 0.15;  // of the ratio over draws of the elements
-  net::Tensor x({16, 512});
-  const RandomSource random{.seed = 1, .stream = Stream::probe};
-  for (std::size_t i = 0; i < x.data.size(); ++i)
-    x.data[i] =
-        std::max(0.0f, static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31)));
+  // Half of what a ReLU leaves lies exactly on the lowest code: the specification has 3.05 for
+  // another draw, whose error is as large.
+  const net::Tensor x = rectified();
   const std::vector<int> bits(16, 2);
-  double exact = 0, bound = 0;
-  for (const double v : context_variance(x, 256, bits)) exact += v;
-  for (const double v : context_bound(x, 256, bits)) bound += v;
-  CHECK(bound / exact == Approx(3.05).margin(kSpread));
+  const std::vector<double> variance = context_variance(x, 256, bits),
+                            bounds = context_bound(x, 256, bits);
+  double exact = 0;
+  for (const double v : variance) exact += v;
+  std::vector<double> ratios;
+  for (std::size_t first = 0; first < x.data.size(); first += 512) {
+    double own = 0, bound = 0;
+    for (std::size_t i = first; i < first + 512; ++i) {
+      own += variance[i];
+      bound += bounds[i];
+    }
+    ratios.push_back(bound / own);
+  }
+  const Mean ratio = mean_of(ratios);
+  CHECK(std::fabs(ratio.value - 3.05) <= kErrors * std::sqrt(2.0) * ratio.error);
+  CHECK(kErrors * ratio.error <= 0.3);
   // The published code decodes with minima and scales rounded to bfloat16: a bias of about 1.6e-3
   // of the elements, against noise of 0.3 and more.
   const Format& bfloat16 = find_format("bfloat16");
@@ -87,6 +108,47 @@ TEST_CASE("actnn: the bound is loose behind a ReLU", "[fast]") {
   }
   CHECK(std::sqrt(bias / norm) == Approx(1.6e-3).epsilon(0.5));  // by the mantissas of the scales
   CHECK(std::sqrt(exact / norm) > 0.3);
+}
+
+TEST_CASE("actnn: the gradient of a linear layer, on the specification's case", "[fast]") {
+  // 512 inputs, 8 outputs, groups of 256, 2 bits, gradients of lognormal size.
+  constexpr std::size_t kSamples = 16, kWidth = 512, kOutputs = 8, kDraws = 400;
+  const auto x = std::make_shared<const net::Tensor>(rectified());
+  std::vector<double> g(kSamples * kOutputs);
+  for (std::size_t i = 0; i < g.size(); ++i)
+    g[i] = std::exp(normal_number(i / kOutputs, Stream::data)) * normal_number(i, Stream::init);
+  const std::vector<double> variance = context_variance(*x, 256, std::vector<int>(kSamples, 2));
+  double predicted = 0;
+  for (std::size_t n = 0; n < kSamples; ++n)
+    for (std::size_t i = 0; i < kWidth; ++i)
+      for (std::size_t k = 0; k < kOutputs; ++k)
+        predicted += variance[n * kWidth + i] * g[n * kOutputs + k] * g[n * kOutputs + k];
+  net::Graph graph;
+  graph.name = "linear";
+  graph.inputs = {{"input", {kWidth}}};
+  graph.add("fc", std::make_unique<net::Linear>(kWidth, kOutputs), {0});
+  net::initialize(graph, 1);
+  policies::RecipeNumerics numerics(
+      policies::Recipe::parse(recipe_of({{"format", "uint2"}, {"group", 256}}, 1), "r"), graph);
+  std::vector<double> squares;
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    const net::Step step{.phase = net::Phase::training, .index = static_cast<std::int64_t>(draw)};
+    const net::Kept kept{"input", net::Use::linear};
+    const net::SharedTensor back = numerics.restore(step, kept, numerics.save(step, kept, x));
+    std::vector<double> error(kOutputs * kWidth);
+    for (std::size_t n = 0; n < kSamples; ++n)
+      for (std::size_t k = 0; k < kOutputs; ++k)
+        for (std::size_t i = 0; i < kWidth; ++i)
+          error[k * kWidth + i] +=
+              g[n * kOutputs + k] * (double{back->data[n * kWidth + i]} - x->data[n * kWidth + i]);
+    double square = 0;
+    for (const double e : error) square += e * e;
+    squares.push_back(square);
+  }
+  const Mean measured = mean_of(squares);
+  CAPTURE(predicted, measured.value, measured.error);
+  CHECK(std::fabs(measured.value - predicted) <= kErrors * measured.error);
+  CHECK(kErrors * measured.error <= 0.02 * predicted);
 }
 
 namespace {
@@ -163,14 +225,20 @@ TEST_CASE("actnn: gradients of a network have the variance of their contexts", "
 TEST_CASE("actnn: every context's share of the variance is found", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_layers(run_of(folder, {"gradient_train=64", "gradient_batch=16", "passes=4"}),
+  add_layers(run_of(folder, {"gradient_train=64", "gradient_batch=16", "passes=16"}),
              testing::small_dataset(), conclusion);
   CHECK(held(conclusion, "layers add").first == 1);
   CHECK(held(conclusion, "layers alone").first == 1);
   REQUIRE(conclusion.tables.size() == 1);
   CHECK(conclusion.tables[0].rows.size() == 5);  // flatten, fc1, relu1, fc2, relu2
-  for (const Finding& finding : conclusion.findings)
-    CHECK(finding.measured == Approx(1).margin(0.25));
+  for (const Finding& finding : conclusion.findings) {
+    const double error = (finding.high - finding.low) / 2 / stats::kNormal95;
+    CAPTURE(finding.what, finding.measured, error);
+    // Terms alone leave out products of two noises, which only add.
+    CHECK(finding.measured - 1 <= kErrors * error);
+    if (finding.claim == "layers add") CHECK(1 - finding.measured <= kErrors * error);
+    CHECK(kErrors * error <= 0.12);
+  }
 }
 
 TEST_CASE("actnn: greedy bits are the optimum of equal sizes alone", "[fast]") {
