@@ -90,10 +90,12 @@ void add_optimizer(Command& command, TrainCommand& options) {
       .non_negative();
   command.option("--momentum", train.momentum, "Momentum of sgd").show_default().fraction();
   command.flag("--nesterov", train.nesterov, "Use Nesterov momentum for sgd");
-  command.option("--beta1", train.beta1, "Decay of the first moment of adam")
+  command.option("--beta1", train.beta1, "Decay of the first moment of adam and adamax")
       .show_default()
       .fraction();
-  command.option("--beta2", train.beta2, "Decay of the second moment of adam")
+  command
+      .option("--beta2", train.beta2,
+              "Decay of the second moment of adam, or of the largest gradient of adamax")
       .show_default()
       .fraction();
   command.option("--epsilon", train.epsilon, "Added to the root of adam's second moment")

@@ -119,6 +119,9 @@ struct PolicyKind {
   bool (*chosen_by)(const Recipe&, const LayerRecipe&) = nullptr;
   /// An object of the key without a `rule` chooses this policy; at most one of a key.
   bool usual = false;
+  /// Whether the policy with these options acts in inference too. Null: as those of its key do
+  /// (PolicySlot::in_inference).
+  bool (*in_inference)(const PolicyOptions&) = nullptr;
 };
 
 /// The usual `options` and `bind` of a row: defaults, and a policy that contradicts nothing.

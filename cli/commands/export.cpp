@@ -144,6 +144,7 @@ int run(const Options& options) {
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (options.fold) experiments::fold_batch_norm(trained);
   const net::Graph& graph = trained.graph;
+  if (onnx) policies::require_onnx_operators(recipe, graph);
   policies::RecipeNumerics numerics(recipe, graph, options.recipe);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   numerics.freeze(graph, dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {

@@ -96,14 +96,17 @@ net::RunFile run_file(const TrainCommand& options) {
 /// By stage, what is stored of each parameter; empty where it is all float32.
 std::vector<policies::ParameterBytes> stored_bytes(const net::Graph& graph,
                                                    const TrainCommand& options) {
+  std::vector<policies::Recipe> stages;
+  for (std::size_t i = 0; i <= options.numerics.stages().size(); ++i)
+    stages.push_back(options.numerics.in_stage(i));
   std::vector<policies::ParameterBytes> stored;
-  bool few = false;
-  for (std::size_t i = 0; i <= options.numerics.stages().size(); ++i) {
-    const policies::Recipe recipe = options.numerics.in_stage(i);
-    few = few || policies::stores_few_bits(recipe, graph);
+  const bool few = std::ranges::any_of(stages, [&](const policies::Recipe& recipe) {
+    return policies::stores_few_bits(recipe, graph);
+  });
+  if (!few) return stored;
+  for (const policies::Recipe& recipe : stages)
     stored.push_back(policies::parameter_bytes(recipe, graph, options.train));
-  }
-  return few ? stored : std::vector<policies::ParameterBytes>{};
+  return stored;
 }
 
 /// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.

@@ -1,6 +1,7 @@
 // Initial parameters: normal deviates as a function of seed, name and index, without any library's
 // distribution.
 #include <cmath>
+#include <utility>
 
 #include "emu/net/graph.hpp"
 #include "emu/net/math.hpp"
@@ -25,8 +26,12 @@ double normal(const RandomSource& source, std::uint64_t i) {
 void initialize(Graph& graph, std::uint64_t seed) {
   const FloatGuard guard;
   const Parameter* classifier = nullptr;
-  for (const Parameter* parameter : graph.parameters()) {
-    if (parameter->fan_in != 0) classifier = parameter;  // a fixed one leaves the others alone
+  for (const Node& node : graph.nodes) {
+    for (const Parameter& parameter : std::as_const(*node.op).parameters()) {
+      // A fixed classifier leaves the weights of the others alone; a constant is none.
+      if (parameter.fan_in > 0 || (parameter.fan_in < 0 && !node.op->products().empty()))
+        classifier = &parameter;
+    }
   }
   for (Parameter* parameter : graph.parameters()) {
     if (parameter->fan_in < 0) continue;  // a constant of the graph

@@ -100,7 +100,8 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       const policies::LayerRecipe layer = recipe.layer(name);
       if (const std::string& unit = layer.fprop->row().name; unit != "neutral.f32.sequential")
         units.insert(unit);
-      if (policies::chooses(recipe, "transform", name)) add("the noise of its transform", name);
+      if (policies::chooses_for_inference(recipe, "transform", name))
+        add("the noise of its transform", name);
       add(unknown_of(layer, gemms.at(name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       double& db = predicted.db[name];
@@ -122,6 +123,9 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
     }
     if (net::table_of(node) != nullptr && policies::chooses(recipe, "table", node.name))
       add("the noise of its table", node.name);
+    if (node.op->kind() == "batch_norm" &&
+        policies::chooses_for_inference(recipe, "norm", node.name))
+      add("the rounding of its factors to powers of two", node.name);
     if (own.vector || own.zap) add("the noise of the role vector", node.name);
     if (node.op->kind() == net::kFixedQuantizer &&
         policies::chooses(recipe, "quantizers", node.name))

@@ -14,9 +14,9 @@ bool unit_is_ignored(const std::string& unit);
 /// The linear model follows the noise of rounding weights and the activations that a weight
 /// multiplies. From the first layer on with noise that it omits (masks, roles vector and
 /// output, products of two activations, shifted codes, blocks along the reduction, directed
-/// rounding, infinities) the prediction becomes NaN and `left_out` gives the reason; likewise where
-/// nothing is quantized but a unit rounds. `ignores` names what the figures that remain do not
-/// count: the rounding of units.
+/// rounding, infinities, batch normalisation by shifts) the prediction becomes NaN and `left_out`
+/// gives the reason; likewise where nothing is quantized but a unit rounds. `ignores` names what
+/// the figures that remain do not count: the rounding of units.
 void leave_out(LayerPrediction&, const policies::Recipe&, const net::Graph&,
                const std::vector<TensorNoise>&);
 

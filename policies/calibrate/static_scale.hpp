@@ -30,8 +30,7 @@ struct SeenTensor {
 };
 
 /// What calibration saw, by samples, layer and side, null where a layer has no operand on that side
-/// that is an activation: points of a sweep on the same float32 network
-/// and data set share it.
+/// that is an activation: points of a sweep on the same float32 network and data set share it.
 using SeenTensors = std::map<std::string, std::shared_ptr<const SeenTensor>>;
 
 /// The scale of a tensor that is seen piece by piece: the role's scale rule over its elements, or,

@@ -105,6 +105,10 @@ const PolicyKind norm_statistic{
         "Banner et al., NeurIPS 2018 (arXiv 1805.11046); Hubara et al., NeurIPS 2016 (arXiv "
         "1602.02830); Hoffer et al., NeurIPS 2017 (arXiv 1705.08741)",
     .options = make_options<Options>,
-    .bind = make_policy<Norm>};
+    .bind = make_policy<Norm>,
+    // Shifts alone also round what inference multiplies by.
+    .in_inference = [](const PolicyOptions& options) {
+      return static_cast<const Options&>(options).rule().statistic == Rule::Statistic::shift;
+    }};
 
 }  // namespace numemu::policies

@@ -43,6 +43,14 @@ bool names_format(const std::string& text) {
   }
 }
 
+/// The number of slots for a key that has none.
+std::size_t slot_of(std::string_view key) {
+  const std::vector<PolicySlot>& slots = policy_slots();
+  const auto slot =
+      std::find_if(slots.begin(), slots.end(), [&](const PolicySlot& s) { return s.key == key; });
+  return static_cast<std::size_t>(slot - slots.begin());
+}
+
 }  // namespace
 
 const std::vector<PolicySlot>& policy_slots() {
@@ -96,11 +104,19 @@ void write_choices(const Choices& choices, bool explicit_none, Json& out) {
   }
 }
 
+bool acts_in_inference(const PolicySlot& slot, const PolicyChoice& choice) {
+  return choice.kind->in_inference == nullptr ? slot.in_inference
+                                              : choice.kind->in_inference(*choice.options);
+}
+
 bool chooses(const Recipe& recipe, std::string_view key, std::string_view layer) {
-  const std::vector<PolicySlot>& slots = policy_slots();
-  const auto slot =
-      std::find_if(slots.begin(), slots.end(), [&](const PolicySlot& s) { return s.key == key; });
-  return recipe.policies(layer).at(static_cast<std::size_t>(slot - slots.begin())).has_value();
+  return recipe.policies(layer).at(slot_of(key)).has_value();
+}
+
+bool chooses_for_inference(const Recipe& recipe, std::string_view key, std::string_view layer) {
+  const std::size_t slot = slot_of(key);
+  const auto choices = recipe.policies(layer);
+  return choices.at(slot) && acts_in_inference(policy_slots()[slot], *choices.at(slot));
 }
 
 Json with_role_keys_moved(const JsonReader& recipe, const std::vector<std::string>& keys) {

@@ -19,7 +19,8 @@ struct PolicySlot {
   /// "update"; "" where the schema of roles or updates reads the key (PolicyKind::chosen_by).
   std::string_view object = {};
   std::string_view plain = "none";  ///< a name for no policy, beside "none"
-  bool in_inference = false;        ///< its policies act in inference, too
+  bool in_inference = false;        ///< its policies act in inference, too, but for exceptions
+                                    ///< (PolicyKind::in_inference)
   bool of_products = false;         ///< its policies act on products, also on those inside a layer
 };
 
@@ -32,8 +33,13 @@ Choices read_choices(const JsonReader&);
 /// that chooses no policy is written as null (entries of `layers`), else left out.
 void write_choices(const Choices&, bool explicit_none, Json& out);
 
+/// Whether a choice of the slot acts in inference too.
+bool acts_in_inference(const PolicySlot&, const PolicyChoice&);
+
 /// Whether the recipe chooses a policy of that key for the layer.
 bool chooses(const Recipe&, std::string_view key, std::string_view layer);
+/// Whether it chooses one there that acts in inference.
+bool chooses_for_inference(const Recipe&, std::string_view key, std::string_view layer);
 
 /// The recipe with role keys of the top-level keys `saved` and `exchange` moved into `roles`, whose
 /// names in the schema they are; a `saved` that chooses a policy stays. Throws Error where both are

@@ -4,6 +4,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
+#include "policies/recipe/choices.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -67,6 +68,13 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& grap
     if (r.activation) entry.activation = activation_of(layer.name, *r.activation, scales);
   }
   return out;
+}
+
+void require_onnx_operators(const Recipe& recipe, const net::Graph& graph) {
+  for (const net::Node& node : graph.nodes) {
+    if (node.op->kind() == "batch_norm" && chooses_for_inference(recipe, "norm", node.name))
+      refuse(node.name, "batch normalisation by shifts (norm)");
+  }
 }
 
 }  // namespace numemu::policies

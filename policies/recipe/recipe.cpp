@@ -167,19 +167,16 @@ std::vector<std::string> Recipe::training_keys() const {
   const auto chosen = [](const Choices& choices, std::size_t i) {
     return choices[i] && *choices[i];
   };
-  // Of the statistics of a normalisation, shifts alone also round what inference multiplies by.
-  const auto shifts = [&](const Choices& choices, std::size_t i) {
-    return chosen(choices, i) && policy_slots()[i].key == "norm" &&
-           policy_json(**choices[i]).value("statistic", "") == "shift";
+  const auto acts = [&](const Choices& choices, std::size_t i) {
+    return chosen(choices, i) && acts_in_inference(policy_slots()[i], **choices[i]);
   };
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     const bool somewhere = chosen(choices_, i) ||
                            std::any_of(patches_.begin(), patches_.end(),
                                        [&](const auto& patch) { return chosen(patch.second, i); });
     const bool also_inference =
-        policy_slots()[i].in_inference || shifts(choices_, i) ||
-        std::any_of(patches_.begin(), patches_.end(),
-                    [&](const auto& patch) { return shifts(patch.second, i); });
+        acts(choices_, i) || std::any_of(patches_.begin(), patches_.end(),
+                                         [&](const auto& patch) { return acts(patch.second, i); });
     if (somewhere && !also_inference) keys.emplace_back(policy_slots()[i].key);
   }
   if (!objectives_.empty()) keys.emplace_back("objectives");

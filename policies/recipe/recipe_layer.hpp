@@ -14,6 +14,8 @@
 
 namespace numemu::policies {
 
+class SlicedSide;
+
 inline constexpr std::array<net::GemmKind, 3> kGemmKinds = {
     net::GemmKind::fprop, net::GemmKind::dgrad, net::GemmKind::wgrad};
 inline constexpr std::array<net::Role, 3> kRoles = {net::Role::weight, net::Role::activation,
@@ -63,6 +65,9 @@ struct RecipeLayer {
   SharedCounts& count(net::GemmKind kind, net::Role role) {
     return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
   }
+
+  /// The weight where fprop multiplies slices; `frozen_weight` is empty then.
+  std::shared_ptr<const SlicedSide> sliced_weight;
 };
 
 }  // namespace numemu::policies

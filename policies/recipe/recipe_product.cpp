@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -153,11 +154,15 @@ class Run {
     layer_.count(p_.kind, s.source.role).add(flags);
   }
 
+  /// The operand is a weight that does not change any more.
+  bool cached(const ReadSide& s) const {
+    return run_.frozen && s.source.role == net::Role::weight && p_.kind == GemmKind::fprop &&
+           run_.phase == net::Phase::inference;
+  }
+
   /// The operand whole, in `scratch` unless it is a weight that does not change any more.
   const PlainOperand& plain(const ReadSide& s, PlainOperand& scratch) {
-    const bool cached = run_.frozen && s.source.role == net::Role::weight &&
-                        p_.kind == GemmKind::fprop && run_.phase == net::Phase::inference;
-    if (!cached) {
+    if (!cached(s)) {
       prepare_plain(*s.quantizer, p_, s.source, s.how, scratch);
       count(s, scratch.flags);
       return scratch;
@@ -259,11 +264,24 @@ class Run {
           "layer {}, {}: unit {} reads codes: expected both operands in blocks, or none", p_.layer,
           net::to_string(p_.kind), unit_.row().name));
     }
-    const SlicedSide left(*a_.quantizer, p_, a_.source, a_.how.random),
-        right(*b_.quantizer, p_, b_.source, b_.how.random);
-    multiply_slices(unit_, p_, left, right, unit_random());
-    count(a_, left.flags());
-    count(b_, right.flags());
+    const std::shared_ptr<const SlicedSide> left = slices(a_), right = slices(b_);
+    multiply_slices(unit_, p_, *left, *right, unit_random());
+    count(a_, left->flags());
+    count(b_, right->flags());
+  }
+
+  /// The operand in slices; of a weight that does not change any more those of its first product.
+  std::shared_ptr<const SlicedSide> slices(const ReadSide& s) {
+    const auto make = [&] {
+      return std::make_shared<const SlicedSide>(*s.quantizer, p_, s.source, s.how.random);
+    };
+    // Later products of a step draw for themselves.
+    const bool same = s.source.stack.count() == 1 && !s.source.along_rows &&
+                      (!s.quantizer->stochastic() || run_.repetition == 0);
+    if (!cached(s) || !same) return make();
+    const std::lock_guard lock(layer_.weight_mutex);
+    if (!layer_.sliced_weight) layer_.sliced_weight = make();
+    return layer_.sliced_weight;
   }
 
   std::unique_ptr<OperandSide> gathered(const ReadSide& s, bool scaled) const {

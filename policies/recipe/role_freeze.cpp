@@ -23,6 +23,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;
     layer->weight_ready = false;
+    layer->sliced_weight.reset();
     layer->prepared_weight.reset();
     layer->activation_scale.reset();
     layer->second_scale.reset();

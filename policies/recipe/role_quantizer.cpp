@@ -100,17 +100,32 @@ const BlockFormat& shifted_format(const Format& element) {
 BlockCounts RoleQuantizer::quantize(const BlockLayout& layout, const float* x,
                                     const RandomPiece& random, const BlockArrays& arrays,
                                     float* y) const {
-  BlockQuantization how;
-  how.format = &block_format();
-  how.rule = rule_;
-  how.element = conversion(random.source);
+  Conversion element = conversion(random.source);
   thread_local std::vector<std::uint32_t> words;
   if (stochastic() && random.first != 0) {
     words.resize(static_cast<std::size_t>(layout.elements()));
     simd::fill_random(random.source, policy_.rounding.random_bits,
                       static_cast<std::uint64_t>(random.first), layout.elements(), words.data());
-    how.element.random_words = words.data();
+    element.random_words = words.data();
   }
+  return quantize(block_format(), layout, x, element, arrays, y);
+}
+
+BlockCounts RoleQuantizer::quantize(const BlockFormat& format, const BlockLayout& layout,
+                                    const float* x, const std::uint32_t* words,
+                                    const BlockArrays& arrays, float* y) const {
+  Conversion element = conversion();
+  element.random_words = words;
+  return quantize(format, layout, x, element, arrays, y);
+}
+
+BlockCounts RoleQuantizer::quantize(const BlockFormat& format, const BlockLayout& layout,
+                                    const float* x, const Conversion& element,
+                                    const BlockArrays& arrays, float* y) const {
+  BlockQuantization how;
+  how.format = &format;
+  how.rule = rule_;
+  how.element = element;
   return quantize_blocks(how, layout, x, arrays, y);
 }
 

@@ -59,12 +59,19 @@ class RoleQuantizer {
   /// quantize_blocks() of the role's block format.
   BlockCounts quantize(const BlockLayout&, const float* x, const RandomPiece&, const BlockArrays&,
                        float* y) const;
+  /// The same in blocks of a format with another size; `words`: random bits, one word for each
+  /// element, where the rounding is stochastic.
+  BlockCounts quantize(const BlockFormat&, const BlockLayout&, const float* x,
+                       const std::uint32_t* words, const BlockArrays&, float* y) const;
 
  private:
+  BlockCounts quantize(const BlockFormat&, const BlockLayout&, const float* x, const Conversion&,
+                       const BlockArrays&, float* y) const;
+
   RolePolicy policy_;
   const ScaleRule* rule_ = nullptr;
   std::shared_ptr<const BlockFormat> tile_;  ///< null unless granularity is tile
-  bool largest_only_ = false;                ///< the rule reads the largest magnitude alone
+  bool largest_only_ = false;
 };
 
 /// group(ELEMENT,tensor,float32,zp), whose scale and zero point a role with a zero point has.

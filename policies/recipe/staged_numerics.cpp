@@ -100,6 +100,8 @@ bool StagedNumerics::begins(const StageStart& start, double loss) const {
   if (!start.turning_point) {
     return std::isfinite(best_) && !(best_ - loss >= start.plateau * std::abs(best_));
   }
+  if (first_.empty()) return false;
+  if (std::isnan(loss)) return true;
   double sum = 0;
   for (const double first : first_) sum += first;
   const double within = *start.turning_point * (sum / static_cast<double>(first_.size()));
@@ -119,7 +121,7 @@ std::size_t StagedNumerics::next(const net::Epoch& epoch, double loss) const {
 void StagedNumerics::end_epoch(const net::Epoch& epoch) {
   Forwarding::end_epoch(epoch);
   const double loss = std::isnan(epoch.validation_loss) ? epoch.train_loss : epoch.validation_loss;
-  if (first_.size() < kFirstLosses) first_.push_back(loss);
+  if (first_.size() < kFirstLosses && std::isfinite(loss)) first_.push_back(loss);
   recent_.push_back(loss);
   if (recent_.size() > kRecentLosses) recent_.erase(recent_.begin());
   const std::size_t from = begun_.size(), to = next(epoch, loss);

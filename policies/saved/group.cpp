@@ -50,7 +50,7 @@ struct Options final : PolicyOptions {
   std::int64_t group = 256;
   std::vector<Option> list() override {
     return {{"format",
-             "of the codes; greedy: not given",
+             "of the codes; greedy: uint2, without effect",
              &format,
              0,
              0,
@@ -162,8 +162,10 @@ class Group final : public Policy {
         continue;
       }
       if (options.format != kFormat) {
-        throw Error(fmt::format("{}: layer {}: format {} contradicts bits {}: expected no format",
-                                where, layer, options.format, options.bits));
+        throw Error(
+            fmt::format("{}: layer {}: format {} contradicts bits {}: expected no format, or {}, "
+                        "without effect",
+                        where, layer, options.format, options.bits, kFormat));
       }
       averages[layer] = *average;
       for (int b = 1; b <= kMostItemBits; ++b)

@@ -61,8 +61,8 @@ class HadamardBackward final : public Policy {
       return Forwarding::product(step, given);
     if (!reads_whole(given, given.a) || !reads_whole(given, given.b)) {
       throw Error(fmt::format(
-          "{}: layer {}, {}: expected a product without windows for hadamard-backward (transform "
-          "null in an entry of layers)",
+          "{}: layer {}, {}: expected a product that reads whole tensors, not windows, groups or "
+          "steps of a sequence, for hadamard-backward (transform null in an entry of layers)",
           binding().where, given.layer, net::to_string(given.kind)));
     }
     net::Product product = given;
@@ -130,6 +130,7 @@ const PolicyKind transform_hadamard_backward{
         "random signs of every step",
     .source = "Tseng et al., 2025 (arXiv 2502.20586); NVIDIA, 2025 (arXiv 2509.25149)",
     .options = make_options<Options>,
-    .bind = make_policy<HadamardBackward>};
+    .bind = make_policy<HadamardBackward>,
+    .in_inference = [](const PolicyOptions&) { return false; }};
 
 }  // namespace numemu::policies

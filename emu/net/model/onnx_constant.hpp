@@ -30,8 +30,8 @@ struct OnnxConstant {
   Shape dims;
   bool integer = false;  ///< elements are `whole`, else `real`
   std::vector<Folded> elements;
-  OnnxType type =
-      OnnxType::float32;  ///< in the file or cast to; else what is computed has the default
+  /// In the file or cast to; what is computed has the default.
+  OnnxType type = OnnxType::float32;
   /// A large initializer of reals, until an operator of the importer asks for `elements` (held()):
   /// then they are empty, and tensor() copies the file's. A Folded takes six times their memory.
   const OnnxTensor* stored = nullptr;

@@ -26,9 +26,8 @@ struct BatchNormOptions {
 ///   takes the place of the variance everywhere (Banner et al. 2018; C(n): range_factor()); no
 ///   unbiased form. Its gradient goes to the first largest and the first smallest value of each
 ///   part;
-/// - shift: the mean of d AP2(d), d = x - mean, takes the place of the variance, without an
-/// unbiased
-///   form, and AP2(1 / deviation) and AP2(weight), also in inference, those of their arguments,
+/// - shift: the mean of d AP2(d), d = x - mean, takes the place of the variance, no unbiased
+///   form; AP2(1 / deviation) and AP2(weight), also in inference, those of their arguments,
 ///   so that every product is one by a power of two (Hubara et al. 2016; AP2:
 ///   core::power_of_two()). Its gradients are those of the variance with these factors: AP2 counts
 ///   as the identity.

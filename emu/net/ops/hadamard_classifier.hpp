@@ -1,4 +1,4 @@
-// A classifier whose weights are rows of a Hadamard matrix: signs that nothing trains or stores.
+// A classifier whose weights are rows of a Hadamard matrix, signs that training leaves as they are.
 #pragma once
 #include <vector>
 

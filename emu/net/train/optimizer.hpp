@@ -47,6 +47,7 @@ std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters);
 struct OptimizerName {
   std::string_view name;
   double learning_rate, weight_decay;
+  bool betas = true, epsilon = true;  ///< it reads these options
 };
 
 /// An optimizer of emu/net/train/optimizers/, where each file FILE.cpp defines `optimizer_FILE`.

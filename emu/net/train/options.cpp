@@ -21,6 +21,32 @@ void require(bool condition, const char* key, const char* expected) {
   if (!condition) throw Error(std::string("training option ") + key + ": expected " + expected);
 }
 
+/// Throws Error where beta1, beta2 or epsilon is set but no optimizer of the run reads it.
+void require_read(const TrainOptions& o) {
+  bool betas = false, epsilon = false;
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(names, name) != names.end()) return;
+    const OptimizerName& known = find_optimizer(name);
+    betas = betas || known.betas;
+    epsilon = epsilon || known.epsilon;
+    names.push_back(name);
+  };
+  for (const std::string& objective : o.objectives) {
+    const auto own = o.objective_optimizers.find(objective);
+    add(own == o.objective_optimizers.end() ? o.optimizer : own->second);
+  }
+  const TrainOptions usual;
+  const auto refuse = [&](const char* key, bool read, double value, double expected) {
+    if (read || value == expected) return;
+    throw Error(fmt::format("training option {}: expected {}, the default, which {} does not read",
+                            key, expected, fmt::join(names, ", ")));
+  };
+  refuse("beta1", betas, o.beta1, usual.beta1);
+  refuse("beta2", betas, o.beta2, usual.beta2);
+  refuse("epsilon", epsilon, o.epsilon, usual.epsilon);
+}
+
 bool at_least_zero(double x) { return std::isfinite(x) && x >= 0; }
 
 }  // namespace
@@ -45,6 +71,7 @@ void check(const TrainOptions& o) {
   require(o.beta1 >= 0 && o.beta1 < 1, "beta1", "a number in [0, 1)");
   require(o.beta2 >= 0 && o.beta2 < 1, "beta2", "a number in [0, 1)");
   require(std::isfinite(o.epsilon) && o.epsilon > 0, "epsilon", "a finite number > 0");
+  require_read(o);
   require(at_least_zero(o.weight_decay), "weight_decay", "a finite number >= 0");
   require(at_least_zero(o.clip), "clip", "a finite number >= 0");
   require(o.epochs >= 0 && o.epochs <= kMostEpochs, "epochs", "a number in 0 to 1000000");

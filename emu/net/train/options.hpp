@@ -23,7 +23,8 @@ struct TrainOptions {
   std::int64_t warmup = 0;  ///< steps over which the rate rises linearly before the schedule
   double momentum = 0.9;    ///< sgd
   bool nesterov = false;    ///< sgd
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< the three adams
+  /// Of optimizers that read them (OptimizerName).
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0.01;  ///< L2 for sgd and adam-l2, decoupled for adam and adamw; on
                                ///< parameters of more than one axis
   double clip = 0;  ///< largest global norm of a step's gradients; 0: they are not clipped

@@ -120,4 +120,14 @@ TEST_CASE("codes and scales in safetensors; what cannot be said is refused", "[f
                        "calibrate": {"rule": "dynamic"}})");
   check_refused(s.run(std::string(kExport) + "--recipe d.json --out m.onnx --quiet"),
                 "conv1: an activation without one calibrated scale");
+  net::Graph resnet = net::build_net("resnet20", {28, 28, 1}, 10);
+  net::initialize(resnet, 5);
+  net::write_safetensors(s.path + "/resnet.safetensors", net::parameters_of(resnet));
+  const std::string shifts =
+      "export --net resnet20=resnet.safetensors --data npy:x=x.npy,y=y.npy,test=16,classes=10 "
+      "--samples 16 --recipe n.json --quiet --out ";
+  s.file("n.json", R"({"numemu_recipe": 1, "norm": {"statistic": "shift"}})");
+  check_refused(s.run(shifts + "n.onnx"),
+                "batch normalisation by shifts (norm) cannot be exported");
+  CHECK(s.run(shifts + "n.safetensors").code == 0);
 }

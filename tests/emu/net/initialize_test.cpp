@@ -3,7 +3,10 @@
 #include <cmath>
 
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/constant.hpp"
+#include "emu/net/ops/hadamard_classifier.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "formats/digest.hpp"
 #include "tests/catch.hpp"
 
@@ -86,6 +89,28 @@ TEST_CASE("constants of a graph keep their values", "[fast]") {
   graph.add("constant", std::make_unique<Constant>(value), {});
   initialize(graph, 3);
   CHECK(graph.parameters()[0]->value.data == value.data);
+}
+
+TEST_CASE("the small last weights are those of a product, not a constant behind it", "[fast]") {
+  const auto weights = [](bool constant, bool fixed) {
+    Graph graph;
+    graph.inputs = {{"input", {32}}};
+    const int fc = graph.add("fc", std::make_unique<Linear>(32, 16));
+    if (constant) {
+      const int constant_value =
+          graph.add("constant", std::make_unique<Constant>(Tensor({16})), {});
+      graph.add("add", std::make_unique<Binary>("add"), {fc, constant_value});
+    }
+    if (fixed) graph.add("last", std::make_unique<HadamardClassifier>(16, 10));
+    initialize(graph, 3);
+    return graph.parameters()[0]->value.data;
+  };
+  const std::vector<float> small = weights(false, false);
+  CHECK(weights(true, false) == small);
+  // Standard deviations 1 / 32 and sqrt(2 / 32): a fixed classifier leaves fc its own.
+  const std::vector<float> usual = weights(false, true);
+  for (std::size_t i = 0; i < small.size(); ++i)
+    CHECK(usual[i] == Approx(8 * small[i]).epsilon(1e-6));
 }
 
 TEST_CASE("initial weights depend on the seed and the parameter's name alone", "[fast]") {

@@ -5,6 +5,8 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -139,4 +141,33 @@ TEST_CASE("left out: values that become infinite", "[fast]") {
     leave_out(prediction, recipe, graph, noises);
     CHECK(prediction.left_out.empty() == (std::string(overflow) == "saturate"));
   }
+}
+
+TEST_CASE("left out: batch normalisation by shifts, and no transform of backward", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {4}}};
+  graph.add("fc1", std::make_unique<net::Linear>(4, 8));
+  graph.add("norm", std::make_unique<net::BatchNorm>(net::BatchNormOptions{.channels = 8}));
+  graph.add("fc2", std::make_unique<net::Linear>(8, 8));
+  const auto predicted = [&](const std::string& keys) {
+    LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}}, {20, 20, 1}, 0, {}, "", ""};
+    leave_out(prediction,
+              policies::Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"), graph,
+              {});
+    return prediction;
+  };
+  const LayerPrediction shifts = predicted(R"j("norm": {"statistic": "shift"})j");
+  CHECK(shifts.left_out.count("fc1") == 0);
+  CHECK(shifts.left_out.at("fc2") ==
+        "the rounding of its factors to powers of two, in norm, is not modelled");
+  CHECK(shifts.output_left_out == shifts.left_out.at("fc2"));
+  for (const char* keys :
+       {R"j("norm": {"statistic": "range"})j", R"j("transform": "hadamard-backward")j",
+        R"j("norm": {"statistic": "shift"}, "layers": [{"match": "norm", "norm": null}])j"}) {
+    INFO(keys);
+    CHECK(predicted(keys).left_out.empty());
+    CHECK(predicted(keys).output_left_out.empty());
+  }
+  CHECK_THAT(predicted(R"j("transform": "hadamard")j").left_out.at("fc1"),
+             Contains("the noise of its transform, in fc1"));
 }

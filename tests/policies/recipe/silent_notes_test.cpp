@@ -46,6 +46,9 @@ TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
   CHECK(notes(R"j("layers": [{"match": "b*", "norm": {"statistic": "shift"}}])j").empty());
   CHECK(notes(R"j("norm": {"statistic": "range"})j") ==
         Notes{"Without effect in inference: norm."});
+  CHECK(notes(R"j("transform": "hadamard-backward")j") ==
+        Notes{"Without effect in inference: transform."});
+  CHECK(notes(R"j("transform": "hadamard")j").empty());
   CHECK(notes(R"j("layers": [{"match": "fc*", "penalty": "kure"}, {"match": "a", "norm": null}])j",
               2) == Notes{"The recipe has stages; this is the last one, stage 2.",
                           "Without effect in inference: penalty."});

@@ -173,3 +173,30 @@ TEST_CASE("sliced products: what cannot be sliced is refused", "[fast]") {
                      {2, 4, 4, 16}),
              Contains("expected a product without windows"));
 }
+
+TEST_CASE("sliced products: a frozen weight is quantized once, with the same results and counts",
+          "[fast]") {
+  OneLayer layer(keys(kTile, ""), std::make_unique<net::Linear>(40, 24, false), {40});
+  net::Tensor& weight = layer.op().parameters()[0].value;
+  weight = noise({24, 40}, 3);
+  const net::Tensor x = noise({5, 40}, 4), other = noise({7, 40}, 5);
+  const auto forward = [&](const net::Tensor& inputs) {
+    return net::forward(layer.graph(), inputs, layer.numerics()).data;
+  };
+  const auto counted = [&] {
+    return layer.numerics().counts("layer", GemmKind::fprop, net::Role::weight).elements;
+  };
+  const std::vector<float> loose = forward(x), loose_other = forward(other);
+  layer.numerics().freeze(layer.graph(), 5, [&](std::int64_t first, std::int64_t count) {
+    net::Tensor batch({count, 40});
+    std::copy_n(x.data.begin() + first * 40, count * 40, batch.data.begin());
+    return std::vector<net::Tensor>{batch};
+  });
+  layer.numerics().reset_counts();
+  CHECK(forward(x) == loose);
+  CHECK(forward(other) == loose_other);
+  CHECK(counted() == 2 * 24 * 40);
+  // The first product's codes serve later ones, until the numerics are frozen again.
+  weight.data[0] += 1;
+  CHECK(forward(x) == loose);
+}

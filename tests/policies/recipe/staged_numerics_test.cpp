@@ -221,13 +221,17 @@ TEST_CASE("stages: turning points are those of the published indicator", "[fast]
   };
   CHECK(begun(0.05, 0.3) == std::vector<std::size_t>{16, 21, 26});
   CHECK(begun(0.15, 0.4) == std::vector<std::size_t>{12, 17, 22});
-  // Equal losses: five of them for each stage. A loss that is no number never turns.
+  // Equal losses: five of them for each stage. A NaN loss begins a stage, as of plateaus.
   using Stages = std::vector<std::size_t>;
   const std::string zero = R"j({"turning_point": 0})j";
   CHECK(stages_of(with_starts({zero, zero}), std::vector<double>(10, 1.0)) ==
         Stages{0, 0, 0, 0, 1, 1, 1, 1, 1, 2});
   CHECK(stages_of(with_starts({zero}), {2, 2, NAN, 2, 2, 2, 2, 2}) ==
-        Stages{0, 0, 0, 0, 0, 0, 0, 0});
+        Stages{0, 0, 1, 1, 1, 1, 1, 1});
+  // The mean is that of the finite ones among the first losses: 1, not infinite.
+  const std::string half = R"j({"turning_point": 0.5})j";
+  CHECK(stages_of(with_starts({half}), {INFINITY, 1, 3, 1, 3, 1, 3, 1, 1, 1, 1, 1}) ==
+        Stages{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
   CHECK(stages_of(with_starts({R"j({"epoch": 3})j", zero}), std::vector<double>(8, 1.0)) ==
         Stages{0, 0, 1, 1, 1, 1, 1, 2});
 }

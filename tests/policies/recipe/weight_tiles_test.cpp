@@ -131,3 +131,40 @@ TEST_CASE("tiles: the canonical form, stored bits and refusals", "[fast]") {
       refused(R"j({"format": "group(int4,128,float16,zp)", "granularity": "tile"})j", "weight"),
       Contains("granularity"));
 }
+
+TEST_CASE("tiles: random bits are those of an element's index in the weight", "[fast]") {
+  const RoleQuantizer quantizer(weight_role(
+      R"j({"format": "int4", "granularity": "tile", "block": 4, "rounding": "sr(8)"})j"));
+  const RandomPiece random{{.seed = 7, .tensor = 5}, 3};
+  for (const net::Shape& shape : {net::Shape{10, 13}, net::Shape{3, 2, 6}, net::Shape{9, 1}}) {
+    INFO(net::to_string(shape));
+    const net::Tensor w = noise(shape, 9);
+    std::vector<float> y, scales;
+    std::vector<std::uint8_t> codes;
+    quantize_tiles(quantizer, w, random, y);
+    quantize_tiles(quantizer, w, random, codes, scales);
+    const std::int64_t columns = shape.back(), taps = w.size() / shape.front() / columns;
+    const std::int64_t bands = (shape.front() + 3) / 4, across = (columns + 3) / 4;
+    const Conversion how = quantizer.conversion(random.source);
+    std::int64_t different = 0;
+    for (std::int64_t i = 0; i < w.size(); ++i) {
+      const std::int64_t row = i / columns / taps, tap = i / columns % taps, column = i % columns;
+      const float scale = scales[(tap * bands + row / 4) * across + column / 4];
+      const Encoded want =
+          encode_element(how, exact_quotient(value_of(w.data[i]), value_of(scale)), 3 + i);
+      different += codes[i] != want.code;
+      const float value = scale * static_cast<float>(decode_table(*how.format)[want.code]);
+      different += y[i] != value;
+    }
+    CHECK(different == 0);
+  }
+}
+
+TEST_CASE("tiles: a band is no higher than the weight", "[fast]") {
+  const WeightTiles t({3, 3, 512}, 32768);
+  CHECK(t.line() * t.lines() == 3 * 3 * 512);
+  CHECK(t.count() == 3);
+  const WeightTiles bands({200, 300}, 128);
+  CHECK(bands.height == 128);
+  CHECK(bands.lines() == 2);
+}

@@ -133,5 +133,5 @@ TEST_CASE("hadamard-backward: what it contradicts is refused", "[fast]") {
                                                                   .bias = false}),
                  {4, 4, 8});
   CHECK_THROWS_WITH(run_op(layer.op(), {2, 4, 4, 8}, layer.in_training(0)),
-                    Contains("layer layer, wgrad: expected a product without windows"));
+                    Contains("layer layer, wgrad: expected a product that reads whole tensors"));
 }

@@ -63,7 +63,8 @@ class AdaMax final : public Optimizer {
   std::vector<Tensor> first_, largest_;
 };
 
-constexpr OptimizerName kNames[] = {{"adamax", 0.002, 0.01}, {kShift, 0x1p-10, 1e-4}};
+constexpr OptimizerName kNames[] = {{"adamax", 0.002, 0.01, true, false},
+                                    {kShift, 0x1p-10, 1e-4, false, false}};
 
 }  // namespace
 

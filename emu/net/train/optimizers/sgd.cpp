@@ -49,7 +49,7 @@ class Sgd final : public Optimizer {
   std::vector<Tensor> velocity_;
 };
 
-constexpr OptimizerName kNames[] = {{"sgd", 0.05, 5e-4}};
+constexpr OptimizerName kNames[] = {{"sgd", 0.05, 5e-4, false, false}};
 
 }  // namespace
 

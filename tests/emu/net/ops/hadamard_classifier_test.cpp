@@ -1,4 +1,5 @@
-// The fixed classifier: its matrix, its result and gradients, and that nothing trains its signs.
+// The fixed classifier: its matrix, its result and gradients, and signs that training leaves as
+// they are.
 #include "emu/net/ops/hadamard_classifier.hpp"
 
 #include <cmath>

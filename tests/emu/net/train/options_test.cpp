@@ -106,6 +106,35 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
       },
       "objective_optimizers: expected names among the objectives");
   refuses([](TrainOptions& o) { o.objective_optimizers = {{"cross_entropy", "sdg"}}; }, "'sgd'");
+  refuses(
+      [](TrainOptions& o) {
+        o.optimizer = "shift-adamax";
+        o.beta1 = 0.5;
+      },
+      "beta1: expected 0.9, the default, which shift-adamax does not read");
+  refuses(
+      [](TrainOptions& o) {
+        o.optimizer = "shift-adamax";
+        o.beta2 = 0.5;
+      },
+      "beta2");
+  for (const char* optimizer : {"adamax", "shift-adamax", "sgd"}) {
+    TrainOptions options;
+    options.optimizer = optimizer;
+    CHECK_NOTHROW(check(options));
+    options.epsilon = 1;
+    CHECK_THROWS_WITH(check(options), Catch::Contains("epsilon: expected 1e-08"));
+    // The optimizer of another objective reads it.
+    options.objectives = {"cross_entropy", "complement"};
+    options.objective_optimizers = {{"complement", "adam"}};
+    CHECK_NOTHROW(check(options));
+  }
+  CHECK_NOTHROW([] {
+    TrainOptions options;
+    options.optimizer = "adamax";
+    options.beta1 = options.beta2 = 0.5;
+    check(options);
+  }());
   refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
   refuses([](TrainOptions& o) { o.learning_rate = kInfinity; }, "learning_rate");
   refuses([](TrainOptions& o) { o.warmup = -1; }, "warmup");
