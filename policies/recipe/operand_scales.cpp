@@ -51,9 +51,11 @@ void apply_scales(const net::Product& p, const OperandScales& a, const OperandSc
 }
 
 bool reads_whole_lines(const net::Product& p, const net::ProductSide& side) {
+  const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
   const unit::Gather& gather = *side.gather;
-  bool whole = gather.padding.identity() && p.k == side.stack.width && !side.along_rows;
-  for (std::int64_t k = 0; whole && k < p.k; ++k) whole = gather.depth[k] == k;
+  bool whole = gather.padding.identity() && p.k == (side.along_rows ? rows : width);
+  for (std::int64_t k = 0; whole && k < p.k; ++k)
+    whole = gather.depth[k] == (side.along_rows ? k * width : k);
   return whole;
 }
 
@@ -61,7 +63,7 @@ OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
                          std::vector<float> scales, const char* what) {
   const unit::Gather& gather = *side.gather;
   const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
-  if (!reads_whole_lines(p, side)) {
+  if (side.along_rows || !reads_whole_lines(p, side)) {
     refuse(p, what,
            "'row': expected an operand whose rows are those of its tensor, as those of linear "
            "layers are in fprop and dgrad");

@@ -24,7 +24,8 @@ struct OperandScales {
 /// D = RNE_f32(alpha * D), alpha = RNE_f32(scale of A * scale of B). Uses threads.
 void apply_scales(const net::Product&, const OperandScales& a, const OperandScales& b);
 
-/// Whether each row of the operand is one line of its source.
+/// Whether each row of the operand is one line of its source, or one column where `along_rows`.
+/// Rows may be any of them in any order.
 bool reads_whole_lines(const net::Product&, const net::ProductSide&);
 /// Scales of A's rows, or of B's, one per line of the source. Throws Error where an operand's row
 /// reads more or less than one line of its source (a convolution with several taps), `what` naming

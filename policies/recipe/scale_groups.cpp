@@ -45,15 +45,15 @@ ScaleGroups scale_groups(const RolePolicy& policy, net::Role operand, const net:
   if (operand == net::Role::weight || operand == net::Role::gradient)
     return {.count = channel ? side.source->dim(0) : size / side.stack.width};
   const bool forward = p.kind == net::GemmKind::fprop;
+  const bool lines = forward && !side.along_rows && reads_whole_lines(p, side);
   if (operand == net::Role::activation)
-    return {.count = size / side.stack.width, .of_results = forward && reads_whole_lines(p, side)};
+    return {.count = size / side.stack.width, .of_results = lines};
   // dgrad reads the operand along its other axis.
   const bool columns = by_columns(channel, operand, forward ? side.along_rows : !side.along_rows);
   const Matrices m(side);
   return {.count = columns ? m.outer * m.columns : size / side.stack.width,
           .columns = columns,
-          .of_results =
-              forward && by_result(channel, operand) && (columns || reads_whole_lines(p, side))};
+          .of_results = forward && by_result(channel, operand) && (columns || lines)};
 }
 
 ScaleGroups scale_groups(const RolePolicy& policy, const net::GemmLayer& layer, net::Role operand,

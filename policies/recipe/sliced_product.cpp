@@ -9,19 +9,20 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
+#include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {
 
-/// Whether the rows of the operand are lines of the source: neighbours, or its columns.
-bool reads_lines(const net::Product& p, const net::ProductSide& side) {
+/// Whether row r of the operand is line r of its matrix in the source, or column r.
+bool rows_in_order(const net::ProductSide& side) {
   const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
-  const unit::Gather& gather = *side.gather;
-  bool whole = gather.padding.identity() && p.k == (side.along_rows ? rows : width);
-  for (std::int64_t k = 0; whole && k < p.k; ++k)
-    whole = gather.depth[k] == (side.along_rows ? k * width : k);
-  return whole;
+  const std::vector<std::int32_t>& row = side.gather->row;
+  bool ordered = std::ssize(row) == (side.along_rows ? width : rows);
+  for (std::int64_t r = 0; ordered && r < std::ssize(row); ++r)
+    ordered = row[static_cast<std::size_t>(r)] == (side.along_rows ? r : r * width);
+  return ordered;
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& p,
       transposed_(side.along_rows),
       rows_(side.stack.rows(side.source->size())),
       block_(quantizer.policy().block->size) {
-  if (!reads_lines(p, side)) {
+  if (!reads_whole_lines(p, side) || !rows_in_order(side)) {
     throw Error(fmt::format(
         "layer {}, {}: unit reads codes and blocks have float32 scales: expected a product without "
         "windows, or a unit that takes float32",

@@ -13,6 +13,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/rotation.hpp"
 
@@ -36,16 +37,6 @@ struct Options final : PolicyOptions {
   }
 };
 
-/// Whether a matrix of the operand is one of the source, as it is or transposed.
-bool reads_whole(const net::Product& p, const net::ProductSide& side) {
-  const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
-  const unit::Gather& gather = *side.gather;
-  bool whole = gather.padding.identity() && p.k == (side.along_rows ? rows : width);
-  for (std::int64_t k = 0; whole && k < p.k; ++k)
-    whole = gather.depth[k] == (side.along_rows ? k * width : k);
-  return whole;
-}
-
 class HadamardBackward final : public Policy {
  public:
   HadamardBackward(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
@@ -59,7 +50,7 @@ class HadamardBackward final : public Policy {
     const auto* const options = binding().of<Options>(given.layer);
     if (options == nullptr || !options->rotates(given.kind))
       return Forwarding::product(step, given);
-    if (!reads_whole(given, given.a) || !reads_whole(given, given.b)) {
+    if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b)) {
       throw Error(fmt::format(
           "{}: layer {}, {}: expected a product that reads whole tensors, not windows, groups or "
           "steps of a sequence, for hadamard-backward (transform null in an entry of layers)",

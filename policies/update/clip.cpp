@@ -1,9 +1,15 @@
 // Update rule clip: weights are held within [-limit, limit] after every update, as the real-valued
 // masters of binarized networks are (Courbariaux et al. 2015, BinaryConnect; Hubara et al. 2016).
+#include <fmt/format.h>
+
 #include <cmath>
+#include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/codec.hpp"
+#include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -17,7 +23,12 @@ struct Options final : PolicyOptions {
 
 class Clip final : public Policy {
  public:
-  using Policy::Policy;
+  Clip(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
+    for (const auto& [layer, chosen] : binding().layers) {
+      const Options* const options = binding().of<Options>(layer);
+      if (options != nullptr) check(layer, *options);
+    }
+  }
 
   /// Clips tensors of more than one axis: biases and the vectors of normalisations stay. NaN stays.
   void update(const net::Step& step, const net::Update& update) override {
@@ -30,6 +41,21 @@ class Clip final : public Policy {
       const float below = w[i] > limit ? limit : w[i];
       w[i] = below < -limit ? -limit : below;
     });
+  }
+
+ private:
+  /// Weights are clipped after they were rounded to the master format.
+  void check(const std::string& layer, const Options& options) const {
+    const Format* const master = binding().recipe.update().master;
+    if (master == nullptr) return;
+    const Value limit = value_of(static_cast<float>(options.limit));
+    const Encoded held = encode(*master, limit, {}, Overflow::saturate);
+    if ((held.flags & kInexact) == 0) return;
+    throw Error(
+        fmt::format("{}: layer {}: limit of clip: expected a number of update.master {}, "
+                    "such as {}, found {}",
+                    binding().where, layer, master->name, to_double(decode(*master, held.code)),
+                    options.limit));
   }
 };
 

@@ -172,6 +172,18 @@ TEST_CASE("sliced products: what cannot be sliced is refused", "[fast]") {
                                                                       .bias = false}),
                      {2, 4, 4, 16}),
              Contains("expected a product without windows"));
+  const auto one_tap = [&](std::int64_t stride) {
+    return message(keys(kTile, ""),
+                   std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 16,
+                                                                    .out_channels = 16,
+                                                                    .kernel_height = 1,
+                                                                    .kernel_width = 1,
+                                                                    .stride = stride,
+                                                                    .bias = false}),
+                   {2, 4, 4, 16});
+  };
+  CHECK(one_tap(1).empty());
+  CHECK_THAT(one_tap(2), Contains("expected a product without windows"));
 }
 
 TEST_CASE("sliced products: a frozen weight is quantized once, with the same results and counts",

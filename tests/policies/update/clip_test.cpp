@@ -55,3 +55,20 @@ TEST_CASE("clip: NaN stays, infinities do not", "[fast]") {
   CHECK(values[0][1] == 1);
   CHECK(values[0][2] == -1);
 }
+
+TEST_CASE("clip: a limit that the master format does not hold is refused", "[fast]") {
+  const auto refused = [](const std::string& update, const std::string& layers = "") {
+    return message_of([&] {
+      net::Graph graph = two_layers();
+      const RecipeNumerics numerics(update_recipe(update, layers), graph);
+    });
+  };
+  const std::string master = R"j("master": "bfloat16", "rule": )j";
+  CHECK_THAT(refused(master + R"j("clip(0.3)")j"),
+             Catch::Contains("layer fc1: limit of clip: expected a number of update.master "
+                             "bfloat16, such as 0.30078125, found 0.3"));
+  const std::string none = R"j({"match": "*", "update": {"rule": "none"}})j";
+  CHECK(refused(master + R"j("clip(0.3)")j", none).empty());
+  CHECK(refused(master + R"j("clip(0.25)")j").empty());
+  CHECK(refused(R"j("rule": "clip(0.3)")j").empty());
+}
