@@ -135,7 +135,8 @@ void add_dynamic(const ExperimentRun& run, const net::Dataset& data, Conclusion&
        "choices, %"},
       {}};
   for (std::size_t g = 0; g < compared.size(); ++g) {
-    Row row{.gating = &compared[g]};
+    Row row;
+    row.gating = &compared[g];
     row.shares.resize(compared[g].choices.size());
     for (std::size_t s = 0; s < seeds; ++s) {
       const Json& result = results[g * seeds + s];
