@@ -58,7 +58,8 @@ struct Row {
 
 Row row_of(const Method& method, const std::vector<Json>& results, const std::vector<Json>& first,
            const Precision& whole) {
-  Row row{.method = &method};
+  Row row;
+  row.method = &method;
   for (std::size_t s = 0; s < results.size(); ++s) {
     const Json& result = results[s];
     row.top1.push_back(100 * train_outcome(result.at("outcome")).metric);

@@ -210,7 +210,8 @@ void add_net(const ExperimentRun& run, const std::string& net, const net::Datase
   const std::vector<Json> results = run_trials_at_once(run, trials);
   std::vector<Row> rows;
   for (std::size_t m = 0; m < compared.size(); ++m) {
-    Row row{.method = &compared[m]};
+    Row row;
+    row.method = &compared[m];
     for (std::size_t s = 0; s < static_cast<std::size_t>(seeds); ++s)
       row.results.push_back(results[m * static_cast<std::size_t>(seeds) + s]);
     row.difference =

@@ -41,6 +41,7 @@ TEST_CASE("training settings: every key, at the rates of the optimizer", "[fast]
 }
 
 TEST_CASE("training settings: seeds follow the run's", "[fast]") {
-  const ExperimentRun run{.settings = settings_of(), .seed = 40};
+  const ExperimentRun run{
+      .settings = settings_of(), .seed = 40, .out = "", .folders = {}, .hooks = {}};
   CHECK(seeds_of(run) == std::vector<std::uint64_t>{40, 41});
 }
