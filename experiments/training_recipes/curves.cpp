@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <utility>
 
 #include "emu/net/data/chain.hpp"
 #include "emu/net/data/dataset.hpp"
@@ -292,8 +293,9 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
     const Row& row = rows[r];
     const std::string what = fmt::format("dB of noise in the weight gradients, {}", row.name);
     if (row.missed.n < 2) {  // one draw has no interval
-      conclusion.findings.push_back(
-          model_finding(what, row.predicted, row.own, 0, kNoiseTolerance));
+      Finding finding = model_finding(what, row.predicted, row.own, 0, kNoiseTolerance);
+      finding.low = finding.high = NAN;
+      conclusion.findings.push_back(std::move(finding));
     } else {
       conclusion.findings.push_back(
           interval_finding(what + ", measured above predicted", 0, row.missed.mean,
