@@ -164,33 +164,11 @@ class FirstError {
   std::int64_t index_ = 0;
 };
 
-FlagCounts convert_reference(const Job& job, std::int64_t b, const StoredScale& stored,
-                             std::int64_t begin, std::int64_t end, const BlockArrays& arrays,
-                             float* y) {
+FlagCounts convert(const Job& job, std::int64_t b, const StoredScale& stored, std::int64_t begin,
+                   std::int64_t end, const BlockArrays& arrays, float* y) {
   const BlockScale scale = block_scale(job.format(), stored, job.tensor_scale);
   return encode_elements(job.format(), job.element, scale, job.x, job.layout.block(b), begin, end,
                          arrays.codes, y);
-}
-
-/// Neighbours under a float32 scale are an array under one scale.
-FlagCounts convert(const Job& job, std::int64_t b, const StoredScale& stored, std::int64_t begin,
-                   std::int64_t end, const BlockArrays& arrays, float* y) {
-  const BlockFormat& f = job.format();
-  const BlockElements elements = job.layout.block(b);
-  const auto scale = std::bit_cast<float>(static_cast<std::uint32_t>(stored.scale));
-  const bool array = f.affine == Affine::sym && f.scale->bits == 32 && !f.tensor_scale &&
-                     f.element_exponent == 0 && f.element->bits <= 8 && elements.contiguous() &&
-                     std::isnormal(scale);
-  if (!array) return convert_reference(job, b, stored, begin, end, arrays, y);
-  const std::int64_t first = elements.first + begin, n = end - begin;
-  FlagCounts counts;
-  if (arrays.codes != nullptr) {
-    counts = quantize_codes(job.element, job.x + first, n, scale,
-                            static_cast<std::uint8_t*>(arrays.codes) + first, first);
-  }
-  if (y != nullptr)
-    counts = quantize_values(job.element, job.x + first, n, scale, y + first, first);
-  return counts;
 }
 
 // Tasks large enough that threads do not wait for each other; few blocks stay in this one.
@@ -242,7 +220,7 @@ BlockCounts quantize_blocks_reference(const BlockQuantization& how, const BlockL
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
     StoredScale stored;
     counts += choose(job, b, b + 1, arrays, &stored);
-    counts.elements += convert_reference(job, b, stored, 0, layout.block(b).size(), arrays, y);
+    counts.elements += convert(job, b, stored, 0, layout.block(b).size(), arrays, y);
   }
   return counts;
 }

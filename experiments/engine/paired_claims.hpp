@@ -1,4 +1,4 @@
-// PairedClaims about paired differences of accuracy, judged together.
+// Claims about paired differences of accuracy, judged together.
 #pragma once
 #include <string>
 #include <vector>

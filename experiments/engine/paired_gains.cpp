@@ -3,6 +3,7 @@
 #include "experiments/engine/paired_claims.hpp"
 
 namespace numemu::experiments {
+
 std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   std::vector<Finding> findings;
   std::vector<double> above, below;

@@ -7,16 +7,19 @@ namespace numemu::experiments {
 TrainTrial training_of(const Settings& settings, const std::string& net,
                        const TrainingNeeds& needs) {
   TrainTrial trial;
+  const auto whole = [&](const char* key, std::int64_t least, std::int64_t most) {
+    return settings.integer(needs.prefix + key, least, most);
+  };
   trial.net = net;
   trial.options.optimizer = !needs.optimizer.empty() ? needs.optimizer
                             : settings.values().contains("optimizer")
                                 ? settings.text("optimizer")
                                 : net::recommended_optimizer(net);
   net::use_recommended_rates(trial.options, net);
-  trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  trial.options.batch = settings.integer("batch", needs.least_batch, 100'000);
-  trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  trial.options.epochs = whole("epochs", 1, 10'000);
+  trial.options.batch = whole("batch", needs.least_batch, 100'000);
+  trial.train_samples = whole("train_samples", 0, 1'000'000'000);
+  trial.eval_samples = whole("eval_samples", 0, 1'000'000'000);
   return trial;
 }
 

@@ -12,6 +12,7 @@ namespace numemu::experiments {
 struct TrainingNeeds {
   std::string optimizer = {};    ///< empty: the setting `optimizer`, else the network's own
   std::int64_t least_batch = 1;  ///< what the network or the question requires
+  std::string prefix = {};       ///< of the settings' names, where an experiment has two trainings
 };
 
 /// Of the settings `epochs`, `batch`, `train_samples` and `eval_samples`, at the rates recommended

@@ -147,13 +147,9 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
   const net::Dataset data = net::view_of(whole, view);
   const std::vector<std::string> formats = run.settings.list("norm_formats");
   const std::int64_t samples = run.settings.integer("norm_samples", 2, data.calibration_count());
-  TrainTrial shared = training_of(run.settings, run.settings.text("norm_net"));
-  shared.options.optimizer = net::recommended_optimizer(shared.net);
-  net::use_recommended_rates(shared.options, shared.net);
-  shared.options.epochs = run.settings.integer("norm_epochs", 1, 10'000);
-  shared.options.batch = run.settings.integer("norm_batch", 1, 100'000);
-  shared.train_samples = run.settings.integer("norm_train_samples", 0, 1'000'000'000);
-  shared.eval_samples = run.settings.integer("norm_eval_samples", 0, 1'000'000'000);
+  const std::string& net = run.settings.text("norm_net");
+  const TrainTrial shared = training_of(
+      run.settings, net, {.optimizer = net::recommended_optimizer(net), .prefix = "norm_"});
   const std::vector<std::uint64_t> seeds = seeds_of(run, "norm_seeds");
   std::vector<Trial> trials;
   for (const std::uint64_t seed : seeds) {

@@ -140,9 +140,9 @@ Chart chart_of(const Plan& plan, const Curves& curves, bool difference) {
   chart.title = difference ? "Bits per character above float32 over training"
                            : "Bits per character over training";
   chart.caption = fmt::format(
-      "{}, {} steps of {} windows; each point is the mean training loss of {} steps{}. Encoding, "
+      "{}, {} steps of {} windows; each point is the mean training loss of {} step{}{}. Encoding, "
       "rounding, scales and unit of each recipe: its file.",
-      plan.trial.net, steps, plan.trial.options.batch, steps / n,
+      plan.trial.net, steps, plan.trial.options.batch, steps / n, steps / n == 1 ? "" : "s",
       plan.seeds.size() > 1 ? fmt::format(", over {} seeds with its 95 % interval{}",
                                           plan.seeds.size(), difference ? " paired by seed" : "")
                             : "");
@@ -320,8 +320,8 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
   const auto order = [](const Row& a, const Row& b) { return a.lost.mean < b.lost.mean; };
   const auto [best, worst] = std::minmax_element(rows.begin() + 1, rows.end(), order);
   conclusion.sentences.push_back(fmt::format(
-      "After {} steps float32 has {} bits per character; {} is {} % above it, {} {} %.{}", steps,
-      shown(rows[0].bits.mean, "{:.4f}"), best->name, shown(best->lost.mean, "{:+.2f}"),
+      "After {} steps float32 has {} bits per character; {} differs from it by {} %, {} by {} %.{}",
+      steps, shown(rows[0].bits.mean, "{:.4f}"), best->name, shown(best->lost.mean, "{:+.2f}"),
       worst->name, shown(worst->lost.mean, "{:+.2f}"),
       plan.seeds.size() == 1 ? " One seed does not tell which of two near recipes is better."
                              : ""));

@@ -40,6 +40,19 @@ TEST_CASE("training settings: every key, at the rates of the optimizer", "[fast]
         std::string::npos);
 }
 
+TEST_CASE("training settings: a second training by its prefix", "[fast]") {
+  const Settings two = settings_of({{"norm_epochs", "5", "5", "5", ""},
+                                    {"norm_batch", "16", "16", "16", ""},
+                                    {"norm_train_samples", "32", "32", "32", ""},
+                                    {"norm_eval_samples", "7", "7", "7", ""}});
+  const TrainTrial second = training_of(two, "mlp", {.prefix = "norm_"});
+  CHECK(second.options.epochs == 5);
+  CHECK(second.options.batch == 16);
+  CHECK(second.train_samples == 32);
+  CHECK(second.eval_samples == 7);
+  CHECK(training_of(two, "mlp").options.epochs == 3);
+}
+
 TEST_CASE("training settings: seeds follow the run's", "[fast]") {
   const ExperimentRun run{
       .settings = settings_of(), .seed = 40, .out = "", .folders = {}, .hooks = {}};
