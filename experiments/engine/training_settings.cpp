@@ -16,6 +16,10 @@ TrainTrial training_of(const Settings& settings, const std::string& net,
                                 ? settings.text("optimizer")
                                 : net::recommended_optimizer(net);
   net::use_recommended_rates(trial.options, net);
+  if (settings.values().contains(needs.prefix + "lr")) {
+    trial.options.learning_rate = settings.number(needs.prefix + "lr", 1e-9, 1e3);
+    trial.options.warmup = whole("warmup", 0, 1'000'000'000);
+  }
   trial.options.epochs = whole("epochs", 1, 10'000);
   trial.options.batch = whole("batch", needs.least_batch, 100'000);
   trial.train_samples = whole("train_samples", 0, 1'000'000'000);

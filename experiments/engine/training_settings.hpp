@@ -16,7 +16,8 @@ struct TrainingNeeds {
 };
 
 /// Of the settings `epochs`, `batch`, `train_samples` and `eval_samples`, at the rates recommended
-/// for the network and the optimizer; the recipe is float32. Throws Error naming the setting.
+/// for the network and the optimizer, or at those of the settings `lr` and `warmup` (in steps)
+/// where an experiment has them; the recipe is float32. Throws Error naming the setting.
 TrainTrial training_of(const Settings&, const std::string& net, const TrainingNeeds& = {});
 
 /// As many from the run's seed on as the setting `key` says, 1 to 1000.

@@ -40,6 +40,18 @@ TEST_CASE("training settings: every key, at the rates of the optimizer", "[fast]
         std::string::npos);
 }
 
+TEST_CASE("training settings: rates of the experiment instead of the recommended ones", "[fast]") {
+  const TrainTrial own = training_of(settings_of(), "char-transformer");
+  const TrainTrial given =
+      training_of(settings_of({{"lr", "0.25", "0.25", "0.25", ""}, {"warmup", "7", "7", "7", ""}}),
+                  "char-transformer");
+  CHECK(given.options.learning_rate == 0.25);
+  CHECK(given.options.warmup == 7);
+  CHECK(own.options.learning_rate != 0.25);
+  CHECK(own.options.warmup != 7);
+  CHECK(given.options.weight_decay == own.options.weight_decay);
+}
+
 TEST_CASE("training settings: a second training by its prefix", "[fast]") {
   const Settings two = settings_of({{"norm_epochs", "5", "5", "5", ""},
                                     {"norm_batch", "16", "16", "16", ""},
