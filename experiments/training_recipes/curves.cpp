@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -34,6 +35,7 @@ struct Plan {
   std::vector<std::string> names = {"float32"};
   std::vector<Json> recipes = {Json::object()};
   double spike = 0;
+  std::size_t spike_steps = 0;
   std::size_t points = 0;
 };
 
@@ -42,6 +44,7 @@ Plan plan_of(const ExperimentRun& run) {
   Plan plan;
   plan.trial = training_of(settings, settings.text("net"));
   plan.spike = settings.number("spike", 0, 1e6);
+  plan.spike_steps = static_cast<std::size_t>(settings.integer("spike_steps", 1, 1'000'000));
   plan.points = static_cast<std::size_t>(settings.integer("points", 1, 1000));
   plan.seeds = seeds_of(run);
   for (const std::string& name : settings.list("recipes")) {
@@ -200,7 +203,7 @@ Row row_of(const Plan& plan, const Curves& curves, std::size_t r) {
     return decibels_of(c.noise.own) - decibels_of(c.noise.predicted);
   }));
   for (const Curve& curve : curves[r]) {
-    const Events events = events_of(curve.losses, plan.spike);
+    const Events events = events_of(curve.losses, plan.spike, plan.spike_steps);
     if (events.spike < 0 && events.not_finite < 0) continue;
     if (row.spikes++ == 0) row.first = events;
   }
@@ -266,7 +269,7 @@ void add_ranking(const std::vector<Row>& rows, Conclusion& conclusion) {
 
 }  // namespace
 
-Events events_of(const std::vector<double>& losses, double threshold) {
+Events events_of(const std::vector<double>& losses, double threshold, std::size_t window) {
   Events events;
   double least = HUGE_VAL;
   for (std::size_t s = 0; s < losses.size(); ++s) {
@@ -274,9 +277,10 @@ Events events_of(const std::vector<double>& losses, double threshold) {
       events.not_finite = static_cast<std::int64_t>(s);
       break;
     }
-    if (events.spike < 0 && losses[s] > least + threshold)
-      events.spike = static_cast<std::int64_t>(s);
-    least = std::min(least, losses[s]);
+    if (s + 1 < window) continue;
+    const double mean = std::reduce(&losses[s + 1 - window], &losses[s] + 1, 0.0) / window;
+    if (events.spike < 0 && mean > least + threshold) events.spike = static_cast<std::int64_t>(s);
+    least = std::min(least, mean);
   }
   return events;
 }

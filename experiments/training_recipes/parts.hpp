@@ -23,10 +23,12 @@ void add_recipes(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 /// Where a curve of losses first leaves what is usual; -1: nowhere.
 struct Events {
-  std::int64_t spike = -1;       ///< first loss more than the threshold above the least before it
+  std::int64_t spike = -1;       ///< last step of the first window whose mean loss is more than the
+                                 ///< threshold above the least such mean before it
   std::int64_t not_finite = -1;  ///< first NaN or infinite loss
 };
-Events events_of(const std::vector<double>& losses, double threshold);
+/// `window`: losses of a mean, at least 1. Single losses differ by what their batches differ.
+Events events_of(const std::vector<double>& losses, double threshold, std::size_t window);
 
 /// Noise-to-signal ratios of the gradients of all weights together, in one step.
 struct GradientNoise {

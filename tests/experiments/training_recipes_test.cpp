@@ -50,14 +50,19 @@ std::vector<float> normal(std::int64_t n) {
 }  // namespace
 
 TEST_CASE("training recipes: spikes and the first loss that is not finite", "[fast]") {
-  const Events none = events_of({4, 3.5, 3.9, 3}, 0.5);
+  const Events none = events_of({4, 3.5, 3.9, 3}, 0.5, 1);
   CHECK(none.spike == -1);
   CHECK(none.not_finite == -1);
-  CHECK(events_of({4, 3, 3.51, 2, 9}, 0.5).spike == 2);
-  const Events lost = events_of({4, 3, NAN, 9}, 0.5);
+  CHECK(events_of({4, 3, 3.51, 2, 9}, 0.5, 1).spike == 2);
+  const Events lost = events_of({4, 3, NAN, 9}, 0.5, 1);
   CHECK(lost.spike == -1);
   CHECK(lost.not_finite == 2);
-  CHECK(events_of({4, 5, HUGE_VAL}, 0.5).spike == 1);
+  CHECK(events_of({4, 5, HUGE_VAL}, 0.5, 1).spike == 1);
+  // Means of two: 4, 3.5, 3.5, 4.25.
+  CHECK(events_of({4, 4, 3, 4, 4.5}, 0.7, 1).spike == 3);
+  CHECK(events_of({4, 4, 3, 4, 4.5}, 0.7, 2).spike == 4);
+  CHECK(events_of({4, 4, 3, 4, 4.5}, 0.8, 2).spike == -1);
+  CHECK(events_of({4, 9}, 0.5, 3).spike == -1);
 }
 
 TEST_CASE("training recipes: noise of an operand of normal law", "[fast]") {
