@@ -19,6 +19,7 @@
 #include "experiments/report/report.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
 
@@ -146,14 +147,24 @@ ReportPaths default_paths(const std::string& folder) {
           folder + "/report.md"};
 }
 
-void require_report_files(const ReportPaths& paths) {
-  for (const std::string* path : {&paths.html, &paths.csv, &paths.sqlite, &paths.markdown})
-    require_replaceable(*path);
+void require_report_files(const std::string& folder, const ReportPaths& paths) {
+  const std::vector<NamedPath> outputs = {{"--out", paths.html, false},
+                                          {"--csv", paths.csv, false},
+                                          {"--sqlite", paths.sqlite, false},
+                                          {"the Markdown report", paths.markdown, false}};
+  for (const NamedPath& output : outputs) require_replaceable(output.path);
+  std::vector<NamedPath> read;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".json") || name.ends_with(".jsonl"))
+      read.push_back({"the folder's " + name, entry.path().string(), false});
+  }
+  require_distinct_paths(outputs, read);
 }
 
 WrittenReport write_report(const std::string& folder, const ReportPaths& paths, bool predictions,
                            const std::optional<experiments::Gate>& gate) {
-  require_report_files(paths);
+  require_report_files(folder, paths);
   const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
                     experiment_path = folder + "/experiment.json";
   const bool has_sweep = std::filesystem::exists(sweep_path),

@@ -15,9 +15,10 @@ struct ReportPaths {
 /// Beside the rows: report.html, report.csv, report.sqlite, report.md.
 ReportPaths default_paths(const std::string& folder);
 
-/// Throws Error for a path that is there and no regular file, and for a folder where no file can be
-/// made. Call it before long work that ends with a report.
-void require_report_files(const ReportPaths&);
+/// Throws Error for a path that is there and no regular file, for a folder where no file can be
+/// made, for two paths of one file and for one of the files in `folder` that reports are made from.
+/// Call it before long work that ends with a report.
+void require_report_files(const std::string& folder, const ReportPaths&);
 
 struct WrittenReport {
   std::vector<Json> rows;

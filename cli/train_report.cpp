@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "emu/stats/interval.hpp"
+#include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -15,6 +15,13 @@ namespace {
 
 double top1(const net::Evaluation& tested) {
   return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
+}
+
+stats::Interval interval_of(const net::Evaluation& tested, const net::Dataset& data) {
+  return experiments::top1_intervals(
+             data, tested, tested,
+             experiments::scores_json(data, net::scores_for(data, {}), tested, tested))
+      .top1;
 }
 
 /// A token of a text is a character.
@@ -116,7 +123,7 @@ Json stored_json(const policies::ParameterBytes& stored) {
 }
 
 Json test_json(const net::Evaluation& tested, const net::Dataset& data) {
-  const stats::Interval interval = stats::wilson(tested.correct, tested.n);
+  const stats::Interval interval = interval_of(tested, data);
   Json metrics{{"top1", top1(tested)},
                {"n", tested.n},
                {"ci95", {interval.low, interval.high}},
@@ -130,7 +137,7 @@ Json test_json(const net::Evaluation& tested, const net::Dataset& data) {
 
 std::string test_line(const net::Evaluation& tested, const net::Dataset& data,
                       const std::string& noun) {
-  const stats::Interval interval = stats::wilson(tested.correct, tested.n);
+  const stats::Interval interval = interval_of(tested, data);
   std::string line = fmt::format(
       "test {:.2f} % of {} {}, 95 % interval [{:.2f}, {:.2f}], loss {:.4f}", 100 * top1(tested),
       tested.n, noun, 100 * interval.low, 100 * interval.high, tested.loss);

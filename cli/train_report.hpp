@@ -51,9 +51,10 @@ Json kept_json(const net::KeptBytes::Sums*);
 std::string stored_line(const policies::ParameterBytes&, const policies::ParameterBytes& float32);
 /// {"master_bytes_per_parameter": 2, "state_bytes_per_parameter": 2.13}
 Json stored_json(const policies::ParameterBytes&);
-/// The metrics of --json for the test split.
+/// The metrics of --json for the test split, which has the tables of net::scores_for(data, {}).
 Json test_json(const net::Evaluation&, const net::Dataset&);
-/// "test 98.01 % of 10000 images, 95 % interval [..], loss .." `noun` names the targets.
+/// "test 98.01 % of 10000 images, 95 % interval [..], loss .." of the same. `noun` names the
+/// targets.
 std::string test_line(const net::Evaluation&, const net::Dataset&, const std::string& noun);
 
 }  // namespace numemu::cli

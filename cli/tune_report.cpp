@@ -9,7 +9,7 @@
 #include "cli/talk.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
-#include "emu/stats/interval.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
@@ -27,13 +27,28 @@ Json number(double value) {
 
 std::string decibel_text(double db) { return std::isfinite(db) ? fmt::format("{:.2f}", db) : "-"; }
 
-Json metrics_json(const std::optional<net::Evaluation>& metrics) {
+experiments::Top1Intervals intervals_of(const net::Dataset& data, const net::Evaluation& metrics,
+                                        const net::Evaluation& baseline) {
+  return experiments::top1_intervals(
+      data, metrics, baseline,
+      experiments::scores_json(data, net::scores_for(data, {}), metrics, baseline));
+}
+
+double top1(const net::Evaluation& metrics) {
+  return static_cast<double>(metrics.correct) / static_cast<double>(metrics.n);
+}
+
+Json metrics_json(const net::Dataset& data, const std::optional<net::Evaluation>& metrics,
+                  const std::optional<net::Evaluation>& float32) {
   if (!metrics) return nullptr;
   Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
   if (metrics->n > 0) {
-    json["top1"] = number(static_cast<double>(metrics->correct) / static_cast<double>(metrics->n));
-    const stats::Interval ci = stats::wilson(metrics->correct, metrics->n);
-    json["ci95"] = {number(ci.low), number(ci.high)};
+    const experiments::Top1Intervals ci = intervals_of(data, *metrics, *float32);
+    json["top1"] = number(top1(*metrics));
+    json["ci95"] = {number(ci.top1.low), number(ci.top1.high)};
+    if (&*metrics == &*float32) return json;
+    json["difference"] = number(top1(*metrics) - top1(*float32));
+    json["difference_ci95"] = {number(ci.difference.low), number(ci.difference.high)};
   }
   return json;
 }
@@ -54,7 +69,8 @@ TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
 std::optional<net::Evaluation> TuneReport::evaluated(const net::Graph& graph,
                                                      net::Numerics& numerics) const {
   if (samples_.metrics == 0) return std::nullopt;
-  return net::evaluate(graph, dataset_, samples_.split, samples_.metrics, numerics);
+  return net::evaluate(graph, dataset_, samples_.split, samples_.metrics, numerics,
+                       net::scores_for(dataset_, {}));
 }
 
 TuneReport::Figures TuneReport::measure(const net::Graph& graph, net::Numerics& numerics) const {
@@ -100,9 +116,9 @@ Json TuneReport::json() const {
     json["steps"].push_back({{"step", text}, {"done", summary}});
   json["split"] = samples_.split == net::Split::validation ? "validation" : "calibration";
   json["noise_samples"] = samples_.noise;
-  json["metrics"] = {{"float32", metrics_json(float32_)},
-                     {"before", metrics_json(before_.metrics)},
-                     {"after", metrics_json(after_.metrics)}};
+  json["metrics"] = {{"float32", metrics_json(dataset_, float32_, float32_)},
+                     {"before", metrics_json(dataset_, before_.metrics, float32_)},
+                     {"after", metrics_json(dataset_, after_.metrics, float32_)}};
   json["output_db"] = {{"before", number(before_.noise.output.db)},
                        {"after", number(after_.noise.output.db)}};
   json["layers"] = Json::array();
@@ -129,19 +145,30 @@ std::string TuneReport::text() const {
                       text_table({"layer", "before", "after"}, rows));
   if (!float32_) return text + "\n";
   rows.clear();
+  const auto points = [](const stats::Interval& shares, const char* format) {
+    return fmt::format(fmt::runtime(format), 100 * shares.low, 100 * shares.high);
+  };
   const auto add = [&](const char* name, const net::Evaluation& metrics) {
-    const stats::Interval ci = stats::wilson(metrics.correct, metrics.n);
-    rows.push_back({name,
-                    fmt::format("{:.2f}", 100.0 * static_cast<double>(metrics.correct) /
-                                              static_cast<double>(metrics.n)),
-                    fmt::format("[{:.2f}, {:.2f}]", 100 * ci.low, 100 * ci.high),
+    const experiments::Top1Intervals ci = intervals_of(dataset_, metrics, *float32_);
+    const bool itself = &metrics == &*float32_;
+    rows.push_back({name, fmt::format("{:.2f}", 100 * top1(metrics)),
+                    points(ci.top1, "[{:.2f}, {:.2f}]"),
+                    itself ? "-" : fmt::format("{:+.2f}", 100 * (top1(metrics) - top1(*float32_))),
+                    itself ? "-" : points(ci.difference, "[{:+.2f}, {:+.2f}]"),
                     fmt::format("{:.4f}", metrics.loss)});
   };
   add("float32", *float32_);
   add("before", *before_.metrics);
   add("after", *after_.metrics);
-  return text + fmt::format("\n{} validation samples, which no step read\n{}\n", float32_->samples,
-                            text_table({"network", "top-1 %", "95 %", "loss"}, rows));
+  const experiments::Top1Intervals gain = intervals_of(dataset_, *after_.metrics, *before_.metrics);
+  return text +
+         fmt::format(
+             "\n{} validation samples, which no step read; changes from float32 are paired\n{}"
+             "the steps changed top-1 by {:+.2f} points, 95 % interval {}\n\n",
+             float32_->samples,
+             text_table({"network", "top-1 %", "95 %", "change", "95 %", "loss"}, rows),
+             100 * (top1(*after_.metrics) - top1(*before_.metrics)),
+             points(gain.difference, "[{:+.2f}, {:+.2f}]"));
 }
 
 }  // namespace numemu::cli

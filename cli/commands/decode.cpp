@@ -70,7 +70,7 @@ int run(const Options& options) {
   if (!options.text) require_file("--out", options.out);
   if (!to_stdout) require_replaceable(options.out);
   require_distinct_paths({{"--out", options.out, !options.text}},
-                         {{"--in", options.in, !from_text}});
+                         {{"--in", options.in, !from_text, true}});
   if (from_text && (options.packed || !options.order.empty() || !options.tensor.empty()))
     throw Error("--codes hex: not allowed with --packed, --order or --tensor");
   if (options.text && !options.dtype.empty())

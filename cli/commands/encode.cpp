@@ -145,7 +145,7 @@ void check_options(const Options& options, const Format& format) {
   require_file("--random-bits", options.conversion.random_bits);
   const std::string from = options.from.empty() ? "" : find_format(options.from).name;
   require_distinct_paths({{"--out", options.out}, {"--flags", options.flags}},
-                         {{"--in", options.in, !options.text},
+                         {{"--in", options.in, !options.text, true},
                           {"--random-bits", options.conversion.random_bits, false},
                           {"--format", codebook_file(format.name), false},
                           {"--from", codebook_file(from), false}});

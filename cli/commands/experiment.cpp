@@ -162,7 +162,7 @@ int run(const Options& options) {
   require_writable_folder(run.out);
   if (std::filesystem::exists(run.out)) {
     require_replaceable(run.out + "/experiment.json");
-    require_report_files(default_paths(run.out));
+    require_report_files(run.out, default_paths(run.out));
   }
   require_own_folder(run.out, experiment.name, options.fresh);
   const experiments::Conclusion conclusion = experiment.run(run);

@@ -63,7 +63,7 @@ void check_options(const Options& options, const BlockFormat& f) {
        {"--scales", options.scales},
        {"--tensor-scale", options.tensor_scale},
        {"--zero-points", options.zero_points}},
-      {{"--in", options.in}, {"--random-bits", options.conversion.random_bits, false}});
+      {{"--in", options.in, true, true}, {"--random-bits", options.conversion.random_bits, false}});
   check_tensor_scale(f, options.tensor_scale, options.no_tensor_scale);
   if (!options.zero_points.empty() && f.affine == Affine::sym)
     throw Error(fmt::format("--zero-points: {} has no zero points", f.name));

@@ -123,7 +123,7 @@ int run(const Options& options) {
     throw Error("--gate: expected beside it no --shard; after all shards: numemu report " + out);
   const ReportPaths paths = default_paths(out);
   require_writable_folder(out);
-  if (std::filesystem::exists(out)) require_report_files(paths);
+  if (std::filesystem::exists(out)) require_report_files(out, paths);
   if (!options.quiet) say("loading {} on {}", config.net, config.data);
   const double start = seconds();
   auto [dataset, trained] = experiments::load_sweep(config, folders);

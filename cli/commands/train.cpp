@@ -79,7 +79,7 @@ net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
     net::Targets targets;
     return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
   });
-  return net::evaluate(graph, dataset, net::Split::test, 0, numerics);
+  return net::evaluate(graph, dataset, net::Split::test, 0, numerics, net::scores_for(dataset, {}));
 }
 
 net::RunFile run_file(const TrainCommand& options) {

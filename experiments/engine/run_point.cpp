@@ -42,36 +42,19 @@ Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
 }
 
-/// Paired counts: images only one of the two classifies rightly.
-stats::Interval paired(const net::Evaluation& a, const net::Evaluation& b) {
-  std::int64_t only_a = 0, only_b = 0;
-  for (std::size_t i = 0; i < a.right.size(); ++i) {
-    only_a += a.right[i] && !b.right[i];
-    only_b += b.right[i] && !a.right[i];
-  }
-  return stats::paired_difference(only_a, only_b, a.n);
-}
-
-/// `scores` as in the row: the interval of top-1 is theirs where samples have several classes.
+/// `scores` as in the row.
 Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
                   const net::Evaluation& baseline, const Json& scores) {
   if (data.target() != net::TargetKind::classes) return {{"n", evaluation.n}};
   const double n = static_cast<double>(evaluation.n);
+  const Top1Intervals intervals = top1_intervals(data, evaluation, baseline, scores);
   Json json = {{"top1", number(evaluation.correct / n)},
                {"n", evaluation.n},
-               {"ci95", interval_json(stats::wilson(evaluation.correct, evaluation.n))},
+               {"ci95", interval_json(intervals.top1)},
                {"loss", number(evaluation.loss)},
                {"baseline_top1", number(baseline.correct / n)},
                {"difference", number((evaluation.correct - baseline.correct) / n)},
-               {"difference_ci95", interval_json(paired(evaluation, baseline))}};
-  if (data.targets_per_sample() > 1) {
-    for (const Json& score : scores) {
-      if (score["name"] != "top1") continue;
-      if (score["ci95"][0].is_number()) json["ci95"] = score["ci95"];
-      if (score["difference_ci95"][0].is_number())
-        json["difference_ci95"] = score["difference_ci95"];
-    }
-  }
+               {"difference_ci95", interval_json(intervals.difference)}};
   if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return json;
   const std::string bits = data.name() == "tokens" ? "bits_per_token" : "bits_per_character";
   json["perplexity"] = number(net::exp(static_cast<float>(evaluation.loss)));

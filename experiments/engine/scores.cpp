@@ -25,6 +25,16 @@ Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
 }
 
+/// Counts of targets that only one of the two classifies rightly.
+stats::Interval paired(const net::Evaluation& a, const net::Evaluation& b) {
+  std::int64_t only_a = 0, only_b = 0;
+  for (std::size_t i = 0; i < a.right.size(); ++i) {
+    only_a += a.right[i] && !b.right[i];
+    only_b += b.right[i] && !a.right[i];
+  }
+  return stats::paired_difference(only_a, only_b, a.n);
+}
+
 /// Why a figure is no finite number; "" where it is one.
 std::string why_no_figure(const net::ScoreTable& table, double value) {
   if (std::isfinite(value)) return "";
@@ -71,6 +81,22 @@ double heaviest_block(const net::ScoreTable& table, std::int64_t block, std::int
 }
 
 }  // namespace
+
+Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& evaluation,
+                             const net::Evaluation& baseline, const Json& scores) {
+  Top1Intervals intervals{stats::wilson(evaluation.correct, evaluation.n),
+                          paired(evaluation, baseline)};
+  if (data.targets_per_sample() == 1) return intervals;
+  const auto take = [](const Json& pair, stats::Interval& interval) {
+    if (pair[0].is_number()) interval = {pair[0].get<double>(), pair[1].get<double>()};
+  };
+  for (const Json& score : scores) {
+    if (score["name"] != "top1") continue;
+    take(score["ci95"], intervals.top1);
+    take(score["difference_ci95"], intervals.difference);
+  }
+  return intervals;
+}
 
 std::int64_t block_length(std::int64_t n) {
   std::int64_t length = 1;

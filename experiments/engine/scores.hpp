@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
+#include "emu/stats/interval.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -18,6 +19,16 @@ Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, con
 /// The same of samples that follow each other (`sequence`) or do not.
 Json scores_json(bool sequence, const std::vector<const net::Score*>&, const net::Evaluation&,
                  const net::Evaluation& baseline);
+
+/// Of shares, at 95 %.
+struct Top1Intervals {
+  stats::Interval top1, difference;
+};
+/// Of top-1 and of its difference from the baseline's: Wilson's and that of the paired counts where
+/// a sample has one class, whose errors are independent; else those of score top1 in `scores`, a
+/// list of scores_json of the same evaluations, where it has finite ones.
+Top1Intervals top1_intervals(const net::Dataset&, const net::Evaluation&,
+                             const net::Evaluation& baseline, const Json& scores);
 
 /// The windows of a block: the least whole number whose cube is at least n.
 std::int64_t block_length(std::int64_t n);

@@ -25,7 +25,7 @@ bool same_file(const std::string& a, const std::string& b) {
 
 void require_two_files(const NamedPath& a, const NamedPath& b) {
   if (!is_file(a) || !is_file(b)) return;
-  const bool may_be_one = a.option == "--out" && b.option == "--in";
+  const bool may_be_one = a.option == "--out" && b.replaceable;
   if (!may_be_one && same_file(a.path, b.path)) {
     throw Error(
         fmt::format("{} and {}: expected two files, found {} twice", a.option, b.option, b.path));

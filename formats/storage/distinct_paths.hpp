@@ -11,11 +11,13 @@ struct NamedPath {
   std::string path;
   /// A sidecar PATH.json belongs to the file: it is read with it, or written or removed with it.
   bool sidecar = true;
+  /// An input that is read whole before `--out` is written, which may take its place.
+  bool replaceable = false;
 };
 
 /// Throws Error "--out and --flags: expected two files, found a.npy twice" where two outputs, or an
 /// output and an input, or the sidecar of either, are one file, also through links and other
-/// spellings. `--in` may be `--out`: it is read whole before anything is written.
+/// spellings.
 void require_distinct_paths(const std::vector<NamedPath>& outputs,
                             const std::vector<NamedPath>& inputs = {});
 

@@ -180,6 +180,21 @@ std::vector<std::string> Recipe::training_keys() const {
     if (somewhere && !also_inference) keys.emplace_back(policy_slots()[i].key);
   }
   if (!objectives_.empty()) keys.emplace_back("objectives");
+  static const Recipe plain;
+  const auto at = [](const Json& part, const std::string& key) {
+    return part.contains(key) ? part.at(key) : Json();
+  };
+  const auto add = [&](const std::string& part, const std::string& key) {
+    const bool patched = std::ranges::any_of(json()["layers"], [&](const Json& entry) {
+      return entry.contains(part) && entry[part].contains(key);
+    });
+    const std::string name = part + "." + key;
+    if ((patched || at(json()[part], key) != at(plain.json()[part], key)) &&
+        std::ranges::find(keys, name) == keys.end())
+      keys.push_back(name);
+  };
+  for (const char* role : {"gradient", "saved", "state", "exchange"}) add("roles", role);
+  for (const auto& item : json()["update"].items()) add("update", item.key());
   return keys;
 }
 

@@ -110,8 +110,8 @@ class Recipe {
   Recipe in_stage(std::size_t i) const;
   /// That of the last one, which inference uses.
   Recipe last_stage() const { return in_stage(starts_.size()); }
-  /// The keys, top-level ones and those of entries of `layers`, that choose policies or objectives
-  /// which act in training alone.
+  /// The keys, top-level ones and those of entries of `layers`, that choose what acts in training
+  /// alone: policies, objectives, "roles.gradient", "update.master".
   std::vector<std::string> training_keys() const;
   /// The numerics of a layer: base, then every matching entry of `layers` in order. Layers that the
   /// same entries match share what was read once. Any number of threads.

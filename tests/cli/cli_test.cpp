@@ -145,6 +145,21 @@ TEST_CASE("a report is written to regular files only", "[fast]") {
   CHECK_THAT(read_file(s.path + "/old.html"), Contains("<html"));
 }
 
+TEST_CASE("a report replaces nothing that it is made from", "[fast]") {
+  const Scratch s;
+  std::filesystem::create_directory(s.path + "/r");
+  s.file("r/rows.jsonl", row("a").dump() + "\n");
+  s.file("r/sweep.json", "{}");
+  const std::string rows = read_file(s.path + "/r/rows.jsonl");
+  check_refused(s.run("report r --csv r/rows.jsonl"),
+                "expected two files, found r/rows.jsonl twice");
+  check_refused(s.run("report r --sqlite r/../r/sweep.json"),
+                "--sqlite and the folder's sweep.json");
+  check_refused(s.run("report r --csv x --sqlite x"), "--csv and --sqlite: expected two files");
+  CHECK(read_file(s.path + "/r/rows.jsonl") == rows);
+  CHECK(read_file(s.path + "/r/sweep.json") == "{}");
+}
+
 TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]") {
   const Scratch s;
   s.file("file", "");
@@ -156,6 +171,7 @@ TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]
   check_refused(s.run("infer --model mlp --in x.npy --out no/y.npy"),
                 "numemu: no: no such folder\n");
   check_refused(s.run("infer --model mlp --in x.npy --out file/y.npy"), "file is not a folder");
+  check_refused(s.run("infer --model mlp --in x.npy --out x.npy"), "--out and --in: expected two");
   std::filesystem::create_directories(s.path + "/o/report.html");
   for (const char* command : {"sweep s.json", "experiment zap --size smoke"})
     check_refused(s.run(std::string(command) + " --out o"),

@@ -57,6 +57,15 @@ TEST_CASE("tune gives a checkpoint with ranges that eval, sweep and infer use", 
   CHECK(report["steps"].size() == 4);
   CHECK(report["split"] == "validation");
   CHECK(report["calibration_samples"] == 64);
+  const Json& metrics = report["metrics"];
+  CHECK_FALSE(metrics["float32"].contains("difference"));
+  for (const char* network : {"before", "after"}) {
+    const Json& figures = metrics[network];
+    CHECK(figures["difference"].get<double>() ==
+          Approx(figures["top1"].get<double>() - metrics["float32"]["top1"].get<double>()));
+    CHECK(figures["difference_ci95"][0].get<double>() <= figures["difference"].get<double>());
+    CHECK(figures["difference_ci95"][1].get<double>() >= figures["difference"].get<double>());
+  }
   CHECK(report["output_db"]["after"].get<double>() > report["output_db"]["before"].get<double>());
   CHECK(report["metrics"]["after"]["n"] == 100);
 

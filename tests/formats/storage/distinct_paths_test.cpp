@@ -16,7 +16,7 @@ TEST_CASE("different files pass, and so do options that were not given", "[fast]
   CHECK(message({{"--out", "a.npy"}, {"--flags", "b.npy"}}, {{"--in", "c.npy"}}).empty());
   CHECK(message({{"--out", ""}, {"--flags", ""}}, {{"--in", ""}}).empty());
   CHECK(message({{"--out", "-"}}, {{"--in", "-"}}).empty());
-  CHECK(message({{"--out", "a.npy"}}, {{"--in", "a.npy"}}).empty());
+  CHECK(message({{"--out", "a.npy"}}, {{"--in", "a.npy", true, true}}).empty());
   CHECK(message({}, {{"--codes", "a.npy"}, {"--scales", "a.npy"}}).empty());
 }
 
@@ -27,6 +27,10 @@ TEST_CASE("one file under two options", "[fast]") {
         "--out and --flags: expected two files, found b/.././a.npy twice");
   CHECK(message({{"--out", "a.npy"}, {"--flags", "b.npy"}}, {{"--in", "b.npy"}}) ==
         "--flags and --in: expected two files, found b.npy twice");
+  CHECK(message({{"--out", "a.npy"}}, {{"--in", "a.npy"}}) ==
+        "--out and --in: expected two files, found a.npy twice");
+  CHECK(message({{"--flags", "a.npy"}}, {{"--in", "a.npy", true, true}}) ==
+        "--flags and --in: expected two files, found a.npy twice");
   CHECK(message({{"--out", "a.npy"}}, {{"--scales", "a.npy"}}) ==
         "--out and --scales: expected two files, found a.npy twice");
   const std::string absolute = std::filesystem::absolute("a.npy").string();

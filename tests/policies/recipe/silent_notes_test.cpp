@@ -49,6 +49,13 @@ TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
   CHECK(notes(R"j("transform": "hadamard-backward")j") ==
         Notes{"Without effect in inference: transform."});
   CHECK(notes(R"j("transform": "hadamard")j").empty());
+  CHECK(notes(R"j("roles": {"gradient": {"format": "int2"}, "state": {"format": "int4"}},
+      "update": {"master": "bfloat16", "rounding": "sr(16)", "loss_scale": "none"})j") ==
+        Notes{"Without effect in inference: roles.gradient, roles.state, update.master, "
+              "update.rounding."});
+  CHECK(notes(R"j("layers": [{"match": "fc*", "roles": {"gradient": {"format": "int2"}}}])j") ==
+        Notes{"Without effect in inference: roles.gradient."});
+  CHECK(notes(R"j("roles": {"weight": {"format": "int2"}, "gradient": null})j").empty());
   CHECK(notes(R"j("layers": [{"match": "fc*", "penalty": "kure"}, {"match": "a", "norm": null}])j",
               2) == Notes{"The recipe has stages; this is the last one, stage 2.",
                           "Without effect in inference: penalty."});
