@@ -1,6 +1,9 @@
 #include "experiments/engine/recipe_files.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "formats/error.hpp"
@@ -17,8 +20,11 @@ fs::path folder_of(const std::string& data) { return fs::path(data) / "recipes";
 
 bool trains(const fs::path& file) {
   const Json json = Json::parse_or_null(read_text(file.string()));
-  const Json* const gradient = json.find_path("/roles/gradient");
-  return gradient != nullptr && !gradient->is_null();
+  return std::ranges::any_of(std::array{"/roles/gradient", "/roles/state", "/update"},
+                             [&](const char* key) {
+                               const Json* const found = json.find_path(key);
+                               return found != nullptr && !found->is_null();
+                             });
 }
 
 }  // namespace
@@ -40,7 +46,8 @@ std::string recipe_file(const std::string& given, const std::string& data,
   if (given.find_first_of("./") != given.npos || fs::exists(given, none)) return given;
   const std::vector<std::string> names = shipped_recipes(data, true);
   if (std::find(names.begin(), names.end(), given) == names.end())
-    throw Error(where + ": " + unknown_name("recipe", given, names));
+    throw Error(fmt::format("{}: {}; expected a file or one of {}", where,
+                            unknown_name("recipe", given, names), fmt::join(names, ", ")));
   return (folder_of(data) / (given + ".json")).string();
 }
 

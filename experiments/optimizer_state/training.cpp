@@ -127,7 +127,10 @@ ResultTable table_of(const TrainTrial& trial, const std::string& data,
        "95 % interval", "second moments of 0, %", "predicted, %", "updates lost, %", "predicted, %",
        "largest update / rate"},
       {}};
-  const auto percent = [](double x) { return fmt::format("{:.1f}", 100 * x); };
+  // A run too short to update anything has lost no share of its updates.
+  const auto percent = [](double x) {
+    return std::isfinite(x) ? fmt::format("{:.1f}", 100 * x) : std::string("-");
+  };
   for (const Row& row : rows) {
     const stats::PairedInterval& d = row.difference;
     const bool first = &row == &rows[0];
