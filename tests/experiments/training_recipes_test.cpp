@@ -139,6 +139,8 @@ TEST_CASE("training recipes: shipped recipes train the transformer", "[fast]") {
     if (std::find(inference.begin(), inference.end(), name) != inference.end()) continue;
     INFO(name);
     const std::string file = recipe_file(name, data, "");
+    // Those that only store in few bits are compared by optimizer-state.
+    if (parse_json(read_text(file), file).find_path("/roles/gradient") == nullptr) continue;
     policies::RecipeNumerics numerics(
         policies::Recipe::parse(parse_json(read_text(file), file), file), graph, file);
     CHECK_NOTHROW(numerics.require_trainable(file));
