@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "emu/net/model/folded_checkpoint.hpp"
@@ -113,27 +114,32 @@ void decode_weights(Checkpoint& checkpoint, const std::string& path) {
   const Json json = parse_json(list, where);
   const JsonReader names(json, where);
   if (!json.is_array()) names.fail("a list of names");
-  const auto find = [&](const std::string& name) -> Tensor& {
-    const auto found = std::ranges::find(checkpoint.tensors, name, &NamedTensor::name);
-    if (found == checkpoint.tensors.end())
+  std::map<std::string, Tensor*> tensors;
+  for (NamedTensor& tensor : checkpoint.tensors) tensors[tensor.name] = &tensor.value;
+  // Each once: a list that repeats a name must not multiply its tensor.
+  const auto take = [&](const std::string& name) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end())
       throw Error(fmt::format("{}: expected a tensor {}, found none", path, quote_name(name)));
-    return found->value;
+    Tensor value = std::move(*found->second);
+    tensors.erase(found);
+    return value;
   };
   std::vector<NamedTensor> parameters;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const std::string name = names.element(i).text("");
-    Tensor& value = find(name);
+    Tensor value = take(name);
     if (!metadata_of(checkpoint, name + std::string(kFormat)).empty()) {
-      const Tensor& scales = find(name + std::string(kScale));
+      const Tensor scales = take(name + std::string(kScale));
       const std::int64_t groups = scales.size();
-      if (groups != 1 && (value.shape.empty() || groups != value.dim(0)))
+      if (groups < 1 || (groups > 1 && (value.shape.empty() || groups != value.dim(0))))
         throw Error(fmt::format("{}: tensor {}: expected one scale or one per index of axis 0",
                                 path, quote_name(name + std::string(kScale))));
-      const std::int64_t each = value.size() / groups;
+      const std::int64_t each = std::max<std::int64_t>(1, value.size() / groups);
       for (std::int64_t j = 0; j < value.size(); ++j)
-        value.data[j] *= scales.data[static_cast<std::size_t>(j / std::max<std::int64_t>(1, each))];
+        value.data[static_cast<std::size_t>(j)] *= scales.data[static_cast<std::size_t>(j / each)];
     }
-    parameters.push_back({name, value});
+    parameters.push_back({name, std::move(value)});
   }
   checkpoint.tensors = std::move(parameters);
 }
