@@ -6,10 +6,13 @@
 #include <charconv>
 #include <map>
 
+#include "emu/net/data/view.hpp"
+#include "emu/net/gemm_layers.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/run_steps.hpp"
 
@@ -17,31 +20,53 @@ namespace numemu::experiments {
 namespace {
 
 const char* const kNaive = "naive";
+const char* const kFloat32 = "float32";
+const char* const kSame = "same";
+const char* const kNone = "none";
+/// Statistics alone, AdaRound, AdaQuant layer by layer on float32 inputs, and in sequence.
 const char* const kChains =
-    "bias_correction,batch_norm,batch_norm+bias,gptq+batch_norm+bias,"
-    "adaquant(iterations=100,weight_rate=0.001,activation_rate=0.01)+batch_norm+bias";
+    "light,calibrate(percentile(99.9))+adaround+batch_norm+bias,"
+    "calibrate(percentile(99.9))+"
+    "adaquant(iterations=100,mode=parallel,weight_rate=0.0003,activation_rate=0.02)+"
+    "batch_norm+bias,advanced";
 constexpr double kClose = 0.01;  // of top-1: what the published advanced pipeline loses at most
 
-/// "w4a8": integers of so many bits, a scale of least squared error per output channel of weights
-/// and a zero point per tensor of activations, as CalibTIP has them; else a block format for both.
+/// Integers: a scale of least squared error per output channel of weights and a zero point per
+/// tensor of activations, as CalibTIP has them.
+Json integer_roles(const std::string& weight, const std::string& activation) {
+  return {{"weight", {{"format", weight}, {"granularity", "channel"}, {"scale", "mse"}}},
+          {"activation", {{"format", activation}, {"zero_point", "calibrated"}}}};
+}
+
+/// "w4a8": integers of so many bits; "x.json": a recipe file; else a block format for both.
 Json recipe_of(const std::string& bits) {
+  if (bits.ends_with(".json")) return parse_json(read_text(bits), bits);
   int weight = 0, activation = 0;
   const char *const first = bits.data(), *const last = first + bits.size();
   const std::size_t a = bits.find('a');
   if (bits.starts_with('w') && a != bits.npos &&
       std::from_chars(first + 1, first + a, weight).ptr == first + a &&
       std::from_chars(first + a + 1, last, activation).ptr == last) {
-    return {{"numemu_recipe", 1},
-            {"roles",
-             {{"weight",
-               {{"format", fmt::format("int{}", weight)},
-                {"granularity", "channel"},
-                {"scale", "mse"}}},
-              {"activation",
-               {{"format", fmt::format("int{}", activation)}, {"zero_point", "calibrated"}}}}}};
+    return {
+        {"numemu_recipe", 1},
+        {"roles", integer_roles(fmt::format("int{}", weight), fmt::format("int{}", activation))}};
   }
   return {{"numemu_recipe", 1},
           {"roles", {{"weight", {{"format", bits}}}, {"activation", {{"format", bits}}}}}};
+}
+
+/// The recipe of a width for a network, whose first and last layer may have integers of their own.
+policies::Recipe recipe_for(const std::string& bits, const std::string& ends,
+                            const net::Graph& graph) {
+  Json json = recipe_of(bits);
+  if (ends != kSame && bits != kFloat32) {
+    std::vector<std::string> layers;
+    for (const net::GemmLayer& layer : net::gemm_layers(graph))
+      if (layer.weight != nullptr) layers.push_back(layer.name);
+    for (const std::string& name : {layers.front(), layers.back()})
+      json["layers"].push_back({{"match", name}, {"roles", integer_roles(ends, ends)}});
+  }
+  return policies::Recipe::parse(json, bits).last_stage();
 }
 
 /// A setting's chain, whose steps are joined by "+", as the text of --steps.
@@ -76,9 +101,10 @@ Json score(const net::Evaluation& evaluation) {
 }
 
 Json tune(const Subject& subject, const Cell& cell) {
-  const policies::Recipe recipe = policies::Recipe::parse(recipe_of(cell.bits), cell.bits);
+  net::Graph graph = subject.load().graph;
+  const policies::Recipe recipe = recipe_for(cell.bits, subject.run.settings.text("ends"), graph);
   policies::Tuning tuning{
-      subject.load().graph,
+      std::move(graph),
       subject.load().graph,
       {},
       recipe,
@@ -105,8 +131,11 @@ Json point_of(const Subject& subject, const Cell& cell, const std::string& weigh
           {"images", subject.images},
           {"samples", subject.samples},
           {"seed", subject.run.seed},
-          {"bits", cell.bits},
-          {"chain", cell.chain}};
+          {"bits", cell.bits.ends_with(".json") ? recipe_of(cell.bits) : Json(cell.bits)},
+          {"ends", subject.run.settings.text("ends")},
+          {"chain", cell.chain == kNaive ? cell.chain
+                                         : policies::tune_steps_text(policies::parse_tune_steps(
+                                               steps_of(cell.chain), "--set: chains"))}};
 }
 
 std::int64_t ones(const std::string& right) { return std::count(right.begin(), right.end(), '1'); }
@@ -132,7 +161,9 @@ std::string points_text(double difference, const stats::Interval& interval) {
 
 Conclusion run(const ExperimentRun& run) {
   run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  if (const std::string other = run.settings.text("calibrate_on"); other != kNone)
+    data = net::calibrated_on(data, net::load_dataset(other, run.folders.cache));
   const Subject subject{
       run, data, std::min(run.settings.integer("samples", 1, 1'000'000), data.calibration_count()),
       std::min(run.settings.integer("images", 1, 100'000'000), data.test_count())};
@@ -142,7 +173,7 @@ Conclusion run(const ExperimentRun& run) {
     if (chain != kNaive) policies::parse_tune_steps(steps_of(chain), "--set: chains");
   if (std::find(chains.begin(), chains.end(), kNaive) == chains.end())
     chains.insert(chains.begin(), kNaive);
-  std::vector<Cell> cells = {{"float32", kNaive}};
+  std::vector<Cell> cells = {{kFloat32, kNaive}};
   for (const std::string& bits : run.settings.list("bits"))
     for (const std::string& chain : chains) cells.push_back({bits, chain});
   std::vector<Trial> trials;
@@ -203,10 +234,13 @@ const Experiment experiment_post_training = {
     {{"net", "lenet", "lenet", "lenet", "network or file"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"bits", "w4a4", "w8a8,w4a8,w4a4,w3a4,mxfp4", "w8a8,w4a8,w4a4,w3a4,mxfp4",
-      "bits of weights and activations (w4a8), or a block format"},
+      "bits of weights and activations (w4a8), a block format, or a recipe file"},
+     {"ends", kSame, kSame, kSame,
+      "same, or the format of the first and the last layer, such as int8"},
      {"chains", "batch_norm", kChains, kChains,
-      "chains of tuning steps, joined by +; the last is the one that has to come close"},
+      "chains of tuning steps, joined by +, or pipelines; the last one has to come close"},
      {"samples", "64", "256", "512", "calibration samples, without labels"},
+     {"calibrate_on", kNone, kNone, kNone, "another data set whose samples steps read"},
      {"images", "200", "2000", "10000", "test images"}},
     run};
 

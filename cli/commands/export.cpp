@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -12,15 +11,19 @@
 #include "cli/network_option.hpp"
 #include "cli/recipe_option.hpp"
 #include "cli/talk.hpp"
+#include "emu/net/model/coded_weights.hpp"
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
+#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/safetensors_header.hpp"
-#include "formats/storage/safetensors_type.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/onnx_layers.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -54,71 +57,29 @@ Agreement compare(const net::Tensor& a, const net::Tensor& b) {
   return out;
 }
 
-/// Codes and scales under the names of the parameters; all else in float32.
-void write_codes(const std::string& path, const net::Graph& graph, const net::OnnxLayers& layers,
-                 const Json& recipe) {
-  SafetensorsHeader header;
-  std::vector<std::pair<SafetensorsEntry, std::string>> tensors;
-  const auto add = [&](const std::string& name, std::string_view type, const net::Shape& shape,
-                       std::string_view bytes) {
-    tensors.push_back({{name, safetensors_type(type), shape, net::element_count(shape), 0, 0},
-                       std::string(bytes)});
-  };
-  const auto floats = [&](const std::string& name, const net::Shape& shape, const float* x) {
-    add(name, "F32", shape,
-        {reinterpret_cast<const char*>(x),
-         static_cast<std::size_t>(net::element_count(shape)) * sizeof(float)});
-  };
-  header.metadata = {{"net", graph.name}, {"recipe", recipe.dump()}};
-  for (const net::Node& node : graph.nodes) {
-    const auto found = layers.find(node.name);
-    for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
-      const bool weight =
-          found != layers.end() && found->second.weight && parameter.name == node.name + ".weight";
-      if (!weight) {
-        floats(parameter.name, parameter.value.shape, parameter.value.data.data());
-        continue;
-      }
-      const net::OnnxOperand& operand = *found->second.weight;
-      const std::optional<net::OnnxType> type = net::storage_type(*operand.format);
-      if (!type) throw Error(fmt::format("{}: no type stores {}", node.name, operand.format->name));
-      // A byte for each element: fewer bits have no type there that readers agree on.
-      const Format& stored = operand.format->kind != Kind::integer
-                                 ? find_format(net::float8_format(*type))
-                                 : *operand.format;
-      const bool wide = operand.format->bits > 8, sign = operand.format->is_signed;
-      const net::OnnxType whole = operand.format->kind != Kind::integer ? *type
-                                  : wide ? (sign ? net::OnnxType::int16 : net::OnnxType::uint16)
-                                         : (sign ? net::OnnxType::int8 : net::OnnxType::uint8);
-      const std::string_view dtype = operand.format->kind != Kind::integer
-                                         ? safetensors_type_of_format(stored.name)->name
-                                     : wide ? (sign ? "I16" : "U16")
-                                            : (sign ? "I8" : "U8");
-      add(parameter.name, dtype, parameter.value.shape,
-          net::stored_codes(*operand.format, whole, operand.codes));
-      floats(parameter.name + "_scale", {static_cast<std::int64_t>(operand.scales.size())},
-             operand.scales.data());
-      header.metadata.emplace_back(parameter.name + "_format", operand.format->name);
-    }
-    if (found == layers.end() || !found->second.activation) continue;
-    const net::OnnxOperand& input = *found->second.activation;
-    const auto zero = static_cast<float>(input.zero_point);
-    floats(node.name + ".input_scale", {1}, input.scales.data());
-    floats(node.name + ".input_zero_point", {1}, &zero);
-    header.metadata.emplace_back(node.name + ".input_format", input.format->name);
+/// What a reader needs beside codes and scales to compute the same: the network, and the ranges
+/// that give the recipe the same scales.
+net::Checkpoint described(const experiments::TrainedNet& trained, bool folded,
+                          const net::Dataset& dataset, const policies::Recipe& recipe,
+                          const net::OnnxLayers& layers) {
+  net::Checkpoint out;
+  out.metadata = {{"net", trained.graph.name},
+                  {"data", dataset.name()},
+                  {"recipe", policies::canonical_json(recipe.json())}};
+  policies::FixedRanges ranges;
+  for (const auto& [name, layer] : layers) {
+    const policies::LayerRecipe roles = recipe.layer(name);
+    if (layer.weight)
+      for (const float scale : layer.weight->scales)
+        ranges[name].weight.push_back(policies::range_of(*roles.weight, {scale}));
+    if (layer.activation)
+      ranges[name].activation = policies::range_of(
+          *roles.activation, {layer.activation->scales[0], layer.activation->zero_point});
   }
-  std::ranges::sort(header.metadata);
-  // Wide elements first: every tensor is aligned, without a hole.
-  std::ranges::stable_sort(tensors, std::greater(),
-                           [](const auto& tensor) { return tensor.first.type->bits; });
-  std::string data;
-  for (auto& [entry, bytes] : tensors) {
-    entry.begin = static_cast<std::int64_t>(data.size());
-    entry.end = entry.begin + static_cast<std::int64_t>(bytes.size());
-    header.entries.push_back(entry);
-    data += bytes;
-  }
-  write_atomically(path, {format_safetensors_header(path, header), data});
+  policies::add_ranges(out, ranges);
+  if (folded) net::mark_folded(out);
+  if (!trained.source.empty()) net::add_graph(out, net::load_network(trained.path, dataset).onnx);
+  return out;
 }
 
 void print_agreement(const Agreement& a) {
@@ -126,6 +87,12 @@ void print_agreement(const Agreement& a) {
       "read back: {} of {} outputs have the same bits, {} of {} samples the same class; "
       "largest difference {:.3g} of outputs up to {:.3g}\n",
       a.same_bits, a.outputs, a.same_class, a.samples, a.difference, a.largest);
+}
+
+/// Whether the parameters are those of a graph whose batch normalisation was folded.
+bool is_folded(const Options& options, const experiments::TrainedNet& trained) {
+  return options.fold || (trained.path.ends_with(".safetensors") &&
+                          net::is_folded(net::read_weights(trained.path)));
 }
 
 int run(const Options& options) {
@@ -145,26 +112,40 @@ int run(const Options& options) {
   if (options.fold) experiments::fold_batch_norm(trained);
   const net::Graph& graph = trained.graph;
   if (onnx) policies::require_onnx_operators(recipe, graph);
-  policies::RecipeNumerics numerics(recipe, graph, options.recipe);
+  const std::string where = options.recipe.empty() ? "recipe" : options.recipe;
+  policies::RecipeNumerics numerics(policies::with_checkpoint_ranges(recipe, trained.path, where),
+                                    graph, options.recipe);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
-  numerics.freeze(graph, dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
+  const auto calibration = [&](std::int64_t first, std::int64_t count) {
     net::Targets targets;
     return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
-  });
+  };
+  numerics.freeze(graph, dataset.calibration_count(), calibration);
   net::Targets targets;
   const net::Tensor batch =
       dataset.calibration_batch(0, std::min(options.samples, dataset.calibration_count()), targets);
   const net::Tensor own = net::forward(graph, batch, numerics);
   const net::OnnxLayers layers = policies::onnx_layers(numerics, graph);
   if (!onnx) {
-    write_codes(options.out, graph, layers, recipe.json());
-    if (!options.quiet) fmt::print("{}\n", harmless(options.out));
-    return kFine;
+    const policies::Recipe plain = policies::with_ranges(recipe, {}, where);
+    net::write_coded(options.out, graph, layers,
+                     described(trained, is_folded(options, trained), dataset, plain, layers));
+  } else {
+    write_atomically(options.out, {net::export_onnx(graph, layers)});
   }
-  write_atomically(options.out, {net::export_onnx(graph, layers)});
   const net::LoadedNetwork back = net::load_network(options.out, dataset);
-  net::Numerics float32;
-  const Agreement agreement = compare(own, net::forward(back.graph, batch, float32));
+  net::Tensor again;
+  if (onnx) {
+    net::Numerics float32;
+    again = net::forward(back.graph, batch, float32);
+  } else {
+    policies::RecipeNumerics same(policies::with_checkpoint_ranges(
+                                      policies::with_ranges(recipe, {}, where), options.out, where),
+                                  back.graph, options.recipe);
+    same.freeze(back.graph, dataset.calibration_count(), calibration);
+    again = net::forward(back.graph, batch, same);
+  }
+  const Agreement agreement = compare(own, again);
   if (options.json) {
     fmt::print("{}\n", Json{{"file", options.out},
                             {"samples", agreement.samples},
@@ -201,7 +182,7 @@ void add_export(Program& program) {
       .required();
   command
       .option("--samples N", options->samples,
-              "Calibration samples on which the ONNX file is compared with the recipe")
+              "Calibration samples on which the file is compared with the recipe")
       .show_default()
       .whole(1, 1000000);
   command.flag("--fold-batch-norm", options->fold,

@@ -14,6 +14,7 @@
 #include "cli/recipe_option.hpp"
 #include "cli/talk.hpp"
 #include "cli/tune_report.hpp"
+#include "emu/net/data/view.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
@@ -35,7 +36,7 @@ namespace numemu::cli {
 namespace {
 
 struct Options {
-  std::string net, data, recipe, steps = "calibrate,batch_norm", out = "out/tune";
+  std::string net, data, calibrate_on, recipe, steps = "calibrate,batch_norm", out = "out/tune";
   std::int64_t samples = 512, images = 1000, seed = 0;
   bool keep_batch_norm = false, fresh = false, quiet = false, json = false;
 };
@@ -129,7 +130,9 @@ int run(const Options& options) {
   const policies::Recipe recipe = policies::with_ranges(given, {}, options.recipe);
   const auto steps = policies::parse_tune_steps(options.steps, "--steps");
   const experiments::Folders folders{data_folder(), cache_folder()};
-  const net::Dataset dataset = net::load_dataset(options.data, folders.cache);
+  net::Dataset dataset = net::load_dataset(options.data, folders.cache);
+  if (!options.calibrate_on.empty())
+    dataset = net::calibrated_on(dataset, net::load_dataset(options.calibrate_on, folders.cache));
   if (dataset.calibration_count() == 0)
     throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
   Source source = load(options, dataset, folders);
@@ -193,6 +196,8 @@ std::string step_names() {
   std::vector<std::string> names;
   for (const policies::TuneStepKind* kind : policies::all_tune_steps())
     names.emplace_back(kind->name);
+  for (const policies::TunePipeline& pipeline : policies::tune_pipelines())
+    names.emplace_back(pipeline.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -204,6 +209,9 @@ void add_tune(Program& program) {
                                      [options] { return run(*options); });
   add_trained_net(command, options->net);
   add_data_set(command, options->data);
+  command.option("--calibrate-on SET", options->calibrate_on,
+                 "Steps read the samples of another data set, such as those that `experiment "
+                 "data-free` makes");
   command.option("--recipe NAME|R.json", options->recipe, "Recipe, or the name of a shipped one")
       .required();
   command.before_run([options] { options->recipe = recipe_path(options->recipe); });

@@ -40,6 +40,13 @@ void read_argument(const std::vector<Option>& known, std::size_t place, std::str
   read_option(JsonReader(value, fmt::format("{}: {}", where, option->key)), *option);
 }
 
+/// Null: the text is no pipeline's name.
+const TunePipeline* pipeline_of(std::string_view text) {
+  for (const TunePipeline& pipeline : tune_pipelines())
+    if (pipeline.name == text) return &pipeline;
+  return nullptr;
+}
+
 std::string canonical(const TuneStepKind& kind, PolicyOptions& options) {
   const std::unique_ptr<PolicyOptions> defaults = kind.options();
   const std::vector<Option> given = options.list(), usual = defaults->list();
@@ -64,12 +71,25 @@ const std::vector<const TuneStepKind*>& all_tune_steps() {
   return kinds;
 }
 
+const std::vector<TunePipeline>& tune_pipelines() {
+  // The publication's pipelines, whose rates are ours: 4-bit networks need larger ones.
+  static const std::vector<TunePipeline> pipelines = {
+      {"light", "calibrate(percentile(99.9)),batch_norm",
+       "ranges and statistics alone: weights stay, seconds"},
+      {"advanced",
+       "calibrate(percentile(99.9)),"
+       "adaquant(iterations=100,weight_rate=0.0003,activation_rate=0.02),batch_norm,bias",
+       "weights, ranges and biases trained: minutes"}};
+  return pipelines;
+}
+
 const TuneStepKind& find_tune_step(std::string_view name) {
   std::vector<std::string> known;
   for (const TuneStepKind* kind : all_tune_steps()) {
     if (kind->name == name) return *kind;
     known.emplace_back(kind->name);
   }
+  for (const TunePipeline& pipeline : tune_pipelines()) known.emplace_back(pipeline.name);
   throw Error(unknown_name("tuning step", name, known));
 }
 
@@ -78,6 +98,14 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
   // The list is the arguments of a call.
   for (const std::string& one : parse_call("steps(" + text + ")").arguments) {
     const CallText call = parse_call(one);
+    if (const TunePipeline* const pipeline = pipeline_of(call.name)) {
+      if (!call.arguments.empty())
+        throw Error(fmt::format("{}: {}: expected no options, found '{}'", where, call.name,
+                                call.arguments[0]));
+      for (TuneStepChoice& step : parse_tune_steps(std::string(pipeline->steps), where))
+        steps.push_back(std::move(step));
+      continue;
+    }
     TuneStepChoice step;
     try {
       step.kind = &find_tune_step(call.name);

@@ -56,6 +56,15 @@ const std::vector<const TuneStepKind*>& all_tune_steps();
 /// Throws Error with the nearest name.
 const TuneStepKind& find_tune_step(std::string_view name);
 
+/// A chain of steps under a name of its own, as a publication has them; --steps takes it like a
+/// step without options.
+struct TunePipeline {
+  std::string_view name;
+  std::string_view steps;  ///< as in --steps
+  std::string_view summary;
+};
+const std::vector<TunePipeline>& tune_pipelines();
+
 /// A step with its options as read.
 struct TuneStepChoice {
   const TuneStepKind* kind = nullptr;
@@ -63,7 +72,8 @@ struct TuneStepChoice {
   std::string text;  ///< canonical: "bias(rate=0.001)", without options that have their defaults
 };
 /// "calibrate(percentile=99.9),batch_norm,bias(epochs=4)": options as VALUE in the order of the
-/// list or KEY=VALUE. Throws Error naming step and option; `where` starts it.
+/// list or KEY=VALUE. A pipeline stands for its steps. Throws Error naming step and option; `where`
+/// starts it.
 std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std::string& where);
 /// The canonical text of the whole list.
 std::string tune_steps_text(const std::vector<TuneStepChoice>&);

@@ -42,6 +42,28 @@ TEST_CASE("every bit width is rounded plainly and after each chain", "[fast]") {
   CHECK(again.tables[0].rows == table.rows);
 }
 
+TEST_CASE("pipelines, recipe files and formats of the ends are rounded, too", "[fast]") {
+  const TemporaryFolder folder;
+  const Experiment& experiment = find_experiment("post-training");
+  const std::string file = folder / "r.json";
+  numemu::test::write_file(file,
+                           R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int3"}}})");
+  const auto tops = [&](const std::vector<std::string>& settings) {
+    std::vector<std::string> all;
+    const Conclusion found = experiment.run(run_of(folder, settings));
+    for (const auto& row : found.tables.at(0).rows) all.push_back(row[2] + " " + row[5]);
+    return all;
+  };
+  // A pipeline is its steps, on blocks too; weights alone are another recipe than both at 3 bits.
+  const auto named = tops({"bits=w3a3,mxfp4," + file, "chains=light"}),
+             steps = tops({"bits=w3a3,mxfp4", "chains=calibrate(percentile(99.9))+batch_norm"}),
+             ends = tops({"bits=w3a3", "chains=light", "ends=int8"});
+  REQUIRE(named.size() == 6);
+  CHECK(std::vector<std::string>(named.begin(), named.begin() + 4) == steps);
+  CHECK(named[4] != named[0]);
+  CHECK(ends[0] != named[0]);
+}
+
 TEST_CASE("bits and chains that are not there are named", "[fast]") {
   const TemporaryFolder folder;
   const auto fails = [&](const std::string& setting, const std::string& with) {

@@ -6,11 +6,13 @@
 #include <cmath>
 
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/model/onnx_sequence.hpp"
 #include "emu/net/model/onnx_writer.hpp"
 #include "emu/net/ops/average_pool.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
+#include "emu/net/ops/embedding.hpp"
 #include "emu/net/ops/max_pool.hpp"
 #include "emu/net/ops/pad.hpp"
 #include "emu/net/ops/pointwise.hpp"
@@ -18,7 +20,6 @@
 #include "emu/net/ops/slice.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "formats/error.hpp"
-#include "formats/quantize.hpp"
 
 namespace numemu::net {
 namespace {
@@ -94,7 +95,13 @@ class Exporter {
       const std::string name = input.name.empty() ? "input" : input.name;
       values_.push_back({name, shape, images && shape.size() >= 3 && shape.size() <= 5});
       const Shape stored = values_.back().first ? channels_first(shape) : shape;
-      writer_.input(name, {stored.begin() + 1, stored.end()});
+      // Rows of a table have whole numbers.
+      const bool rows = std::ranges::any_of(graph_.nodes, [&](const Node& node) {
+        return dynamic_cast<const Embedding*>(node.op.get()) != nullptr &&
+               static_cast<std::size_t>(node.inputs[0]) == samples.size() - 1;
+      });
+      writer_.input(name, {stored.begin() + 1, stored.end()},
+                    rows ? OnnxType::int64 : OnnxType::float32);
     }
     shapes_ = value_shapes(graph_, samples);
     for (const Node& node : graph_.nodes) {
@@ -110,6 +117,7 @@ class Exporter {
 
   static Handler handler(const Op& op) {
     const std::string_view kind = op.kind();
+    if (is_sequence_operator(op)) return &Exporter::sequence;
     if (dynamic_cast<const Conv*>(&op) != nullptr) return &Exporter::conv;
     if (const auto* pointwise = dynamic_cast<const Pointwise*>(&op))
       return pointwise->rule().onnx.empty() ? nullptr : &Exporter::pointwise;
@@ -250,7 +258,7 @@ class Exporter {
                                   taps ? channels_first(shape, operand.codes) : operand.codes));
     const bool one = operand.scales.size() == 1;
     writer_.constant(scale, one ? Shape{} : Shape{shape[0]}, operand.scales);
-    std::vector<OnnxAttribute> attributes;
+    std::vector<OnnxNodeAttribute> attributes;
     if (!one) attributes.push_back({"axis", std::int64_t{0}});
     writer_.node("DequantizeLinear", parameter.name, {codes, scale}, parameter.name, attributes);
     return parameter.name;
@@ -318,7 +326,7 @@ class Exporter {
   Value pointwise(const Node& node) {
     const auto& op = dynamic_cast<const Pointwise&>(*node.op);
     std::vector<std::string> inputs = {read(node).name};
-    std::vector<OnnxAttribute> attributes;
+    std::vector<OnnxNodeAttribute> attributes;
     for (std::size_t i = 0; i < op.rule().parameters.size(); ++i) {
       const PointwiseParameter& p = op.rule().parameters[i];
       if (p.onnx == nullptr) continue;
@@ -355,10 +363,10 @@ class Exporter {
     for (Longs* list : {&kernel, &strides, &before, &after})
       list->erase(list->begin(), list->end() - (x.rank() - 2));
     before.insert(before.end(), after.begin(), after.end());
-    std::vector<OnnxAttribute> attributes = {{"kernel_shape", kernel},
-                                             {"strides", strides},
-                                             {"pads", before},
-                                             {"ceil_mode", std::int64_t{o.ceil_mode}}};
+    std::vector<OnnxNodeAttribute> attributes = {{"kernel_shape", kernel},
+                                                 {"strides", strides},
+                                                 {"pads", before},
+                                                 {"ceil_mode", std::int64_t{o.ceil_mode}}};
     if (average) attributes.push_back({"count_include_pad", std::int64_t{o.count_include_pad}});
     writer_.node(average ? "AveragePool" : "MaxPool", node.name, {x.name}, node.name, attributes);
     return result(node, true);
@@ -423,6 +431,16 @@ class Exporter {
     return result(node, false);
   }
 
+  Value sequence(const Node& node) {
+    std::vector<OnnxOperandName> inputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value x = plain(read(node, i));
+      inputs.push_back({x.name, x.shape});
+    }
+    opset_ = std::max(opset_, add_sequence_node(writer_, node, inputs));
+    return result(node, false);
+  }
+
   Value export_node(const Node& node) { return (this->*handler(*node.op))(node); }
 
   const Graph& graph_;
@@ -435,60 +453,6 @@ class Exporter {
 };
 
 }  // namespace
-
-std::optional<OnnxType> storage_type(const Format& format) {
-  if (format.kind == Kind::integer) {
-    if (format.bits <= 4) return format.is_signed ? OnnxType::int4 : OnnxType::uint4;
-    if (format.bits <= 8) return format.is_signed ? OnnxType::int8 : OnnxType::uint8;
-    if (format.bits <= 16) return format.is_signed ? OnnxType::int16 : OnnxType::uint16;
-    return std::nullopt;
-  }
-  constexpr OnnxType kFloats[] = {OnnxType::float8_e4m3fn, OnnxType::float8_e4m3fnuz,
-                                  OnnxType::float8_e5m2, OnnxType::float8_e5m2fnuz};
-  for (const OnnxType type : kFloats) {
-    if (format.name == float8_format(type)) return type;
-  }
-  if (format.bits > 8 || format.kind == Kind::codebook) return std::nullopt;
-  for (const OnnxType type : {OnnxType::float8_e4m3fn, OnnxType::float8_e5m2}) {
-    const std::vector<double> all = finite_values(find_format(float8_format(type)));
-    const auto holds = [&](double value) { return std::ranges::binary_search(all, value); };
-    if (std::ranges::all_of(finite_values(format), holds)) return type;
-  }
-  return std::nullopt;
-}
-
-std::string stored_codes(const Format& format, OnnxType type,
-                         const std::vector<std::uint16_t>& codes) {
-  std::string out;
-  if (format.kind != Kind::integer) {
-    const Format& stored = find_format(float8_format(type));
-    const float* const table = decode_table(format);
-    std::vector<float> values;
-    for (const std::uint16_t code : codes) values.push_back(table[code & 255]);
-    std::vector<std::uint8_t> bytes(values.size());
-    quantize_codes(Conversion{.format = &stored}, values.data(),
-                   static_cast<std::int64_t>(values.size()), 1, bytes.data());
-    return {bytes.begin(), bytes.end()};
-  }
-  const bool packed = type == OnnxType::int4 || type == OnnxType::uint4,
-             wide = type == OnnxType::int16 || type == OnnxType::uint16;
-  const auto unused = 32 - format.bits;
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    // Two's complement of the format's bits, widened.
-    const auto word = static_cast<std::uint32_t>(codes[i]) << unused;
-    const std::uint32_t code =
-        format.is_signed ? static_cast<std::uint32_t>(static_cast<std::int32_t>(word) >> unused)
-                         : word >> unused;
-    if (packed) {
-      if (i % 2 == 0) out += '\0';
-      out.back() = static_cast<char>(out.back() | static_cast<char>((code & 15) << (i % 2 * 4)));
-      continue;
-    }
-    out += static_cast<char>(code & 255);
-    if (wide) out += static_cast<char>(code >> 8 & 255);
-  }
-  return out;
-}
 
 std::string export_onnx(const Graph& graph, const OnnxLayers& layers) {
   return Exporter(graph, layers).run();

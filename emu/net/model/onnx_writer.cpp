@@ -18,7 +18,7 @@ constexpr std::uint32_t kValueName = 1, kValueType = 2, kTensorType = 1, kElemen
                         kDim = 1, kDimValue = 1, kDimName = 2;
 constexpr std::uint64_t kTypeFloat = 1, kTypeInt = 2, kTypeInts = 7;  // of attributes
 
-std::string value_info(std::string_view name, const Shape& shape) {
+std::string value_info(std::string_view name, const Shape& shape, OnnxType element) {
   std::string dims, dim;
   put_bytes(dim, kDimName, "n");
   put_bytes(dims, kDim, dim);
@@ -28,7 +28,7 @@ std::string value_info(std::string_view name, const Shape& shape) {
     put_bytes(dims, kDim, dim);
   }
   std::string tensor, type, out;
-  put_number(tensor, kElement, static_cast<std::uint64_t>(OnnxType::float32));
+  put_number(tensor, kElement, static_cast<std::uint64_t>(element));
   put_bytes(tensor, kShape, dims);
   put_bytes(type, kTensorType, tensor);
   put_bytes(out, kValueName, name);
@@ -36,7 +36,7 @@ std::string value_info(std::string_view name, const Shape& shape) {
   return out;
 }
 
-std::string attribute_bytes(const OnnxAttribute& attribute) {
+std::string attribute_bytes(const OnnxNodeAttribute& attribute) {
   std::string out;
   put_bytes(out, kAttributeName, attribute.first);
   if (const auto* whole = std::get_if<std::int64_t>(&attribute.second)) {
@@ -63,23 +63,23 @@ std::uint64_t ir_version(std::int64_t opset) { return opset >= 21 ? 10 : opset >
 
 }  // namespace
 
-void OnnxWriter::input(std::string_view name, const Shape& shape) {
-  put_bytes(inputs_, kInput, value_info(name, shape));
+void OnnxWriter::input(std::string_view name, const Shape& shape, OnnxType type) {
+  put_bytes(inputs_, kInput, value_info(name, shape, type));
 }
 
 void OnnxWriter::output(std::string_view name, const Shape& shape) {
-  put_bytes(outputs_, kOutput, value_info(name, shape));
+  put_bytes(outputs_, kOutput, value_info(name, shape, OnnxType::float32));
 }
 
 void OnnxWriter::node(std::string_view op, std::string_view name,
                       const std::vector<std::string>& inputs, const std::string& result,
-                      const std::vector<OnnxAttribute>& attributes) {
+                      const std::vector<OnnxNodeAttribute>& attributes) {
   std::string out;
   for (const std::string& input : inputs) put_bytes(out, kReads, input);
   put_bytes(out, kResults, result);
   put_bytes(out, kNodeName, name);
   put_bytes(out, kOperator, op);
-  for (const OnnxAttribute& attribute : attributes)
+  for (const OnnxNodeAttribute& attribute : attributes)
     put_bytes(out, kAttribute, attribute_bytes(attribute));
   put_bytes(nodes_, kNode, out);
 }

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/stored_type.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
+#include "formats/quantize.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/safetensors_header.hpp"
@@ -17,6 +20,30 @@ namespace {
 
 const std::vector<std::string_view> kAccepted = {"F32", "F16", "BF16"};
 const std::vector<std::string_view> kWithBytes = {"F32", "F16", "BF16", "U8"};
+const std::vector<std::string_view> kWithCodes = {"F32",     "F16",         "BF16",       "U8",
+                                                  "I8",      "I16",         "U16",        "F8_E4M3",
+                                                  "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"};
+
+/// Elements as little-endian whole numbers.
+template <class Whole>
+void load_whole(std::string_view bytes, std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Whole code;
+    std::memcpy(&code, bytes.data() + i * sizeof(Whole), sizeof(Whole));
+    values[i] = static_cast<float>(code);
+  }
+}
+
+void load_codes(const SafetensorsType& type, std::string_view bytes, std::vector<float>& values) {
+  const std::string_view name = type.name;
+  if (name == "I8") return load_whole<std::int8_t>(bytes, values);
+  if (name == "U8") return load_whole<std::uint8_t>(bytes, values);
+  if (name == "I16") return load_whole<std::int16_t>(bytes, values);
+  if (name == "U16") return load_whole<std::uint16_t>(bytes, values);
+  const float* const table = decode_table(find_format(type.format));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = table[static_cast<unsigned char>(bytes[i])];
+}
 
 SafetensorsEntry entry_of(const std::string& path, const NamedTensor& tensor,
                           const StoredType& type, std::int64_t begin) {
@@ -71,20 +98,27 @@ void write_safetensors(const std::string& path, const Checkpoint& checkpoint, St
   write_atomically(path, {format_safetensors_header(path, header), data});
 }
 
-Checkpoint read_safetensors(const std::string& path, bool with_bytes) {
+Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_codes) {
   const Section section(SectionKind::data, "", "safetensors");
   InputFile file(path);
-  SafetensorsHeader header = read_safetensors_header(file, with_bytes ? kWithBytes : kAccepted);
+  SafetensorsHeader header = read_safetensors_header(file, with_codes   ? kWithCodes
+                                                           : with_bytes ? kWithBytes
+                                                                        : kAccepted);
   Checkpoint checkpoint;
   checkpoint.metadata = std::move(header.metadata);
   for (SafetensorsEntry& entry : header.entries) {
     std::string bytes = file.read(entry.end - entry.begin);
-    if (entry.type->name == std::string_view("U8")) {
+    const std::string format = metadata_of(checkpoint, entry.name + "_format");
+    if (entry.type->name == std::string_view("U8") && !(with_codes && !format.empty())) {
       checkpoint.bytes.push_back({std::move(entry.name), std::move(bytes)});
       continue;
     }
     Tensor tensor(std::move(entry.shape));
-    load(*stored_type(entry.type->name), bytes, tensor.data);
+    if (const StoredType* const type = stored_type(entry.type->name)) {
+      load(*type, bytes, tensor.data);
+    } else {
+      load_codes(*entry.type, bytes, tensor.data);
+    }
     checkpoint.tensors.push_back({std::move(entry.name), std::move(tensor)});
   }
   return checkpoint;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/npz.hpp"
 #include "formats/digest.hpp"
 #include "formats/storage/input_file.hpp"
@@ -16,8 +17,11 @@ Checkpoint read_weights(const std::string& path) {
   InputFile file(path);
   const std::string start = file.read(std::min(file.left(), kLengthBytes + 1));
   if (start.starts_with(kEntry) || start.starts_with(kEmptyArchive)) return read_npz(path);
-  if (start.size() > kLengthBytes && start[kLengthBytes] == '{')
-    return read_safetensors(path, true);
+  if (start.size() > kLengthBytes && start[kLengthBytes] == '{') {
+    Checkpoint checkpoint = read_safetensors(path, true, true);
+    decode_weights(checkpoint, path);
+    return checkpoint;
+  }
   file.fail_at(0,
                "expected safetensors (a length and a JSON header) or .npz (a zip archive), found "
                "neither");

@@ -11,6 +11,7 @@ class Softmax final : public Op {
   /// A negative axis counts from the end.
   explicit Softmax(std::int64_t axis = -1) : axis_(axis) {}
   std::string_view kind() const override { return "softmax"; }
+  std::int64_t axis() const { return axis_; }
   std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
   std::optional<Use> output_use() const override { return Use::statistic; }
   /// Throws Error when the input has no such axis, or no elements along it.

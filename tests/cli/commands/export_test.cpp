@@ -1,5 +1,8 @@
 // numemu export: files read back, an independent reader in numpy, codes in safetensors, refusals.
+#include <fmt/format.h>
+
 #include <cmath>
+#include <tuple>
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/nets.hpp"
@@ -28,6 +31,7 @@ void write_inputs(const Scratch& s) {
   std::vector<std::uint8_t> y(64);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = static_cast<std::uint8_t>(i % 10);
   write_npy(s.path + "/x.npy", ArrayType::float32, {64, 1, 28, 28}, x.data());
+  write_npy(s.path + "/last.npy", ArrayType::float32, {64, 28, 28, 1}, x.data());
   write_npy(s.path + "/y.npy", ArrayType::uint8, {64}, y.data());
 }
 
@@ -92,6 +96,93 @@ TEST_CASE("numpy computes the same from the file, by a reader of its own", "[fas
     const float tolerance = exact ? 0 : 0.02f * largest;
     for (std::int64_t i = 0; i < y.elements(); ++i)
       CHECK(std::abs(y.as<float>()[i] - z.as<float>()[i]) <= tolerance);
+  }
+}
+
+TEST_CASE("codes and scales read back as a network give the same outputs", "[fast]") {
+  const Scratch s;
+  write_inputs(s);
+  for (const char* format : {"int4", "uint8", "int12", "float8_e4m3fn", "float4_e2m1fn"}) {
+    INFO(format);
+    s.file("r.json", recipe(format, "absmax"));
+    const Result result =
+        s.run(std::string(kExport) + "--recipe r.json --out m.safetensors --json");
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const Json json = Json::parse(result.out);
+    CHECK(json["same_bits"] == json["outputs"]);
+    CHECK(json["largest_output"].get<double>() > 0);
+    // The same by the other commands, whatever they would calibrate on.
+    const std::string on = " --in last.npy --recipe r.json --quiet --outputs-only ";
+    for (const auto& [model, out, test] :
+         {std::tuple("lenet=n.safetensors", "a", "16"), {"m.safetensors", "b", "60"}}) {
+      const Result inferred =
+          s.run(fmt::format("infer --model {} --out {}.npy --calibrate-on npy:x=x.npy,test={}{}",
+                            model, out, test, on));
+      INFO(inferred.err);
+      REQUIRE(inferred.code == 0);
+    }
+    CHECK(read_file(s.path + "/a.npy") == read_file(s.path + "/b.npy"));
+  }
+}
+
+TEST_CASE("export uses the ranges of a tuned checkpoint", "[fast]") {
+  const Scratch s;
+  write_inputs(s);
+  s.file("r.json", recipe("int4", "absmax"));
+  const std::string data = " --data npy:x=x.npy,y=y.npy,test=16,classes=10 --recipe r.json ";
+  const Result tuned = s.run("tune --net lenet=n.safetensors" + data +
+                             "--steps 'calibrate(percentile(90))' --out t --quiet");
+  INFO(tuned.err);
+  REQUIRE(tuned.code == 0);
+  const auto inferred = [&](const std::string& model) {
+    const Result result =
+        s.run("infer --model " + model +
+              " --in last.npy --out out.npy --recipe r.json --quiet --outputs-only "
+              "--calibrate-on npy:x=x.npy,test=16");
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return read_file(s.path + "/out.npy");
+  };
+  const Result result =
+      s.run("export --net t/lenet-npy.safetensors" + data + "--out m.safetensors --quiet");
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(inferred("m.safetensors") == inferred("t/lenet-npy.safetensors"));
+  CHECK(inferred("m.safetensors") != inferred("lenet=n.safetensors"));
+  const Result onnx = s.run("export --net t/lenet-npy.safetensors" + data + "--out m.onnx --json");
+  INFO(onnx.err);
+  REQUIRE(onnx.code == 0);
+  const Json json = Json::parse(onnx.out);
+  CHECK(json["same_class"] == json["samples"]);
+}
+
+TEST_CASE("a transformer of W4A8 reads back the same but for attention's own products", "[fast]") {
+  const Scratch s;
+  std::string text;
+  for (std::size_t i = 0; i < 20000; ++i) text += static_cast<char>('a' + i * i * 31 / 7 % 10);
+  s.file("t.txt", text);
+  net::Graph graph = net::build_net("char-transformer", {64}, 10);
+  net::initialize(graph, 5);
+  net::write_safetensors(s.path + "/n.safetensors", net::parameters_of(graph));
+  const std::string roles = R"x({"weight": {"format": "int4", "granularity": "channel",
+      "scale": "pow2(absmax)"}, "activation": {"format": "int8", "scale": "pow2(absmax)"}})x";
+  const std::string head = R"({"numemu_recipe": 1, "calibrate": {"samples": 8}, "roles": )" + roles;
+  const std::string none = R"(", "roles": {"activation": null}})";
+  s.file("all.json", head + "}");
+  s.file("r.json", head + R"(, "layers": [{"match": "*.scores)" + none +
+                       R"(, {"match": "*.gathered)" + none + "]}");
+  const std::string run =
+      "export --net char-transformer=n.safetensors --data text:t.txt --samples 4 --json ";
+  check_refused(s.run(run + "--recipe all.json --out m.onnx"),
+                "a quantized product of two activations cannot be exported");
+  for (const char* file : {"m.onnx", "m.safetensors"}) {
+    const Result result = s.run(run + "--recipe r.json --out " + file);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const Json json = Json::parse(result.out);
+    CHECK(json["outputs"] == 4 * 64 * 10);
+    CHECK(json["same_bits"] == json["outputs"]);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "formats/storage/json.hpp"
+#include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
@@ -128,6 +129,34 @@ TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
                 "--steps: unknown tuning step 'batchnorm'; did you mean 'batch_norm'?");
   check_refused(s.run(net + "--recipe r.json --steps 'bias(epochs=0)'"), "bias: epochs");
   check_refused(s.run(net + "--recipe r.json --samples 0"), "--samples");
+}
+
+TEST_CASE("steps read the samples of another set, as eval does", "[fast]") {
+  const Scratch s;
+  std::vector<float> x(48 * 28 * 28);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
+  numemu::write_npy(s.path + "/x.npy", numemu::ArrayType::float32, {48, 1, 28, 28}, x.data());
+  const std::string other = "--calibrate-on npy:x=x.npy,test=1 ";
+  const auto tuned = [&](const std::string& options, const std::string& out) {
+    const Result result =
+        s.run(command(s) + " --steps calibrate " + options + "--json --quiet --out " + out);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return Json::parse(result.out);
+  };
+  CHECK(tuned(other, "other")["calibration_samples"] == 47);
+  tuned("", "own");
+  const auto loss = [&](const std::string& net, const std::string& options) {
+    const Result row = s.run("eval --net " + net + " --data glyphs --recipe r.json --images 64 " +
+                             options + "--no-predictions --quiet --json");
+    INFO(row.err);
+    REQUIRE(row.code == 0);
+    return Json::parse(row.out)["metrics"]["loss"].get<double>();
+  };
+  // The ranges are those that eval finds on the same samples.
+  CHECK(loss("other/lenet-glyphs.safetensors", "") == loss("lenet", other));
+  CHECK(loss("other/lenet-glyphs.safetensors", "") != loss("own/lenet-glyphs.safetensors", ""));
+  check_refused(s.run(command(s) + " --calibrate-on text:x.txt"), "x.txt");
 }
 
 TEST_CASE("accuracy of a tuned checkpoint is compared with the network before tuning", "[fast]") {

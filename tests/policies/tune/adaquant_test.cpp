@@ -1,5 +1,7 @@
 // Step adaquant: ranges and weights that inference takes, outputs nearer to float32's, and a state
 // that survives.
+#include <omp.h>
+
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
@@ -87,4 +89,29 @@ TEST_CASE("adaquant: without quantized activations weights and biases alone are 
   run_steps(std::string("adaquant(") + kFew + ")", tuning);
   CHECK(off(tuning) < off(plain));
   CHECK(tuning.ranges.empty());
+}
+
+TEST_CASE("adaquant in parallel tunes each layer as if it were alone", "[fast]") {
+  const Recipe how = Recipe::parse_text(kW3A3, "r");
+  const auto tuned = [&](const char* mode, const std::vector<std::int64_t>& parts) {
+    Tuning tuning = small_tuning(how);
+    const std::vector<TuneStepChoice> choices =
+        parse_tune_steps(std::string("adaquant(mode=") + mode + "," + kFew + ")", "--steps");
+    const auto step = choices[0].kind->make(*choices[0].options);
+    CHECK(step->begin(tuning) == 3);
+    for (const std::int64_t part : parts) step->run(tuning, part, [](double) {});
+    return tuning;
+  };
+  // Its inputs and targets are float32's: W, b and ranges minimise |W X + b - Q(V) Q(X) - b'|^2 for
+  // the X of the reference, whatever became of the layers before.
+  CHECK(parameters(tuned("parallel", {2, 0, 1})) == parameters(tuned("parallel", {0, 1, 2})));
+  const Tuning last = tuned("parallel", {2}), all = tuned("parallel", {0, 1, 2});
+  CHECK(last.graph.nodes.back().op->parameters()[0].value.data ==
+        all.graph.nodes.back().op->parameters()[0].value.data);
+  CHECK(last.ranges.at("fc") == all.ranges.at("fc"));
+  CHECK(parameters(tuned("sequential", {0, 1, 2})) != parameters(all));
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(2);
+  CHECK(parameters(tuned("parallel", {0, 1, 2})) == parameters(all));
+  omp_set_num_threads(before);
 }

@@ -30,6 +30,21 @@ TEST_CASE("docs/tune.md has the row of every step", "[fast]") {
   }
 }
 
+TEST_CASE("a pipeline stands for its steps, and docs/tune.md has its row", "[fast]") {
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/tune.md");
+  for (const TunePipeline& pipeline : tune_pipelines()) {
+    const std::string steps = tune_steps_text(parse_tune_steps(std::string(pipeline.steps), ""));
+    CHECK(tune_steps_text(parse_tune_steps(std::string(pipeline.name) + ",bias", "--steps")) ==
+          steps + ",bias");
+    const std::string row =
+        fmt::format("| `{}` | `{}` | {} |\n", pipeline.name, pipeline.steps, pipeline.summary);
+    INFO("expected in docs/tune.md:\n" << row);
+    CHECK(page.find(row) != page.npos);
+  }
+  CHECK_THROWS_WITH(parse_tune_steps("light(3)", "--steps"),
+                    Catch::Contains("--steps: light: expected no options, found '3'"));
+}
+
 TEST_CASE("every tuning step has a name, texts, options and a step", "[fast]") {
   REQUIRE(all_tune_steps().size() >= 1);
   for (const TuneStepKind* kind : all_tune_steps()) {

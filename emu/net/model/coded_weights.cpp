@@ -1,0 +1,147 @@
+#include "emu/net/model/coded_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "emu/net/model/folded_checkpoint.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/storage/safetensors_header.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::string_view kParameters = "parameters", kScale = "_scale", kFormat = "_format";
+
+std::string_view type_of(const Format& format, OnnxType type) {
+  if (format.kind != Kind::integer)
+    return safetensors_type_of_format(find_format(float8_format(type)).name)->name;
+  if (format.bits > 8) return format.is_signed ? "I16" : "U16";
+  return format.is_signed ? "I8" : "U8";
+}
+
+OnnxType element_type(const Format& format, OnnxType type) {
+  if (format.kind != Kind::integer) return type;
+  if (format.bits > 8) return format.is_signed ? OnnxType::int16 : OnnxType::uint16;
+  return format.is_signed ? OnnxType::int8 : OnnxType::uint8;
+}
+
+/// The tensors of a file in the order in which they were added, and its metadata.
+class File {
+ public:
+  SafetensorsHeader header;
+
+  void add(const std::string& name, std::string_view type, const Shape& shape, std::string bytes) {
+    tensors_.push_back(
+        {{name, safetensors_type(type), shape, element_count(shape), 0, 0}, std::move(bytes)});
+  }
+  void floats(const std::string& name, const Shape& shape, const float* x) {
+    add(name, "F32", shape,
+        {reinterpret_cast<const char*>(x),
+         static_cast<std::size_t>(element_count(shape)) * sizeof(float)});
+  }
+  void write(const std::string& path) {
+    std::ranges::sort(header.metadata);
+    // Wide elements first: every tensor is aligned, without a hole.
+    std::ranges::stable_sort(tensors_, std::greater(),
+                             [](const auto& tensor) { return tensor.first.type->bits; });
+    std::string data;
+    for (auto& [entry, bytes] : tensors_) {
+      entry.begin = static_cast<std::int64_t>(data.size());
+      entry.end = entry.begin + static_cast<std::int64_t>(bytes.size());
+      header.entries.push_back(entry);
+      data += bytes;
+    }
+    write_atomically(path, {format_safetensors_header(path, header), data});
+  }
+
+ private:
+  std::vector<std::pair<SafetensorsEntry, std::string>> tensors_;
+};
+
+void add_weight(File& file, const std::string& layer, const Parameter& parameter,
+                const OnnxOperand& operand) {
+  const std::optional<OnnxType> type = storage_type(*operand.format);
+  if (!type) throw Error(fmt::format("{}: no type stores {}", layer, operand.format->name));
+  // A byte for each element: fewer bits have no type there that readers agree on.
+  file.add(parameter.name, type_of(*operand.format, *type), parameter.value.shape,
+           stored_codes(*operand.format, element_type(*operand.format, *type), operand.codes));
+  file.floats(parameter.name + std::string(kScale),
+              {static_cast<std::int64_t>(operand.scales.size())}, operand.scales.data());
+  file.header.metadata.emplace_back(parameter.name + std::string(kFormat), operand.format->name);
+}
+
+}  // namespace
+
+void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& layers,
+                 const Checkpoint& described) {
+  File file;
+  file.header.metadata = described.metadata;
+  Json names = Json::array();
+  for (const Parameter* parameter : graph.parameters()) names.push_back(parameter->name);
+  file.header.metadata.emplace_back(kParameters, names.dump());
+  for (const Node& node : graph.nodes) {
+    const auto found = layers.find(node.name);
+    const OnnxLayer none, &layer = found == layers.end() ? none : found->second;
+    for (const Parameter& parameter : std::as_const(*node.op).parameters()) {
+      if (layer.weight && parameter.name == node.name + ".weight") {
+        add_weight(file, node.name, parameter, *layer.weight);
+      } else {
+        file.floats(parameter.name, parameter.value.shape, parameter.value.data.data());
+      }
+    }
+    if (!layer.activation) continue;
+    const OnnxOperand& input = *layer.activation;
+    const auto zero = static_cast<float>(input.zero_point);
+    file.floats(node.name + ".input_scale", {1}, input.scales.data());
+    file.floats(node.name + ".input_zero_point", {1}, &zero);
+    file.header.metadata.emplace_back(node.name + ".input_format", input.format->name);
+  }
+  for (const NamedBytes& bytes : described.bytes)
+    file.add(bytes.name, "U8", {static_cast<std::int64_t>(bytes.data.size())}, bytes.data);
+  file.write(path);
+}
+
+void decode_weights(Checkpoint& checkpoint, const std::string& path) {
+  const std::string list = metadata_of(checkpoint, kParameters);
+  if (list.empty()) return;
+  const std::string where = path + ": metadata: parameters";
+  const Json json = parse_json(list, where);
+  const JsonReader names(json, where);
+  if (!json.is_array()) names.fail("a list of names");
+  std::map<std::string, Tensor*> tensors;
+  for (NamedTensor& tensor : checkpoint.tensors) tensors[tensor.name] = &tensor.value;
+  // Each once: a list that repeats a name must not multiply its tensor.
+  const auto take = [&](const std::string& name) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end())
+      throw Error(fmt::format("{}: expected a tensor {}, found none", path, quote_name(name)));
+    Tensor value = std::move(*found->second);
+    tensors.erase(found);
+    return value;
+  };
+  std::vector<NamedTensor> parameters;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const std::string name = names.element(i).text("");
+    Tensor value = take(name);
+    if (!metadata_of(checkpoint, name + std::string(kFormat)).empty()) {
+      const Tensor scales = take(name + std::string(kScale));
+      const std::int64_t groups = scales.size();
+      if (groups < 1 || (groups > 1 && (value.shape.empty() || groups != value.dim(0))))
+        throw Error(fmt::format("{}: tensor {}: expected one scale or one per index of axis 0",
+                                path, quote_name(name + std::string(kScale))));
+      const std::int64_t each = std::max<std::int64_t>(1, value.size() / groups);
+      for (std::int64_t j = 0; j < value.size(); ++j)
+        value.data[static_cast<std::size_t>(j)] *= scales.data[static_cast<std::size_t>(j / each)];
+    }
+    parameters.push_back({name, std::move(value)});
+  }
+  checkpoint.tensors = std::move(parameters);
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,24 @@
+// Checkpoints whose weights are codes with scales, for other programs and to be read back.
+#pragma once
+#include <string>
+
+#include "emu/net/model/onnx_export.hpp"
+#include "emu/net/model/safetensors.hpp"
+
+namespace numemu::net {
+
+/// Writes the graph's parameters to a safetensors file. The weight NAME of a layer that has codes
+/// is a tensor of them, one in each element of I8, U8, I16, U16 or a float of 8 bits, beside
+/// NAME_scale (float32, one or one per index of axis 0) and the metadata NAME_format; a layer's
+/// quantized input has LAYER.input_scale, LAYER.input_zero_point and LAYER.input_format. All else
+/// is float32. The metadata and bytes of `described` are added. Throws Error naming the layer whose
+/// format no type stores.
+void write_coded(const std::string& path, const Graph&, const OnnxLayers&,
+                 const Checkpoint& described);
+
+/// Of what read_safetensors() read with codes: weights become code times scale in float32, only
+/// the parameters stay, in their order. Nothing happens to other checkpoints. Throws Error naming
+/// `path` and the tensor where scales do not fit.
+void decode_weights(Checkpoint&, const std::string& path);
+
+}  // namespace numemu::net

@@ -1,0 +1,32 @@
+// Operators of sequences in exported models: tables, normalisation of rows, attention.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "emu/net/model/onnx_writer.hpp"
+
+namespace numemu::net {
+
+/// Whether add_sequence_node() has a form for the operator.
+bool is_sequence_operator(const Op&);
+
+/// A value that a node reads.
+struct OnnxOperandName {
+  std::string name;
+  Shape shape;  ///< of one sample
+};
+
+/// Adds the nodes that compute the operator, the last one with the node's name; returns the least
+/// operator set that has them.
+///   embedding           Gather of the table by the input, which is int64
+///   position_embedding  Add of a constant
+///   layer_norm          LayerNormalization (17)
+///   matmul              MatMul; heads by Reshape and Transpose, alpha by Mul
+///   causal_mask         Add of a constant of 0 and -inf
+///   softmax             Softmax
+///   gelu                Gelu (20)
+std::int64_t add_sequence_node(OnnxWriter&, const Node&,
+                               const std::vector<OnnxOperandName>& inputs);
+
+}  // namespace numemu::net

@@ -1,0 +1,151 @@
+#include "policies/tuning/distillation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "emu/net/math.hpp"
+#include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/dropout.hpp"
+#include "emu/net/train/shuffle.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/state_bytes.hpp"
+#include "policies/tuning/kl_divergence.hpp"
+#include "policies/tuning/layer_statistics.hpp"
+#include "policies/tuning/straight_through_numerics.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::int64_t kBatch = 32;
+
+/// Numbers of the batches in the order of an epoch.
+std::vector<std::int64_t> order(std::int64_t batches, bool shuffled, std::uint64_t seed,
+                                std::int64_t epoch) {
+  if (shuffled) return net::shuffled(batches, seed, epoch);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(batches));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace
+
+std::int64_t Distillation::begin(const Tuning& tuning) {
+  for (const net::Node& node : tuning.graph.nodes) {
+    const auto* const dropout = dynamic_cast<const net::Dropout*>(node.op.get());
+    if (dynamic_cast<const net::BatchNorm*>(node.op.get()) != nullptr ||
+        (dropout != nullptr && dropout->probability() > 0))
+      throw Error(fmt::format(
+          "{}: layer {}: expected a network without {}, which training computes otherwise", name_,
+          node.name, dropout ? "dropout" : "batch_norm (it has to be folded)"));
+  }
+  for (const BiasedLayer& layer : biased_layers(tuning.graph)) {
+    trained_.push_back(layer.bias);
+    if (options_.weights) trained_.push_back(layer.weight);
+    ++layers_;
+  }
+  if (trained_.empty()) throw Error(name_ + ": expected a layer with a bias, found none");
+  net::TrainOptions adam;
+  adam.optimizer = "adam";
+  adam.weight_decay = 0;
+  std::vector<net::Parameter> parameters;  // only what is trained has a state
+  for (const net::Parameter* parameter : tuning.graph.parameters()) {
+    net::Parameter& copy = parameters.emplace_back(*parameter);
+    copy.trained = is_trained(copy.name);
+  }
+  std::vector<const net::Parameter*> pointers;
+  for (const net::Parameter& parameter : parameters) pointers.push_back(&parameter);
+  places_ = parameters.size();
+  optimizer_ = net::make_optimizer(adam, pointers);
+  return options_.epochs;
+}
+
+void Distillation::run(Tuning& tuning, std::int64_t part, const TuneProgress& progress) {
+  const std::vector<net::Parameter*> parameters = tuning.graph.parameters();
+  std::optional<StraightThroughNumerics> numerics;
+  net::Numerics float32;
+  std::vector<float> delta;
+  loss_ = 0;
+  const std::int64_t all = tuning.calibration.samples, batches = (all + kBatch - 1) / kBatch;
+  const std::uint64_t seed = tuning.seed + tensor_word(name_);
+  std::int64_t done = 0;
+  for (const std::int64_t number : order(batches, options_.falls, seed, part)) {
+    const std::int64_t first = number * kBatch, count = std::min(kBatch, all - first);
+    const std::vector<net::Tensor> batch = tuning.calibration.batch(first, count);
+    const CalibrationStep step(first, count);
+    const net::Tensor wanted = net::forward(tuning.reference, batch, float32, step);
+    // Weights are rounded when the numerics are made.
+    if (!numerics || options_.weights) numerics.emplace(tuning, options_.weights);
+    numerics->begin_step(step);
+    net::Tape tape = net::forward_training(tuning.graph, batch, *numerics, step);
+    net::Tensor gradient;
+    loss_ += kl_divergence(wanted, tape.output, &gradient) * static_cast<double>(count) /
+             static_cast<double>(all);
+    const std::vector<net::Tensor> gradients =
+        net::backward(tuning.graph, std::move(tape), std::move(gradient), *numerics);
+    numerics->end_step(step);
+    optimizer_->begin_step(rate_at(part * batches + done, options_.epochs * batches));
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      if (!is_trained(parameters[p]->name)) continue;
+      optimizer_->step(p, *parameters[p], gradients[p], delta);
+      for (std::size_t i = 0; i < delta.size(); ++i) parameters[p]->value.data[i] += delta[i];
+    }
+    progress(static_cast<double>(++done) / static_cast<double>(batches));
+  }
+}
+
+double Distillation::rate_at(std::int64_t batch, std::int64_t batches) const {
+  if (!options_.falls) return options_.rate;
+  const double share = static_cast<double>(batch) / static_cast<double>(batches);
+  return options_.rate * 0.5 * (1 + net::cos_pi(share));
+}
+
+void Distillation::save_state(net::NamedState& state) const {
+  StateTensors tensors;
+  for_each_state(
+      [&](const std::string& name, std::vector<float>& values) { tensors[name] = values; });
+  save_tensors("adam", tensors, state);
+  for (std::size_t i = 0; i < optimizer_->scalars().size(); ++i)
+    state.emplace_back(fmt::format("scalar/{}", i), to_bytes({bits_of(*optimizer_->scalars()[i])}));
+}
+
+void Distillation::load_state(const net::NamedState& state) {
+  StateTensors tensors;
+  load_tensors("adam", state, tensors);
+  for_each_state([&](const std::string& name, std::vector<float>& values) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end() || found->second.size() != values.size())
+      throw Error(name_ + ": state " + name + ": expected that of what is trained");
+    values = found->second;
+  });
+  for (const auto& [name, bytes] : state) {
+    for (std::size_t i = 0; i < optimizer_->scalars().size(); ++i) {
+      if (name == fmt::format("scalar/{}", i) && bytes.size() == 8)
+        *optimizer_->scalars()[i] = double_of(from_bytes(name, bytes)[0]);
+    }
+  }
+}
+
+std::string Distillation::summary() const {
+  return fmt::format("{} of {} layers, mean divergence {:.5f} in the last epoch",
+                     options_.weights ? "weights and biases" : "biases", layers_, loss_);
+}
+
+bool Distillation::is_trained(const std::string& parameter) const {
+  return std::find(trained_.begin(), trained_.end(), parameter) != trained_.end();
+}
+
+template <class Use>
+void Distillation::for_each_state(const Use& use) const {
+  for (std::size_t p = 0; p < places_; ++p) {
+    for (const net::StateTensor& tensor : optimizer_->state(p)) {
+      if (!tensor.value->data.empty())
+        use(fmt::format("{}/{}", p, tensor.name), tensor.value->data);
+    }
+  }
+}
+
+}  // namespace numemu::policies
