@@ -19,7 +19,7 @@ inline float above_minimum(const BlockFormat& format, const BlockScale& scale, s
   const double product = static_cast<double>(code) * factor;
   const double sum = product + minimum, part = sum - product;
   const double lost = (product - (sum - part)) + (minimum - part);
-  if (sum != 0 && lost == 0) return static_cast<float>(sum);
+  if (lost == 0) return static_cast<float>(sum);
   return decode_in_block(format, scale, code);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -93,6 +94,13 @@ std::int64_t first_refused(std::int64_t n, const Refused& refused) {
 
 void check_codes(const std::string& array, const Format& f, const void* codes, std::int64_t n) {
   if (f.bits >= 8 * container_bytes(f)) return;
+  if (container_bytes(f) == 1) {
+    const auto* bytes = static_cast<const std::uint8_t*>(codes);
+    std::uint8_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (std::int64_t i = 0; i < n; ++i) any |= bytes[i];
+    if (any <= f.code_mask()) return;
+  }
   const std::int64_t i =
       first_refused(n, [&](std::int64_t k) { return load_code(f, codes, k) > f.code_mask(); });
   if (i >= 0)
@@ -240,25 +248,35 @@ void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const Bl
 #pragma omp parallel for schedule(static)
   for (std::int64_t piece = 0; piece < n; piece += kPiece) {
     const FloatGuard guard;
-    std::int64_t known = -1, end = piece;  // of the run of the block in the tensor
+    const std::int64_t stop = std::min(n, piece + kPiece);
+    std::int64_t known = -1;
     BlockScale scale;
     bool above = false;  // a minimum, by a factor of at most 24 bits
     double factor = 0, minimum = 0;
-    for (std::int64_t i = piece; i < std::min(n, piece + kPiece); ++i) {
-      if (i >= end) {
-        const std::int64_t b = layout.block_of(i);
-        const BlockElements elements = layout.block(b);
-        end = elements.contiguous() ? elements.first + elements.count : i + 1;
-        if (b != known) {
-          known = b;
-          scale = scale_of(b);
-          above = counts_above_minimum(f) && scale.factor.kind == Class::finite;
-          if (above) factor = to_double(scale.factor), minimum = to_double(scale.minimum);
-        }
+    const auto number = [&](std::uint64_t code) {
+      return above ? above_minimum(f, scale, code, factor, minimum)
+                   : decode_in_block(f, scale, code);
+    };
+    std::array<float, 256> numbers;  // of all codes, where a run has as many elements
+    for (std::int64_t i = piece; i < stop;) {
+      const std::int64_t b = layout.block_of(i);
+      const BlockElements elements = layout.block(b);
+      const std::int64_t end =
+          elements.contiguous() ? std::min(stop, elements.first + elements.count) : i + 1;
+      if (b != known) {
+        known = b;
+        scale = scale_of(b);
+        above = counts_above_minimum(f) && scale.factor.kind == Class::finite;
+        if (above) factor = to_double(scale.factor), minimum = to_double(scale.minimum);
       }
-      const std::uint64_t code = load_code(*f.element, source.codes, i);
-      y[i] =
-          above ? above_minimum(f, scale, code, factor, minimum) : decode_in_block(f, scale, code);
+      const auto codes = static_cast<std::int64_t>(f.element->code_mask()) + 1;
+      if (f.element->bits <= 8 && end - i >= codes) {
+        for (std::int64_t c = 0; c < codes; ++c)
+          numbers[static_cast<std::size_t>(c)] = number(static_cast<std::uint64_t>(c));
+        const auto* bytes = static_cast<const std::uint8_t*>(source.codes);
+        for (; i < end; ++i) y[i] = numbers[bytes[i]];
+      }
+      for (; i < end; ++i) y[i] = number(load_code(*f.element, source.codes, i));
     }
   }
 }

@@ -75,6 +75,32 @@ bool divide(const float* x, std::int64_t n, float scale, float* q) {
          hn::GetLane(hn::MaxOfLanes(words, largest)) < kLargestQuotient;
 }
 
+void divide_wide(const float* x, std::int64_t n, double divisor, float* q) {
+  const hn::ScalableTag<double> wide;
+  const hn::Rebind<float, decltype(wide)> floats;
+  const hn::RebindToUnsigned<decltype(floats)> words;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
+  const auto by = hn::Set(wide, divisor), yes = hn::Set(wide, 1.0);
+  const auto one = hn::Set(words, 1);
+  const auto divide_vector = [&](const float* from, float* to) HWY_ATTR {
+    const auto element = hn::LoadU(floats, from);
+    const auto quotient = hn::Div(hn::PromoteTo(wide, element), by);
+    const auto cut = hn::DemoteTo(floats, quotient);
+    const auto inexact = hn::IfThenElseZero(hn::Ne(hn::PromoteTo(wide, cut), quotient), yes);
+    const auto odd = hn::IfThenElseZero(
+        hn::RebindMask(words, hn::Ne(hn::DemoteTo(floats, inexact), hn::Zero(floats))), one);
+    const auto result = hn::BitCast(floats, hn::Or(hn::BitCast(words, cut), odd));
+    hn::StoreU(hn::IfThenElse(hn::Eq(element, hn::Zero(floats)), element, result), floats, to);
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) divide_vector(x + i, q + i);
+  if (i == n) return;
+  float last[hn::MaxLanes(wide)] = {}, last_q[hn::MaxLanes(wide)];
+  std::copy_n(x + i, n - i, last);
+  divide_vector(last, last_q);
+  std::copy_n(last_q, n - i, q + i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace numemu
 HWY_AFTER_NAMESPACE();
@@ -85,6 +111,7 @@ namespace numemu {
 HWY_EXPORT(largest_bits);
 HWY_EXPORT(multiply);
 HWY_EXPORT(divide);
+HWY_EXPORT(divide_wide);
 
 std::uint32_t largest_masked_bits(const float* x, std::int64_t n, std::uint32_t mask) {
   return HWY_DYNAMIC_DISPATCH(largest_bits)(x, n, mask);
@@ -94,6 +121,9 @@ void multiply_in_place(float* x, std::int64_t n, float factor) {
 }
 bool odd_quotients(const float* x, std::int64_t n, float scale, float* q) {
   return HWY_DYNAMIC_DISPATCH(divide)(x, n, scale, q);
+}
+void odd_quotients_wide(const float* x, std::int64_t n, double divisor, float* q) {
+  HWY_DYNAMIC_DISPATCH(divide_wide)(x, n, divisor, q);
 }
 
 }  // namespace numemu

@@ -11,6 +11,7 @@
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/quantize_fast.hpp"
 #include "formats/quantize_odd.hpp"
 #include "formats/simd/block_elements.hpp"
 #include "formats/simd/convert_loops.hpp"
@@ -30,20 +31,6 @@ constexpr float kSmallestTensorScale = 0x1p-80f, kLargestTensorScale = 0x1p110f;
 
 std::int64_t padded(std::int64_t size) {
   return (size + simd::kBlockGrain - 1) / simd::kBlockGrain * simd::kBlockGrain;
-}
-
-/// x / divisor rounded to odd (formats/quantize_odd.cpp has why that suffices). The quotient in
-/// float64 lies on the same side of every number g of at most 23 bits as the real does, and equals
-/// one only if the real does: x has 24 bits, g times a divisor of 28 bits has 51, and two such
-/// numbers that differ do so by at least 2^-51 of the larger.
-float odd_quotient(float x, double divisor) {
-  if (x == 0) return x;
-  const double quotient = x / divisor;
-  const auto nearest = static_cast<float>(quotient);
-  if (nearest == quotient) return nearest;
-  const auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const bool up = std::fabs(static_cast<double>(nearest)) > std::fabs(quotient);
-  return std::bit_cast<float>((bits - (up ? 1 : 0)) | 1);
 }
 
 std::unique_ptr<const simd::Plan> plan_of(const Conversion& c) {
@@ -255,10 +242,10 @@ void FastBlocks::convert_odd(const simd::BlockRun& run) const {
   const std::int64_t n = run.blocks * run.size;
   alignas(64) float quotients[kElements];
   const auto divisor = [&](std::int64_t b) { return double{run.scale[b]} + run.scale_rest[b]; };
-  for (std::int64_t b = 0; b < run.blocks; ++b) {
-    const double by = divisor(b);
-    for (std::int64_t i = b * run.size; i < (b + 1) * run.size; ++i)
-      quotients[i] = odd_quotient(run.x[i], by);
+  {
+    const FloatGuard guard(HostRounding::toward_zero);
+    for (std::int64_t b = 0; b < run.blocks; ++b)
+      odd_quotients_wide(run.x + b * run.size, run.size, divisor(b), quotients + b * run.size);
   }
   {
     const FloatGuard guard(element_->host);
@@ -272,8 +259,9 @@ void FastBlocks::convert_odd(const simd::BlockRun& run) const {
   if (run.values == nullptr) return;
   for (std::int64_t b = 0; b < run.blocks; ++b) {
     const double by = divisor(b);
-    for (std::int64_t i = b * run.size; i < (b + 1) * run.size; ++i)
-      run.values[i] = static_cast<float>(run.values[i] * by);
+    float* const values = run.values + b * run.size;
+#pragma omp simd
+    for (std::int64_t i = 0; i < run.size; ++i) values[i] = static_cast<float>(values[i] * by);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"
 #include "formats/quantize_fast.hpp"
+#include "formats/simd/codes_above.hpp"
 #include "formats/simd/philox.hpp"
 
 namespace numemu::policies {
@@ -15,9 +16,6 @@ namespace {
 
 constexpr int kMostBits = 8, kMostRandomBits = 24;
 constexpr std::int64_t kBatch = 1024;
-/// Bounds the error of the float64 quotient below 2^8 and one: the difference and the quotient are
-/// each rounded once, by at most 2^-53 of themselves, so that it is below 2^-43.
-constexpr double kNear = 0x1p-42;
 
 }  // namespace
 
@@ -51,52 +49,37 @@ FlagCounts FastReal::encode(const BlockScale& scale, const float* x, const Block
   if (format_.affine == Affine::sym)
     return encode_plain(static_cast<float>(to_double(scale.factor)), x, elements.first + begin,
                         end - begin, codes, y);
-  const double factor = to_double(scale.factor), minimum = to_double(scale.minimum);
-  const int high = static_cast<int>(format_.element->largest_code());
   const bool sr = element_.rounding.stochastic();
-  const int bits = sr ? element_.rounding.random_bits : 0;
-  const std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
-  const double steps = std::ldexp(1.0, bits), near = kNear * steps;
+  const simd::CodesAbove by{.minimum = to_double(scale.minimum),
+                            .factor = to_double(scale.factor),
+                            .high = static_cast<int>(format_.element->largest_code()),
+                            .random_bits = sr ? element_.rounding.random_bits : 0};
+  const std::uint32_t mask = (std::uint32_t{1} << by.random_bits) - 1;
   const float lowest = decode_in_block(format_, scale, 0);
   std::array<std::uint32_t, kBatch> random;
+  std::array<std::uint8_t, kBatch> code, open;
   FlagCounts counts{.elements = end - begin};
-  const auto by_reference = [&](std::int64_t i) {
-    const Encoded exact = encode_in_block(format_, element_, scale, x[i], i);
-    counts.add(exact.flags);
-    return static_cast<int>(exact.code);
-  };
   for (std::int64_t first = begin; first < end; first += kBatch) {
     const std::int64_t count = std::min(kBatch, end - first), at = elements.first + first;
     if (sr && element_.random_words == nullptr) {
-      simd::fill_random(element_.random, bits, static_cast<std::uint64_t>(at), count,
+      simd::fill_random(element_.random, by.random_bits, static_cast<std::uint64_t>(at), count,
                         random.data());
     } else if (sr) {
       for (std::int64_t k = 0; k < count; ++k) random[k] = element_.random_words[at + k] & mask;
     }
-    for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t i = at + k;
-      const double q = (x[i] - minimum) / factor;
-      int code = 0;
-      if (q > 0 && q < high) {
-        // In steps of the last random bit; t is the distance from a boundary in them.
-        const double fine = q * steps;
-        const auto below = static_cast<std::int64_t>(fine);
-        const double t = fine - static_cast<double>(below);
-        if (t < near || t > 1 - near || std::fabs(t - 0.5) < near) {
-          code = by_reference(i);
-        } else {
-          ++counts.inexact;
-          code = static_cast<int>((below + (t > 0.5 ? 1 : 0) + (sr ? random[k] : 0)) >> bits);
-        }
-      } else if (q != 0) {  // 0 is the minimum itself, and only it
-        code = by_reference(i);
-      }
-      if (codes != nullptr) static_cast<std::uint8_t*>(codes)[i] = static_cast<std::uint8_t>(code);
-      if (y != nullptr)
-        y[i] = code == 0 ? lowest
-                         : above_minimum(format_, scale, static_cast<std::uint64_t>(code), factor,
-                                         minimum);
+    const simd::CodesAboveCounts counted =
+        simd::codes_above(by, x + at, count, random.data(), code.data(), open.data());
+    counts.inexact += counted.inexact;
+    for (std::int64_t k = 0; counted.open != 0 && k < count; ++k) {
+      if (open[k] == 0) continue;
+      const Encoded exact = encode_in_block(format_, element_, scale, x[at + k], at + k);
+      counts.add(exact.flags);
+      code[k] = static_cast<std::uint8_t>(exact.code);
     }
+    if (codes != nullptr) std::copy_n(code.data(), count, static_cast<std::uint8_t*>(codes) + at);
+    for (std::int64_t k = 0; y != nullptr && k < count; ++k)
+      y[at + k] =
+          code[k] == 0 ? lowest : above_minimum(format_, scale, code[k], by.factor, by.minimum);
   }
   return counts;
 }

@@ -90,10 +90,6 @@ class Policy : public net::Forwarding {
   /// Freezes for inference: from here on weights do not change, and what a policy makes of one it
   /// makes once. Called from the outermost policy to the innermost. Default: nothing.
   virtual void freeze(const net::Graph&, const Calibration&) {}
-  /// Rewrites a float32 input of a layer (its left operand), samples from number `first_sample` on,
-  /// as `product` does in inference: policies below calibrate on that. Default: untouched.
-  virtual void read_input(std::string_view /*layer*/, std::int64_t /*first_sample*/,
-                          net::Tensor& /*x*/) const {}
   /// Throws Error, with `where` at its start, if the policy does not serve training.
   virtual void require_trainable(const std::string& /*where*/) const {}
 

@@ -11,6 +11,7 @@
 #include "formats/codec.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"
+#include "formats/simd/block_scales.hpp"
 #include "policies/fast_blocks.hpp"
 #include "policies/fast_real.hpp"
 
@@ -60,6 +61,12 @@ void survey(const Job& job, std::int64_t begin, std::int64_t end, Block* blocks,
   for (std::int64_t b = begin; b < end; ++b) {
     const BlockElements elements = job.layout.block(b);
     Block& block = blocks[b - begin];
+    if (gathered == nullptr && elements.contiguous()) {
+      const simd::FiniteRange range = simd::finite_range(job.x + elements.first, elements.count);
+      block.amax = std::max(std::fabs(range.low), std::fabs(range.high));
+      block.nonfinite = !range.all;
+      continue;
+    }
     for (std::int64_t r = 0; r < elements.runs; ++r) {
       const float* run = job.x + elements.first + r * elements.run_step;
       for (std::int64_t j = 0; j < elements.count; ++j) {
@@ -93,7 +100,7 @@ void choose_powers(const Job& job, std::int64_t begin, std::int64_t end, Block* 
 /// The number beside the scale: zero point or minimum.
 std::uint32_t shift_of(const Job& job, const StoredScale& stored, const float* x, std::int64_t n) {
   if (job.format().affine == Affine::sym || n == 0) return 0;
-  const float low = *std::min_element(x, x + n);
+  const float low = simd::finite_range(x, n).low;
   if (job.format().affine == Affine::min) return std::bit_cast<std::uint32_t>(low + 0.0f);
   return zero_point(job.format(), block_scale(job.format(), stored, 1).factor, std::min(low, 0.0f));
 }

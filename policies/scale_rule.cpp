@@ -146,22 +146,6 @@ const ScaleRule& find_among(std::string_view text, const std::string& what,
   throw Error(message);
 }
 
-/// The smallest and the largest finite element, 0 and 0 for none.
-struct Extremes {
-  float low = 0, high = 0;
-};
-Extremes extremes(const float* x, std::int64_t n) {
-  Extremes e;
-  bool any = false;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (!std::isfinite(x[i])) continue;
-    e.low = any ? std::min(e.low, x[i]) : x[i];
-    e.high = any ? std::max(e.high, x[i]) : x[i];
-    any = true;
-  }
-  return e;
-}
-
 Value negated(float x) { return value_of(-x); }
 
 /// What the elements reach, and how many steps the codes have for it.
@@ -172,7 +156,7 @@ Reach reach_of(const ScaleRequest& r) {
   const BlockFormat& f = *r.block;
   if (f.affine == Affine::sym)
     return {value_of(static_cast<float>(largest_magnitude(r.x, r.n))), largest_element(f)};
-  const Extremes e = extremes(r.x, r.n);
+  const simd::FiniteRange e = simd::finite_range(r.x, r.n);
   if (f.affine == Affine::min)
     return {exact_sum(value_of(e.high), negated(e.low)), largest_element(f)};
   const Value steps{Class::finite, false, false, 0, f.element->code_mask()};

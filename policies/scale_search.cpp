@@ -8,7 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "formats/analysis/first_outside.hpp"
 #include "formats/analysis/prefix_sums.hpp"
+#include "formats/analysis/sort_magnitudes.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -46,45 +48,21 @@ struct Quadratic {
   }
 };
 
-/// The first index from `first` on that is not inside: steps that double, then bisection, because
-/// most runs are short.
-template <class Inside>
-std::size_t end_of(std::size_t first, std::size_t end, const Inside& inside) {
-  std::size_t last = first, step = 1;
-  while (last < end && inside(last)) {
-    first = last + 1;
-    last += step;
-    step *= 2;
-  }
-  last = std::min(last, end);
-  while (first < last) {
-    const std::size_t middle = first + (last - first) / 2;
-    if (inside(middle)) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first;
-}
-
 /// The magnitudes of one sign, ascending.
 struct Side {
   const ElementGrid* grid = nullptr;
-  std::vector<double> x;
+  std::vector<float> x;
   PrefixSums sums, squares;
 
-  void prepare() {
-    std::sort(x.begin(), x.end());
-    sums.reserve(x.size());
-    squares.reserve(x.size());
-    for (const double v : x) {
-      sums.add(v);
-      squares.add(v * v);
-    }
+  void prepare(std::size_t n) {
+    x.resize(n);
+    sort_magnitudes(x);
+    sums = {n, [&](std::size_t i) { return double{x[i]}; }};
+    squares = {n, [&](std::size_t i) { return double{x[i]} * x[i]; }};
   }
   std::size_t piece_from(std::size_t k, double v, double scale) const {
-    return end_of(k + 1, grid->size(), [&](std::size_t i) { return grid->reaches(i, v, scale); }) -
+    return first_outside(k + 1, grid->size(),
+                         [&](std::size_t i) { return grid->reaches(i, v, scale); }) -
            1;
   }
   /// visit(first, last, k, k_small) for every run of elements that lie in piece k under the scale
@@ -96,7 +74,7 @@ struct Side {
       k = piece_from(k, x[i], large);
       k_small = piece_from(std::max(k, k_small), x[i], small);
       const bool top = k + 1 == grid->size(), top_small = k_small + 1 == grid->size();
-      const std::size_t end = end_of(i + 1, x.size(), [&](std::size_t j) {
+      const std::size_t end = first_outside(i + 1, x.size(), [&](std::size_t j) {
         return (top || !grid->reaches(k + 1, x[j], large)) &&
                (top_small || !grid->reaches(k_small + 1, x[j], small));
       });
@@ -137,13 +115,18 @@ class Search {
       : codes_(codes), best_(codes.start) {
     sides_[0].grid = &grids.positive;
     sides_[1].grid = &grids.negative;
+    const auto most = static_cast<std::size_t>(n);
+    std::array<std::size_t, 2> count{};
+    sides_[0].x.resize(most);
+    sides_[1].x.resize(grids.folds ? 0 : most);
     for (std::int64_t i = 0; i < n; ++i) {
-      if (x[i] == 0 && grids.keeps_zero) continue;
-      sides_[x[i] < 0 && !grids.folds ? 1 : 0].x.push_back(std::fabs(double{x[i]}));
+      const std::size_t side = x[i] < 0 && !grids.folds ? 1 : 0;
+      sides_[side].x[count[side]] = std::fabs(x[i]);
+      count[side] += x[i] == 0 && grids.keeps_zero ? 0 : 1;
     }
-    for (Side& side : sides_) {
-      side.prepare();
-      negligible_ += 0x1p-44 * side.squares.between(0, side.x.size());
+    for (std::size_t k = 0; k < count.size(); ++k) {
+      sides_[k].prepare(count[k]);
+      negligible_ += 0x1p-44 * sides_[k].squares.between(0, count[k]);
     }
   }
 

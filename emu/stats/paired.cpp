@@ -1,11 +1,10 @@
 #include "emu/stats/paired.hpp"
 
-#include <cmath>
 #include <limits>
 #include <string>
 
 #include "emu/stats/laws.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/mean.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::stats {
@@ -14,15 +13,10 @@ PairedInterval paired_interval(const std::vector<double>& differences) {
   PairedInterval result;
   result.n = static_cast<std::int64_t>(differences.size());
   if (result.n == 0) throw Error("paired interval: expected at least one difference");
-  const auto n = static_cast<double>(result.n);
-  result.mean = pairwise_sum(result.n, [&](std::int64_t i) { return differences[i]; }) / n;
+  const Mean mean = mean_of(differences);
+  result.mean = mean.value;
   double half = std::numeric_limits<double>::infinity();
-  if (result.n > 1) {
-    const double squares = pairwise_sum(result.n, [&](std::int64_t i) {
-      return (differences[i] - result.mean) * (differences[i] - result.mean);
-    });
-    half = student_quantile(n - 1, 0.025) * std::sqrt(squares / (n - 1) / n);
-  }
+  if (result.n > 1) half = student_quantile(static_cast<double>(result.n - 1), 0.025) * mean.error;
   result.low = result.mean - half;
   result.high = result.mean + half;
   return result;

@@ -31,8 +31,7 @@ std::vector<BitItem> items_of(std::size_t count, bool sized, std::uint64_t seed,
   constexpr double kSpread = 2, kSizes[] = {1, 4, 16, 64};
   std::vector<BitItem> items(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const double u = (random.bits(2 * i, 31) + 0.5) * 0x1p-31;
-    items[i].sensitivity = std::exp(kSpread * normal::quantile(u));
+    items[i].sensitivity = std::exp(kSpread * normal::draw(random, 2 * i, 31));
     if (sized) items[i].weight = kSizes[random.bits(2 * i + 1, 2)];
   }
   return items;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/trials.hpp"
@@ -19,8 +20,8 @@ constexpr double kNonlinear = 0.05;  // relative: terms of order 1 / batch of ba
 /// Half the mean squared distance of two draws of the first layer's weight gradient. `draw`
 /// prepares the numerics for draw 0 or 1 of a pair.
 template <class Draw>
-Mean variance(const Sample& sample, std::size_t parameter, std::int64_t pairs, Drawn& drawn,
-              const Draw& draw) {
+stats::Mean variance(const Sample& sample, std::size_t parameter, std::int64_t pairs, Drawn& drawn,
+                     const Draw& draw) {
   std::vector<double> halves;
   for (std::int64_t p = 0; p < pairs; ++p) {
     net::Tensor gradients[2];
@@ -31,7 +32,7 @@ Mean variance(const Sample& sample, std::size_t parameter, std::int64_t pairs, D
     }
     halves.push_back(squared_distance(gradients[0], gradients[1]) / 2);
   }
-  return mean_of(halves);
+  return stats::mean_of(halves);
 }
 
 Json measure(const std::string& net, const net::Dataset& data, std::int64_t train,
@@ -44,7 +45,9 @@ Json measure(const std::string& net, const net::Dataset& data, std::int64_t trai
                               "recipe of actnn"),
       sample.graph);
   Drawn drawn(recipe);
-  const auto entry = [&](const Mean& m) { return Json{{"value", m.value}, {"error", m.error}}; };
+  const auto entry = [&](const stats::Mean& m) {
+    return Json{{"value", m.value}, {"error", m.error}};
+  };
   Json result{{"contexts", contexts}, {"alone", Json::array()}, {"behind", Json::array()}};
   result["all"] = entry(variance(sample, first, pairs, drawn, [&](std::int64_t, std::int64_t own) {
     for (const std::string& c : contexts) drawn.draws[c] = own;
@@ -81,9 +84,12 @@ void add_layers(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
                           return measure(net, data, train, batch, group, pairs, run.seed);
                         }}})[0];
   const auto mean = [](const Json& json) {
-    return Mean{json.at("value").get<double>(), json.at("error").get<double>()};
+    stats::Mean read;
+    read.value = json.at("value");
+    read.error = json.at("error");
+    return read;
   };
-  const Mean all = mean(result.at("all"));
+  const stats::Mean all = mean(result.at("all"));
   ResultTable table{
       fmt::format("variance of the gradient of the first weight of {}, contexts in "
                   "{}, groups of {}, batch {}: shares of {:.4g}, that of all together",
@@ -104,7 +110,7 @@ void add_layers(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
     ChartSeries series{alone ? "alone" : "below compressed ones", {}, false};
     double sum = 0, squares = 0;
     for (std::size_t m = 0; m < result.at(kind).size(); ++m) {
-      const Mean term = mean(result.at(kind)[m]);
+      const stats::Mean term = mean(result.at(kind)[m]);
       sum += term.value;
       squares += term.error * term.error;
       const double half = stats::kNormal95 * term.error;

@@ -215,15 +215,6 @@ Json recipe_of(const Json& saved, std::uint64_t seed) {
   return {{"numemu_recipe", 1}, {"seed", seed}, {"saved", saved}};
 }
 
-Mean mean_of(const std::vector<double>& values) {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const auto count = static_cast<double>(n);
-  const double mean = stats::pairwise_sum(n, [&](std::int64_t i) { return values[i]; }) / count;
-  const double squares = stats::pairwise_sum(
-      n, [&](std::int64_t i) { return (values[i] - mean) * (values[i] - mean); });
-  return {mean, n < 2 ? NAN : std::sqrt(squares / (count - 1) / count)};
-}
-
 double squared_distance(const net::Tensor& a, const net::Tensor& b) {
   return stats::pairwise_sum(a.size(), [&](std::int64_t i) {
     const double d =

@@ -77,11 +77,6 @@ std::map<std::string, std::vector<int>> bits_of(const Sample&, const Exact&, int
 /// {"numemu_recipe": 1, "seed": S, "saved": SAVED}.
 Json recipe_of(const Json& saved, std::uint64_t seed);
 
-/// A mean over draws and its standard error.
-struct Mean {
-  double value = 0, error = 0;
-};
-Mean mean_of(const std::vector<double>&);
 double squared_distance(const net::Tensor&, const net::Tensor&);
 
 }  // namespace numemu::experiments::actnn

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/trials.hpp"
@@ -69,7 +70,7 @@ Json measure(const std::string& net, const net::Dataset& data, int bits, const P
     }
     double norm = 0;
     for (const float v : g.data) norm += double{v} * v;
-    const Mean measured = mean_of(squares), mean = mean_of(means);
+    const stats::Mean measured = stats::mean_of(squares), mean = stats::mean_of(means);
     result.push_back({{"layer", layer.name},
                       {"predicted", predicted},
                       {"bound", bound},

@@ -6,6 +6,7 @@
 
 #include "emu/net/math_cores.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/binarized/laws.hpp"
 #include "experiments/binarized/parts.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -17,24 +18,13 @@ namespace {
 
 constexpr std::int64_t kParts = 64;  // independent: their spread gives the standard error
 
-struct Estimate {
-  double mean = 0, error = 0;
-};
-Estimate estimate(const std::vector<double>& parts) {
-  const auto n = static_cast<double>(parts.size());
-  double sum = 0, squares = 0;
-  for (const double x : parts) sum += x / n;
-  for (const double x : parts) squares += (x - sum) * (x - sum);
-  return {sum, std::sqrt(squares / (n - 1) / n)};
-}
-
 /// [samples / kParts, kParts] normal numbers: a channel is a part.
 std::vector<float> normals(const ExperimentRun& run, std::int64_t samples, double deviation) {
   const RandomSource random{run.seed, Stream::vectors,
                             static_cast<std::uint32_t>(std::lround(deviation * 4096))};
   std::vector<float> x(static_cast<std::size_t>(samples / kParts * kParts));
   for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = static_cast<float>(deviation * normal::quantile((random.bits(i, 32) + 0.5) * 0x1p-32));
+    x[i] = static_cast<float>(deviation * normal::draw(random, i));
   return x;
 }
 
@@ -77,14 +67,14 @@ void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
     }
     const auto judge = [&](const char* what, double predicted, const std::vector<double>& parts,
                            std::size_t series) {
-      const Estimate measured = estimate(parts);
+      const stats::Mean measured = stats::mean_of(parts);
       conclusion.findings.push_back(closed_form(fmt::format("{}, deviation {}", what, deviation),
-                                                predicted, measured.mean, measured.error));
+                                                predicted, measured.value, measured.error));
       if (series == chart.series.size()) return;
       const Finding& finding = conclusion.findings.back();
       chart.series[series].points.push_back({.x = deviation, .y = predicted});
       chart.series[series + 1].points.push_back(
-          {.x = deviation, .y = measured.mean, .low = finding.low, .high = finding.high});
+          {.x = deviation, .y = measured.value, .low = finding.low, .high = finding.high});
     };
     judge("shift-based variance over variance", power_gain(deviation, kApproximate), gains, 0);
     judge("gain of powers of two by a format without mantissa", power_gain(deviation, kNearest),

@@ -113,13 +113,10 @@ class Measurement {
               std::uint64_t seed)
       : run_(run), plan_(plan), data_(data), seed_(seed) {
     if (!plan.trained_here) return;
-    net::Graph graph = net::build_net(plan.net, data);
-    net::initialize(graph, seed);
-    net::TrainOptions options = plan.trial.options;
-    options.seed = seed;
-    net::Numerics float32;
-    net::train(graph, restricted(data, plan.trial.train_samples, false), options, float32);
-    trained_ = net::parameters_of(graph);
+    TrainTrial trial = plan.trial;
+    trial.net = plan.net;
+    trial.seed = seed;
+    trained_ = net::parameters_of(trained_in_float32(trial, data));
   }
 
   Json run() {

@@ -65,12 +65,8 @@ Json table_losses(const net::Graph& graph, const policies::TableRule& rule) {
 
 /// Trains in float32, then evaluates with each method's tables.
 Json measure(const TrainTrial& trial, const net::Dataset& data) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
-  net::TrainOptions options = trial.options;
-  options.seed = trial.seed;
+  net::Graph graph = trained_in_float32(trial, data);
   net::Numerics float32;
-  net::train(graph, restricted(data, trial.train_samples, false), options, float32);
   const std::vector<const net::Score*> scores = net::scores_for(data, {"auc", "log_loss"});
   const auto evaluated = [&](net::Numerics& numerics) {
     return net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics, scores);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/stats/interval.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -14,6 +15,13 @@ struct ChartPoint {
   double y = 0;                  ///< points without a finite x and y are not drawn
   double low = NAN, high = NAN;  ///< 95 % interval, drawn where finite
 };
+
+/// The point with the 95 % interval of its standard error.
+inline ChartPoint with_error(ChartPoint point, double error) {
+  point.low = point.y - stats::kNormal95 * error;
+  point.high = point.y + stats::kNormal95 * error;
+  return point;
+}
 
 struct ChartSeries {
   std::string name = {};  ///< in the legend: "measured", "predicted", a method

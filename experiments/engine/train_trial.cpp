@@ -182,6 +182,16 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
           .train_loss = epochs.empty() ? NAN : epochs.back().train_loss};
 }
 
+net::Graph trained_in_float32(const TrainTrial& trial, const net::Dataset& data) {
+  net::Graph graph = net::build_net(trial.net, data);
+  net::initialize(graph, trial.seed);
+  net::TrainOptions options = trial.options;
+  options.seed = trial.seed;
+  net::Numerics float32;
+  net::train(graph, restricted(data, trial.train_samples, false), options, float32);
+  return graph;
+}
+
 Json point_of(const TrainTrial& trial, const net::Dataset& data) {
   Json options = Json::object();
   const policies::Recipe recipe = recipe_of(trial);

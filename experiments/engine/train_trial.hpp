@@ -74,6 +74,10 @@ TrainOutcome train_outcome(const Json&);
 /// false, no validation samples. Throws Error for more samples than there are.
 net::Dataset restricted(const net::Dataset&, std::int64_t train_samples, bool validation);
 
+/// The network of a trial trained in float32 from the weights of its seed, whatever its recipe,
+/// start and calls are; no validation samples are read.
+net::Graph trained_in_float32(const TrainTrial&, const net::Dataset&);
+
 /// The network after one float32 epoch on the first samples in batches of 32, at the recommended
 /// rates: trained to the end, a few samples would make up the whole gradient.
 net::Graph briefly_trained(const std::string& name, const net::Dataset&, std::int64_t samples,

@@ -43,19 +43,15 @@ net::Tensor logits_of(const net::Graph& graph, const net::Tensor& images,
 /// A trained network's accuracy; of a fixed classifier its scale, products and formats too.
 Json measure(const TrainTrial& trial, const net::Dataset& data, bool fixed,
              const std::vector<std::string>& formats) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
-  net::TrainOptions options = trial.options;
-  options.seed = trial.seed;
+  const net::Graph graph = trained_in_float32(trial, data);
   net::Numerics float32;
-  net::train(graph, restricted(data, trial.train_samples, false), options, float32);
   const net::Evaluation tested =
       net::evaluate(graph, data, net::Split::test, trial.eval_samples, float32);
   Json result = {{"top1", static_cast<double>(tested.correct) / static_cast<double>(tested.n)}};
   if (!fixed) return result;
 
   const std::span<const net::Parameter> parameters =
-      static_cast<const net::Op&>(*graph.nodes.back().op).parameters();
+      std::as_const(*graph.nodes.back().op).parameters();
   const double scale = parameters[1].value.data[0];
   const std::vector<float>& bias = parameters[2].value.data;
   net::Targets targets;

@@ -36,13 +36,6 @@ struct Cast {
 };
 constexpr Cast kCasts[] = {{"hfp8_e5m2", 1}, {"hfp8_e4m3", 1}, {"int4", 0.5}};
 
-std::vector<float> normals(std::size_t n, const RandomSource& random) {
-  std::vector<float> x(n);
-  for (std::size_t i = 0; i < n; ++i)
-    x[i] = static_cast<float>(normal::quantile(random.uniform(i) + 0x1p-33));
-  return x;
-}
-
 struct Moments {
   double mean = 0, deviation = 0;
 };
@@ -106,12 +99,8 @@ void judge_layer(const ExperimentRun& run, Conclusion& conclusion) {
 /// Top-1 of a trained network in float32, and by format with stale and re-estimated statistics.
 Json measure(const TrainTrial& trial, const net::Dataset& data,
              const std::vector<std::string>& formats, std::int64_t samples) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
-  net::TrainOptions options = trial.options;
-  options.seed = trial.seed;
+  net::Graph graph = trained_in_float32(trial, data);
   net::Numerics float32;
-  net::train(graph, restricted(data, trial.train_samples, false), options, float32);
   const auto top1 = [&](net::Numerics& numerics) {
     const net::Evaluation e =
         net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics);
@@ -197,10 +186,11 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
 Json layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
                  std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(rows);
-  std::vector<float> x = normals(count * kInputs, {seed, Stream::data, tensor_word("hfp8/x"), 0});
+  std::vector<float> x =
+      normal::sample({seed, Stream::data, tensor_word("hfp8/x"), 0}, count * kInputs);
   for (float& v : x) v = std::max(v, 0.0f);
   std::vector<float> w =
-      normals(kOutputs * kInputs, {seed, Stream::data, tensor_word("hfp8/w"), 0});
+      normal::sample({seed, Stream::data, tensor_word("hfp8/w"), 0}, kOutputs * kInputs);
   std::vector<float> xq(x.size()), wq(w.size());
   const auto round = [](const Operand& operand, const std::vector<float>& from,
                         std::vector<float>& to) {

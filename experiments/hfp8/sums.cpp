@@ -4,7 +4,6 @@
 #include <cmath>
 #include <memory>
 
-#include "emu/stats/interval.hpp"
 #include "emu/unit/unit.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hfp8/laws.hpp"
@@ -42,8 +41,7 @@ Json noise_of(const Format& format, double sigma, std::int64_t samples, std::uin
   const RandomSource random{seed, Stream::data, tensor_word(format.name), 0};
   Mean noise;
   for (std::int64_t i = 0; i < samples; ++i) {
-    const double u = random.uniform(static_cast<std::uint64_t>(i)) + 0x1p-33;
-    const auto x = static_cast<float>(sigma * normal::quantile(u));
+    const auto x = static_cast<float>(sigma * normal::draw(random, static_cast<std::uint64_t>(i)));
     float y = 0;
     quantize_values({.format = &format}, &x, 1, 1, &y);
     const double error = (double{y} - x) / sigma;
@@ -208,10 +206,7 @@ void add_sums(const ExperimentRun& run, Conclusion& conclusion) {
         chart.series.push_back({fmt::format("chunk {} predicted", c.chunk), {}, true});
       }
       chart.series[chart.series.size() - 2].points.push_back(
-          {.x = length,
-           .y = measured,
-           .low = measured - stats::kNormal95 * error,
-           .high = measured + stats::kNormal95 * error});
+          with_error({.x = length, .y = measured}, error));
       chart.series.back().points.push_back({.x = length, .y = predicted});
     } else {
       conclusion.findings.push_back(

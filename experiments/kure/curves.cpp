@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "emu/stats/interval.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/laws.hpp"
 #include "experiments/kure/parts.hpp"
@@ -225,10 +224,7 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
       table.rows.push_back({name_of(law), std::to_string(m), fmt::format("{}", factors[f]),
                             fmt::format("{:.4g}", form), fmt::format("{:.4g}", value),
                             fmt::format("{:.4f}", value / form)});
-      measured.points.push_back({.x = factors[f],
-                                 .y = value,
-                                 .low = value - stats::kNormal95 * error,
-                                 .high = value + stats::kNormal95 * error});
+      measured.points.push_back(with_error({.x = factors[f], .y = value}, error));
       predicted.points.push_back({.x = factors[f], .y = form});
     }
     chart.series.push_back(std::move(measured));

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "emu/stats/interval.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
@@ -235,10 +234,7 @@ void chart_means(const ExperimentRun& run, Conclusion& conclusion) {
     ChartSeries predicted{fmt::format("{} predicted", name), {}, true};
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const double value = results[i][name]["mean"], error = results[i][name]["error"];
-      measured.points.push_back({.x = cases[i].mean,
-                                 .y = value,
-                                 .low = value - stats::kNormal95 * error,
-                                 .high = value + stats::kNormal95 * error});
+      measured.points.push_back(with_error({.x = cases[i].mean, .y = value}, error));
     }
     for (double mean = -4; mean <= 6; mean += 0.25) {
       predicted.points.push_back(

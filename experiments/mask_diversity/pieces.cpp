@@ -177,10 +177,9 @@ MaskCensus normal_census(const DiversityPattern& pattern, std::int64_t pieces, s
   for (std::int64_t first = 0; first < pieces; first += batch) {
     const std::int64_t count = std::min(batch, pieces - first);
     net::for_each_row(count, 64 * piece, [&](std::int64_t p) {
-      for (std::int64_t i = p * piece; i < (p + 1) * piece; ++i) {
-        const std::uint32_t bits = random.bits(static_cast<std::uint64_t>(first * piece + i), 32);
-        x[i] = static_cast<float>(normal::quantile((bits + 0.5) * 0x1p-32));
-      }
+      for (std::int64_t i = p * piece; i < (p + 1) * piece; ++i)
+        x[i] =
+            static_cast<float>(normal::draw(random, static_cast<std::uint64_t>(first * piece + i)));
     });
     keep_of(pattern, x.data(), count, keep.data());
     census.add(keep.data(), count);

@@ -117,13 +117,7 @@ Trial fresh_trial(const ExperimentRun& run, const std::string& name, std::uint64
   point["masks"] = masks_in_order();
   return {point, fmt::format("{} of seed {}, then every pattern", name, seed),
           [plan, &data, images] {
-            const net::Dataset samples = restricted(data, plan.train_samples, false);
-            net::Graph graph = net::build_net(plan.net, samples);
-            net::initialize(graph, plan.seed);
-            net::TrainOptions options = plan.options;
-            options.seed = plan.seed;
-            net::Numerics float32;
-            net::train(graph, samples, options, float32);
+            net::Graph graph = trained_in_float32(plan, data);
             return evaluate_patterns(graph, data, images);
           }};
 }

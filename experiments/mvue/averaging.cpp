@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emu/stats/laws.hpp"
+#include "emu/stats/mean.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/mvue/nsr.hpp"
@@ -183,10 +184,7 @@ std::vector<Point> measure(const Distribution& law, const policies::MaskPolicy& 
       fourth += repeat.fourth[i];
     }
     const stats::PairedInterval t = stats::paired_interval(values);
-    double spread = 0;
-    for (const double v : values) spread += (v - t.mean) * (v - t.mean);
-    const auto n = static_cast<double>(values.size());
-    points.push_back({{t.mean, std::sqrt(spread / (n - 1) / n)},
+    points.push_back({{t.mean, stats::mean_of(values).error},
                       std::max(0.0, t.low),
                       t.high,
                       fourth > 0 ? second * second / fourth : 0});

@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "emu/stats/interval.hpp"
 #include "experiments/mvue/nsr.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
@@ -93,10 +92,8 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
       table.rows.push_back({kLaws[l], name_of(rule), nsr ? fmt::format("{:.4f}", *nsr) : "-",
                             shown(s.nsr), biased ? "-" : shown(s.variance),
                             biased ? "-" : shown(s.mean), shown(s.projection)});
-      chart.series[2 * l].points.push_back({.name = name_of(rule),
-                                            .y = s.nsr.value,
-                                            .low = s.nsr.value - stats::kNormal95 * s.nsr.error,
-                                            .high = s.nsr.value + stats::kNormal95 * s.nsr.error});
+      chart.series[2 * l].points.push_back(
+          with_error({.name = name_of(rule), .y = s.nsr.value}, s.nsr.error));
       if (nsr) chart.series[2 * l + 1].points.push_back({.name = name_of(rule), .y = *nsr});
     }
   }

@@ -7,6 +7,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
+#include "emu/stats/mean.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/injected_noise.hpp"
@@ -35,14 +36,9 @@ std::vector<double> sample_powers(const net::Tensor& x, const net::Tensor& clean
 
 /// Standard error in dB of the mean of noise powers, from their spread.
 double decibel_error(const std::vector<double>& power) {
-  const auto samples = static_cast<std::int64_t>(power.size());
-  if (samples < 2) return HUGE_VAL;
-  const double n = static_cast<double>(samples);
-  const double mean = stats::pairwise_sum(samples, [&](std::int64_t s) { return power[s]; }) / n;
-  const double spread = stats::pairwise_sum(
-      samples, [&](std::int64_t s) { return (power[s] - mean) * (power[s] - mean); });
-  if (mean == 0) return 0;
-  return 10 / std::log(10.0) * std::sqrt(spread / (n - 1) / n) / mean;
+  if (power.size() < 2) return HUGE_VAL;
+  const stats::Mean mean = stats::mean_of(power);
+  return mean.value == 0 ? 0 : 10 / std::log(10.0) * mean.error / mean.value;
 }
 
 /// Means over outputs y and float32 outputs x.

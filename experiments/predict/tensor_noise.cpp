@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
@@ -34,17 +34,13 @@ std::vector<double> scaled_values(const policies::QuantizedTensor& quantized, st
 
 /// The mean of (value - x)^2 in float64, and its standard error.
 void compare(TensorNoise& noise, const net::Tensor& x, const std::vector<double>& values) {
-  const double n = static_cast<double>(x.size());
-  const auto square = [&](std::int64_t i) {
+  if (x.size() == 0) return;
+  const stats::Mean square = stats::mean_of(x.size(), [&](std::int64_t i) {
     const double error = values[i] - x.data[i];
     return error * error;
-  };
-  noise.measured_mse = n > 0 ? stats::pairwise_sum(x.size(), square) / n : 0;
-  const double spread = stats::pairwise_sum(x.size(), [&](std::int64_t i) {
-    const double distance = square(i) - noise.measured_mse;
-    return distance * distance;
   });
-  noise.standard_error = n > 1 ? std::sqrt(spread / (n - 1) / n) : 0;
+  noise.measured_mse = square.value;
+  noise.standard_error = x.size() > 1 ? square.error : 0;
 }
 
 /// The values of the codes of a scale format: a byte or half-word each, or float32.

@@ -47,9 +47,7 @@ Json normal_angles(std::int64_t n, std::int64_t repeats, const std::vector<std::
     random.seed = seed;
     random.stream = Stream::probe;
     random.tensor = static_cast<std::uint32_t>(r);
-    std::vector<float> x(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31));
+    const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n), 31);
     result["repeats"].push_back(angles(x, bits));
     result["sign"].push_back(angle_of(sign_cosine(x)));
   }

@@ -5,7 +5,7 @@
 
 #include "emu/net/ops/batch_statistics.hpp"
 #include "emu/stats/interval.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/range_bn/laws.hpp"
 #include "experiments/range_bn/parts.hpp"
@@ -34,10 +34,7 @@ Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
   random.seed = seed;
   random.stream = Stream::data;
   random.tensor = static_cast<std::uint32_t>(n);
-  std::vector<float> x(static_cast<std::size_t>(n * columns));
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = static_cast<float>(normal::quantile((random.bits(i, 31) + 0.5) * 0x1p-31));
-  const auto count = static_cast<double>(columns);
+  const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n * columns), 31);
   Json result = Json::object();
   for (const auto& one : kConstants) {
     const net::BatchStatistics batch = net::batch_statistics(
@@ -46,14 +43,8 @@ Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
     const auto estimate = [&](std::int64_t c) {
       return std::sqrt(batch.variance[static_cast<std::size_t>(c)]);
     };
-    const double mean = stats::pairwise_sum(columns, estimate) / count;
-    const double squares = stats::pairwise_sum(columns, [&](std::int64_t c) {
-      const double d = estimate(c) - mean;
-      return d * d;
-    });
-    result[one.name] = {{"mean", mean},
-                        {"error", std::sqrt(squares / (count - 1) / count)},
-                        {"spread", std::sqrt(squares / (count - 1))}};
+    const stats::Mean mean = stats::mean_of(columns, estimate);
+    result[one.name] = {{"mean", mean.value}, {"error", mean.error}, {"spread", mean.deviation}};
   }
   return result;
 }
@@ -113,9 +104,8 @@ void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
         row.push_back(fmt::format("{:.4f}", predicted));
         row.push_back(fmt::format("{:.4f}", mean));
       }
-      const double half = stats::kNormal95 * error;
       chart.series[2 * c].points.push_back(
-          {.x = static_cast<double>(n), .y = mean, .low = mean - half, .high = mean + half});
+          with_error({.x = static_cast<double>(n), .y = mean}, error));
       chart.series[2 * c + 1].points.push_back({.x = static_cast<double>(n), .y = predicted});
     }
     for (const bool upper : {false, true}) {

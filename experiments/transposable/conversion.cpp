@@ -9,7 +9,6 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/interval.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
@@ -200,8 +199,8 @@ void draw(const std::vector<Series>& all, Conclusion& conclusion) {
       ChartSeries drawn{.name = series.name};
       for (std::size_t i = 0; i < std::size(kZeros); ++i) {
         const Json& row = series.results[first + i];
-        const double y = row["broken"], half = stats::kNormal95 * row["broken_error"].get<double>();
-        drawn.points.push_back({.x = kZeros[i], .y = y, .low = y - half, .high = y + half});
+        drawn.points.push_back(
+            with_error({.x = kZeros[i], .y = row["broken"]}, row["broken_error"]));
       }
       chart.series.push_back(drawn);
     }

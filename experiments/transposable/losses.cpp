@@ -30,10 +30,9 @@ constexpr double kLossHolds = 0.01;
 
 std::vector<float> normal_block(const RandomSource& random, std::int64_t block) {
   std::vector<float> x(kBlock);
-  for (std::int64_t i = 0; i < kBlock; ++i) {
-    const double u = random.uniform(static_cast<std::uint64_t>(block * kBlock + i)) + 0x1p-33;
-    x[static_cast<std::size_t>(i)] = static_cast<float>(normal::quantile(u));
-  }
+  for (std::int64_t i = 0; i < kBlock; ++i)
+    x[static_cast<std::size_t>(i)] =
+        static_cast<float>(normal::draw(random, static_cast<std::uint64_t>(block * kBlock + i)));
   return x;
 }
 
@@ -195,10 +194,7 @@ void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclu
                           pattern.loss_error == 0 ? "closed form" : "earlier run",
                           fmt::format("{:.5f}", loss.value), fmt::format("{:.5f}", loss.error)});
     predicted.points.push_back({.name = pattern.name, .y = pattern.loss});
-    seen.points.push_back({.name = pattern.name,
-                           .y = loss.value,
-                           .low = loss.value - stats::kNormal95 * loss.error,
-                           .high = loss.value + stats::kNormal95 * loss.error});
+    seen.points.push_back(with_error({.name = pattern.name, .y = loss.value}, loss.error));
     losses.add("share of normal magnitudes that " + pattern.name + " prunes", pattern.loss,
                loss.value, std::hypot(loss.error, pattern.loss_error), kLossHolds * pattern.loss);
   }

@@ -227,12 +227,7 @@ Trial fresh(const ExperimentRun& run, const std::string& name, std::uint64_t see
   point["masks"] = masks_of(all);
   return {point, fmt::format("{} of seed {}, then every pattern", name, seed),
           [plan, &data, all, images] {
-            net::Graph graph = net::build_net(plan.net, data);
-            net::initialize(graph, plan.seed);
-            net::TrainOptions options = plan.options;
-            options.seed = plan.seed;
-            net::Numerics float32;
-            net::train(graph, data, options, float32);
+            net::Graph graph = trained_in_float32(plan, data);
             return prune_network(graph, data, all, images);
           }};
 }

@@ -138,6 +138,16 @@ double quantile(double u) {
   return q < 0 ? -z : z;
 }
 
+double draw(const RandomSource& source, std::uint64_t i, int bits) {
+  return quantile(std::ldexp(source.bits(i, bits) + 0.5, -bits));
+}
+
+std::vector<float> sample(const RandomSource& source, std::size_t n, int bits) {
+  std::vector<float> x(n);
+  for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<float>(draw(source, i, bits));
+  return x;
+}
+
 double pdf(double z) { return std::exp(-z * z / 2) * kInvSqrtPi * kSqrtHalf; }
 
 double cdf(double z) { return std::erfc(-z * kSqrtHalf) / 2; }

@@ -1,6 +1,11 @@
 // The standard normal law Z: portable functions for what reaches a mask, threshold, scale or draw,
 // and functions of the C library for what is only printed.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formats/random.hpp"
 
 namespace numemu::normal {
 
@@ -18,6 +23,10 @@ double second_moment_within(double t);
 /// z with P(Z <= z) = u, 0 < u < 1, relative error about 1e-15 (Wichura 1988, algorithm AS 241,
 /// PPND16).
 double quantile(double u);
+/// Number i of a sample: the quantile at the middle of the step of its random bits.
+double draw(const RandomSource&, std::uint64_t i, int bits = 32);
+/// Numbers 0 to n - 1 of it, rounded to float32.
+std::vector<float> sample(const RandomSource&, std::size_t n, int bits = 32);
 
 // From the C library's erf and erfc, exact to a few ulp: for predictions, tests and other figures.
 

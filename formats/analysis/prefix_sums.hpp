@@ -8,20 +8,19 @@ namespace numemu {
 /// Each sum is held as the sum of two doubles.
 class PrefixSums {
  public:
-  void reserve(std::size_t n) {
-    high_.reserve(n + 1);
-    low_.reserve(n + 1);
-  }
-  void clear() {
-    high_.resize(1);
-    low_.resize(1);
-  }
-  void add(double term) {
-    const double high = high_.back(), sum = high + term;
-    const double other = sum - high;  // Knuth's exact error of a sum
-    const double lost = (high - (sum - other)) + (term - other);
-    high_.push_back(sum);
-    low_.push_back(low_.back() + lost);
+  PrefixSums() = default;
+  /// Of term(0) to term(n - 1).
+  template <class Term>
+  PrefixSums(std::size_t n, const Term& term) : high_(n + 1), low_(n + 1) {
+    double high = 0, low = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double next = term(i), sum = high + next;
+      const double other = sum - high;  // Knuth's exact error of a sum
+      low += (high - (sum - other)) + (next - other);
+      high = sum;
+      high_[i + 1] = high;
+      low_[i + 1] = low;
+    }
   }
   /// Of the terms [first, last).
   double between(std::size_t first, std::size_t last) const {

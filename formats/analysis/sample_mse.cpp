@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/analysis/first_outside.hpp"
 #include "formats/error.hpp"
 
 namespace numemu {
@@ -11,40 +12,12 @@ SampleMse::SampleMse(const double* x, std::int64_t n) {
   if (n <= 0) throw Error("mean squared error of an empty sample");
   sorted_.assign(x, x + n);
   std::sort(sorted_.begin(), sorted_.end());
-  values_.reserve(sorted_.size());
-  squares_.reserve(sorted_.size());
-  for (const double value : sorted_) {
-    values_.add(value);
-    squares_.add(value * value);
-  }
+  values_ = {sorted_.size(), [&](std::size_t i) { return sorted_[i]; }};
+  squares_ = {sorted_.size(), [&](std::size_t i) { return sorted_[i] * sorted_[i]; }};
 }
 
 double SampleMse::largest() const {
   return std::max(std::abs(sorted_.front()), std::abs(sorted_.back()));
-}
-
-/// The first index from `first` on whose number lies beyond the bound: steps that double, then
-/// bisection, because most pieces hold few numbers.
-std::size_t SampleMse::end_of(std::size_t first, double bound, bool bound_is_inside) const {
-  const auto inside = [&](std::size_t i) {
-    return bound_is_inside ? sorted_[i] <= bound : sorted_[i] < bound;
-  };
-  std::size_t last = first, step = 1;
-  while (last < sorted_.size() && inside(last)) {
-    first = last + 1;
-    last += step;
-    step *= 2;
-  }
-  last = std::min(last, sorted_.size());
-  while (first < last) {
-    const std::size_t middle = first + (last - first) / 2;
-    if (inside(middle)) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first;
 }
 
 double SampleMse::at(const OutcomeLaw& law, double scale) const {
@@ -53,7 +26,10 @@ double SampleMse::at(const OutcomeLaw& law, double scale) const {
   for (std::size_t i = 0; i < law.pieces.size() && first < sorted_.size(); ++i) {
     const OutcomePiece& piece = law.pieces[i];
     const bool closed = i + 1 < law.pieces.size() && !law.pieces[i + 1].low_closed;
-    const std::size_t end = end_of(first, piece.high * scale, closed);
+    const double bound = piece.high * scale;
+    const std::size_t end = first_outside(first, sorted_.size(), [&](std::size_t k) {
+      return closed ? sorted_[k] <= bound : sorted_[k] < bound;
+    });
     if (end == first) continue;
     const auto count = static_cast<double>(end - first);
     const double s1 = values_.between(first, end), s2 = squares_.between(first, end);

@@ -23,8 +23,6 @@ class SampleMse {
   }
 
  private:
-  std::size_t end_of(std::size_t first, double bound, bool bound_is_inside) const;
-
   std::vector<double> sorted_;
   PrefixSums values_, squares_;
 };

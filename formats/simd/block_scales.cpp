@@ -81,6 +81,32 @@ std::uint32_t finite_maximum(const float* x, std::int64_t n) {
   return result;
 }
 
+FiniteRange range_of(const float* x, std::int64_t n) {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
+  const FloatVector infinity = float_of(set(kInfinity)), largest = float_of(set(kInfinity - 1));
+  FloatVector low = infinity, high = hn::Neg(infinity);
+  FloatMask all = hn::Eq(infinity, infinity);
+  std::int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes()) {
+    const FloatVector v = hn::LoadU(kFloats, x + i);
+    const FloatMask finite = hn::Le(hn::Abs(v), largest);
+    low = hn::Min(low, hn::IfThenElse(finite, v, low));
+    high = hn::Max(high, hn::IfThenElse(finite, v, high));
+    all = hn::And(all, finite);
+  }
+  FiniteRange range{hn::GetLane(hn::MinOfLanes(kFloats, low)),
+                    hn::GetLane(hn::MaxOfLanes(kFloats, high)), hn::AllTrue(kFloats, all)};
+  for (; i < n; ++i) {
+    const bool finite = (std::bit_cast<std::uint32_t>(x[i]) & kMagnitude) < kInfinity;
+    range.all = range.all && finite;
+    if (!finite) continue;
+    range.low = std::min(range.low, x[i]);
+    range.high = std::max(range.high, x[i]);
+  }
+  if (range.low > range.high) range.low = range.high = 0;
+  return range;
+}
+
 BlockSurvey survey(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
   const WordVector infinity = set(0x7f800000U), zero = hn::Zero(kWords);
   WordVector nonfinite = zero, zeros = zero;  // counted downwards: a mask is -1
@@ -161,6 +187,7 @@ namespace numemu::simd {
 
 HWY_EXPORT(maxima);
 HWY_EXPORT(finite_maximum);
+HWY_EXPORT(range_of);
 HWY_EXPORT(survey);
 HWY_EXPORT(powers_from);
 HWY_EXPORT(products);
@@ -170,6 +197,9 @@ void block_maxima(const float* x, std::int64_t blocks, std::int64_t size, std::u
 }
 std::uint32_t largest_finite(const float* x, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(finite_maximum)(x, n);
+}
+FiniteRange finite_range(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(range_of)(x, n);
 }
 BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
   return HWY_DYNAMIC_DISPATCH(survey)(bits, blocks, amax);

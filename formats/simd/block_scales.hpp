@@ -11,6 +11,13 @@ inline constexpr std::int64_t kBlockGrain = 16;
 /// The largest bit pattern of |x| among the finite elements; 0 for none.
 std::uint32_t largest_finite(const float* x, std::int64_t n);
 
+/// The least and the largest finite element, 0 and 0 where there is none (a zero has any sign).
+struct FiniteRange {
+  float low = 0, high = 0;
+  bool all = true;  ///< no element is NaN or infinite
+};
+FiniteRange finite_range(const float* x, std::int64_t n);
+
 /// What is seen of blocks before their scales are chosen.
 struct BlockSurvey {
   std::int64_t nonfinite = 0;  ///< blocks that hold NaN or an infinity

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/simd/block_scales.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -26,8 +27,9 @@ double range_square(const float* x, std::int64_t n, std::int64_t group) {
   double sum = 0;
   for (std::int64_t first = 0; first < n; first += group) {
     const std::int64_t count = std::min(group, n - first);
-    const auto [low, high] = std::minmax_element(x + first, x + first + count);
-    const double range = double{*high} - *low;
+    const simd::FiniteRange ends = simd::finite_range(x + first, count);
+    if (!ends.all) return 0;
+    const double range = double{ends.high} - ends.low;
     sum += static_cast<double>(count) * range * range / 4;
   }
   return std::isfinite(sum) ? sum : 0;

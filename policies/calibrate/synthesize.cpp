@@ -29,8 +29,7 @@ net::Tensor noise(const net::Shape& shape, std::uint64_t seed, std::int64_t batc
   random.tensor = kTensor;
   random.draw = static_cast<std::uint16_t>(batch);
   net::Tensor x(shape);
-  for (std::size_t i = 0; i < x.data.size(); ++i)
-    x.data[i] = static_cast<float>(normal::quantile(random.uniform(i) + 0x1p-33));
+  x.data = normal::sample(random, x.data.size());
   return x;
 }
 

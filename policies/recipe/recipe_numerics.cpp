@@ -63,17 +63,16 @@ net::Numerics& NumericsStack::top() {
 void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
                             const CalibrationBatch& batch, SeenTensors* shared) {
   const Calibration calibration{std::min(available, recipe_.calibration().samples), batch};
-  const auto outermost_first = [&](const auto& use) {
-    for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) use(**policy);
-  };
-  outermost_first([&](Policy& policy) { policy.freeze(graph, calibration); });
+  std::vector<const RewritesInputs*> rewriters;  // the outermost first
+  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) {
+    (*policy)->freeze(graph, calibration);
+    if (const auto* rewriter = dynamic_cast<const RewritesInputs*>(policy->get()))
+      rewriters.push_back(rewriter);
+  }
   RoleNumerics::ReadInput read;  // null: what layers read is what they are given
-  const auto rewrites = [](const auto& policy) {
-    return dynamic_cast<const RewritesInputs*>(policy.get()) != nullptr;
-  };
-  if (std::ranges::any_of(policies_, rewrites)) {
+  if (!rewriters.empty()) {
     read = [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
-      outermost_first([&](const Policy& policy) { policy.read_input(layer, first_sample, x); });
+      for (const RewritesInputs* rewriter : rewriters) rewriter->read_input(layer, first_sample, x);
     };
   }
   roles_.freeze(graph, calibration, read, shared);

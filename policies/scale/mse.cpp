@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "formats/codec.hpp"
+#include "formats/simd/block_scales.hpp"
 #include "policies/element_grid.hpp"
 #include "policies/scale_exponent.hpp"
 #include "policies/scale_search.hpp"
@@ -19,10 +20,9 @@ class Sample {
  public:
   Sample(const ElementGrids& grids, Overflow overflow, const float* x, std::int64_t n)
       : grids_(grids), clips_(overflow == Overflow::saturate), x_(x), n_(n) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      highest_ = std::max(highest_, double{x[i]});
-      lowest_ = std::min(lowest_, double{x[i]});
-    }
+    const simd::FiniteRange range = simd::finite_range(x, n);
+    highest_ = std::max(0.0f, range.high);
+    lowest_ = std::min(0.0f, range.low);
   }
 
   double error(double step) const { return squared_error(grids_.line, x_, n_, step).sum; }
@@ -159,7 +159,7 @@ float best_scale(const ScaleRequest& r) {
   std::vector<float> finite;
   const float* x = r.x;
   std::int64_t n = r.n;
-  if (!std::all_of(x, x + n, [](float v) { return std::isfinite(v); })) {
+  if (!simd::finite_range(x, n).all) {
     std::copy_if(x, x + n, std::back_inserter(finite), [](float v) { return std::isfinite(v); });
     x = finite.data();
     n = static_cast<std::int64_t>(finite.size());

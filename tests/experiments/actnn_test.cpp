@@ -6,6 +6,7 @@
 #include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/stats/interval.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -86,7 +87,7 @@ TEST_CASE("actnn: the bound is loose behind a ReLU", "[fast]") {
     }
     ratios.push_back(bound / own);
   }
-  const Mean ratio = mean_of(ratios);
+  const stats::Mean ratio = stats::mean_of(ratios);
   CHECK(std::fabs(ratio.value - 3.05) <= kErrors * std::sqrt(2.0) * ratio.error);
   CHECK(kErrors * ratio.error <= 0.3);
   // The published code decodes with minima and scales rounded to bfloat16: a bias of about 1.6e-3
@@ -145,7 +146,7 @@ TEST_CASE("actnn: the gradient of a linear layer, on the specification's case", 
     for (const double e : error) square += e * e;
     squares.push_back(square);
   }
-  const Mean measured = mean_of(squares);
+  const stats::Mean measured = stats::mean_of(squares);
   CAPTURE(predicted, measured.value, measured.error);
   CHECK(std::fabs(measured.value - predicted) <= kErrors * measured.error);
   CHECK(kErrors * measured.error <= 0.02 * predicted);

@@ -1,6 +1,8 @@
 // hadamard-classifier: published figures of its matrices, and the experiment to its conclusion.
 #include <cmath>
+#include <sstream>
 
+#include "experiments/engine/trials.hpp"
 #include "experiments/hadamard_classifier/parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -53,4 +55,33 @@ TEST_CASE("hadamard-classifier: networks with fixed and trained classifiers", "[
   CHECK(conclusion.findings.back().claim.empty());
   REQUIRE(conclusion.tables.size() == 1);
   CHECK(conclusion.tables[0].rows.size() == 1);
+}
+
+TEST_CASE("hadamard-classifier: a scale of either sign is as long", "[fast]") {
+  // A network may learn a negative scale: the signs of its features turn as well.
+  const std::vector<std::string> settings{"seeds=2", "epochs=1", "train_samples=256",
+                                          "eval_samples=50", "nets=mlp"};
+  const auto scale_of = [](const ExperimentRun& run) {
+    Conclusion conclusion;
+    add_networks(run, testing::small_dataset(), conclusion);
+    for (const Finding& finding : conclusion.findings)
+      if (finding.claim == "scale") return finding.measured;
+    return 0.0;
+  };
+  const TemporaryFolder folder, other;
+  const ExperimentRun run = testing::smoke_run("hadamard-classifier", folder, settings);
+  const double learned = scale_of(run);
+  CHECK(learned > 0);
+  std::vector<Trial> turned;
+  std::istringstream rows(numemu::test::read_file(folder / "out/trials.jsonl"));
+  for (std::string line; std::getline(rows, line);) {
+    Json row = Json::parse(line);
+    if (row["result"].contains("scale") && row["point"]["seed"] == 1)
+      row["result"]["scale"] = -row["result"]["scale"].get<double>();
+    turned.push_back({row["point"], "turned", [result = row["result"]] { return result; }});
+  }
+  CHECK(turned.size() == 4);
+  const ExperimentRun again = testing::smoke_run("hadamard-classifier", other, settings);
+  run_trials(again, turned);
+  CHECK(scale_of(again) == learned);
 }

@@ -30,6 +30,34 @@ float odd_quotient(float x, float scale) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(e.code));
 }
 
+TEST_CASE("odd quotients: by float64 for all elements and divisors", "[fast]") {
+  std::mt19937_64 random(6);
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    for (int round = 0; round < 300; ++round) {
+      const float scale = std::bit_cast<float>(
+          static_cast<std::uint32_t>(1 + random() % 0x7f7fffff));  // subnormal ones too
+      std::vector<float> x(61), q(61);
+      for (float& e : x) {
+        e = std::bit_cast<float>(static_cast<std::uint32_t>(random() % 0x7f800000));
+        if (random() % 3 == 0) e = scale * static_cast<float>(random() % 64);
+        if (random() % 2 == 0) e = -e;
+        if (!std::isfinite(e)) e = -0.0F;
+      }
+      {
+        const FloatGuard guard(HostRounding::toward_zero);
+        odd_quotients_wide(x.data(), std::ssize(x), scale, q.data());
+      }
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        INFO(hwy::TargetName(target) << " " << x[i] << " / " << scale);
+        CHECK(std::bit_cast<std::uint32_t>(q[i]) ==
+              std::bit_cast<std::uint32_t>(odd_quotient(x[i], scale)));
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
 TEST_CASE("odd quotients: equal the exact quotient rounded to odd", "[fast]") {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<float> significand(1, 2);

@@ -63,6 +63,18 @@ TEST_CASE("a trial without a recipe is float32 training by hand", "[fast]") {
   CHECK(outcome.metric > 0.3);  // it learns: chance is 0.1
 }
 
+TEST_CASE("a trial trained in float32 has the weights of training by hand", "[fast]") {
+  std::vector<net::EpochMetrics> epochs;
+  const net::Graph expected = trained_by_hand(epochs);
+  TrainTrial trial = small_trial();
+  trial.recipe = {{"roles", {{"weight", {{"format", "int4"}}}}}};  // plays no part
+  const net::Graph graph = trained_in_float32(trial, data());
+  const auto weights = expected.parameters(), found = graph.parameters();
+  REQUIRE(found.size() == weights.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(found[i]->value.data == weights[i]->value.data);
+}
+
 TEST_CASE("seed and recipe decide a trial", "[fast]") {
   TrainTrial trial = small_trial();
   const TrainOutcome base = run_train_trial(trial, data());

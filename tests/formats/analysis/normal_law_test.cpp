@@ -129,3 +129,15 @@ TEST_CASE("the tails beyond the quantiles of 95 % intervals", "[fast]") {
   CHECK(normal::cdf(-1.959963984540054) == Approx(0.025).epsilon(1e-12));
   CHECK(normal::cdf(1.959963984540054) == Approx(0.975).epsilon(1e-12));
 }
+
+TEST_CASE("normal draws are quantiles at the middle of a step", "[fast]") {
+  const RandomSource random{.seed = 4};
+  for (const int bits : {31, 32}) {
+    const std::vector<float> x = normal::sample(random, 50, bits);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double z = normal::quantile((random.bits(i, bits) + 0.5) / std::pow(2, bits));
+      CHECK(normal::draw(random, i, bits) == z);
+      CHECK(x[i] == static_cast<float>(z));
+    }
+  }
+}
