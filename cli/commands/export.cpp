@@ -20,6 +20,7 @@
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/onnx_layers.hpp"
@@ -101,6 +102,8 @@ int run(const Options& options) {
     throw Error("--out: expected a name ending in .onnx or .safetensors, not '" + options.out +
                 "'");
   require_replaceable(options.out);
+  require_distinct_paths({{"--out", options.out, false}},
+                         {{"--net", options.net, false}, {"--recipe", options.recipe, false}});
   const Json json = options.recipe.empty() ? Json{{"numemu_recipe", 1}}
                                            : parse_json(read_text(options.recipe), options.recipe);
   const policies::Recipe recipe =

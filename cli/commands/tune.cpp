@@ -135,6 +135,10 @@ int run(const Options& options) {
     dataset = net::calibrated_on(dataset, net::load_dataset(options.calibrate_on, folders.cache));
   if (dataset.calibration_count() == 0)
     throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
+  const bool told = options.samples != Options().samples;
+  if (!options.quiet && told && options.samples > dataset.calibration_count())
+    say("note: {} has {} calibration samples, fewer than --samples {}", dataset.name(),
+        dataset.calibration_count(), options.samples);
   Source source = load(options, dataset, folders);
   net::Graph reference = load(options, dataset, folders).graph;
   if (!source.before) source.before = load(options, dataset, folders).graph;

@@ -203,6 +203,10 @@ TEST_CASE("codes and scales in safetensors; what cannot be said is refused", "[f
   for (std::int64_t i = 0; i < w.elements(); ++i) most = std::max(most, std::abs(w.as<float>()[i]));
   CHECK(most == 7);
 
+  s.file("a.safetensors", "kept");
+  check_refused(s.run("export --net a.safetensors --data glyphs --out ./a.safetensors"),
+                "--out and --net: expected two files");
+  CHECK(read_file(s.path + "/a.safetensors") == "kept");
   check_refused(s.run(std::string(kExport) + "--out m.bin"), "ending in .onnx or .safetensors");
   s.file("b.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"}}})");
   check_refused(s.run(std::string(kExport) + "--recipe b.json --out m.onnx --quiet"),
