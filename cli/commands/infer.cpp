@@ -39,6 +39,7 @@
 #include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/silent_notes.hpp"
+#include "policies/recipe/weight_release.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::cli {
@@ -261,6 +262,9 @@ int run(const Options& options) {
 
   std::optional<InferScores> scores;
   if (!options.metrics.empty()) scores.emplace(options.metrics, samples);
+  if (options.json) report["model"]["weights"] = net::digest_of(model.graph);
+  // Float32 passes read the weights themselves.
+  const bool releases = recipe_given && !scores;
   const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, options.batch, files);
   std::map<std::string, net::Tensor> results;
   Progress progress("infer", samples, "samples", options.quiet);
@@ -290,6 +294,8 @@ int run(const Options& options) {
     const std::vector<net::Tensor>& batch = all ? inputs : some;
     const auto graph_inputs = static_cast<int>(batch.size());
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& value) {
+      if (releases)
+        policies::release_weights(model.graph.nodes[&node - model.graph.nodes.data()], quantized);
       for (const net::OnnxPort& port : model.outputs) {
         if (port.value >= graph_inputs && port.value != model.outputs[0].value &&
             model.graph.value_name(port.value) == node.name)
@@ -362,7 +368,6 @@ int run(const Options& options) {
     }
     return kFine;
   }
-  report["model"]["weights"] = net::digest_of(model.graph);
   report["recipe"] = recipe_given ? recipe.json() : Json();
   report["notes"] = notes;
   report["memory"] =

@@ -28,7 +28,7 @@ namespace numemu::cli {
 namespace {
 
 struct Options {
-  std::string config, out, shard = "0/1";
+  std::string config, out, calibrate_on, shard = "0/1";
   GateOption gate;
   std::vector<std::string> metrics;
   bool resume = false, fresh = false, keep_old = false, no_predictions = false, dry_run = false,
@@ -104,6 +104,7 @@ int run(const Options& options) {
       options.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : options.config;
   experiments::SweepConfig config = experiments::parse_sweep(read_text(path), path, folders.data);
   if (!options.metrics.empty()) experiments::set_metrics(config, options.metrics);
+  experiments::set_calibration(config, options.calibrate_on);
   if (options.no_predictions) experiments::turn_predictions_off(config);
   if (config.points.empty()) throw Error(path + ": expected at least one point");
   const experiments::Shard shard = experiments::parse_shard(options.shard);
@@ -196,6 +197,8 @@ void add_sweep(Program& program) {
   command.option("config CONFIG.json", options->config, "Sweep file");
   command.option("--out DIR", options->out,
                  "Folder for rows and report (default out/<name of the sweep>)");
+  command.option("--calibrate-on SET", options->calibrate_on,
+                 "Calibrate on the samples of another data set");
   command.option("--metric NAME...", options->metrics, metric_help());
   command.option("--shard i/n", options->shard, "Run only the points i, i+n, i+2n, ...");
   Option resume = command.flag("--resume", options->resume, "Keep existing rows (the default)");

@@ -32,4 +32,9 @@ std::string to_string(const Shape& shape) {
 Tensor::Tensor(Shape s, float value)
     : shape(std::move(s)), data(static_cast<std::size_t>(element_count(shape)), value) {}
 
+void Tensor::release() {
+  released_ = size();
+  std::vector<float>().swap(data);
+}
+
 }  // namespace numemu::net

@@ -1,6 +1,7 @@
 // A dense float32 array with a shape; activations are NHWC, convolution weights OHWI.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,16 @@ struct Tensor {
 
   Tensor() = default;
   explicit Tensor(Shape s, float value = 0);
-  std::int64_t size() const { return static_cast<std::int64_t>(data.size()); }
+  /// Number of elements, released ones too.
+  std::int64_t size() const { return data.empty() ? released_ : std::ssize(data); }
   std::int64_t dim(int axis) const { return shape.at(axis < 0 ? shape.size() + axis : axis); }
+  /// No element is in memory.
   bool empty() const { return data.empty(); }
+  /// Frees the data: shape and size stay, and data is empty.
+  void release();
+
+ private:
+  std::int64_t released_ = 0;
 };
 
 }  // namespace numemu::net

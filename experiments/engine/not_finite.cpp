@@ -28,10 +28,14 @@ std::string overflow_of(const policies::RolePolicy& role) {
   return fmt::format("{}, overflow {}", role.format->name, to_string(role.overflow));
 }
 
-/// The largest finite magnitude of an operand as the unit reads it: under a scale the format's,
-/// else that of the numbers; those of a block differ from its numbers by less than a factor of two.
-double magnitude(const std::optional<policies::RolePolicy>& role, const net::Tensor& x) {
-  const double own = policies::largest_magnitude(x.data.data(), x.size());
+double largest_of(const net::Tensor& x) {
+  return policies::largest_magnitude(x.data.data(), x.size());
+}
+
+/// The largest finite magnitude of an operand as the unit reads it, whose numbers are at most
+/// `own`: under a scale the format's, else that of the numbers; those of a block differ from its
+/// numbers by less than a factor of two.
+double magnitude(const std::optional<policies::RolePolicy>& role, double own) {
   if (!role) return own;
   if (role->block != nullptr) return role->block->tensor_scale ? HUGE_VAL : 2 * own;
   const double largest = largest_value(*role->format);
@@ -66,12 +70,13 @@ void NotFinite::reset() {
   }
 }
 
-double NotFinite::reach(const net::Product& p) const {
+double NotFinite::reach(const net::Product& p, const Layer& layer) const {
   const policies::LayerRecipe& recipe = numerics_.recipe(p.layer);
   double reach = static_cast<double>(p.k);
-  const net::Role right = layers_.find(p.layer)->second.right;
-  reach *= magnitude(recipe.role(p.a.role, p.kind), *p.a.source);
-  return reach * magnitude(recipe.role(right, p.kind), *p.b.source);
+  reach *= magnitude(recipe.role(p.a.role, p.kind), largest_of(*p.a.source));
+  const bool weight = p.b.role == net::Role::weight;
+  const double right = weight ? layer.largest_weight : largest_of(*p.b.source);
+  return reach * magnitude(recipe.role(layer.right, p.kind), right);
 }
 
 void NotFinite::add_stored(const net::Product& p) {
@@ -88,11 +93,18 @@ void NotFinite::add(const net::Product& p) {
   Layer& layer = found->second;
   const std::int64_t size = p.d_stack.count() * p.m * p.n;
   const stats::FiniteCounts all = stats::count_finite(p.d, size);
+  const bool weight = p.b.role == net::Role::weight;
+  if (weight) {
+    std::call_once(layer.saw_weight, [&] {
+      layer.finite_weight = finite_share(*p.b.source, 0, 1);
+      layer.largest_weight = largest_of(*p.b.source);
+    });
+  }
   layer.of += size;
   if (all.all_finite()) return;
   layer.nan += all.nan;
   layer.infinite += all.infinite;
-  raise_to(layer.reach, reach(p));
+  raise_to(layer.reach, reach(p, layer));
   // The samples of a batch share the result out equally; one whose operands were not finite
   // inherits.
   const net::Tensor &a = *p.a.source, &b = *p.b.source;
@@ -101,8 +113,7 @@ void NotFinite::add(const net::Product& p) {
   for (std::int64_t i = 0; i < shares; ++i) {
     const stats::FiniteCounts own = stats::count_finite(p.d + i * each, each);
     if (own.all_finite()) continue;
-    if (finite_share(a, i, shares) &&
-        finite_share(b, i, p.b.role == net::Role::weight ? 1 : shares)) {
+    if (finite_share(a, i, shares) && (weight ? layer.finite_weight : finite_share(b, i, shares))) {
       layer.born_nan += own.nan;
       layer.born_infinite += own.infinite;
     } else {

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "emu/stats/finite_counts.hpp"
@@ -36,12 +37,16 @@ class NotFinite {
     std::atomic<std::int64_t> born_infinite{0}, born_nan{0};
     std::atomic<std::int64_t> stored_infinite{0}, stored_nan{0};  ///< after the role output
     std::atomic<double> reach{0};  ///< what no sum of those products exceeds
+    /// Of its first product: later ones may find the weight released.
+    std::once_flag saw_weight;
+    bool finite_weight = true;
+    double largest_weight = 0;
 
     /// The role output made finite results NaN or infinite.
     bool output_overflowed() const { return stored_nan + stored_infinite > nan + infinite; }
   };
 
-  double reach(const net::Product&) const;
+  double reach(const net::Product&, const Layer&) const;
   Json causes(const std::string& name, const Layer&) const;
 
   const net::Graph& graph_;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/score.hpp"
 #include "experiments/engine/run_point.hpp"
@@ -93,6 +94,9 @@ std::vector<const Point*> shard_points(const SweepConfig& config, const Shard& s
 
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const Folders& folders) {
   net::Dataset dataset = net::load_dataset(config.data, folders.cache);
+  if (!config.calibrate_on.empty()) {
+    dataset = net::calibrated_on(dataset, net::load_dataset(config.calibrate_on, folders.cache));
+  }
   TrainedNet trained = load_trained_net(config.net, dataset, folders);
   if (config.fold_batch_norm) fold_batch_norm(trained);
   net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work

@@ -24,8 +24,9 @@ constexpr std::int64_t kMostPoints = 1000000;
 constexpr std::size_t kMostKeys = 1000;  // of a point; expansion is quadratic in them
 constexpr std::int64_t kMostImages = 100000000;
 const std::vector<std::string> kKeys = {
-    "numemu_sweep", "net",    "data", "eval_images",     "seeds",       "base",
-    "grid",         "points", "tie",  "fold_batch_norm", "predictions", "metrics"};
+    "numemu_sweep", "net",     "data",        "eval_images", "seeds",
+    "base",         "grid",    "points",      "tie",         "fold_batch_norm",
+    "predictions",  "metrics", "calibrate_on"};
 constexpr const char* kRecipe = "recipe";  // the key of a grid that replaces the base
 
 /// A recipe and what it is called; "" where it has no name.
@@ -194,6 +195,12 @@ void set_metrics(SweepConfig& config, const std::vector<std::string>& names) {
   config.json["metrics"] = names;
 }
 
+void set_calibration(SweepConfig& config, const std::string& data) {
+  if (data.empty()) return;
+  config.calibrate_on = data;
+  config.json["calibrate_on"] = data;
+}
+
 SweepConfig parse_sweep(const std::string& text, const std::string& where,
                         const std::string& data) {
   const Json json = parse_json(text, where);
@@ -285,6 +292,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where,
                  {"tie", ties.is_null() ? Json::array() : ties.value()}};
   if (!predictions) turn_predictions_off(config);
   set_metrics(config, metrics);
+  set_calibration(config, root.member("calibrate_on").text(""));
   return config;
 }
 

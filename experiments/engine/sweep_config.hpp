@@ -28,6 +28,7 @@ struct SweepConfig {
   std::int64_t eval_images = 10000;       ///< samples of the test split (of a text: windows)
   bool fold_batch_norm = false;           ///< fold the network's batch normalisation first
   std::vector<std::string> metrics = {};  ///< names of scores; none: those of the data set
+  std::string calibrate_on = {};          ///< the data set that calibrates; none: `data`
   std::vector<Point> points;              ///< in order; repeated points are kept once
   std::int64_t repeated = 0;              ///< how many grid cells repeated an earlier point
 };
@@ -46,6 +47,10 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where,
 /// Metrics of every row beside those that all have; they are part of the points. Throws Error for
 /// an unknown one.
 void set_metrics(SweepConfig&, const std::vector<std::string>& names);
+
+/// Another data set for calibration. The digest of the data, which is part of every row's key, has
+/// both.
+void set_calibration(SweepConfig&, const std::string& data);
 
 /// Inference uses the last stage: sets recipe and stage of the point, and its JSON.
 void set_recipe(Point&, const policies::Recipe&);

@@ -68,6 +68,10 @@ struct RecipeLayer {
 
   /// The weight where fprop multiplies slices; `frozen_weight` is empty then.
   std::shared_ptr<const SlicedSide> sliced_weight;
+
+  /// After freeze(): some forward product read the numbers of the weight itself, and the next pass
+  /// will again.
+  std::atomic<bool> reads_weight = false;
 };
 
 }  // namespace numemu::policies

@@ -7,6 +7,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
+#include "policies/leaves_weights.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/rewrites_inputs.hpp"
 
@@ -84,6 +85,13 @@ void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& refer
     for (const net::Tensor& x : reference.batch) batch.push_back(samples_of(x, first, count));
     return batch;
   });
+}
+
+bool RecipeNumerics::holds_weight(std::string_view layer) const {
+  const auto leaves = [](const auto& policy) {
+    return dynamic_cast<const LeavesWeights*>(policy.get()) != nullptr;
+  };
+  return std::ranges::all_of(policies_, leaves) && roles_.holds_weight(layer);
 }
 
 void RecipeNumerics::require_trainable(const std::string& where) const {

@@ -54,6 +54,8 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   const PlainOperand* frozen_weight(std::string_view layer) const {
     return roles_.frozen_weight(layer);
   }
+  /// See RoleNumerics; false where a policy above the roles may read weights (LeavesWeights).
+  bool holds_weight(std::string_view layer) const;
   OperandCounts counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
     return roles_.counts(layer, kind, role);
   }

@@ -70,6 +70,8 @@ class Run {
       multiply_plain(result.target(), a, b);
     }
     result.finish(a, b, zero_);
+    const bool weight = a_.source.role == net::Role::weight || b_.source.role == net::Role::weight;
+    if (weight && !held_) layer_.reads_weight = true;
   }
 
   void store_output() {
@@ -167,6 +169,7 @@ class Run {
       count(s, scratch.flags);
       return scratch;
     }
+    held_ = true;
     if (layer_.weight_ready) return layer_.frozen_weight;
     const std::lock_guard lock(layer_.weight_mutex);
     if (!layer_.weight_ready) {
@@ -279,6 +282,7 @@ class Run {
     const bool same = s.source.stack.count() == 1 && !s.source.along_rows &&
                       (!s.quantizer->stochastic() || run_.repetition == 0);
     if (!cached(s) || !same) return make();
+    held_ = true;
     const std::lock_guard lock(layer_.weight_mutex);
     if (!layer_.sliced_weight) layer_.sliced_weight = make();
     return layer_.sliced_weight;
@@ -348,6 +352,7 @@ class Run {
   const unit::Unit& unit_;
   ReadSide a_, b_;
   ZeroPoints zero_;
+  bool held_ = false;  ///< the weight was read as it is kept for later passes
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     layer->frozen = true;
     layer->weight_ready = false;
     layer->sliced_weight.reset();
+    layer->reads_weight = false;
     layer->prepared_weight.reset();
     layer->activation_scale.reset();
     layer->second_scale.reset();

@@ -192,6 +192,11 @@ const PlainOperand* RoleNumerics::frozen_weight(std::string_view name) const {
   return found.weight_ready ? &found.frozen_weight : nullptr;
 }
 
+bool RoleNumerics::holds_weight(std::string_view name) const {
+  const RecipeLayer& found = layer(name);
+  return (found.weight_ready || found.sliced_weight != nullptr) && !found.reads_weight;
+}
+
 OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind,
                                    net::Role role) const {
   return layer(name).count(kind, role).get();

@@ -69,6 +69,9 @@ class RoleNumerics : public net::Numerics {
   /// Of a layer after freeze() and a product; null before, and where the weight is not quantized
   /// whole.
   const PlainOperand* frozen_weight(std::string_view layer) const;
+  /// After freeze() and a pass: later passes multiply what is kept of the layer's weight, and do
+  /// not read the weight itself.
+  bool holds_weight(std::string_view layer) const;
   OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
   OperandCounts counts(std::string_view layer, net::GemmKind) const;
   void reset_counts();

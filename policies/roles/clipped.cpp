@@ -9,6 +9,7 @@
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
+#include "policies/leaves_weights.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
@@ -149,7 +150,7 @@ struct ClippedLayer {
   ClippedMasks masks;  ///< of the step that is running
 };
 
-class Clipped final : public Policy {
+class Clipped final : public Policy, public LeavesWeights {
  public:
   Clipped(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const auto& [name, node, weight, right] : net::gemm_layers(binding().graph)) {

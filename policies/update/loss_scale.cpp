@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "policies/leaves_weights.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/state_bytes.hpp"
@@ -22,7 +23,7 @@ bool finite(const net::Tensor& x) {
   return largest < 0x7f800000u;
 }
 
-class LossScaler final : public Policy {
+class LossScaler final : public Policy, public LeavesWeights {
  public:
   LossScaler(Binding given, net::Numerics& inner)
       : Policy(std::move(given), inner),

@@ -1,5 +1,6 @@
 // Master format: after its update a parameter is rounded to a low-precision format, without a scale
 // and saturating.
+#include "policies/leaves_weights.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -16,7 +17,7 @@ RolePolicy unscaled(const UpdatePolicy& update) {
   return policy;
 }
 
-class Master final : public Policy {
+class Master final : public Policy, public LeavesWeights {
  public:
   Master(Binding given, net::Numerics& inner)
       : Policy(std::move(given), inner), quantizer_(unscaled(binding().recipe.update())) {}

@@ -10,6 +10,7 @@
 
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/tensor.hpp"
+#include "formats/conversion.hpp"
 
 namespace numemu::net {
 
@@ -83,6 +84,10 @@ class OnnxFolder {
  private:
   std::int64_t left_, at_once_ = std::numeric_limits<std::int64_t>::max();
 };
+
+/// What a Cast to a float of 8 or 16 bits does to real numbers; nullopt for other types. Beyond the
+/// largest value 16 bits become infinite; floats of 8 bits saturate unless the node says otherwise.
+std::optional<Conversion> cast_conversion(const OnnxNode&);
 
 /// Arithmetic and comparisons of whole numbers and choices, element by element; nullopt for other
 /// operators.

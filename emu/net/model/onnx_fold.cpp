@@ -7,6 +7,7 @@
 
 #include "emu/net/model/onnx_constant.hpp"
 #include "formats/error.hpp"
+#include "formats/quantize.hpp"
 
 namespace numemu::net {
 namespace {
@@ -225,6 +226,12 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
     if (to == OnnxType::boolean)
       element.whole = {data.integer ? element.whole.value != 0 : element.real != 0};
   }
+  if (const std::optional<Conversion> rounds = cast_conversion(node)) {
+    std::vector<float> values;
+    for (const Folded& element : data.elements) values.push_back(element.real);
+    quantize_values(*rounds, values.data(), std::ssize(values), 1, values.data());
+    for (std::size_t i = 0; i < values.size(); ++i) data.elements[i].real = values[i];
+  }
   data.integer = integer;
   data.type = to;
   return data;
@@ -265,6 +272,15 @@ OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
 }
 
 }  // namespace
+
+std::optional<Conversion> cast_conversion(const OnnxNode& node) {
+  const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
+  const std::string_view small = float8_format(to);
+  if (small.empty() && to != OnnxType::float16 && to != OnnxType::bfloat16) return std::nullopt;
+  const bool saturates = !small.empty() && integer_or(node, "saturate", 1) != 0;
+  return Conversion{.format = &find_format(small.empty() ? to_string(to) : std::string(small)),
+                    .overflow = saturates ? Overflow::saturate : Overflow::ieee};
+}
 
 void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
   // Counted even where it is refused: what follows is, too.

@@ -8,6 +8,7 @@
 #include "emu/net/model/onnx_importer.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/cumulative_sum.hpp"
+#include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/transpose.hpp"
 #include "emu/net/ops/where.hpp"
@@ -36,7 +37,8 @@ Values shape(OnnxImporter& importer, const OnnxNode& node) {
   return {value};
 }
 
-/// Whole numbers travel as floats; float64 and the rest are float32 here.
+/// Whole numbers travel as floats; float64 is float32 here. Floats of 8 and 16 bits are rounded to;
+/// what reads them computes in float32.
 Values cast(OnnxImporter& importer, const OnnxNode& node) {
   const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
   OnnxValue x = importer.as_graph(importer.input(node, 0), "");
@@ -46,8 +48,16 @@ Values cast(OnnxImporter& importer, const OnnxNode& node) {
   } else if (is_integer(to) && !x.integer) {
     x = importer.add(importer.node_name(node), std::make_unique<Pointwise>("truncate"), {x},
                      x.image);
-  } else if (to == OnnxType::float16 || to == OnnxType::bfloat16 || !float8_format(to).empty()) {
-    throw Error("expected a cast to float32 or whole numbers, found " + to_string(to));
+  } else if (const std::optional<Conversion> rounds = cast_conversion(node)) {
+    const auto largest = static_cast<float>(largest_value(*rounds->format));
+    const FixedQuantizerOptions options{.dequantizes = false,
+                                        .low = -largest,
+                                        .high = largest,
+                                        .format = rounds->format,
+                                        .overflow = rounds->overflow};
+    x = importer.add(importer.node_name(node),
+                     std::make_unique<FixedQuantizer>(options, Tensor({1}, 1), Tensor({1})), {x},
+                     x.image);
   }
   x.integer = is_integer(to);
   return {x};

@@ -83,7 +83,7 @@ void FixedQuantizer::forward(const OpCall& call, std::span<const Tensor* const> 
   float* const y = output.data.data();
   const FixedQuantizerOptions o = options_;
   if (o.format != nullptr && o.quantizes) {
-    const Conversion conversion{.format = o.format};
+    const Conversion conversion{.format = o.format, .overflow = o.overflow};
     return for_each_run(output.shape,
                         [&, x, y](std::int64_t first, std::int64_t n, float scale, float) {
                           for (std::int64_t i = first; i < first + n; ++i) y[i] = x[i] / scale;

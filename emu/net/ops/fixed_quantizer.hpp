@@ -5,6 +5,7 @@
 
 #include "emu/net/op.hpp"
 #include "formats/format.hpp"
+#include "formats/rounding.hpp"
 
 namespace numemu::net {
 
@@ -18,8 +19,9 @@ struct FixedQuantizerOptions {
   bool dequantizes = true;
   float low = -128, high = 127;
   /// Not null: instead of integers the values of this format, nearest to x / scale with ties to the
-  /// even code, held within low and high; NaN stays. Zero points are 0.
+  /// even code; NaN stays. Zero points are 0.
   const Format* format = nullptr;
+  Overflow overflow = Overflow::saturate;  ///< of the format
   /// The axis, counted from the front, along which scales and zero points vary.
   std::int64_t axis = 0;
 };

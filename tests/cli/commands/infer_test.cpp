@@ -297,6 +297,14 @@ TEST_CASE("outputs that are not finite are counted, and where they first arise i
       s.run("infer --model m.onnx --in x.npy --out y.npy --json --quiet --recipe r.json");
   REQUIRE(narrow.code == 0);
   CHECK_THAT(narrow.err, Contains("layer one"));
+  // The weight is released before the second batch, in which the sum overflows.
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
+  const std::string command =
+      "infer --model m.onnx --in x.npy --out y.npy --json --quiet --recipe r.json";
+  const Result apart = s.run(command + " --batch 1 --outputs-only");
+  REQUIRE(apart.code == 0);
+  CHECK_THAT(apart.err, Contains("layer one: 2 of 6 results"));
+  CHECK(apart.err == s.run(command).err);
   // All outputs are finite: no message.
   array(s, "x.npy", {1, 2}, {1, 2});
   CHECK(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").err.empty());

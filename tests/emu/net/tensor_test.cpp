@@ -28,5 +28,19 @@ TEST_CASE("text of shapes and fresh tensors", "[fast]") {
   CHECK(Tensor().empty());
 }
 
+TEST_CASE("a released tensor keeps shape and size", "[fast]") {
+  Tensor t({2, 3}, 1.5f);
+  t.release();
+  t.release();
+  CHECK(t.empty());
+  CHECK(t.data.capacity() == 0);
+  CHECK(t.size() == 6);
+  CHECK(t.shape == Shape{2, 3});
+  t.data.assign(6, 2.0f);
+  CHECK(t.size() == 6);
+  CHECK_FALSE(t.empty());
+  CHECK(Tensor().size() == 0);
+}
+
 }  // namespace
 }  // namespace numemu::net

@@ -165,6 +165,19 @@ TEST_CASE("metrics are of the sweep and of its points", "[fast]") {
   CHECK_THROWS_WITH(sweep(R"("metrics": "top5")"), Contains("metrics: expected a list of metrics"));
 }
 
+TEST_CASE("another data set calibrates a sweep, not a point of it", "[fast]") {
+  SweepConfig c = sweep(R"("calibrate_on": "mnist")");
+  CHECK(c.calibrate_on == "mnist");
+  CHECK(c.json["calibrate_on"] == "mnist");
+  CHECK_FALSE(c.points[0].json.contains("calibrate_on"));  // the digest of the data has it
+  set_calibration(c, "");
+  CHECK(c.calibrate_on == "mnist");
+  set_calibration(c, "glyphs");
+  CHECK(c.json["calibrate_on"] == "glyphs");
+  CHECK_FALSE(sweep(R"("net": "mlp")").json.contains("calibrate_on"));
+  CHECK_THROWS_WITH(sweep(R"("calibrate_on": 3)"), Contains("calibrate_on: expected"));
+}
+
 TEST_CASE("single points, seeds and repeated cells", "[fast]") {
   const SweepConfig c = sweep(
       R"("seeds": [0, 1], "grid": {"roles.weight.format": ["int4", "int4"]}, "points": [{"roles.weight": null}, {}])");

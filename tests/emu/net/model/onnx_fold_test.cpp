@@ -422,6 +422,31 @@ TEST_CASE("Cast truncates to whole numbers and tells zero from the rest", "[fast
     CHECK(refusal(to(OnnxType::int64), {real(beyond)}) == "expected a real number within int64");
 }
 
+TEST_CASE("Cast to floats of 8 and 16 bits rounds to nearest even", "[fast]") {
+  const auto cast = [](OnnxType type, const Floats& values, bool saturates = true) {
+    auto node = node_of("Cast", attribute("to", static_cast<std::int64_t>(type)));
+    if (!saturates) {
+      node = node_of("Cast", attribute("to", static_cast<std::int64_t>(type)),
+                     attribute("saturate", std::int64_t{0}));
+    }
+    return fold(node, {reals({std::ssize(values)}, values)}).tensor().data;
+  };
+  // Ties, the least subnormal and its half, the largest value, what rounds beyond it.
+  CHECK(cast(OnnxType::float16, {1 + 0x1p-11f, 1 + 0x3p-11f, 0x1p-24f, 0x1p-25f, 65504, 65519,
+                                 65520, -1e6f, HUGE_VALF}) ==
+        Floats{1, 1 + 0x1p-9f, 0x1p-24f, 0, 65504, 65504, HUGE_VALF, -HUGE_VALF, HUGE_VALF});
+  CHECK(cast(OnnxType::bfloat16, {1 + 0x1p-8f, 1 + 0x3p-8f, 0x1.fep127f, 0x1.ffp127f}) ==
+        Floats{1, 1 + 0x1p-6f, 0x1.fep127f, HUGE_VALF});
+  CHECK(cast(OnnxType::float8_e4m3fn, {1.0625f, 1.1875f, 500, HUGE_VALF}) ==
+        Floats{1, 1.25f, 448, 448});
+  CHECK(cast(OnnxType::float8_e5m2, {1.125f, 1e6f}, false) == Floats{1, HUGE_VALF});
+  CHECK(std::isnan(cast(OnnxType::float8_e4m3fn, {500}, false)[0]));
+  for (const OnnxType type : {OnnxType::float16, OnnxType::bfloat16, OnnxType::float8_e4m3fnuz})
+    CHECK(std::isnan(cast(type, {std::nanf("")})[0]));
+  CHECK(fold(node_of("Cast", attribute("to", std::int64_t{10})), {wholes({2049})}).tensor().data ==
+        Floats{2048});
+}
+
 TEST_CASE("Where chooses and Not negates under broadcasts", "[fast]") {
   CHECK(fold("Not", {wholes({0, 1})}).integers() == Ints{1, 0});
   const OnnxConstant out = fold("Where", {wholes({2, 1}, {{1}, {0}}), wholes({7, 8}), whole(-1)});

@@ -285,6 +285,25 @@ TEST_CASE("casts of real numbers to whole ones cut, and quotients of whole numbe
   CHECK(Single({-1, 3}, 7).wholes({3}).run("Div", 13, x).data == std::vector<float>{1, 0, 0});
 }
 
+TEST_CASE("casts to floats of 8 and 16 bits round what the network computes", "[fast]") {
+  const Tensor x = tensor_of({1, 3}, {1 + 0x3p-11f, 65520, -500});
+  const auto cast = [&](OnnxType type) {
+    return Single({-1, 3})
+        .with(attribute("to", static_cast<std::int64_t>(type)))
+        .run("Cast", 19, x)
+        .data;
+  };
+  CHECK(cast(OnnxType::float16) == std::vector<float>{1 + 0x1p-9f, HUGE_VALF, -500});
+  CHECK(cast(OnnxType::bfloat16) == std::vector<float>{1, 65536, -500});
+  CHECK(cast(OnnxType::float8_e4m3fn) == std::vector<float>{1, 448, -448});
+  // Back to float32 nothing changes.
+  ModelWriter writer;
+  const std::string half =
+      writer.input("x", {-1, 3}).op("Cast", {"x"}, {attribute("to", std::int64_t{10})});
+  writer.output(writer.op("Cast", {half}, {attribute("to", std::int64_t{1})}));
+  CHECK(test::run_model(writer.import(13), {x}).data == cast(OnnxType::float16));
+}
+
 TEST_CASE("operators of sets 18 to 21 as their specification writes them", "[fast]") {
   const Tensor x = tensor_of({1, 4}, {-1, 0, 1, 2});
   const Tensor exact = Single({-1, 4}).run("Gelu", 20, x);

@@ -44,6 +44,13 @@ TEST_CASE("values of a format: the quotient in float32, ties to the even code, s
   CHECK(test::forward_of(values, x).data == std::vector<float>{8, 10, -448, 0, 0.625f, 448});
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(test::forward_of(q, {nan}).data[0]));
+  const FixedQuantizer half({.dequantizes = false,
+                             .low = -65504,
+                             .high = 65504,
+                             .format = &find_format("float16"),
+                             .overflow = Overflow::ieee},
+                            vector_of({1}), vector_of({0}));
+  CHECK(test::forward_of(half, {1e6f, 65519}).data == std::vector<float>{HUGE_VALF, 65504});
 }
 
 TEST_CASE("scales vary along their axis", "[fast]") {
