@@ -36,7 +36,8 @@ function(numemu_batches target)
     set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}${options}.batches)
     set(command ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/batches.py ${list} ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR} ${group})
     execute_process(COMMAND ${command} COMMAND_ERROR_IS_FATAL ANY)
-    add_custom_command(OUTPUT ${list} COMMAND ${command} DEPENDS ${group} ${PROJECT_SOURCE_DIR}/cmake/batches.py VERBATIM)
+    # The sources are dependencies by a depfile, not by DEPENDS: ninja stops before it configures where one of DEPENDS was deleted.
+    add_custom_command(OUTPUT ${list} COMMAND ${command} DEPENDS ${PROJECT_SOURCE_DIR}/cmake/batches.py DEPFILE ${list}.d VERBATIM)
     add_custom_target(${target}${options}_batches DEPENDS ${list}) # of its own, so that it waits for no library
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
     file(STRINGS ${list} compiled)

@@ -1,5 +1,6 @@
 """Which sources cmake/batches.py compiles together: pairs that would mean something else together are kept apart."""
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -45,6 +46,88 @@ class Batches(unittest.TestCase):
         self.assertFalse(self.shared('#include "c.hpp"\nvoid a() {}', 'void b() { help(1); }', c='inline void help(double) {}'))
         self.assertFalse(self.shared('#include "c.hpp"\nvoid a() {}', 'namespace n { using test::x; }', c='namespace n::test { }'))
         self.assertTrue(self.shared('#include "c.hpp"\nvoid a() {}', 'void b() {}', c='inline void help(double) {}'))
+
+    def test_parts_of_the_standard_library_are_no_mentions(self):
+        helper = 'namespace { void exp(double) {} }'
+        self.assertTrue(self.shared(helper, 'double b() { return std::exp(1.0) + std::chrono::exp(1); }'))
+        self.assertFalse(self.shared(helper, 'double b() { return other::exp(1.0); }'))
+        self.assertFalse(self.shared(helper, 'double b() { return std::log(exp(1.0)); }'))
+
+    def test_names_known_inside_one_declaration_are_not_declared(self):
+        user = 'void b() { T(1); }'
+        self.assertTrue(self.shared('template <class T, class U = V<T>> void help(U u) {}', user))
+        self.assertTrue(self.shared('template <class C> concept Few = !Many<T, C> && requires(C c) { c.x; };', user))
+        self.assertFalse(self.shared('template <class C> struct T {};', user))
+
+    def test_a_function_must_be_called_another_name_only_be_seen(self):
+        self.assertTrue(self.shared('namespace { void help(int) {} }', 'int b() { const int help = 1; return help; }'))
+        self.assertFalse(self.shared('namespace { void help(int) {} }', 'int b() { return help<int>; }'))
+        self.assertFalse(self.shared('namespace { void help(int) {} }', 'const int help = 1;'))
+        self.assertFalse(self.shared('namespace { int help = 1; }', 'int b() { return help; }'))
+
+    def test_names_of_a_namespace_that_the_other_does_not_open(self):
+        kind = 'namespace n::m { struct Kind {}; }'
+        self.assertTrue(self.shared(kind, 'namespace n { int b(Kind kind); }'))
+        for user in ('namespace n::m { int b(Kind kind); }', 'namespace n::m::l { int b(Kind kind); }', 'namespace n { int b(m::Kind kind); }',
+                     'namespace n { namespace l = n::m; int b(l::Kind kind); }'):
+            with self.subTest(user=user):
+                self.assertFalse(self.shared(kind, user))
+        self.assertFalse(self.shared('namespace n::m { void help(double) {} }', 'namespace n { void b() { help(x); } }'))
+
+    def test_functions_of_closed_types(self):
+        user = 'void b() { help(1); }'
+        for closed in ('enum class Kind { one }; int help(Kind);', 'struct Kind { int x; }; int help(const n::Kind& kind, int);'):
+            with self.subTest(closed=closed):
+                self.assertTrue(self.shared('#include "c.hpp"\nvoid a() {}', user, c=closed))
+                self.assertTrue(self.shared('#include "a.hpp"\nint help(Kind) { return 1; }', user, a=closed))
+                self.assertFalse(self.shared('#include "c.hpp"\nvoid a() {}', 'void b() { help({}); }', c=closed))
+                self.assertFalse(self.shared('#include "c.hpp"\nnamespace { int help(Kind) { return 1; } }', user, c=closed))
+        for opened in ('struct Kind { Kind(int x); }; int help(Kind);', 'struct Kind : Base { using Base::Base; }; int help(Kind);',
+                       'struct Kind; int help(Kind);', 'enum Kind { one }; int help(Kind);', 'enum class Kind { one }; int help(int, Kind);'):
+            with self.subTest(opened=opened):
+                self.assertFalse(self.shared('#include "c.hpp"\nvoid a() {}', user, c=opened))
+
+    def test_using_declarations(self):
+        header = 'namespace n { struct Help {}; namespace m { struct Help {}; } }'
+        using = '#include "c.hpp"\nnamespace n { using n::Help; }'
+        self.assertTrue(self.shared(using, '#include "d.hpp"\nnamespace n { Help b(); }', c='namespace n { struct Help {}; }', d='#include "c.hpp"'))
+        self.assertTrue(self.shared(using, '#include "c.hpp"\nusing n::Help;\nHelp b();', c='namespace n { struct Help {}; }'))
+        self.assertFalse(self.shared(using, '#include "c.hpp"\nnamespace n::m { Help b(); }', c=header))
+        self.assertFalse(self.shared('using n::Help;', 'using m::Help;\nHelp b();'))
+        self.assertTrue(self.shared('namespace n { using std::string; }', 'using std::string;\nstring b();'))
+
+    def test_a_namespace_that_only_one_knows(self):
+        inner = '#include "c.hpp"\nnamespace n { void a() {} }'
+        uses = '#include "d.hpp"\nnamespace n { void b() { test::x = 1; } }'
+        self.assertFalse(self.shared(inner, uses, c='namespace n::test { }', d='namespace test { }'))
+        self.assertTrue(self.shared(inner, uses, c='namespace test { }', d='namespace n::test { }'))
+        using = 'using namespace n;\nusing namespace m;\n'
+        self.assertFalse(self.shared('#include "c.hpp"\n' + using, '#include "d.hpp"\n' + using + 'void b() { test::x = 1; }',
+                                     c='namespace m::test { }', d='namespace n::test { }'))
+        self.assertTrue(self.shared(inner, 'namespace n { int b(int test) { return test; } }', c='namespace n::test { }'))
+
+    def test_a_deleted_source_does_not_stop_the_build(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(name, text):
+                with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+                    file.write(text)
+
+            def run(*command):
+                done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+            os.symlink(os.path.dirname(batches.__file__), os.path.join(folder, 'cmake'))
+            write('CMakeLists.txt', 'cmake_minimum_required(VERSION 3.25)\nproject(few LANGUAGES CXX)\nset(NUMEMU_BATCHES ON)\n'
+                  'include(cmake/batches.cmake)\nfile(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/*.cpp)\n'
+                  'add_library(few STATIC ${sources})\nnumemu_batches(few)\n')
+            for name in 'abc':
+                write(name + '.cpp', f'int {name}() {{ return 1; }}\n')
+            run('cmake', '-G', 'Ninja', '-B', 'build')
+            run('ninja', '-C', 'build')
+            os.remove(os.path.join(folder, 'b.cpp'))
+            run('ninja', '-C', 'build')
+            with open(os.path.join(folder, 'build', 'few.batches'), encoding='utf-8') as file:
+                self.assertIn('a_and_1_more.cpp', file.read())
 
     def test_using_directives(self):
         plain, using = 'namespace n { int a() { return 1; } }', 'using namespace m;\nint b() { return 1; }'
