@@ -31,10 +31,13 @@ void rotate(float* x, std::int64_t outer, std::int64_t inner, const std::vector<
     }
     for (std::int64_t half = inner; half < block * inner; half *= 2) {
       for (std::int64_t first = 0; first < block * inner; first += 2 * half) {
-        for (std::int64_t c = first; c < first + half; ++c) {
-          const float sum = y[c] + y[c + half], difference = y[c] - y[c + half];
-          y[c] = net::neutral(sum);
-          y[c + half] = net::neutral(difference);
+        float* const low = y + first;
+        float* const high = low + half;
+#pragma omp simd
+        for (std::int64_t c = 0; c < half; ++c) {
+          const float sum = low[c] + high[c], difference = low[c] - high[c];
+          low[c] = net::neutral(sum);
+          high[c] = net::neutral(difference);
         }
       }
     }

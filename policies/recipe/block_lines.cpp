@@ -1,6 +1,7 @@
 #include "policies/recipe/block_lines.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/containers.hpp"
@@ -59,17 +60,25 @@ bool reads_in_order(const net::Product& p, const net::ProductSide& side) {
 
 void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
                float* out) {
-  constexpr std::int64_t kTile = 32;  // two tiles of it stay in the first-level cache
-  const std::int64_t bands = (columns + kTile - 1) / kTile;
-  net::for_each_row(count * bands, rows * kTile, [&](std::int64_t task) {
+  // A row of a tile is a cache line, read and written whole, and tiles follow one another along the
+  // rows that are read: measured to be the fastest order.
+  constexpr std::int64_t kTile = 16;
+  const std::int64_t bands = (rows + kTile - 1) / kTile;
+  net::for_each_row(count * bands, columns * kTile, [&](std::int64_t task) {
     const std::int64_t matrix = task / bands * rows * columns, first = task % bands * kTile;
-    const std::int64_t last = std::min(first + kTile, columns);
-    for (std::int64_t r0 = 0; r0 < rows; r0 += kTile) {
-      for (std::int64_t c = first; c < last; ++c) {
-        for (std::int64_t r = r0; r < std::min(r0 + kTile, rows); ++r)
-          out[matrix + c * rows + r] = in[matrix + r * columns + c];
-      }
+    const float* const from = in + matrix + first * columns;
+    float* const to = out + matrix + first;
+    const std::int64_t height = std::min(kTile, rows - first);
+    std::int64_t c0 = 0;
+    for (; height == kTile && c0 + kTile <= columns; c0 += kTile) {
+      std::array<float, kTile * kTile> tile;
+      for (std::int64_t r = 0; r < kTile; ++r)
+        for (std::int64_t c = 0; c < kTile; ++c) tile[c * kTile + r] = from[r * columns + c0 + c];
+      for (std::int64_t c = 0; c < kTile; ++c)
+        std::copy_n(tile.data() + c * kTile, kTile, to + (c0 + c) * rows);
     }
+    for (; c0 < columns; ++c0)
+      for (std::int64_t r = 0; r < height; ++r) to[c0 * rows + r] = from[r * columns + c0];
   });
 }
 
