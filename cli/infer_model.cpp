@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -270,6 +271,48 @@ CalibrationSamples calibration_samples(const std::vector<std::string>& given,
             net::Targets targets;
             return std::vector<net::Tensor>{data->calibration_batch(first, count, targets)};
           }};
+}
+
+FiniteSamples finite_samples(const policies::CalibrationBatch& batch, std::int64_t count) {
+  constexpr std::int64_t kPiece = 16;
+  FiniteSamples finite, numbers;  // without infinite ones, without NaN
+  for (std::int64_t first = 0; first < count; first += kPiece) {
+    const std::int64_t n = std::min(kPiece, count - first);
+    const std::vector<net::Tensor> piece = batch(first, n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      bool infinite = false, nan = false;
+      for (const net::Tensor& x : piece) {
+        const std::int64_t each = x.size() / n;
+        for (const float v : std::span(x.data).subspan(static_cast<std::size_t>(i * each),
+                                                       static_cast<std::size_t>(each))) {
+          infinite = infinite || std::isinf(v);
+          nan = nan || std::isnan(v);
+        }
+      }
+      (infinite || nan ? finite.left_out : finite.kept).push_back(first + i);
+      (nan ? numbers.left_out : numbers.kept).push_back(first + i);
+    }
+  }
+  return finite.kept.empty() ? numbers : finite;
+}
+
+std::vector<net::Tensor> samples_of(const policies::CalibrationBatch& batch,
+                                    std::span<const std::int64_t> ids) {
+  const auto count = static_cast<std::int64_t>(ids.size());
+  if (ids.back() - ids.front() + 1 == count) return batch(ids.front(), count);
+  std::vector<net::Tensor> out;
+  for (const std::int64_t id : ids) {
+    std::vector<net::Tensor> one = batch(id, 1);
+    if (out.empty()) {
+      out = std::move(one);
+      continue;
+    }
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      out[k].data.insert(out[k].data.end(), one[k].data.begin(), one[k].data.end());
+      ++out[k].shape[0];
+    }
+  }
+  return out;
 }
 
 std::string digest_of(const net::Tensor& x) {

@@ -1,6 +1,7 @@
 // The model of numemu infer and the arrays that it is given.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,16 @@ struct CalibrationSamples {
 CalibrationSamples calibration_samples(const std::vector<std::string>& given,
                                        const net::ImportedModel&, bool quiet,
                                        const PixelOptions& pixels = {});
+
+/// Samples without NaN or infinite numbers, ascending, and those with. Where all have infinite ones
+/// (masks of attention) only those with NaN are left out.
+struct FiniteSamples {
+  std::vector<std::int64_t> kept, left_out;
+};
+FiniteSamples finite_samples(const policies::CalibrationBatch&, std::int64_t count);
+/// The samples of these numbers, in one batch; `ids` must not be empty.
+std::vector<net::Tensor> samples_of(const policies::CalibrationBatch&,
+                                    std::span<const std::int64_t> ids);
 
 /// [{"name", "file", "shape", "digest"}] of arrays as read: the digest is the beginning of the
 /// SHA-256 of their float32 elements.

@@ -30,7 +30,7 @@ void print_noise(const Json& row) {
     // Equal outputs have a gain of 1; beside NaN and infinities there is none.
     const bool equal = metrics.value("gain", Json(1.0)) == Json(1.0);
     fmt::print("{}{}\n", text_table({"layer", "unit"}, units),
-               equal ? "no layer differs from float32"
+               equal ? "no layer differs from the reference (float32)"
                      : "no SQNR of layers: the samples that measure noise give NaN or infinite "
                        "numbers");
     return;

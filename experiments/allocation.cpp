@@ -98,24 +98,26 @@ std::vector<Measured> measured_of(const Front& front, const std::vector<Json>& r
 
 ResultTable front_table(const SensitivityTable& table, const std::vector<Measured>& all) {
   ResultTable out{"Mixtures: predicted from the table and measured",
-                  {"mixture", "bits/weight", "cost/MAC", "predicted SQNR dB", "SQNR dB", "top-1 %",
-                   "change, points", "95 % interval"},
+                  {"mixture", "bits/weight of products", "W bits of network", "cost/MAC",
+                   "predicted SQNR dB", "SQNR dB", "top-1 %", "change, points", "95 % interval"},
                   {}};
   const bool noise = table.kind != LossKind::cross_entropy;
-  if (!noise) out.header[3] = "predicted loss";
+  if (!noise) out.header[4] = "predicted loss";
   for (const Measured& m : all) {
     const Record& r = m.record;
     const auto percent = [](const std::optional<double>& x, const char* format) {
       return x ? fmt::format(fmt::runtime(format), 100 * *x) : std::string("-");
     };
-    out.rows.push_back(
-        {m.point->name, fmt::format("{:.3f}", m.point->bits), fmt::format("{:.4g}", m.point->mac),
-         noise ? decibels(m.point->loss) : fmt::format("{:.4g}", m.point->loss),
-         r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "-", percent(r.top1, "{:.2f}"),
-         percent(r.difference, "{:+.2f}"),
-         r.difference_low ? fmt::format("[{}, {}]", percent(r.difference_low, "{:+.2f}"),
-                                        percent(r.difference_high, "{:+.2f}"))
-                          : "-"});
+    out.rows.push_back({m.point->name, fmt::format("{:.3f}", m.point->bits),
+                        r.bits_weight ? fmt::format("{:.3f}", *r.bits_weight) : "-",
+                        fmt::format("{:.4g}", m.point->mac),
+                        noise ? decibels(m.point->loss) : fmt::format("{:.4g}", m.point->loss),
+                        r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "-",
+                        percent(r.top1, "{:.2f}"), percent(r.difference, "{:+.2f}"),
+                        r.difference_low
+                            ? fmt::format("[{}, {}]", percent(r.difference_low, "{:+.2f}"),
+                                          percent(r.difference_high, "{:+.2f}"))
+                            : "-"});
   }
   return out;
 }
@@ -129,7 +131,7 @@ Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, 
                   "the accuracy. The allocation is chosen by the sum of the losses of single "
                   "layers.",
                   table.choices.size(), table.layers.size()),
-              .x = bits ? "stored bits per weight" : "cost per multiply-add",
+              .x = bits ? "stored bits per weight of products" : "cost per multiply-add",
               .y = "top-1, %"};
   for (const Method method : {Method::optimal, Method::greedy, Method::uniform, Method::random}) {
     ChartSeries series{.name = std::string(to_string(method))};
@@ -302,7 +304,8 @@ const Experiment experiment_allocation = {
      {"recipe", "", "", "", "file with the recipe that layers are changed in; float32"},
      {"loss", "noise", "noise", "noise",
       "noise (measured at the output), predicted (from float32) or cross_entropy"},
-     {"cost", "bits", "bits", "bits", "what is bounded: bits (per weight) or mac (per MAC)"},
+     {"cost", "bits", "bits", "bits",
+      "what is bounded: bits (per weight of products) or mac (per MAC)"},
      {"budgets", "", "", "", "limits of the mean cost; evenly from the least to the largest"},
      {"points", "2", "4", "8", "how many, where no budgets are given"},
      {"other_limit", "", "", "", "a limit of the other mean cost, at every budget"},

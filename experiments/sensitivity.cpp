@@ -15,6 +15,8 @@
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"
+#include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -100,11 +102,15 @@ std::string decibel_text(const Json& value) {
   return value.is_number() ? fmt::format("{:.1f}", value.get<double>()) : "-";
 }
 
-ResultTable table_of(const std::string& title, const std::vector<Cell>& cells) {
+ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, bool tuned) {
   ResultTable table{title,
                     {"layer", "top-1 difference, points", "95 % interval", "output SQNR dB",
                      "predicted", "overflow", "underflow"},
                     {}};
+  if (tuned) {
+    table.header[1] = "top-1 difference from before tuning, points";
+    table.header[3] = "output SQNR dB against the tuned weights";
+  }
   for (const Cell& cell : cells) {
     const Json& metrics = (*cell.row)["metrics"];
     double overflow = 0, underflow = 0;
@@ -201,9 +207,17 @@ Conclusion run(const ExperimentRun& run) {
     if (!base.file.empty()) of_format.insert(of_format.end() - 1, cells.back());
     const std::string in = base.file.empty() ? "" : " of " + base.file;
     conclusion.tables.push_back(
-        table_of(fmt::format("{} in one layer{}, {} SQNR first", format, in, order), of_format));
+        table_of(fmt::format("{} in one layer{}, {} SQNR first", format, in, order), of_format,
+                 bench.trained.before.has_value()));
   }
-  conclusion.sentences = ranking_sentences(rank_layers(records));
+  // What SQNR and accuracy compare with, which differs for a tuned network.
+  for (const auto& notes :
+       {policies::notes_on_tuning(bench.trained.path),
+        policies::notes_on_quantizers(bench.trained.graph, bench.trained.path)}) {
+    for (const std::string& note : notes) conclusion.sentences.push_back("Note: " + note);
+  }
+  std::ranges::move(ranking_sentences(rank_layers(records)),
+                    std::back_inserter(conclusion.sentences));
   return conclusion;
 }
 

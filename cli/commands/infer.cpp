@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
+#include <span>
 
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
@@ -75,11 +74,22 @@ class Noise {
     std::int64_t elements = 0;
     const std::int64_t samples = reference_samples(graph, inputs, &elements);
     if (samples == 0) return;
-    std::vector<net::Tensor> first = samples_of(inputs, 0, samples);
+    const policies::CalibrationBatch batch = [&](std::int64_t from, std::int64_t count) {
+      return samples_of(inputs, from, count);
+    };
+    const FiniteSamples finite = finite_samples(batch, samples);
+    // Without any the figures say so.
+    std::vector<net::Tensor> first =
+        finite.kept.empty() ? batch(0, samples) : samples_of(batch, finite.kept);
     if (options.outputs_only) {
       notes_ = policies::recipe_notes(recipe, graph, first);
       return;
     }
+    if (!finite.kept.empty() && !finite.left_out.empty())
+      left_out_ = fmt::format(
+          "SQNR and predictions leave out {} of the first {} samples, which hold NaN or infinite "
+          "numbers; the first is sample {}.",
+          finite.left_out.size(), samples, finite.left_out.front());
     claim_.emplace(2 * samples * elements, "the float32 values of the first samples");
     reference_ = policies::float_reference(graph, std::move(first));
     notes_ = policies::recipe_notes(recipe, graph, reference_);
@@ -90,6 +100,7 @@ class Noise {
     if (!options_.outputs_only && !options_.no_predictions)
       std::ranges::move(experiments::model_notes(recipe_, graph_), std::back_inserter(notes));
     std::ranges::copy(notes_, std::back_inserter(notes));
+    if (!left_out_.empty()) notes.push_back(left_out_);
     return notes;
   }
 
@@ -136,6 +147,7 @@ class Noise {
   std::optional<net::MemoryClaim> claim_;
   policies::FloatReference reference_;
   std::vector<std::string> notes_;
+  std::string left_out_;
   std::int64_t samples_ = 0;
   std::optional<experiments::NoiseFigures> figures_;
 };
@@ -153,28 +165,34 @@ Json calibrate(const Options& options, const policies::Recipe& recipe,
   } else {
     samples = calibration_samples(options.calibrate_on, model, options.quiet, pixels_of(options));
   }
-  const std::int64_t used = std::min(samples.available, recipe.calibration().samples);
-  std::set<std::int64_t> odd;
+  const std::int64_t wanted = std::min(samples.available, recipe.calibration().samples);
+  if (experiments::calibration_samples(recipe, model.graph, wanted) == 0) {
+    numerics.freeze(model.graph, wanted, samples.batch);
+    return nullptr;
+  }
+  const FiniteSamples finite = finite_samples(samples.batch, wanted);
+  if (finite.kept.empty())
+    throw Error(fmt::format(
+        "{}: expected finite numbers in one of the first {} samples at least, which calibrate; all "
+        "hold NaN",
+        samples.from, wanted));
+  const auto used = static_cast<std::int64_t>(finite.kept.size());
   numerics.freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {
-    std::vector<net::Tensor> batch = samples.batch(first, count);
-    for (const net::Tensor& x : batch) {
-      const std::int64_t each = x.size() / std::max<std::int64_t>(1, count);
-      for (std::int64_t i = 0; i < x.size(); ++i)
-        if (!std::isfinite(x.data[i])) odd.insert(first + i / std::max<std::int64_t>(1, each));
-    }
-    return batch;
+    return samples_of(samples.batch, std::span(finite.kept)
+                                         .subspan(static_cast<std::size_t>(first),
+                                                  static_cast<std::size_t>(count)));
   });
-  if (experiments::calibration_samples(recipe, model.graph, used) == 0) return nullptr;
-  if (!odd.empty())
-    say("note: {} of the {} calibration samples hold NaN or infinite numbers, the first is sample "
-        "{}",
-        odd.size(), used, *odd.begin());
-  if (!options.quiet)
-    say("scales calibrated on the first {} of {} samples{}", used, samples.available,
-        options.calibrate_on.empty() ? "" : " of " + samples.from);
+  const std::string of = options.calibrate_on.empty() ? "" : " of " + samples.from;
+  if (!finite.left_out.empty()) {
+    say("note: scales calibrated on {} of {} samples{}, {} with NaN or infinite numbers left out; "
+        "the first is sample {}",
+        used, samples.available, of, finite.left_out.size(), finite.left_out.front());
+  } else if (!options.quiet) {
+    say("scales calibrated on the first {} of {} samples{}", used, samples.available, of);
+  }
   Json out = {{"samples", used}, {"of", samples.available}, {"from", utf8_text(samples.from)}};
   if (!samples.digest.empty()) out["digest"] = samples.digest;
-  if (!odd.empty()) out["not_finite_samples"] = odd.size();
+  if (!finite.left_out.empty()) out["not_finite_samples"] = finite.left_out.size();
   return out;
 }
 
@@ -250,6 +268,8 @@ int run(const Options& options) {
     notes = policies::notes_on_training(recipe, given.stages().size());
     for (std::string& note : policies::notes_on_tuning(named(options.model).second))
       notes.push_back(std::move(note));
+    std::ranges::move(policies::notes_on_quantizers(model.graph, named(options.model).second),
+                      std::back_inserter(notes));
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
     std::ranges::move(policies::notes_on_ranges(recipe), std::back_inserter(notes));

@@ -2,6 +2,8 @@
 // otherwise.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 namespace numemu::stats {
 
@@ -15,8 +17,9 @@ struct Interval {
 };
 
 /// Wilson's score interval of a proportion (Wilson 1927), `z` standard errors to either end; [0, 1]
-/// for n = 0. 0 <= successes <= n.
-Interval wilson(std::int64_t successes, std::int64_t n, double z = kNormal95);
+/// for n = 0. 0 <= successes <= n. Here and below `times` scales all counts: the interval of
+/// `times` as many samples with the same shares.
+Interval wilson(std::int64_t successes, std::int64_t n, double z = kNormal95, double times = 1);
 /// The largest share of a population that none of n samples shows, at 95 %: the upper end of the
 /// exact interval for 0 of n, 1 - 0.025^(1/n) (Clopper and Pearson 1934); 1 for n = 0.
 double share_of_none(std::int64_t n);
@@ -33,12 +36,18 @@ struct PairedAnswers {
 };
 /// Interval of p1 - share p2, `z` standard errors to either end: the mean over images of
 /// right1 - share right2, with the adjustment of paired_difference, which is its case share = 1.
-Interval paired_share(const PairedAnswers&, double share, double z);
+Interval paired_share(const PairedAnswers&, double share, double z, double times = 1);
 /// Variance over images of right1 - share right2.
 double paired_share_variance(const PairedAnswers&, double share);
 
-/// The images at which `z` standard errors of a mean are as long as `distance`, so that a larger
-/// sample decides on which side of a bound that far away the mean is: z^2 variance / distance^2.
+/// A planning figure, before any sample is seen: the images at which `z` standard errors of a mean
+/// are as long as `distance`, z^2 variance / distance^2.
 double images_needed(double variance, double distance, double z);
+
+/// The least n from 1 to `most` at which `decides(n)`, for a sample of `n` that decides or not and
+/// a question that is decided at all larger n once it is: by doubling and bisection. Nothing if
+/// none does.
+std::optional<std::int64_t> least_deciding(const std::function<bool(std::int64_t)>& decides,
+                                           std::int64_t n, std::int64_t most);
 
 }  // namespace numemu::stats

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "formats/error.hpp"
 #include "formats/random.hpp"
@@ -14,6 +15,7 @@ namespace {
 using policies::Allocation;
 using policies::AllocationTable;
 
+constexpr int kDigits = 4;                     // of a mean in names, where they tell means apart
 constexpr std::uint32_t kTensor = 0x6f6c6c61;  // "allo" in ASCII
 
 /// Of random mixtures: each draw of a run has an element of its own.
@@ -43,7 +45,8 @@ class Maker {
       : table_(table), plan_(plan), draws_(plan.seed) {
     const bool bits = plan.cost == CostKind::bits;
     unit_ = bits ? table.weights() : table.multiply_adds();
-    other_ = plan.other_limit.value_or(0) * (bits ? table.multiply_adds() : table.weights());
+    other_unit_ = bits ? table.multiply_adds() : table.weights();
+    other_ = plan.other_limit.value_or(0) * other_unit_;
     if (unit_ <= 0) throw Error("--set: cost: expected a network with weights");
     for (const auto& layer : table.cells) {
       program_.emplace_back();
@@ -62,16 +65,64 @@ class Maker {
       add(Method::uniform, table_.choices[o].name + " in all layers", uniform, budget);
       if (std::ranges::find(budgets, budget) == budgets.end()) budgets.push_back(budget);
     }
-    std::ranges::sort(budgets);
-    budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
-    for (const double budget : budgets) add_budget(budget);
-    for (const double db : plan_.decibels) add_decibels(db);
+    budgets = distinct(std::move(budgets));
+    if (keeps_other()) {
+      digits_ = digits_apart(budgets);
+      for (const double budget : budgets) add_budget(budget);
+      const std::vector<double> decibels = distinct(plan_.decibels);
+      digits_ = digits_apart(decibels);
+      for (const double db : decibels) add_decibels(db);
+    }
     return std::move(front_);
   }
 
  private:
-  std::string words(double budget) const {
-    return fmt::format("{:.4g} {}", budget, plan_.cost == CostKind::bits ? "bits" : "per MAC");
+  static std::string words(double mean, CostKind cost, int digits) {
+    return fmt::format("{:.{}g} {}", mean, digits, cost == CostKind::bits ? "bits" : "per MAC");
+  }
+  std::string words(double budget) const { return words(budget, plan_.cost, digits_); }
+  std::string other_words(double mean) const {
+    return words(mean, plan_.cost == CostKind::bits ? CostKind::mac : CostKind::bits, kDigits);
+  }
+
+  /// Ascending, without those that differ in rounding alone.
+  static std::vector<double> distinct(std::vector<double> numbers) {
+    constexpr double kSame = 1e-12;
+    std::ranges::sort(numbers);
+    const auto same = [](double a, double b) { return std::abs(a - b) <= kSame * std::abs(b); };
+    numbers.erase(std::unique(numbers.begin(), numbers.end(), same), numbers.end());
+    return numbers;
+  }
+
+  /// As many digits as tell the numbers apart: each names points and a file.
+  static int digits_apart(const std::vector<double>& numbers) {
+    constexpr int kMost = 17;
+    for (int digits = kDigits; digits < kMost; ++digits) {
+      std::set<std::string> names;
+      for (const double number : numbers) names.insert(fmt::format("{:.{}g}", number, digits));
+      if (names.size() == numbers.size()) return digits;
+    }
+    return kMost;
+  }
+
+  /// The least sum of that cost.
+  double least(std::size_t cost) const {
+    double sum = 0;
+    for (const auto& layer : program_) {
+      sum += std::ranges::min(layer, {}, [=](const policies::LayerOption& option) {
+               return option.costs[cost];
+             }).costs[cost];
+    }
+    return sum;
+  }
+
+  /// Whether some mixture keeps the other limit; else a sentence says so.
+  bool keeps_other() {
+    if (!plan_.other_limit || policies::keeps_limits({least(1)}, {other_})) return true;
+    front_.sentences.push_back(fmt::format("No mixture keeps other_limit, {}: the least is {}.",
+                                           other_words(*plan_.other_limit),
+                                           other_words(least(1) / other_unit_)));
+    return false;
   }
 
   std::vector<double> limits(double budget) const {
@@ -114,11 +165,16 @@ class Maker {
   void add_budget(double budget) {
     const auto best = solve(program_, limits(budget), plan_.solver);
     if (!best) {
-      front_.sentences.push_back("No mixture keeps " + words(budget) + ".");
+      const double cheapest = least(0);
+      front_.sentences.push_back(policies::keeps_limits({cheapest}, {budget * unit_})
+                                     ? fmt::format("No mixture keeps both {} and other_limit, {}.",
+                                                   words(budget), other_words(*plan_.other_limit))
+                                     : fmt::format("No mixture keeps {}: the least is {}.",
+                                                   words(budget), words(cheapest / unit_)));
       return;
     }
     std::string file =
-        fmt::format("{:.4g}-{}", budget, plan_.cost == CostKind::bits ? "bits" : "mac");
+        fmt::format("{:.{}g}-{}", budget, digits_, plan_.cost == CostKind::bits ? "bits" : "mac");
     add(Method::optimal, "optimal at " + words(budget), *best, budget, file);
     const auto greedy =
         policies::allocate(program_, limits(budget), policies::AllocationMethod::greedy);
@@ -162,20 +218,23 @@ class Maker {
     }
     std::vector<double> limits = {std::pow(10.0, -db / 10) - table_.base};
     if (plan_.other_limit) limits.push_back(other_);
-    const std::string words = fmt::format("{:.4g} dB", db);
+    const std::string words = fmt::format("{:.{}g} dB", db, digits_);
     const auto best = solve(program, limits, plan_.solver);
     if (!best) {
-      front_.sentences.push_back("No mixture has a predicted SQNR of " + words + ".");
+      front_.sentences.push_back(fmt::format(
+          "No mixture has a predicted SQNR of {}{}.", words,
+          plan_.other_limit ? " within other_limit, " + other_words(*plan_.other_limit) : ""));
       return;
     }
-    add(Method::optimal, "optimal for " + words, *best, 0, fmt::format("{:.4g}-db", db));
+    add(Method::optimal, "optimal for " + words, *best, 0, fmt::format("{:.{}g}-db", db, digits_));
   }
 
   const SensitivityTable& table_;
   const FrontPlan& plan_;
   Draws draws_;
   AllocationTable program_;
-  double unit_ = 1, other_ = 0;
+  double unit_ = 1, other_unit_ = 1, other_ = 0;
+  int digits_ = kDigits;
   Front front_;
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "emu/net/train/score.hpp"
@@ -27,7 +28,7 @@ constexpr std::array kPresets = {
 };
 
 constexpr int kDigits = 6;
-constexpr double kMostImages = 1e15;  // more are none that a row names
+constexpr std::int64_t kMostImages = 1'000'000'000'000'000;  // more are none that a row names
 constexpr std::string_view kFloat32 = "float32";
 
 bool less_is_better(std::string_view metric) {
@@ -79,8 +80,8 @@ Json number(double value) {
 struct Figures {
   double value = NAN, baseline = NAN, difference = NAN;
   stats::Interval value95{NAN, NAN}, difference95{NAN, NAN};
-  bool counts = false;  ///< a share of the images, paired
-  bool exact = false;   ///< an interval is that of none among n, not the bootstrap's
+  bool counts = false;                                 ///< a share of the images, paired
+  bool exact_value = false, exact_difference = false;  ///< that of none among n, no bootstrap
   std::int64_t n = 0;
 };
 
@@ -113,7 +114,10 @@ Figures figures_of(const Gate& gate, const Json& row) {
     out.difference = at(score, "difference");
     out.value95 = ends(score, "ci95");
     out.difference95 = ends(score, "difference_ci95");
-    out.exact = score.contains("exact");
+    if (score.contains("exact")) {
+      for (const Json& name : score["exact"])
+        (name == "ci95" ? out.exact_value : out.exact_difference) = true;
+    }
     return out;
   }
   if (gate.metric != "top1" || !metrics.contains("top1")) {
@@ -154,46 +158,66 @@ std::optional<stats::PairedAnswers> answers_of(const Figures& f) {
   return answers;
 }
 
-/// The margin's interval at 99 % and the variance of one sample, as far as they are known.
+/// The margin and its interval at 99 %, as far as they are known, of the samples or of `times` as
+/// many with the same shares.
 struct Margin {
-  double value = NAN, variance = NAN;
-  stats::Interval ci99{NAN, NAN};
+  double value = NAN;
+  std::function<stats::Interval(double times)> ci99 = [](double) {
+    return stats::Interval{NAN, NAN};
+  };
 };
 
+/// Of an interval from a row: half its length of `times` as many samples.
+double shrunk(double half, bool exact, std::int64_t n, double times) {
+  if (times == 1) return half;
+  if (!exact) return half / std::sqrt(times);
+  const auto count = static_cast<std::int64_t>(std::round(static_cast<double>(n) * times));
+  return half * stats::share_of_none(count) / stats::share_of_none(n);
+}
+
+/// value - bound float32 = bound difference + (1 - bound) value.
+Margin margin_of_score(const Gate& gate, const Figures& f, double value) {
+  // Of none among n: log(0.005) / log(0.025), the ends of 0 of n for large n and more than those
+  // for fewer.
+  constexpr double kNormal = stats::kNormal99 / stats::kNormal95, kExact = 1.4363;
+  const double longer = f.exact_value || f.exact_difference ? kExact : kNormal;
+  const double of_difference = gate.relative ? gate.bound : 0,
+               of_value = std::abs(1 - of_difference);
+  const bool known =
+      gate.relative
+          ? std::isfinite(f.difference95.low + f.difference95.high + f.value95.low + f.value95.high)
+          : std::isfinite(f.value95.low);
+  if (!known) return {.value = value};
+  return {value, [=](double times) {
+            const auto half = [&](double difference_end, double value_end) {
+              double sum =
+                  of_value * shrunk(std::abs(value_end - f.value), f.exact_value, f.n, times);
+              if (gate.relative)
+                sum += of_difference * shrunk(std::abs(difference_end - f.difference),
+                                              f.exact_difference, f.n, times);
+              return longer * sum;
+            };
+            return stats::Interval{value - half(f.difference95.low, f.value95.low),
+                                   value + half(f.difference95.high, f.value95.high)};
+          }};
+}
+
 Margin margin_of(const Gate& gate, const Figures& f) {
-  Margin out;
   const auto count = static_cast<double>(f.n);
-  out.value = f.value - gate.bound * (gate.relative ? f.baseline : 1);
-  if (f.counts && !gate.relative) {
+  const double value = f.value - gate.bound * (gate.relative ? f.baseline : 1);
+  if (!f.counts) return margin_of_score(gate, f, value);
+  if (!gate.relative) {
     const auto right = static_cast<std::int64_t>(std::round(f.value * count));
-    const stats::Interval wilson = stats::wilson(right, f.n, stats::kNormal99);
-    out.ci99 = {wilson.low - gate.bound, wilson.high - gate.bound};
-    out.variance = f.value * (1 - f.value);
-  } else if (f.counts) {
-    const std::optional<stats::PairedAnswers> answers = answers_of(f);
-    if (!answers) return out;
-    out.ci99 = stats::paired_share(*answers, gate.bound, stats::kNormal99);
-    out.variance = stats::paired_share_variance(*answers, gate.bound);
-  } else {
-    // value - bound float32 = bound difference + (1 - bound) value.
-    // Of none among n: log(0.005) / log(0.025), the ends of 0 of n for large n and more than those
-    // for fewer.
-    constexpr double kNormal = stats::kNormal99 / stats::kNormal95, kExact = 1.4363;
-    const double longer = f.exact ? kExact : kNormal;
-    const double of_difference = gate.relative ? gate.bound : 0,
-                 of_value = std::abs(1 - of_difference);
-    const auto half = [&](double value, double end) { return std::abs(end - value); };
-    const double low = of_difference * half(f.difference, f.difference95.low) +
-                       of_value * half(f.value, f.value95.low),
-                 high = of_difference * half(f.difference, f.difference95.high) +
-                        of_value * half(f.value, f.value95.high);
-    const bool known = gate.relative ? std::isfinite(low + high) : std::isfinite(f.value95.low);
-    if (!known) return out;
-    out.ci99 = {out.value - longer * low, out.value + longer * high};
-    const double error = (low + high) / 2 / stats::kNormal95;
-    out.variance = error * error * count;
+    return {value, [=, bound = gate.bound, n = f.n](double times) {
+              const stats::Interval wilson = stats::wilson(right, n, stats::kNormal99, times);
+              return stats::Interval{wilson.low - bound, wilson.high - bound};
+            }};
   }
-  return out;
+  const std::optional<stats::PairedAnswers> answers = answers_of(f);
+  if (!answers) return {.value = value};
+  return {value, [answers = *answers, bound = gate.bound](double times) {
+            return stats::paired_share(answers, bound, stats::kNormal99, times);
+          }};
 }
 
 }  // namespace
@@ -243,28 +267,32 @@ Gate parse_gate(const std::string& text) {
 
 void judge_gate(const Gate& gate, Json& row) {
   const Figures f = figures_of(gate, row);
-  Margin margin = margin_of(gate, f);
-  if (!gate.at_least) {
-    margin.value = -margin.value;
-    margin.ci99 = {-margin.ci99.high, -margin.ci99.low};
-  }
+  const Margin margin = margin_of(gate, f);
+  const double sign = gate.at_least ? 1 : -1;
+  const auto ci99 = [&](double times) {
+    const stats::Interval ends = margin.ci99(times);
+    return gate.at_least ? ends : stats::Interval{-ends.high, -ends.low};
+  };
+  const stats::Interval ends = ci99(1);
   // A network without a figure (its outputs are NaN) has reached nothing.
   const char* const verdict = !std::isfinite(f.value) ? "fail"
-                              : margin.ci99.low >= 0  ? "pass"
-                              : margin.ci99.high < 0  ? "fail"
+                              : ends.low >= 0         ? "pass"
+                              : ends.high < 0         ? "fail"
                                                       : "undecided";
-  const double needed =
-      std::ceil(stats::images_needed(margin.variance, margin.value, stats::kNormal99));
+  const auto decides = [&](std::int64_t n) {
+    const stats::Interval of_n = ci99(static_cast<double>(n) / static_cast<double>(f.n));
+    return of_n.low >= 0 || of_n.high < 0;
+  };
+  const std::optional<std::int64_t> needed =
+      f.n > 0 ? stats::least_deciding(decides, f.n, kMostImages) : std::nullopt;
   row["gate"] = {{"target", gate.text},
                  {"metric", gate.metric},
                  {"value", number(f.value)},
                  {"required", number(gate.bound * (gate.relative ? f.baseline : 1))},
-                 {"margin", number(margin.value)},
-                 {"margin_ci99", {number(margin.ci99.low), number(margin.ci99.high)}},
+                 {"margin", number(sign * margin.value)},
+                 {"margin_ci99", {number(ends.low), number(ends.high)}},
                  {"images", f.n},
-                 {"images_needed", needed < kMostImages ? Json(std::max<std::int64_t>(
-                                                              1, static_cast<std::int64_t>(needed)))
-                                                        : Json(nullptr)},
+                 {"images_needed", needed ? Json(*needed) : Json(nullptr)},
                  {"verdict", verdict}};
   if (!row.contains("digest")) return;
   row.erase("digest");

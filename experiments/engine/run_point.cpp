@@ -221,6 +221,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(recipe, point.stage),
         policies::recipe_notes(recipe, graph, bench.reference), policies::notes_on_ranges(recipe),
+        policies::notes_on_quantizers(graph, bench.trained.path),
         policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph),
         predictions ? model_notes(recipe, graph) : std::vector<std::string>(),
         notes_on_data(point, bench, calibration)}) {

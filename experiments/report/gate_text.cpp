@@ -34,7 +34,7 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
   }
   for (const std::string& target : targets) {
     std::vector<std::string> failed, open;
-    std::size_t judged = 0, passed = 0;
+    std::size_t judged = 0, passed = 0, decidable = 0;
     double needed = 0;
     for (const Record& r : records) {
       if (r.row == nullptr || json_text(*r.row, {"gate", "target"}) != target) continue;
@@ -44,14 +44,19 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
       if (verdict == "fail") failed.push_back(r.name);
       if (verdict != "undecided") continue;
       open.push_back(r.name);
-      needed = std::max(needed, json_number(*r.row, {"gate", "images_needed"}).value_or(0));
+      const std::optional<double> of_row = json_number(*r.row, {"gate", "images_needed"});
+      decidable += of_row.has_value();
+      needed = std::max(needed, of_row.value_or(0));
     }
     std::string text = fmt::format("Gate {} at 99 %{}: {} of {} pass", target,
                                    target.ends_with("float32") ? ", paired" : "", passed, judged);
     if (!failed.empty()) text += fmt::format("; {} fail ({})", failed.size(), listed_names(failed));
     if (!open.empty()) {
       text += fmt::format("; {} undecided ({})", open.size(), listed_names(open));
-      if (needed > 0) text += fmt::format(", about {} samples would decide", grouped(needed));
+      if (decidable > 0) text += fmt::format(", about {} samples would decide", grouped(needed));
+      if (decidable < open.size())
+        text += fmt::format("{}", decidable > 0 ? fmt::format(" {} of them", decidable)
+                                                : ", which more samples would not decide");
     }
     if (!unfinished.empty())
       text += fmt::format("; {}{}", unfinished,

@@ -112,13 +112,18 @@ std::string loss_words(const Record& r, const Record* base) {
   return out;
 }
 
+/// Of a tuned network: SQNR compares with the tuned weights, accuracy with the network before.
+bool is_tuned(const Record& r) {
+  return r.row != nullptr && !json_text(*r.row, {"point", "tuned_from"}).empty();
+}
+
 /// "14.1 dB (-2.0), -0.42 points (-0.20)": in brackets the change from `base`, if there is one.
 std::string effect(const Record& r, const Record* base = nullptr) {
   if (loses_numbers(r)) return "NaN or infinite outputs" + loss_words(r, base);
   if (!r.sqnr_db) return "no noise" + loss_words(r, base);
   std::string out = fmt::format("{:.1f} dB", *r.sqnr_db);
   if (base && base->sqnr_db) out += fmt::format(" ({:+.1f})", *r.sqnr_db - *base->sqnr_db);
-  return out + loss_words(r, base);
+  return is_tuned(r) ? out : out + loss_words(r, base);
 }
 
 /// Whether the 95 % intervals of two measured SQNRs leave open which one is lower.
@@ -159,12 +164,13 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
   if (lost && !also.empty())
     out += fmt::format("; also NaN or infinite: {}", fmt::join(also, "; "));
   if (const auto interval = lead.judged.loss_interval();
-      interval && interval->first < interval->second && interval->first <= 0 &&
+      !is_tuned(lead) && interval && interval->first < interval->second && interval->first <= 0 &&
       interval->second >= 0)
     out += fmt::format("; its {} {} not distinguishable from float32's", lead.judged.measure->words,
                        lead.judged.measure->factor == 100 ? "is" : "are");
   if (ranking.base) out += fmt::format("; {}: {}", kAsItIs, effect(*ranking.base));
   if (all) out += fmt::format("; all layers: {}", effect(*all, ranking.base));
+  if (is_tuned(lead)) out += "; SQNR compares with the tuned weights in float32";
   return out + ".";
 }
 
@@ -239,12 +245,15 @@ std::string ranking_title(const LayerRanking& ranking) {
 std::string ranking_rule(const LayerRanking& ranking) {
   const Record* any = ranking.base;
   if (!any && !ranking.layers.empty()) any = ranking.layers[0].cells[0];
+  const bool tuned = any && is_tuned(*any);
   const Measure& measure = any ? *any->judged.measure : *judged_of({}).measure;
   std::string out = fmt::format(
-      "Signal-to-noise ratio of the network's output in dB when {}; below it the change from "
-      "float32 in {}. ",
+      "Signal-to-noise ratio of the network's output in dB{} when {}; below it the change from "
+      "{} in {}. ",
+      tuned ? " against the tuned weights in float32" : "",
       ranking.base ? "only this layer of the recipe has the format"
                    : "only this layer has the format",
+      tuned ? "the network before tuning in float32" : "float32",
       measure.factor == 100 ? fmt::format("points of {}", measure.words) : measure.unit);
   if (ranking.base)
     out += fmt::format("The recipe as it is: {}; sentences give the change from it in brackets. ",

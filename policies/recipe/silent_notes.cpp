@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/net/model/onnx_file.hpp"
+#include "emu/net/ops/fixed_quantizer.hpp"
 #include "policies/recipe/choices.hpp"
 
 namespace numemu::policies {
@@ -56,6 +61,26 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
   return {fmt::format(
       "Role weight is that of products; tables stay float32: {}{}, {:.3g} % of the parameters.",
       fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
+}
+
+std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std::string& path) {
+  std::int64_t of_values = 0, of_weights = 0;
+  for (const net::Node& node : graph.nodes)
+    of_values += node.op->kind() == net::kFixedQuantizer || node.op->kind() == "quantize";
+  std::error_code ignored;
+  if (net::names_onnx_file(path) && std::filesystem::exists(path, ignored))
+    of_weights = net::weights_as_codes(path);
+  std::vector<std::string> parts;
+  if (of_values > 0)
+    parts.push_back(fmt::format("{} quantizer{} of its own", of_values, of_values > 1 ? "s" : ""));
+  if (of_weights > 0)
+    parts.push_back(
+        fmt::format("{} weight{} stored as codes", of_weights, of_weights > 1 ? "s" : ""));
+  if (parts.empty()) return {};
+  return {fmt::format(
+      "The network has {}, which the reference (float32) contains too: changes and SQNR are "
+      "relative to the network as it stands, and bits do not count them.",
+      fmt::join(parts, " and "))};
 }
 
 std::vector<std::string> notes_on_nan(const RecipeNumerics& numerics, const net::Graph& graph) {

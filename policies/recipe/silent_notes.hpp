@@ -16,6 +16,10 @@ std::vector<std::string> notes_on_training(const Recipe&, std::size_t stage);
 /// reads as its weight, which stay float32, with their share of the parameters.
 std::vector<std::string> notes_on_tables(const Recipe&, const net::Graph&);
 
+/// Of a network with quantizers of its own (QuantizeLinear followed by DequantizeLinear), or of an
+/// .onnx file at `path` that has weights as codes: how many, and that float32 contains them.
+std::vector<std::string> notes_on_quantizers(const net::Graph&, const std::string& path);
+
 /// Layers whose forward products, since the counts were reset, had NaN among their operands in a
 /// signed format that has none and makes its largest number of them.
 std::vector<std::string> notes_on_nan(const RecipeNumerics&, const net::Graph&);

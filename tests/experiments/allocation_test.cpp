@@ -136,6 +136,40 @@ TEST_CASE("mixtures at budgets of bits, of MACs, of both, and for a noise", "[fa
              Contains("simplex"));
 }
 
+TEST_CASE("limits that no mixture keeps are named, each with the least there is", "[fast]") {
+  const SensitivityTable table = small_table();
+  FrontPlan plan;
+  plan.budgets = {8};
+  plan.other_limit = 0.01;  // 0.0156 at least
+  using Sentences = std::vector<std::string>;
+  CHECK(make_front(table, plan).sentences ==
+        Sentences{"No mixture keeps other_limit, 0.01 per MAC: the least is 0.01562 per MAC."});
+  plan.other_limit.reset();
+  plan.budgets = {3};
+  CHECK(make_front(table, plan).sentences ==
+        Sentences{"No mixture keeps 3 bits: the least is 4 bits."});
+  // Each limit alone is kept, the MACs of layer a against the bits of layer b.
+  SensitivityTable opposed = table;
+  opposed.cells[0] = {{.001, 30, 80, 15.625}, {.1, 10, 40, 62.5}};
+  opposed.cells[1] = {{.002, 27, 800, 1.5625}, {.05, 13, 400, 6.25}};
+  plan.budgets = {4};
+  plan.other_limit = 0.02;
+  CHECK(make_front(opposed, plan).sentences ==
+        Sentences{"No mixture keeps both 4 bits and other_limit, 0.02 per MAC."});
+}
+
+TEST_CASE("budgets that differ little have names and files of their own", "[fast]") {
+  FrontPlan plan;
+  plan.budgets = {4.00000001, 4.00000002, 4.00000002};
+  plan.decibels = {12, 12.00001, 12};
+  std::vector<std::string> files;
+  for (const FrontPoint& point : make_front(small_table(), plan).points) {
+    if (point.method == Method::optimal) files.push_back(point.file);
+  }
+  CHECK(files == std::vector<std::string>{"4-bits", "4.00000001-bits", "4.00000002-bits", "8-bits",
+                                          "12-db", "12.00001-db"});
+}
+
 TEST_CASE("table, front and recipes of a network; the same again from what is there", "[slow]") {
   const TemporaryFolder folder;
   ExperimentRun run = run_of(folder, {"options=int8,int4/int8,float8_e4m3fn", "loss=noise"});
@@ -156,6 +190,13 @@ TEST_CASE("table, front and recipes of a network; the same again from what is th
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[0].rows.size() == layers.size());
   CHECK(conclusion.charts.size() == 3);
+  // Biases are no weights of products: the network's figure counts them at 32 bits.
+  const ResultTable& mixtures = conclusion.tables[1];
+  CHECK(mixtures.header[1] == "bits/weight of products");
+  CHECK(mixtures.header[2] == "W bits of network");
+  CHECK(std::stod(mixtures.rows[0][2]) ==
+        Approx(merge_rows(run.out)[0]["bits"]["weight"].get<double>()).margin(5e-4));
+  CHECK(std::stod(mixtures.rows[0][2]) > std::stod(mixtures.rows[0][1]));
   std::size_t recipes = 0;
   for (const auto& file : std::filesystem::directory_iterator(run.out)) {
     const std::string name = file.path().filename().string();

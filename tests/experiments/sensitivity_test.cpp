@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "tests/catch.hpp"
@@ -30,6 +31,23 @@ Conclusion answer(const ExperimentRun& run) { return find_experiment("sensitivit
 double number(const std::string& text) { return std::stod(text); }
 
 }  // namespace
+
+TEST_CASE("of a tuned checkpoint the note on its two references comes first", "[fast]") {
+  const TemporaryFolder folder;
+  ExperimentRun run = run_of(folder, {"formats=int4"});
+  net::Checkpoint checkpoint = net::read_safetensors(folder / "n.safetensors");
+  net::Graph before = net::build_net("dlrm-small", {21}, 2);
+  net::initialize(before, 12);
+  net::add_tuned_from(checkpoint, before);
+  net::write_safetensors(folder / "n.safetensors", checkpoint);
+  const Conclusion conclusion = answer(run);
+  REQUIRE(conclusion.sentences.size() == 2);
+  CHECK_THAT(conclusion.sentences[0],
+             Catch::StartsWith("Note: accuracy is compared with the network before tuning"));
+  CHECK_THAT(conclusion.sentences[1], !Catch::Contains("points"));
+  CHECK(conclusion.tables[0].header[1] == "top-1 difference from before tuning, points");
+  CHECK(conclusion.tables[0].header[3] == "output SQNR dB against the tuned weights");
+}
 
 TEST_CASE("each layer alone and all together at each format", "[fast]") {
   const TemporaryFolder folder;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <set>
 
 #include "emu/net/memory.hpp"
 #include "emu/net/profile.hpp"
@@ -357,6 +358,30 @@ OnnxGraph read_subgraph(const OnnxModel& model, const OnnxNode& node, std::strin
     }
   }
   return graph;
+}
+
+std::int64_t weights_as_codes(const std::string& path) {
+  InputFile file(path);
+  if (file.left() > std::min(kLargestFile, memory_left() / 2)) return 0;
+  OnnxModel model;
+  model.path = path;
+  model.bytes = Bytes(file.left());
+  file.read(model.bytes.data(), model.bytes.size());
+  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
+                               static_cast<std::size_t>(model.bytes.size()));
+  read_model(WireReader(model.path, whole), model, true);
+  std::set<std::string_view> constants;
+  for (const OnnxTensor& tensor : model.graph.initializers) constants.insert(tensor.name);
+  std::int64_t count = 0;
+  for (const OnnxNode& node : model.graph.nodes) {
+    if (node.op_type == "Constant" && !node.outputs.empty()) constants.insert(node.outputs[0]);
+    const bool quantizer = node.op_type == "DequantizeLinear" || node.op_type == "QuantizeLinear";
+    if (!quantizer || node.inputs.empty() || !constants.contains(node.inputs[0])) continue;
+    count += node.op_type == "DequantizeLinear";
+    if (node.op_type == "QuantizeLinear" && !node.outputs.empty())
+      constants.insert(node.outputs[0]);
+  }
+  return count;
 }
 
 OnnxModel read_onnx(const std::string& path) {

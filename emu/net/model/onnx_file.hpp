@@ -108,6 +108,10 @@ OnnxGraph read_subgraph(const OnnxModel&, const OnnxNode&, std::string_view attr
 /// and metadata are passed over. Throws Error("FILE: byte OFFSET: expected ..., found
 /// ...").
 OnnxModel read_onnx(const std::string& path);
+/// Weights that the file has as codes: constants that a DequantizeLinear reads, or that pass a
+/// QuantizeLinear. 0 where the memory budget has no room for the file beside what it holds; files
+/// with data of tensors beside it are not read. Throws Error as read_onnx does.
+std::int64_t weights_as_codes(const std::string& path);
 /// The same of bytes that `path` describes in messages; with `weights_may_be_absent` initializers
 /// of reals need not have data.
 OnnxModel parse_onnx(std::string path, Bytes, bool weights_may_be_absent = false);

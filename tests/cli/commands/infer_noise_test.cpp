@@ -147,14 +147,41 @@ TEST_CASE("a profile of infer covers loading, folding and writing", "[fast]") {
     CHECK_THAT(run.err, Contains(part));
 }
 
+TEST_CASE("samples with NaN calibrate nothing and are left out of SQNR", "[fast]") {
+  const Scratch s;
+  model(s);
+  std::vector<float> x = numbers(4 * kWidth, 1);
+  array(s, "x.npy", {x.begin() + 2 * kWidth, x.end()});
+  const Json clean = Json::parse(s.run(kRun + "--json --quiet").out);
+  x[5] = std::nanf("");
+  x[kWidth] = HUGE_VALF;
+  array(s, "x.npy", x);
+  const Result run = s.run(kRun + "--json");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.err, Contains("note: scales calibrated on 2 of 4 samples, 2 with NaN or infinite "
+                               "numbers left out; the first is sample 0"));
+  const Json report = Json::parse(run.out);
+  CHECK(report["calibration"]["samples"] == 2);
+  CHECK(report["calibration"]["not_finite_samples"] == 2);
+  CHECK(report["noise_samples"] == 2);
+  CHECK(report["metrics"]["sqnr_db"] == clean["metrics"]["sqnr_db"]);
+  CHECK(report["layers"][0]["predicted_db"] == clean["layers"][0]["predicted_db"]);
+  CHECK_THAT(report["notes"].dump(),
+             Contains("SQNR and predictions leave out 2 of the first 4 samples"));
+
+  array(s, "x.npy", std::vector<float>(2 * kWidth, std::nanf("")));
+  check_refused(s.run(kRun + "--quiet"),
+                "x.npy: expected finite numbers in one of the first 2 samples at least");
+}
+
 TEST_CASE("infer does not call layers equal whose noise NaN hides", "[fast]") {
   const Scratch s;
   model(s);
-  std::vector<float> x = numbers(kSamples * kWidth, 1);
-  x[5] = std::nanf("");
-  array(s, "x.npy", x);
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
+  array(s, "x.npy", std::vector<float>(2 * kWidth, std::nanf("")));
   const auto out = s.run(kRun).out;
-  CHECK(out.find("differs from float32") == out.npos);
+  CHECK(out.find("no layer differs") == out.npos);
   CHECK(out.find("no SQNR of layers: the samples that measure noise give NaN") != out.npos);
 }
 

@@ -97,3 +97,19 @@ TEST_CASE("images that a decision needs: ResNet-20 at 81.03 %, a drop of a hundr
   const double d = 0.05;                     // share of discordant images
   CHECK(std::round(images_needed(d - delta * delta, delta, kNormal99)) == 5046);
 }
+
+TEST_CASE("intervals of as many samples again with the same shares", "[fast]") {
+  const PairedAnswers few{4, 3, 2, 10}, many{40, 30, 20, 100};
+  CHECK(paired_share(few, 0.9, 2, 10).low == Approx(paired_share(many, 0.9, 2).low));
+  CHECK(paired_share(few, 0.9, 2, 10).high == Approx(paired_share(many, 0.9, 2).high));
+  CHECK(wilson(3, 10, kNormal99, 10).low == Approx(wilson(30, 100, kNormal99).low));
+}
+
+TEST_CASE("the least n that decides, from either side", "[fast]") {
+  for (const std::int64_t least : {1, 2, 17, 1000, 12345}) {
+    for (const std::int64_t from : {1, 16, 17, 18, 20000}) {
+      CHECK(least_deciding([&](std::int64_t n) { return n >= least; }, from, 20000) == least);
+    }
+  }
+  CHECK(!least_deciding([](std::int64_t) { return false; }, 7, 1'000'000'000'000'000));
+}

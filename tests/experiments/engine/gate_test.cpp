@@ -68,12 +68,70 @@ TEST_CASE("pass, fail, undecided, and the images that a decision needs", "[fast]
   const double margin = 0.808 - 0.99 * 0.812;
   CHECK(open["margin"].get<double>() == Approx(margin));
   const auto needed = open["images_needed"].get<std::int64_t>();
-  CHECK(needed == static_cast<std::int64_t>(std::ceil(stats::images_needed(
-                      stats::paired_share_variance(close, 0.99), margin, stats::kNormal99))));
-  // As many images at the same rates decide: half an image more in each cell weighs little there.
-  const auto more = [&](std::int64_t count) { return count * (needed * 11 / 10) / 10000; };
-  CHECK(judged("0.99", row_of({more(7880), more(200), more(240), needed * 11 / 10}))["verdict"]
+  // The planning figure has neither the half images nor the two more that the interval has.
+  const double planned =
+      stats::images_needed(stats::paired_share_variance(close, 0.99), margin, stats::kNormal99);
+  CHECK(static_cast<double>(needed) == Approx(planned).epsilon(0.05));
+  // The interval of as many images at the same shares decides, and of one fewer does not.
+  const auto low = [&](std::int64_t n) {
+    return stats::paired_share(close, 0.99, stats::kNormal99, static_cast<double>(n) / 10000).low;
+  };
+  CHECK(low(needed) >= 0);
+  CHECK(low(needed - 1) < 0);
+  const auto more = [&](std::int64_t count) { return count * (needed * 101 / 100) / 10000; };
+  CHECK(judged("0.99", row_of({more(7880), more(200), more(240), needed * 101 / 100}))["verdict"]
             .text() == "pass");
+}
+
+TEST_CASE("an undecided gate needs more images than it has seen, by its own interval", "[fast]") {
+  // The counts of LeNet on glyphs: int3 weights on 150 images, int8 on 20 of which none differs.
+  const Json few = judged("0.99", row_of({143, 1, 4, 150})),
+             none = judged("0.99", row_of({20, 0, 0, 20}));
+  for (const Json& gate : {few, none}) {
+    REQUIRE(gate["verdict"].text() == "undecided");
+    CHECK(gate["images_needed"].get<std::int64_t>() > gate["images"].get<std::int64_t>());
+  }
+  const std::int64_t n = none["images_needed"].get<std::int64_t>();
+  CHECK(judged("0.99", row_of({n, 0, 0, n}))["verdict"].text() == "pass");
+  CHECK(judged("0.99", row_of({n - 1, 0, 0, n - 1}))["verdict"].text() == "undecided");
+  // A share of a population that is exactly the bound: no sample tells.
+  CHECK(judged("1", row_of({140, 0, 0, 150}))["images_needed"].is_null());
+  CHECK(judged("top1>=0.5", row_of({50, 0, 0, 100}))["images_needed"].is_null());
+  // A decided one names the number at which it would first have been decided.
+  const Json done = judged("0.9", row_of({7900, 150, 220, 10000}));
+  CHECK(done["images_needed"].get<std::int64_t>() < 10000);
+  CHECK(judged("top1>=0.8", row_of({7900, 150, 220, 10000}))["images_needed"].get<std::int64_t>() >
+        10000);
+}
+
+TEST_CASE("an undecided score needs as many units as its interval says", "[fast]") {
+  Json row = row_of({7900, 150, 220, 10000});
+  row["scores"] = Json::array();
+  row["scores"].push_back({{"name", "perplexity"},
+                           {"value", 2.02},
+                           {"ci95", {1.98, 2.06}},
+                           {"baseline", 2.0},
+                           {"difference", 0.02},
+                           {"difference_ci95", {0.01, 0.03}}});
+  const Json gate = judged("perplexity<=1.005*float32", row);
+  REQUIRE(gate["verdict"].text() == "undecided");
+  // Half the interval shrinks as 1 / sqrt(n).
+  const double half =
+      (gate["margin_ci99"][1].get<double>() - gate["margin_ci99"][0].get<double>()) / 2;
+  CHECK(gate["images_needed"].get<double>() ==
+        Approx(10000 * std::pow(half / gate["margin"].get<double>(), 2)).epsilon(1e-3));
+  // That of none among n shrinks as 1 / n.
+  row["scores"][0] = {{"name", "top5"},
+                      {"value", 1.0},
+                      {"ci95", {0.9088, 1.0}},
+                      {"baseline", 1.0},
+                      {"difference", 0.0},
+                      {"difference_ci95", {-0.0881, 0.0}},
+                      {"exact", {"ci95", "difference_ci95"}}};
+  row["metrics"]["n"] = 40;
+  const Json exact = judged("top5>=0.99*float32", row);
+  REQUIRE(exact["verdict"].text() == "undecided");
+  CHECK(exact["images_needed"].get<double>() == Approx(40 * 12.7).epsilon(0.05));
 }
 
 TEST_CASE("a constant is compared with the accuracy alone", "[fast]") {

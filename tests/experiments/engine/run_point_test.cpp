@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -39,6 +40,23 @@ TEST_CASE("a row of images has the error of its SQNR and no bits per character",
   CHECK(row["predicted"]["tensors"].size() == 3);
   CHECK(row["predicted"]["tensors"][0]["format"] == "mxfp4");
   CHECK_FALSE(row.contains("notes"));
+}
+
+TEST_CASE("a row tells of the network's own quantizers, which its baseline has too", "[fast]") {
+  namespace net = numemu::net;
+  TrainedNet trained = testing::small_net();
+  net::Tensor scale({1});
+  scale.data = {0.25f};
+  trained.graph.add("q", std::make_unique<net::FixedQuantizer>(net::FixedQuantizerOptions{}, scale,
+                                                               net::Tensor({1})));
+  Workbench bench(testing::small_dataset(), std::move(trained), 40);
+  const Point point = parse_sweep(R"({"numemu_sweep": 1, "points": [{}]})", "s.json").points[0];
+  const auto row = run_point(point, bench);
+  CHECK(row["bits"]["weight"] == 32);
+  REQUIRE(row.contains("notes"));
+  CHECK_THAT(row["notes"][0].get<std::string>(),
+             Catch::StartsWith("The network has 1 quantizer of its own, which the reference "
+                               "(float32) contains too"));
 }
 
 namespace {

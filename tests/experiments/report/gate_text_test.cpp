@@ -55,6 +55,23 @@ TEST_CASE("the verdicts of the gate count rows, and points that are missing", "[
   CHECK_THAT(gate_sentences(read_records(absolute)).at(0), Contains("Gate top1 >= 0.5 at 99 %: "));
 }
 
+TEST_CASE("the gate's sentence counts the undecided rows that samples would decide", "[fast]") {
+  std::vector<Json> rows = judged_rows("top1>=0.5");
+  rows.resize(2);
+  for (Json& row : rows) {
+    row["gate"]["verdict"] = "undecided";
+    row["gate"]["images_needed"] = nullptr;
+  }
+  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+             EndsWith("), which more samples would not decide."));
+  rows[1]["gate"]["images_needed"] = 15533;
+  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+             EndsWith("), about 15,533 samples would decide 1 of them."));
+  rows[0]["gate"]["images_needed"] = 150;
+  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+             EndsWith("), about 15,533 samples would decide."));
+}
+
 TEST_CASE("pages and Markdown begin with the gate, before an experiment and only once", "[fast]") {
   const std::vector<Json> rows = judged_rows("0.99");
   const Json experiment = {{"name", "e"}, {"question", "who"}, {"findings", Json::array()}};

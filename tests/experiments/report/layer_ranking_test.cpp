@@ -140,6 +140,22 @@ TEST_CASE("layers of a recipe are ranked against the recipe as it is", "[fast]")
   CHECK_THAT(ranking_rule(ranking), Catch::Contains("The recipe as it is: 13.2 dB"));
 }
 
+TEST_CASE("of a tuned network a sentence has no accuracy beside SQNR: their references differ",
+          "[fast]") {
+  std::vector<Json> rows = rows_of_recipe({{"format", "int8"}}, {14, 13, 12.9, 18, 16, 9, 13.2});
+  for (Json& row : rows) row["point"]["tuned_from"] = "0123456789abcdef";
+  const std::vector<Record> records = read_records(rows);
+  const LayerRanking ranking = rank_layers(records);
+  CHECK_THAT(ranking_rule(ranking),
+             Catch::Contains("in dB against the tuned weights in float32 when") &&
+                 Catch::Contains("the change from the network before tuning in float32 in points"));
+  const std::string sentence = ranking_sentences(ranking)[0];
+  CHECK_THAT(sentence,
+             Catch::StartsWith("int8 on f32.sequential: lowest SQNR: fc1 (12.9 dB (-0.3))") &&
+                 Catch::EndsWith("; SQNR compares with the tuned weights in float32.") &&
+                 !Catch::Contains("points") && !Catch::Contains("float32's"));
+}
+
 TEST_CASE("float32 in a recipe asks which layer to keep wide", "[fast]") {
   std::vector<Json> rows = rows_of_recipe(nullptr, {14, 13, 12.9, 18, 16, 0, 13.2});
   rows[5]["metrics"]["sqnr_db"] = nullptr;

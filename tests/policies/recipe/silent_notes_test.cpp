@@ -1,11 +1,14 @@
 // Notes on tables that stay float32 and on NaN converted to numbers, and cases without notes.
 #include "policies/recipe/silent_notes.hpp"
 
+#include <fstream>
 #include <limits>
 
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
+#include "tests/files.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -29,6 +32,40 @@ TEST_CASE("notes: embedding tables stay float32 where weights are quantized", "[
   CHECK_THAT(notes[0], Catch::StartsWith("Role weight is that of products; tables stay float32: "
                                          "embedding.weight, "));
   CHECK_THAT(notes[0], Catch::EndsWith(" % of the parameters."));
+}
+
+TEST_CASE("notes: quantizers of a network, and weights that its file has as codes", "[fast]") {
+  using net::test::ModelWriter;
+  const auto model = [](bool values, bool weights) {
+    ModelWriter writer;
+    writer.input("x", {-1, 2}).floats("s", {}, {0.5f}).floats("ws", {2}, {0.5f, 2});
+    std::string x = "x";
+    if (values) x = writer.op("DequantizeLinear", {writer.op("QuantizeLinear", {"x", "s"}), "s"});
+    const std::string codes = writer.op(
+        "Constant", {}, {net::test::tensor_attribute("value", {2, 2}, 3, "\x01\x02\x03\xff")});
+    const std::string w =
+        weights ? writer.op("DequantizeLinear", {codes, "ws"},
+                            {net::test::attribute("axis", std::int64_t{1})})
+                : writer.op("Cast", {codes}, {net::test::attribute("to", std::int64_t{1})});
+    writer.node("MatMul", {x, w}, {"y"}).output("y");
+    return writer.file();
+  };
+  const test::TemporaryFolder folder;
+  const auto notes = [&](bool values, bool weights) {
+    const std::string path = folder / "m.onnx";
+    std::ofstream(path, std::ios::binary) << model(values, weights);
+    return notes_on_quantizers(net::load_onnx(path).graph, path);
+  };
+  using Notes = std::vector<std::string>;
+  const std::string rest =
+      ", which the reference (float32) contains too: changes and SQNR are relative to the network "
+      "as it stands, and bits do not count them.";
+  CHECK(notes(false, false).empty());
+  CHECK(notes(true, false) == Notes{"The network has 1 quantizer of its own" + rest});
+  CHECK(notes(false, true) == Notes{"The network has 1 weight stored as codes" + rest});
+  CHECK(notes(true, true) ==
+        Notes{"The network has 1 quantizer of its own and 1 weight stored as codes" + rest});
+  CHECK(notes_on_quantizers(net::build_net("mlp", {8, 8, 1}, 10), "no.onnx").empty());
 }
 
 TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
