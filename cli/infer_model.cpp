@@ -275,25 +275,39 @@ CalibrationSamples calibration_samples(const std::vector<std::string>& given,
 
 FiniteSamples finite_samples(const policies::CalibrationBatch& batch, std::int64_t count) {
   constexpr std::int64_t kPiece = 16;
-  FiniteSamples finite, numbers;  // without infinite ones, without NaN
+  struct Input {
+    std::vector<std::int64_t> infinite;  // samples
+    bool mask = true;                    // numbers are 0 or -inf
+  };
+  std::vector<Input> inputs;
+  std::vector<bool> odd(static_cast<std::size_t>(count));
   for (std::int64_t first = 0; first < count; first += kPiece) {
     const std::int64_t n = std::min(kPiece, count - first);
     const std::vector<net::Tensor> piece = batch(first, n);
-    for (std::int64_t i = 0; i < n; ++i) {
-      bool infinite = false, nan = false;
-      for (const net::Tensor& x : piece) {
-        const std::int64_t each = x.size() / n;
-        for (const float v : std::span(x.data).subspan(static_cast<std::size_t>(i * each),
-                                                       static_cast<std::size_t>(each))) {
+    inputs.resize(piece.size());
+    for (std::size_t k = 0; k < piece.size(); ++k) {
+      const std::int64_t each = piece[k].size() / n;
+      for (std::int64_t i = 0; i < n; ++i) {
+        bool infinite = false;
+        for (const float v :
+             std::span(piece[k].data)
+                 .subspan(static_cast<std::size_t>(i * each), static_cast<std::size_t>(each))) {
           infinite = infinite || std::isinf(v);
-          nan = nan || std::isnan(v);
+          if (std::isnan(v)) odd[static_cast<std::size_t>(first + i)] = true;
+          inputs[k].mask = inputs[k].mask && (v == 0 || v == -HUGE_VALF || std::isnan(v));
         }
+        if (infinite) inputs[k].infinite.push_back(first + i);
       }
-      (infinite || nan ? finite.left_out : finite.kept).push_back(first + i);
-      (nan ? numbers.left_out : numbers.kept).push_back(first + i);
     }
   }
-  return finite.kept.empty() ? numbers : finite;
+  for (const Input& input : inputs) {
+    if (input.mask || static_cast<std::int64_t>(input.infinite.size()) == count) continue;
+    for (const std::int64_t sample : input.infinite) odd[static_cast<std::size_t>(sample)] = true;
+  }
+  FiniteSamples finite;
+  for (std::int64_t i = 0; i < count; ++i)
+    (odd[static_cast<std::size_t>(i)] ? finite.left_out : finite.kept).push_back(i);
+  return finite;
 }
 
 std::vector<net::Tensor> samples_of(const policies::CalibrationBatch& batch,

@@ -54,8 +54,9 @@ CalibrationSamples calibration_samples(const std::vector<std::string>& given,
                                        const net::ImportedModel&, bool quiet,
                                        const PixelOptions& pixels = {});
 
-/// Samples without NaN or infinite numbers, ascending, and those with. Where all have infinite ones
-/// (masks of attention) only those with NaN are left out.
+/// Samples without NaN or infinite numbers, ascending, and those with. Infinite numbers of an input
+/// that is a mask of attention leave no sample out: all its numbers are 0 or -inf, or all its
+/// samples have infinite ones.
 struct FiniteSamples {
   std::vector<std::int64_t> kept, left_out;
 };

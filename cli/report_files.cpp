@@ -137,7 +137,7 @@ std::string number_text(const Json& value, const char* format, double factor) {
 }
 
 std::string interval_text(const Json& pair, const char* format, double factor) {
-  if (!pair.is_array() || pair.size() != 2) return "-";
+  if (!pair.is_array() || pair.size() != 2 || (pair[0].is_null() && pair[1].is_null())) return "-";
   return fmt::format("[{}, {}]", number_text(pair[0], format, factor),
                      number_text(pair[1], format, factor));
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "experiments/engine/scores.hpp"
@@ -22,6 +23,12 @@ stats::Interval interval_of(const net::Evaluation& tested, const net::Dataset& d
              data, tested, tested,
              experiments::scores_json(data, net::scores_for(data, {}), tested, tested))
       .top1;
+}
+
+/// Two nulls where there is no interval: of one sample with several classes.
+Json ends_json(const stats::Interval& interval) {
+  if (!std::isfinite(interval.low)) return {nullptr, nullptr};
+  return {interval.low, interval.high};
 }
 
 /// A token of a text is a character.
@@ -126,7 +133,7 @@ Json test_json(const net::Evaluation& tested, const net::Dataset& data) {
   const stats::Interval interval = interval_of(tested, data);
   Json metrics{{"top1", top1(tested)},
                {"n", tested.n},
-               {"ci95", {interval.low, interval.high}},
+               {"ci95", ends_json(interval)},
                {"loss", tested.loss}};
   if (data.kind() == net::DataKind::text) {
     metrics["perplexity"] = net::perplexity(tested.loss);
@@ -139,8 +146,11 @@ std::string test_line(const net::Evaluation& tested, const net::Dataset& data,
                       const std::string& noun) {
   const stats::Interval interval = interval_of(tested, data);
   std::string line = fmt::format(
-      "test {:.2f} % of {} {}, 95 % interval [{:.2f}, {:.2f}], loss {:.4f}", 100 * top1(tested),
-      tested.n, noun, 100 * interval.low, 100 * interval.high, tested.loss);
+      "test {:.2f} % of {} {}, {}, loss {:.4f}", 100 * top1(tested), tested.n, noun,
+      std::isfinite(interval.low)
+          ? fmt::format("95 % interval [{:.2f}, {:.2f}]", 100 * interval.low, 100 * interval.high)
+          : "no interval",
+      tested.loss);
   if (data.kind() == net::DataKind::text) {
     line += fmt::format(", perplexity {:.3f}, {:.4f} {}", net::perplexity(tested.loss),
                         net::bits_per_character(tested.loss), bits_words(data));

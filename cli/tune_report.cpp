@@ -145,7 +145,8 @@ std::string TuneReport::text() const {
                       text_table({"layer", "before", "after"}, rows));
   if (!float32_) return text + "\n";
   rows.clear();
-  const auto points = [](const stats::Interval& shares, const char* format) {
+  const auto points = [](const stats::Interval& shares, const char* format) -> std::string {
+    if (!std::isfinite(shares.low)) return "-";
     return fmt::format(fmt::runtime(format), 100 * shares.low, 100 * shares.high);
   };
   const auto add = [&](const char* name, const net::Evaluation& metrics) {
@@ -161,14 +162,13 @@ std::string TuneReport::text() const {
   add("before", *before_.metrics);
   add("after", *after_.metrics);
   const experiments::Top1Intervals gain = intervals_of(dataset_, *after_.metrics, *before_.metrics);
-  return text +
-         fmt::format(
-             "\n{} validation samples, which no step read; changes from float32 are paired\n{}"
-             "the steps changed top-1 by {:+.2f} points, 95 % interval {}\n\n",
-             float32_->samples,
-             text_table({"network", "top-1 %", "95 %", "change", "95 %", "loss"}, rows),
-             100 * (top1(*after_.metrics) - top1(*before_.metrics)),
-             points(gain.difference, "[{:+.2f}, {:+.2f}]"));
+  return text + fmt::format(
+                    "\n{} validation samples{}; changes from float32 are paired\n{}"
+                    "the steps changed top-1 by {:+.2f} points, 95 % interval {}\n\n",
+                    float32_->samples, samples_.unread ? ", which no step read" : "",
+                    text_table({"network", "top-1 %", "95 %", "change", "95 %", "loss"}, rows),
+                    100 * (top1(*after_.metrics) - top1(*before_.metrics)),
+                    points(gain.difference, "[{:+.2f}, {:+.2f}]"));
 }
 
 }  // namespace numemu::cli

@@ -1,5 +1,5 @@
 // What tuning changed: SQNR of layers and output, and metrics, before and after, on samples that no
-// step reads.
+// step reads, unless --calibrate-on gives the steps a set that holds them.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,6 +19,7 @@ struct TuneSamples {
   net::Split split = net::Split::validation;
   std::int64_t metrics = 0;  ///< samples of the metrics; 0 without validation samples
   std::int64_t noise = 0;    ///< samples of the SQNR: fewer of large networks
+  bool unread = true;        ///< no step reads the validation samples; another set may hold them
 };
 TuneSamples tune_samples(const net::Graph&, const net::Dataset&, std::int64_t images);
 

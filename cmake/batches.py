@@ -79,6 +79,12 @@ class Names:
     def spaces(self, name):
         return self.functions.get(name, set()) | self.others.get(name, set())
 
+    def without(self, names):
+        rest = Names()
+        rest.functions = {name: spaces for name, spaces in self.functions.items() if name not in names}
+        rest.others = {name: spaces for name, spaces in self.others.items() if name not in names}
+        return rest
+
     def meant_by(self, source):
         """Whether a mention in the source could mean one of them."""
         return not self.functions.keys().isdisjoint(source.called | source.declared) or any(
@@ -300,7 +306,7 @@ class Source:
             i += 1
         while tokens[i + 1] == '::':
             i += 2
-        return tokens[i] in self.closed
+        return tokens[i] in self.closed and tokens[i + 1] != '*' and tokens[i + 1:i + 3] != ['const', '*']  # nullptr converts
 
 
 @functools.cache
@@ -346,7 +352,8 @@ def disturbs(source, other):
     if any(name in other.mentioned and other.meanings(name) != {source.target(*used)} for name, used in source.used.items()):
         return True
     header = os.path.splitext(source.path)[0] + '.hpp'
-    if header not in other.headers and source.defined.meant_by(other):
+    known = source_of(header).declared if header in other.headers else ()
+    if source.defined.without(known).meant_by(other):
         return True
     if any(other.resolves_otherwise(name) for name in source.known_namespaces - other.known_namespaces):
         return True
@@ -403,7 +410,8 @@ def main():
         compiled.append(path)
     write(target, ''.join(path + '\n' for path in compiled))
     read = sorted({source.path for source in sources}.union(*(source.headers for source in sources)))
-    write(target + '.d', f'{target}: \\\n' + ' \\\n'.join(path.replace(' ', '\\ ') for path in read) + '\n')
+    escaped = [re.sub(r'([ #])', r'\\\1', path).replace('$', '$$') for path in [target, *read]]
+    write(target + '.d', f'{escaped[0]}: \\\n' + ' \\\n'.join(escaped[1:]) + '\n')
 
 
 if __name__ == '__main__':

@@ -174,7 +174,7 @@ Json calibrate(const Options& options, const policies::Recipe& recipe,
   if (finite.kept.empty())
     throw Error(fmt::format(
         "{}: expected finite numbers in one of the first {} samples at least, which calibrate; all "
-        "hold NaN",
+        "hold NaN or infinite numbers",
         samples.from, wanted));
   const auto used = static_cast<std::int64_t>(finite.kept.size());
   numerics.freeze(model.graph, used, [&](std::int64_t first, std::int64_t count) {

@@ -142,7 +142,8 @@ int run(const Options& options) {
   Source source = load(options, dataset, folders);
   net::Graph reference = load(options, dataset, folders).graph;
   if (!source.before) source.before = load(options, dataset, folders).graph;
-  const TuneSamples measured = tune_samples(source.graph, dataset, options.images);
+  TuneSamples measured = tune_samples(source.graph, dataset, options.images);
+  measured.unread = options.calibrate_on.empty();
   if (!options.quiet) note_short_names_in(options.recipe);
 
   std::error_code error;

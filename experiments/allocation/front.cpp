@@ -81,8 +81,12 @@ class Maker {
     return fmt::format("{:.{}g} {}", mean, digits, cost == CostKind::bits ? "bits" : "per MAC");
   }
   std::string words(double budget) const { return words(budget, plan_.cost, digits_); }
-  std::string other_words(double mean) const {
-    return words(mean, plan_.cost == CostKind::bits ? CostKind::mac : CostKind::bits, kDigits);
+  std::string other_words(double mean, int digits = kDigits) const {
+    return words(mean, plan_.cost == CostKind::bits ? CostKind::mac : CostKind::bits, digits);
+  }
+  /// Greedy choices may get stuck where another mixture keeps the limits.
+  const char* none() const {
+    return plan_.solver == "greedy" ? "Greedy found no mixture that" : "No mixture";
   }
 
   /// Ascending, without those that differ in rounding alone.
@@ -119,9 +123,11 @@ class Maker {
   /// Whether some mixture keeps the other limit; else a sentence says so.
   bool keeps_other() {
     if (!plan_.other_limit || policies::keeps_limits({least(1)}, {other_})) return true;
+    const double cheapest = least(1) / other_unit_;
+    const int digits = digits_apart({*plan_.other_limit, cheapest});
     front_.sentences.push_back(fmt::format("No mixture keeps other_limit, {}: the least is {}.",
-                                           other_words(*plan_.other_limit),
-                                           other_words(least(1) / other_unit_)));
+                                           other_words(*plan_.other_limit, digits),
+                                           other_words(cheapest, digits)));
     return false;
   }
 
@@ -166,11 +172,17 @@ class Maker {
     const auto best = solve(program_, limits(budget), plan_.solver);
     if (!best) {
       const double cheapest = least(0);
-      front_.sentences.push_back(policies::keeps_limits({cheapest}, {budget * unit_})
-                                     ? fmt::format("No mixture keeps both {} and other_limit, {}.",
-                                                   words(budget), other_words(*plan_.other_limit))
-                                     : fmt::format("No mixture keeps {}: the least is {}.",
-                                                   words(budget), words(cheapest / unit_)));
+      if (policies::keeps_limits({cheapest}, {budget * unit_})) {
+        front_.sentences.push_back(
+            plan_.other_limit ? fmt::format("{} keeps both {} and other_limit, {}.", none(),
+                                            words(budget), other_words(*plan_.other_limit))
+                              : fmt::format("{} keeps {}.", none(), words(budget)));
+        return;
+      }
+      const int digits = std::max(digits_, digits_apart({budget, cheapest / unit_}));
+      front_.sentences.push_back(fmt::format("No mixture keeps {}: the least is {}.",
+                                             words(budget, plan_.cost, digits),
+                                             words(cheapest / unit_, plan_.cost, digits)));
       return;
     }
     std::string file =
@@ -222,7 +234,7 @@ class Maker {
     const auto best = solve(program, limits, plan_.solver);
     if (!best) {
       front_.sentences.push_back(fmt::format(
-          "No mixture has a predicted SQNR of {}{}.", words,
+          "{} has a predicted SQNR of {}{}.", none(), words,
           plan_.other_limit ? " within other_limit, " + other_words(*plan_.other_limit) : ""));
       return;
     }

@@ -11,6 +11,7 @@
 #include "emu/net/train/score.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/row_schema.hpp"
+#include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -82,7 +83,8 @@ struct Figures {
   stats::Interval value95{NAN, NAN}, difference95{NAN, NAN};
   bool counts = false;                                 ///< a share of the images, paired
   bool exact_value = false, exact_difference = false;  ///< that of none among n, no bootstrap
-  std::int64_t n = 0;
+  bool blocks = false;                                 ///< of windows, which resamples draw
+  std::int64_t n = 0;                                  ///< samples
 };
 
 double at(const Json& json, const char* key) {
@@ -105,7 +107,10 @@ Figures figures_of(const Gate& gate, const Json& row) {
   std::vector<std::string> names;
   Figures out;
   const double n = at(metrics, "n");
-  out.n = std::isfinite(n) ? static_cast<std::int64_t>(n) : 0;
+  const double samples = row.contains("point") ? at(row["point"], "eval_images") : NAN;
+  const bool several = n > samples;  // classes of each sample, which `n` counts
+  const double count = several ? samples : n;
+  out.n = std::isfinite(count) ? static_cast<std::int64_t>(count) : 0;
   for (const Json& score : scores) {
     names.push_back(score["name"].get<std::string>());
     if (names.back() != gate.metric) continue;
@@ -114,6 +119,8 @@ Figures figures_of(const Gate& gate, const Json& row) {
     out.difference = at(score, "difference");
     out.value95 = ends(score, "ci95");
     out.difference95 = ends(score, "difference_ci95");
+    out.blocks = score.contains("resampled") && score["resampled"].is_string() &&
+                 score["resampled"].get<std::string>().starts_with("blocks");
     if (score.contains("exact")) {
       for (const Json& name : score["exact"])
         (name == "ci95" ? out.exact_value : out.exact_difference) = true;
@@ -131,7 +138,7 @@ Figures figures_of(const Gate& gate, const Json& row) {
   out.difference = at(metrics, "difference");
   out.value95 = ends(metrics, "ci95");
   out.difference95 = ends(metrics, "difference_ci95");
-  out.counts = true;
+  out.counts = !several;
   return out;
 }
 
@@ -167,12 +174,19 @@ struct Margin {
   };
 };
 
+/// What resamples of n samples draw: the samples, or blocks of windows.
+std::int64_t units(const Figures& f, std::int64_t n) {
+  if (!f.blocks) return n;
+  const std::int64_t length = block_length(n);
+  return (n + length - 1) / length;
+}
+
 /// Of an interval from a row: half its length of `times` as many samples.
-double shrunk(double half, bool exact, std::int64_t n, double times) {
+double shrunk(double half, bool exact, const Figures& f, double times) {
   if (times == 1) return half;
   if (!exact) return half / std::sqrt(times);
-  const auto count = static_cast<std::int64_t>(std::round(static_cast<double>(n) * times));
-  return half * stats::share_of_none(count) / stats::share_of_none(n);
+  const auto count = static_cast<std::int64_t>(std::round(static_cast<double>(f.n) * times));
+  return half * stats::share_of_none(units(f, count)) / stats::share_of_none(units(f, f.n));
 }
 
 /// value - bound float32 = bound difference + (1 - bound) value.
@@ -191,10 +205,10 @@ Margin margin_of_score(const Gate& gate, const Figures& f, double value) {
   return {value, [=](double times) {
             const auto half = [&](double difference_end, double value_end) {
               double sum =
-                  of_value * shrunk(std::abs(value_end - f.value), f.exact_value, f.n, times);
+                  of_value * shrunk(std::abs(value_end - f.value), f.exact_value, f, times);
               if (gate.relative)
                 sum += of_difference * shrunk(std::abs(difference_end - f.difference),
-                                              f.exact_difference, f.n, times);
+                                              f.exact_difference, f, times);
               return longer * sum;
             };
             return stats::Interval{value - half(f.difference95.low, f.value95.low),

@@ -36,9 +36,10 @@ Gate parse_gate(const std::string& text);
 /// Top-1 of one class a sample is paired by image: the interval is that of the mean of right -
 /// bound right_float32, whose counts follow from the row's figures. Of other scores it comes from
 /// the row's bootstrap intervals of the difference and of the value; their half-lengths are added,
-/// which is never too short. `images_needed`: the least number of samples at which that interval
-/// decides if the observed shares stay as they are, more than `images` while undecided; null where
-/// no number does (a margin of 0). Throws Error where the row lacks the metric.
+/// which is never too short. `images` counts samples: windows of a text, images of class maps.
+/// `images_needed`: the least number of samples at which that interval decides if the observed
+/// shares stay as they are, more than `images` while undecided; null where no number does (a margin
+/// of 0) or none is known (no interval). Throws Error where the row lacks the metric.
 void judge_gate(const Gate&, Json& row);
 
 }  // namespace numemu::experiments

@@ -18,8 +18,10 @@ bool is_number(const Json& value) { return value.is_number(); }
 bool is_number_or_null(const Json& value) { return value.is_number() || value.is_null(); }
 bool is_list(const Json& value) { return value.is_array(); }
 
+/// Two nulls: no interval, as of one sample with several classes.
 bool is_interval(const Json& value) {
-  return value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number();
+  return value.is_array() && value.size() == 2 && is_number_or_null(value[0]) &&
+         value[0].is_number() == value[1].is_number() && is_number_or_null(value[1]);
 }
 
 bool is_role(const Json& value) {
@@ -56,7 +58,7 @@ constexpr Needed kNeeded[] = {
     {"/bits/activation", is_number, "a number"},
     {"/metrics/top1", is_number, "a number"},
     {"/metrics/n", is_number, "a number"},
-    {"/metrics/ci95", is_interval, "two numbers"},
+    {"/metrics/ci95", is_interval, "two numbers or two nulls"},
     {"/metrics/loss", is_number_or_null, "a number or null"},
     {"/predicted/tensors", is_list, "a list"},
     {"/layers", is_layers, "a list of objects with a name"},

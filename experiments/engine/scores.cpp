@@ -84,9 +84,9 @@ double heaviest_block(const net::ScoreTable& table, std::int64_t block, std::int
 
 Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& evaluation,
                              const net::Evaluation& baseline, const Json& scores) {
-  Top1Intervals intervals{stats::wilson(evaluation.correct, evaluation.n),
-                          paired(evaluation, baseline)};
-  if (data.targets_per_sample() == 1) return intervals;
+  if (data.targets_per_sample() == 1)
+    return {stats::wilson(evaluation.correct, evaluation.n), paired(evaluation, baseline)};
+  Top1Intervals intervals{{NAN, NAN}, {NAN, NAN}};
   const auto take = [](const Json& pair, stats::Interval& interval) {
     if (pair[0].is_number()) interval = {pair[0].get<double>(), pair[1].get<double>()};
   };

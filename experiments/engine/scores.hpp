@@ -26,7 +26,7 @@ struct Top1Intervals {
 };
 /// Of top-1 and of its difference from the baseline's: Wilson's and that of the paired counts where
 /// a sample has one class, whose errors are independent; else those of score top1 in `scores`, a
-/// list of scores_json of the same evaluations, where it has finite ones.
+/// list of scores_json of the same evaluations, NaN where it has none (of one sample).
 Top1Intervals top1_intervals(const net::Dataset&, const net::Evaluation&,
                              const net::Evaluation& baseline, const Json& scores);
 

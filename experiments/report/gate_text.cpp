@@ -24,6 +24,16 @@ std::string gate_words(const Record& r) {
   return needed ? fmt::format("undecided, needs {}", grouped(needed)) : verdict;
 }
 
+namespace {
+
+/// The margin's interval is not known, as of one sample.
+bool has_no_interval(const Record& r) {
+  const Json* const ends = json_at(*r.row, {"gate", "margin_ci99"});
+  return ends == nullptr || !ends->is_array() || ends->size() != 2 || !(*ends)[0].is_number();
+}
+
+}  // namespace
+
 std::vector<std::string> gate_sentences(const std::vector<Record>& records,
                                         const std::string& unfinished) {
   std::vector<std::string> targets, out;
@@ -34,7 +44,7 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
   }
   for (const std::string& target : targets) {
     std::vector<std::string> failed, open;
-    std::size_t judged = 0, passed = 0, decidable = 0;
+    std::size_t judged = 0, passed = 0, decidable = 0, unknown = 0;
     double needed = 0;
     for (const Record& r : records) {
       if (r.row == nullptr || json_text(*r.row, {"gate", "target"}) != target) continue;
@@ -46,6 +56,7 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
       open.push_back(r.name);
       const std::optional<double> of_row = json_number(*r.row, {"gate", "images_needed"});
       decidable += of_row.has_value();
+      unknown += !of_row && has_no_interval(r);
       needed = std::max(needed, of_row.value_or(0));
     }
     std::string text = fmt::format("Gate {} at 99 %{}: {} of {} pass", target,
@@ -54,9 +65,13 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
     if (!open.empty()) {
       text += fmt::format("; {} undecided ({})", open.size(), listed_names(open));
       if (decidable > 0) text += fmt::format(", about {} samples would decide", grouped(needed));
-      if (decidable < open.size())
-        text += fmt::format("{}", decidable > 0 ? fmt::format(" {} of them", decidable)
-                                                : ", which more samples would not decide");
+      const std::size_t never = open.size() - decidable - unknown;  // whose margin is 0
+      if (decidable > 0 && decidable < open.size()) text += fmt::format(" {} of them", decidable);
+      if (unknown > 0)
+        text += unknown < open.size()
+                    ? fmt::format(", {} without an interval, which needs more samples", unknown)
+                    : ", without an interval, which needs more samples";
+      if (never == open.size()) text += ", which more samples would not decide";
     }
     if (!unfinished.empty())
       text += fmt::format("; {}{}", unfinished,

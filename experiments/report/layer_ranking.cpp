@@ -99,9 +99,15 @@ std::vector<Change> changes_of(const std::vector<Record>& records) {
   return out;
 }
 
+/// Of a tuned network: SQNR compares with the tuned weights, accuracy with the network before.
+bool is_tuned(const Record& r) {
+  return r.row != nullptr && !json_text(*r.row, {"point", "tuned_from"}).empty();
+}
+
+/// None of a tuned network, whose accuracy compares with another one than its SQNR.
 std::string loss_words(const Record& r, const Record* base) {
   const Measure& measure = *r.judged.measure;
-  if (!r.judged.difference) return "";
+  if (!r.judged.difference || is_tuned(r)) return "";
   const bool share = measure.relative && r.judged.baseline && *r.judged.baseline != 0;
   const double change = share ? 100 * *r.judged.difference / std::abs(*r.judged.baseline)
                               : measure.factor * *r.judged.difference;
@@ -112,18 +118,13 @@ std::string loss_words(const Record& r, const Record* base) {
   return out;
 }
 
-/// Of a tuned network: SQNR compares with the tuned weights, accuracy with the network before.
-bool is_tuned(const Record& r) {
-  return r.row != nullptr && !json_text(*r.row, {"point", "tuned_from"}).empty();
-}
-
 /// "14.1 dB (-2.0), -0.42 points (-0.20)": in brackets the change from `base`, if there is one.
 std::string effect(const Record& r, const Record* base = nullptr) {
   if (loses_numbers(r)) return "NaN or infinite outputs" + loss_words(r, base);
   if (!r.sqnr_db) return "no noise" + loss_words(r, base);
   std::string out = fmt::format("{:.1f} dB", *r.sqnr_db);
   if (base && base->sqnr_db) out += fmt::format(" ({:+.1f})", *r.sqnr_db - *base->sqnr_db);
-  return is_tuned(r) ? out : out + loss_words(r, base);
+  return out + loss_words(r, base);
 }
 
 /// Whether the 95 % intervals of two measured SQNRs leave open which one is lower.
@@ -156,9 +157,9 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
   if (ranking.base && too_close(lead, *ranking.base)) close.emplace_back(kAsItIs);
   std::string out = fmt::format("{}{}: {}: {} ({})", ranking.formats[c],
                                 ranking.unit.empty() ? "" : " on " + ranking.unit,
-                                lost              ? "largest loss"
-                                : ranking.wide[c] ? "highest SQNR"
-                                                  : "lowest SQNR",
+                                lost && !is_tuned(lead) ? "largest loss"
+                                : ranking.wide[c]       ? "highest SQNR"
+                                                        : "lowest SQNR",
                                 first->name, effect(lead, ranking.base));
   if (!close.empty()) out += fmt::format(", not distinguishable from {}", fmt::join(close, ", "));
   if (lost && !also.empty())

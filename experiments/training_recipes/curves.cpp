@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -14,7 +13,9 @@
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
+#include "emu/stats/pairwise.hpp"
 #include "emu/stats/spearman.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
@@ -278,7 +279,9 @@ Events events_of(const std::vector<double>& losses, double threshold, std::size_
       break;
     }
     if (s + 1 < window) continue;
-    const double mean = std::reduce(&losses[s + 1 - window], &losses[s] + 1, 0.0) / window;
+    const double mean = stats::pairwise_sum(static_cast<std::int64_t>(window),
+                                            [&](std::int64_t i) { return losses[s - i]; }) /
+                        static_cast<double>(window);
     if (events.spike < 0 && mean > least + threshold) events.spike = static_cast<std::int64_t>(s);
     least = std::min(least, mean);
   }
@@ -291,6 +294,10 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
     throw Error("--set: data: expected a text, for losses in bits per character");
   const Curves curves = trained(run, data, plan);
   const std::size_t steps = curves[0][0].losses.size();
+  if (plan.spike_steps > steps)
+    throw Error(
+        fmt::format("--set: spike_steps: expected at most the {} steps of a training, found {}",
+                    steps, plan.spike_steps));
   std::vector<Row> rows;
   for (std::size_t r = 0; r < curves.size(); ++r) rows.push_back(row_of(plan, curves, r));
   for (std::size_t r = 1; r < rows.size(); ++r) {
@@ -308,13 +315,14 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
   }
   conclusion.about("noise");
   add_ranking({rows.begin() + 1, rows.end()}, conclusion);
+  PairedClaims losses;
   for (std::size_t r = 1; r < rows.size(); ++r) {
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("bits per character above float32, %, {} (at most {} claimed)", rows[r].name,
-                    kMostLost),
-        0, rows[r].lost.mean, {rows[r].lost.low, rows[r].lost.high}, at_most(kMostLost)));
+    const stats::PairedInterval& lost = rows[r].lost;
+    losses.add(fmt::format("bits per character below float32, %, {} (at least -{} claimed)",
+                           rows[r].name, kMostLost),
+               {-lost.mean, -lost.high, -lost.low, lost.n}, -kMostLost, "loss");
   }
-  conclusion.about("loss");
+  for (Finding& finding : losses.judged()) conclusion.findings.push_back(std::move(finding));
   for (std::size_t r = 1; r < rows.size(); ++r) {
     conclusion.findings.push_back(
         exact_finding(fmt::format("runs with a spike or NaN, {}", rows[r].name), 0,

@@ -13,12 +13,16 @@ namespace {
   throw Error(fmt::format("{}: {} cannot be exported", layer, what));
 }
 
-void require_exportable(const std::string& layer, const LayerRecipe& r) {
+void require_no_other_roles(const std::string& layer, const LayerRecipe& r) {
   const std::pair<const char*, const std::optional<RolePolicy>*> roles[] = {
       {"vector", &r.vector}, {"output", &r.output}, {"embedding", &r.embedding}};
   for (const auto& [name, role] : roles) {
     if (*role) refuse(layer, fmt::format("role {}", name));
   }
+}
+
+void require_exportable(const std::string& layer, const LayerRecipe& r) {
+  require_no_other_roles(layer, r);
   if (r.activation_mask) refuse(layer, "a mask of activations");
   if (r.zap) refuse(layer, "predicted zeros");
 }
@@ -74,6 +78,10 @@ void require_onnx_operators(const Recipe& recipe, const net::Graph& graph) {
   for (const net::Node& node : graph.nodes) {
     if (node.op->kind() == "batch_norm" && chooses_for_inference(recipe, "norm", node.name))
       refuse(node.name, "batch normalisation by shifts (norm)");
+    // These roles act on operators without a product, too.
+    require_no_other_roles(node.name, recipe.layer(node.name));
+    if (net::table_of(node) != nullptr && chooses_for_inference(recipe, "table", node.name))
+      refuse(node.name, "a quantized table (table)");
   }
 }
 

@@ -13,8 +13,9 @@ namespace numemu::policies {
 /// than rne, and roles of other tensors than operands.
 net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph&);
 
-/// Throws Error naming layer and cause where a layer computes what ONNX has no operator for: batch
-/// normalisation whose rule (key norm) acts in inference.
+/// Throws Error naming layer and cause where a layer computes what the file cannot say: batch
+/// normalisation whose rule (key norm) acts in inference, a quantized table (key table), and the
+/// roles vector, output and embedding of any operator.
 void require_onnx_operators(const Recipe&, const net::Graph&);
 
 }  // namespace numemu::policies

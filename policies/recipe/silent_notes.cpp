@@ -64,15 +64,21 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
 }
 
 std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std::string& path) {
-  std::int64_t of_values = 0, of_weights = 0;
-  for (const net::Node& node : graph.nodes)
-    of_values += node.op->kind() == net::kFixedQuantizer || node.op->kind() == "quantize";
+  std::int64_t of_values = 0, casts = 0, of_weights = 0;
+  for (const net::Node& node : graph.nodes) {
+    const auto* const quantizer = dynamic_cast<const net::FixedQuantizer*>(node.op.get());
+    if (quantizer == nullptr || quantizer->kind() == "dequantize") continue;
+    ++(quantizer->is_cast() ? casts : of_values);
+  }
   std::error_code ignored;
   if (net::names_onnx_file(path) && std::filesystem::exists(path, ignored))
     of_weights = net::weights_as_codes(path);
   std::vector<std::string> parts;
   if (of_values > 0)
     parts.push_back(fmt::format("{} quantizer{} of its own", of_values, of_values > 1 ? "s" : ""));
+  if (casts > 0)
+    parts.push_back(
+        fmt::format("{} cast{} to floats of 8 or 16 bits", casts, casts > 1 ? "s" : ""));
   if (of_weights > 0)
     parts.push_back(
         fmt::format("{} weight{} stored as codes", of_weights, of_weights > 1 ? "s" : ""));
@@ -80,7 +86,7 @@ std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std:
   return {fmt::format(
       "The network has {}, which the reference (float32) contains too: changes and SQNR are "
       "relative to the network as it stands, and bits do not count them.",
-      fmt::join(parts, " and "))};
+      fmt::join(parts, ", "))};
 }
 
 std::vector<std::string> notes_on_nan(const RecipeNumerics& numerics, const net::Graph& graph) {

@@ -144,6 +144,10 @@ TEST_CASE("limits that no mixture keeps are named, each with the least there is"
   using Sentences = std::vector<std::string>;
   CHECK(make_front(table, plan).sentences ==
         Sentences{"No mixture keeps other_limit, 0.01 per MAC: the least is 0.01562 per MAC."});
+  plan.other_limit = 0.015624;
+  CHECK(
+      make_front(table, plan).sentences ==
+      Sentences{"No mixture keeps other_limit, 0.015624 per MAC: the least is 0.015625 per MAC."});
   plan.other_limit.reset();
   plan.budgets = {3};
   CHECK(make_front(table, plan).sentences ==
@@ -156,6 +160,9 @@ TEST_CASE("limits that no mixture keeps are named, each with the least there is"
   plan.other_limit = 0.02;
   CHECK(make_front(opposed, plan).sentences ==
         Sentences{"No mixture keeps both 4 bits and other_limit, 0.02 per MAC."});
+  plan.solver = "greedy";
+  CHECK(make_front(opposed, plan).sentences ==
+        Sentences{"Greedy found no mixture that keeps both 4 bits and other_limit, 0.02 per MAC."});
 }
 
 TEST_CASE("budgets that differ little have names and files of their own", "[fast]") {

@@ -64,6 +64,28 @@ TEST_CASE("pipelines, recipe files and formats of the ends are rounded, too", "[
   CHECK(ends[0] != named[0]);
 }
 
+TEST_CASE("plain rounding comes first, wherever the chains name it", "[fast]") {
+  const TemporaryFolder folder;
+  const Experiment& experiment = find_experiment("post-training");
+  const auto rows = [&](const std::string& chains) {
+    return experiment.run(run_of(folder, {"bits=w4a4", chains})).tables.at(0).rows;
+  };
+  const auto last = rows("chains=light,naive");
+  REQUIRE(last.size() == 2);
+  CHECK(last[0][1] == "naive");
+  CHECK(last == rows("chains=light"));
+}
+
+TEST_CASE("findings name the format of the ends", "[fast]") {
+  const TemporaryFolder folder;
+  const Experiment& experiment = find_experiment("post-training");
+  const auto findings =
+      experiment.run(run_of(folder, {"bits=w4a4", "chains=light", "ends=int8"})).findings;
+  REQUIRE(findings.size() == 2);
+  for (const Finding& finding : findings)
+    CHECK_THAT(finding.what, Catch::StartsWith("top-1 of w4a4, first and last layer int8, after"));
+}
+
 TEST_CASE("bits and chains that are not there are named", "[fast]") {
   const TemporaryFolder folder;
   const auto fails = [&](const std::string& setting, const std::string& with) {

@@ -42,6 +42,17 @@ class Batches(unittest.TestCase):
         self.assertTrue(self.shared(defines, '#include "c.hpp"\n' + calls, a='void help(int);', c='#include "a.hpp"'))
         self.assertFalse(self.shared(defines, calls, a='void help(int);'))
 
+    def test_what_the_header_does_not_declare(self):
+        defines = '#include "a.hpp"\n#include "c.hpp"\nvoid other() {}\nint help(int) {}'
+        calls = '#include "a.hpp"\n#include "c.hpp"\nvoid b() { help(1); }'
+        self.assertFalse(self.shared(defines, calls, a='void other();', c='int help(double);'))
+
+    def test_nullptr_converts_to_a_pointer(self):
+        first = 'namespace n { struct Kind { int i; }; int help(Kind%s k) { return k.i; } }'
+        second = 'namespace n { int b() { return help(nullptr); } }'
+        self.assertTrue(self.shared(first % '', second))
+        self.assertFalse(self.shared(first % '*', second))
+
     def test_a_header_that_only_one_includes(self):
         self.assertFalse(self.shared('#include "c.hpp"\nvoid a() {}', 'void b() { help(1); }', c='inline void help(double) {}'))
         self.assertFalse(self.shared('#include "c.hpp"\nvoid a() {}', 'namespace n { using test::x; }', c='namespace n::test { }'))

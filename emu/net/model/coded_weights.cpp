@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
 
-#include "emu/net/model/folded_checkpoint.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -76,7 +76,57 @@ void add_weight(File& file, const std::string& layer, const Parameter& parameter
   file.header.metadata.emplace_back(parameter.name + std::string(kFormat), operand.format->name);
 }
 
+/// Whether a number that a code stands for is one of the format's range.
+bool holds(const Format& format, double largest, float x) {
+  if (std::isnan(x)) return format.has_nan();
+  if (std::isinf(x)) return format.has_infinity();
+  const double least = format.kind != Kind::integer ? -largest
+                       : format.is_signed           ? -largest - 1
+                                                    : 0;
+  return x >= least && x <= largest;
+}
+
+void decode_weight(const std::string& path, const NamedTensor& scale, const Format& format,
+                   NamedTensor& weight) {
+  const auto fail = [&](const NamedTensor& tensor, const std::string& expected) {
+    throw Error(fmt::format("{}: tensor {}: expected {}", path, quote_name(tensor.name), expected));
+  };
+  Tensor& value = weight.value;
+  const std::vector<float>& scales = scale.value.data;
+  const std::int64_t groups = scale.value.size();
+  if (groups < 1 || (groups > 1 && (value.shape.empty() || groups != value.dim(0))))
+    fail(scale, "one scale or one per index of axis 0");
+  if (!std::ranges::all_of(scales, [](float x) { return x > 0 && std::isfinite(x); }))
+    fail(scale, "positive and finite scales");
+  const double largest = largest_value(format);
+  if (!std::ranges::all_of(value.data, [&](float x) { return holds(format, largest, x); }))
+    fail(weight, "codes of " + format.name);
+  const std::int64_t each = std::max<std::int64_t>(1, value.size() / groups);
+  for (std::int64_t j = 0; j < value.size(); ++j)
+    value.data[static_cast<std::size_t>(j)] *= scales[static_cast<std::size_t>(j / each)];
+}
+
 }  // namespace
+
+const Format& code_format(const std::string& path, const std::string& tensor,
+                          const std::string& name) {
+  const auto fail = [&](const std::string& found) {
+    throw Error(fmt::format("{}: metadata: {}: expected a format of codes, found {}", path,
+                            quote_name(tensor + std::string(kFormat)), found));
+  };
+  // A codebook's name is that of a file, which metadata must not open.
+  if (name.find('(') != std::string::npos) fail(quote_name(name));
+  const Format* format = nullptr;
+  try {
+    format = &find_format(name);
+  } catch (const Error&) {
+    fail(quote_name(name));
+  }
+  if (!storage_type(*format)) fail(quote_name(name));
+  return *format;
+}
+
+std::string_view code_type(const Format& format) { return type_of(format, *storage_type(format)); }
 
 void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& layers,
                  const Checkpoint& described) {
@@ -108,10 +158,10 @@ void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& 
 }
 
 void decode_weights(Checkpoint& checkpoint, const std::string& path) {
-  const std::string list = metadata_of(checkpoint, kParameters);
-  if (list.empty()) return;
+  const std::string* const list = sorted_metadata_of(checkpoint, std::string(kParameters));
+  if (list == nullptr) return;
   const std::string where = path + ": metadata: parameters";
-  const Json json = parse_json(list, where);
+  const Json json = parse_json(*list, where);
   const JsonReader names(json, where);
   if (!json.is_array()) names.fail("a list of names");
   std::map<std::string, Tensor*> tensors;
@@ -128,18 +178,13 @@ void decode_weights(Checkpoint& checkpoint, const std::string& path) {
   std::vector<NamedTensor> parameters;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const std::string name = names.element(i).text("");
-    Tensor value = take(name);
-    if (!metadata_of(checkpoint, name + std::string(kFormat)).empty()) {
-      const Tensor scales = take(name + std::string(kScale));
-      const std::int64_t groups = scales.size();
-      if (groups < 1 || (groups > 1 && (value.shape.empty() || groups != value.dim(0))))
-        throw Error(fmt::format("{}: tensor {}: expected one scale or one per index of axis 0",
-                                path, quote_name(name + std::string(kScale))));
-      const std::int64_t each = std::max<std::int64_t>(1, value.size() / groups);
-      for (std::int64_t j = 0; j < value.size(); ++j)
-        value.data[static_cast<std::size_t>(j)] *= scales.data[static_cast<std::size_t>(j / each)];
+    NamedTensor weight{name, take(name)};
+    const std::string* const format = sorted_metadata_of(checkpoint, name + std::string(kFormat));
+    if (format != nullptr) {
+      const std::string scale = name + std::string(kScale);
+      decode_weight(path, {scale, take(scale)}, code_format(path, name, *format), weight);
     }
-    parameters.push_back({name, std::move(value)});
+    parameters.push_back(std::move(weight));
   }
   checkpoint.tensors = std::move(parameters);
 }

@@ -1,6 +1,7 @@
 // Checkpoints whose weights are codes with scales, for other programs and to be read back.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "emu/net/model/onnx_export.hpp"
 #include "emu/net/model/safetensors.hpp"
@@ -16,9 +17,17 @@ namespace numemu::net {
 void write_coded(const std::string& path, const Graph&, const OnnxLayers&,
                  const Checkpoint& described);
 
+/// The format of codes that a file's metadata names for a tensor. Throws Error naming both for a
+/// name that is none, or that no type stores.
+const Format& code_format(const std::string& path, const std::string& tensor,
+                          const std::string& name);
+/// The safetensors type that stores codes of such a format.
+std::string_view code_type(const Format&);
+
 /// Of what read_safetensors() read with codes: weights become code times scale in float32, only
 /// the parameters stay, in their order. Nothing happens to other checkpoints. Throws Error naming
-/// `path` and the tensor where scales do not fit.
+/// `path` and the tensor where scales do not fit or are not
+/// positive and finite, and where a code is beyond its format.
 void decode_weights(Checkpoint&, const std::string& path);
 
 }  // namespace numemu::net

@@ -370,18 +370,19 @@ std::int64_t weights_as_codes(const std::string& path) {
   const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
                                static_cast<std::size_t>(model.bytes.size()));
   read_model(WireReader(model.path, whole), model, true);
-  std::set<std::string_view> constants;
-  for (const OnnxTensor& tensor : model.graph.initializers) constants.insert(tensor.name);
-  std::int64_t count = 0;
+  // Integers of 32 bits are biases.
+  std::set<std::string_view> constants, decoded;
+  for (const OnnxTensor& tensor : model.graph.initializers)
+    if (tensor.type != OnnxType::int32) constants.insert(tensor.name);
   for (const OnnxNode& node : model.graph.nodes) {
     if (node.op_type == "Constant" && !node.outputs.empty()) constants.insert(node.outputs[0]);
     const bool quantizer = node.op_type == "DequantizeLinear" || node.op_type == "QuantizeLinear";
     if (!quantizer || node.inputs.empty() || !constants.contains(node.inputs[0])) continue;
-    count += node.op_type == "DequantizeLinear";
+    if (node.op_type == "DequantizeLinear") decoded.insert(node.inputs[0]);
     if (node.op_type == "QuantizeLinear" && !node.outputs.empty())
       constants.insert(node.outputs[0]);
   }
-  return count;
+  return std::ssize(decoded);
 }
 
 OnnxModel read_onnx(const std::string& path) {

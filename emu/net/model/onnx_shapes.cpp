@@ -54,7 +54,8 @@ Values cast(OnnxImporter& importer, const OnnxNode& node) {
                                         .low = -largest,
                                         .high = largest,
                                         .format = rounds->format,
-                                        .overflow = rounds->overflow};
+                                        .overflow = rounds->overflow,
+                                        .cast = true};
     x = importer.add(importer.node_name(node),
                      std::make_unique<FixedQuantizer>(options, Tensor({1}, 1), Tensor({1})), {x},
                      x.image);

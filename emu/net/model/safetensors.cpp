@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emu/net/model/folded_checkpoint.hpp"
+#include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/stored_type.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
@@ -57,6 +57,20 @@ SafetensorsEntry entry_of(const std::string& path, const NamedTensor& tensor,
           begin,       begin + elements * type.bytes};
 }
 
+/// The type must be that of the format of codes; without a format it is none that is read.
+void require_code_type(const std::string& path, const SafetensorsEntry& entry,
+                       const std::string* format) {
+  const std::string_view found = entry.type->name;
+  std::string expected = "F32, F16, BF16 or U8";
+  if (format != nullptr) {
+    const std::string_view type = code_type(code_format(path, entry.name, *format));
+    if (found == type) return;
+    expected = fmt::format("{} for codes of {}", type, *format);
+  }
+  throw Error(fmt::format("{}: tensor {}: dtype: expected {}, found {}", path,
+                          quote_name(entry.name), expected, quote_name(found)));
+}
+
 void check_unique(const std::string& path, std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
@@ -98,6 +112,12 @@ void write_safetensors(const std::string& path, const Checkpoint& checkpoint, St
   write_atomically(path, {format_safetensors_header(path, header), data});
 }
 
+const std::string* sorted_metadata_of(const Checkpoint& checkpoint, const std::string& key) {
+  const auto found = std::ranges::lower_bound(checkpoint.metadata, key, {},
+                                              &std::pair<std::string, std::string>::first);
+  return found == checkpoint.metadata.end() || found->first != key ? nullptr : &found->second;
+}
+
 Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_codes) {
   const Section section(SectionKind::data, "", "safetensors");
   InputFile file(path);
@@ -106,10 +126,15 @@ Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_
                                                                         : kAccepted);
   Checkpoint checkpoint;
   checkpoint.metadata = std::move(header.metadata);
+  const bool coded = with_codes && sorted_metadata_of(checkpoint, "parameters") != nullptr;
   for (SafetensorsEntry& entry : header.entries) {
+    const std::string* const format =
+        coded ? sorted_metadata_of(checkpoint, entry.name + "_format") : nullptr;
+    const bool is_bytes = format == nullptr && entry.type->name == std::string_view("U8");
+    if (format != nullptr || (!is_bytes && stored_type(entry.type->name) == nullptr))
+      require_code_type(path, entry, format);
     std::string bytes = file.read(entry.end - entry.begin);
-    const std::string format = metadata_of(checkpoint, entry.name + "_format");
-    if (entry.type->name == std::string_view("U8") && !(with_codes && !format.empty())) {
+    if (is_bytes) {
       checkpoint.bytes.push_back({std::move(entry.name), std::move(bytes)});
       continue;
     }

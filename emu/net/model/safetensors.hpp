@@ -30,11 +30,14 @@ struct Checkpoint {
 /// Writes atomically (a temporary file renamed). f16 and bf16 round to nearest even; a value beyond
 /// their range is an Error.
 void write_safetensors(const std::string& path, const Checkpoint&, StorageType = StorageType::f32);
-/// Reads F32, F16 and BF16 tensors, with `bytes` also U8 (of any shape, as one string), with
-/// `codes` also integers and floats of 8 and 16 bits, as numbers; U8 only where the metadata has
-/// NAME_format. Hostile input: sizes are checked before allocating; throws Error naming file and
-/// offset.
+/// Reads F32, F16 and BF16 tensors, with `bytes` also U8 (of any shape, as one string). With
+/// `codes`, where the metadata has `parameters`, a tensor with NAME_format there is read as the
+/// numbers that its codes are; it must have that format's type (code_type()). Hostile input: sizes
+/// are checked before allocating; throws Error naming file and offset.
 Checkpoint read_safetensors(const std::string& path, bool bytes = false, bool codes = false);
+
+/// The value of a key of a file's metadata, which is sorted by key; nullptr without.
+const std::string* sorted_metadata_of(const Checkpoint&, const std::string& key);
 
 /// Copies tensors into the graph's parameters by name; missing, unknown or misshapen ones are an
 /// Error naming the file.

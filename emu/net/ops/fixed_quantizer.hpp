@@ -22,6 +22,7 @@ struct FixedQuantizerOptions {
   /// even code; NaN stays. Zero points are 0.
   const Format* format = nullptr;
   Overflow overflow = Overflow::saturate;  ///< of the format
+  bool cast = false;                       ///< to that format: the network's own number type
   /// The axis, counted from the front, along which scales and zero points vary.
   std::int64_t axis = 0;
 };
@@ -39,6 +40,7 @@ class FixedQuantizer final : public Op {
            : options_.quantizes                       ? "quantize"
                                                       : "dequantize";
   }
+  bool is_cast() const { return options_.cast; }
   using Op::parameters;
   std::span<Parameter> parameters() override { return parameters_; }
   std::optional<Use> input_use(std::size_t) const override {

@@ -175,6 +175,34 @@ TEST_CASE("samples with NaN calibrate nothing and are left out of SQNR", "[fast]
                 "x.npy: expected finite numbers in one of the first 2 samples at least");
 }
 
+TEST_CASE("a padding mask leaves no sample out, also beside one of full length", "[fast]") {
+  const Scratch s;
+  model(s);
+  s.file("m.onnx", ModelWriter()
+                       .input("x", {-1, kWidth})
+                       .input("mask", {-1, kWidth})
+                       .floats("one.weight", {kWidth, kWidth}, numbers(kWidth * kWidth, 0.2f))
+                       .floats("two.weight", {kWidth, 8}, numbers(kWidth * 8, 0.3f))
+                       .node("MatMul", {"x", "one.weight"}, {"h"})
+                       .node("Add", {"h", "mask"}, {"a"})
+                       .node("Relu", {"a"}, {"r"})
+                       .node("MatMul", {"r", "two.weight"}, {"y"})
+                       .output("y")
+                       .file());
+  array(s, "x.npy", numbers(4 * kWidth, 1));
+  std::vector<float> mask(4 * kWidth, 0);  // the last sample has its full length
+  for (const std::size_t i : {0, 1, 2}) mask[i * kWidth + 3] = -HUGE_VALF;
+  array(s, "mask.npy", mask);
+  const Result run = s.run(
+      "infer --model m.onnx --in x=x.npy --in mask=mask.npy --out y.npy "
+      "--recipe r.json --json");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const Json report = Json::parse(run.out);
+  CHECK(report["calibration"]["samples"] == 4);
+  CHECK(!report["calibration"].contains("not_finite_samples"));
+}
+
 TEST_CASE("infer does not call layers equal whose noise NaN hides", "[fast]") {
   const Scratch s;
   model(s);

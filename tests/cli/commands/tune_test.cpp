@@ -145,6 +145,9 @@ TEST_CASE("steps read the samples of another set, as eval does", "[fast]") {
     return Json::parse(result.out);
   };
   CHECK(tuned(other, "other")["calibration_samples"] == 47);
+  // That set may hold the validation samples.
+  CHECK_THAT(s.run(command(s) + " --steps calibrate " + other + "--quiet --out other").out,
+             Contains("validation samples; changes"));
   tuned("", "own");
   const auto loss = [&](const std::string& net, const std::string& options) {
     const Result row = s.run("eval --net " + net + " --data glyphs --recipe r.json --images 64 " +

@@ -134,6 +134,38 @@ TEST_CASE("an undecided score needs as many units as its interval says", "[fast]
   CHECK(exact["images_needed"].get<double>() == Approx(40 * 12.7).epsilon(0.05));
 }
 
+TEST_CASE("a text needs windows, of which blocks are drawn, not characters", "[fast]") {
+  Json row = row_of({40, 0, 0, 40});
+  row["point"]["eval_images"] = 40;
+  row["metrics"]["n"] = 40 * 64;
+  row["scores"] = Json::array();
+  row["scores"].push_back({{"name", "top1"},
+                           {"value", 0.5},
+                           {"ci95", {0.49, 0.51}},
+                           {"baseline", 0.5},
+                           {"difference", -0.004},
+                           {"difference_ci95", {-0.012, 0.004}},
+                           {"resampled", "blocks of 4 windows"}});
+  Json gate = judged("0.99", row);
+  REQUIRE(gate["verdict"].text() == "undecided");
+  CHECK(gate["images"] == 40);
+  const double half =
+      (gate["margin_ci99"][1].get<double>() - gate["margin_ci99"][0].get<double>()) / 2;
+  const double ratio = half / gate["margin"].get<double>();
+  CHECK(gate["images_needed"].get<double>() == Approx(40 * ratio * ratio).epsilon(0.01));
+  // That of none: ten blocks, of which there are fewer than in proportion to the windows.
+  row["scores"][0]["value"] = row["scores"][0]["baseline"] = 1.0;
+  row["scores"][0]["ci95"] = {0.6915, 1.0};
+  row["scores"][0]["difference"] = 0.0;
+  row["scores"][0]["difference_ci95"] = {-0.3085, 0.0};
+  row["scores"][0]["exact"] = {"ci95", "difference_ci95"};
+  const auto needed = [&] { return judged("0.9", row)["images_needed"].get<std::int64_t>(); };
+  const std::int64_t in_blocks = needed();
+  row["scores"][0]["resampled"] = "samples";
+  CHECK(in_blocks > needed());
+  CHECK(needed() > 40);
+}
+
 TEST_CASE("a constant is compared with the accuracy alone", "[fast]") {
   const Json row = row_of({7900, 150, 220, 10000});
   CHECK(judged("top1>=0.76", row)["verdict"].text() == "pass");

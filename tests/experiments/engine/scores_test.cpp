@@ -174,6 +174,24 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
   CHECK(ends(score, "difference_ci95").first < 0);
 }
 
+TEST_CASE("top-1 of one sample with several classes has no interval", "[fast]") {
+  const std::vector<const net::Score*> scores = {&net::find_score("top1")};
+  net::Evaluation own;
+  own.samples = 1;
+  own.n = 5;
+  own.correct = 3;
+  own.right = {1, 1, 1, 0, 0};
+  own.tables = {{2, {3, 5}}};
+  const auto intervals = [&](const net::Shape& shape) {
+    return top1_intervals(set_of(net::DataKind::text, net::TargetKind::classes, 9, shape), own, own,
+                          scores_json(true, scores, own, own));
+  };
+  CHECK(std::isnan(intervals({5}).top1.low));
+  CHECK(std::isnan(intervals({5}).top1.high));
+  CHECK(std::isnan(intervals({5}).difference.low));
+  CHECK(intervals({}).top1.low == stats::wilson(3, 5).low);
+}
+
 TEST_CASE("a figure that is no number has its reason", "[fast]") {
   const net::Score& sqnr = net::find_score("sqnr");
   net::Evaluation own, float32;

@@ -64,6 +64,14 @@ TEST_CASE("the gate's sentence counts the undecided rows that samples would deci
   }
   CHECK_THAT(gate_sentences(read_records(rows)).at(0),
              EndsWith("), which more samples would not decide."));
+  // Without an interval, as of one sample, nobody knows.
+  for (Json& row : rows) {
+    row["gate"]["margin_ci99"] = {nullptr, nullptr};
+    CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+               EndsWith(&row == &rows[0] ? "), 1 without an interval, which needs more samples."
+                                         : "), without an interval, which needs more samples."));
+  }
+  for (Json& row : rows) row["gate"]["margin_ci99"] = {-0.1, 0.1};
   rows[1]["gate"]["images_needed"] = 15533;
   CHECK_THAT(gate_sentences(read_records(rows)).at(0),
              EndsWith("), about 15,533 samples would decide 1 of them."));

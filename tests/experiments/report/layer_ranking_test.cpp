@@ -156,6 +156,19 @@ TEST_CASE("of a tuned network a sentence has no accuracy beside SQNR: their refe
                  !Catch::Contains("points") && !Catch::Contains("float32's"));
 }
 
+TEST_CASE("of a tuned network no accuracy stands beside NaN or no noise either", "[fast]") {
+  std::vector<Json> rows = rows_of_recipe({{"format", "int8"}}, {14, 13, 12.9, 18, 16, 9, 13.2});
+  for (Json& row : rows) row["point"]["tuned_from"] = "0123456789abcdef";
+  lose(rows[0], 4900, -0.97);
+  lose(rows[1], 4400, -0.862);
+  rows[6]["metrics"]["sqnr_db"] = nullptr;
+  const std::vector<Record> records = read_records(rows);
+  const std::string sentence = ranking_sentences(rank_layers(records))[0];
+  CHECK_THAT(sentence, Catch::Contains("lowest SQNR: conv1 (NaN or infinite outputs); also NaN or "
+                                       "infinite: conv2; the recipe as it is: no noise;") &&
+                           !Catch::Contains("points"));
+}
+
 TEST_CASE("float32 in a recipe asks which layer to keep wide", "[fast]") {
   std::vector<Json> rows = rows_of_recipe(nullptr, {14, 13, 12.9, 18, 16, 0, 13.2});
   rows[5]["metrics"]["sqnr_db"] = nullptr;

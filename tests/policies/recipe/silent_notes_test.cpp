@@ -64,7 +64,15 @@ TEST_CASE("notes: quantizers of a network, and weights that its file has as code
   CHECK(notes(true, false) == Notes{"The network has 1 quantizer of its own" + rest});
   CHECK(notes(false, true) == Notes{"The network has 1 weight stored as codes" + rest});
   CHECK(notes(true, true) ==
-        Notes{"The network has 1 quantizer of its own and 1 weight stored as codes" + rest});
+        Notes{"The network has 1 quantizer of its own, 1 weight stored as codes" + rest});
+  ModelWriter mixed;
+  mixed.input("x", {-1, 2}).output("y");
+  const std::string half = mixed.op("Cast", {"x"}, {net::test::attribute("to", std::int64_t{10})});
+  mixed.node("Relu", {half}, {"y"});
+  const std::string path = folder / "mixed.onnx";
+  std::ofstream(path, std::ios::binary) << mixed.file();
+  CHECK(notes_on_quantizers(net::load_onnx(path).graph, path) ==
+        Notes{"The network has 1 cast to floats of 8 or 16 bits" + rest});
   CHECK(notes_on_quantizers(net::build_net("mlp", {8, 8, 1}, 10), "no.onnx").empty());
 }
 

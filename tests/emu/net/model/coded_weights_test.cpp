@@ -1,9 +1,12 @@
 // Weights as codes and scales: what is written is read back; scales that do not fit are named.
 #include "emu/net/model/coded_weights.hpp"
 
+#include <cmath>
+
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"
 
 namespace numemu::net {
@@ -51,7 +54,7 @@ TEST_CASE("codes and scales are read back as their products, all else as it was"
 TEST_CASE("scales and parameters that are not there are named", "[fast]") {
   const auto checkpoint = [](std::int64_t scales, const char* names) {
     Checkpoint out;
-    out.tensors = {{"w", Tensor({4, 2})}, {"w_scale", Tensor({scales})}};
+    out.tensors = {{"w", Tensor({4, 2})}, {"w_scale", Tensor({scales}, 1)}};
     out.metadata = {{"parameters", names}, {"w_format", "int8"}};
     return out;
   };
@@ -64,8 +67,44 @@ TEST_CASE("scales and parameters that are not there are named", "[fast]") {
   fails(checkpoint(4, R"(["w", "w"])"), "m.safetensors: expected a tensor ");
   fails(checkpoint(4, R"("w")"), "expected a list of names");
   Checkpoint good = checkpoint(4, R"(["w"])");
+  for (const float scale : {0.0f, -1.0f, INFINITY, NAN}) {
+    Checkpoint bad = good;
+    bad.tensors[1].value.data[3] = scale;
+    fails(bad, "w_scale': expected positive and finite scales");
+  }
+  Checkpoint beyond = good;
+  beyond.tensors[0].value.data[7] = 128;
+  fails(beyond, "'w': expected codes of int8");
+  for (const char* const format : {"", "int99x", "float32", "codebook(/dev/zero)"}) {
+    Checkpoint bad = good;
+    bad.metadata[1].second = format;
+    fails(bad, "w_format': expected a format of codes");
+  }
   decode_weights(good, "m.safetensors");
   CHECK(good.tensors.size() == 1);
+}
+
+TEST_CASE("types of codes are read where the metadata say that they are codes", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "m.safetensors";
+  const auto message = [&](const std::string& metadata, const std::string& type) {
+    const std::string header = R"({"__metadata__":{)" + metadata +
+                               R"(},"s_scale":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)" +
+                               R"("s":{"dtype":")" + type +
+                               R"(","shape":[4],"data_offsets":[4,8]}})";
+    numemu::test::write_file(path, test::packed(std::uint64_t{header.size()}) + header +
+                                       test::packed(0.5f) + std::string("\1\2\3\4"));
+    return numemu::test::message_of([&] { read_weights(path); });
+  };
+  const std::string list = R"("parameters":"[\"s\"]")", format = R"("s_format":"int8")";
+  const std::string plain = path + ": tensor 's': dtype: expected F32, F16, BF16 or U8, found 'I8'";
+  CHECK(message("", "I8") == plain);
+  CHECK(message(list, "I8") == plain);
+  CHECK(message(format, "I8") == plain);
+  CHECK(message(list + "," + format, "U8") ==
+        path + ": tensor 's': dtype: expected I8 for codes of int8, found 'U8'");
+  CHECK(message(list + "," + format, "I8").empty());
+  CHECK(read_weights(path).tensors.at(0).value.data == std::vector<float>{0.5f, 1, 1.5f, 2});
 }
 
 }  // namespace numemu::net

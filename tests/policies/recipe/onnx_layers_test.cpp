@@ -1,0 +1,24 @@
+// Numerics of operators without a product that ONNX cannot say are refused by name.
+#include "policies/recipe/onnx_layers.hpp"
+
+#include "emu/net/nets.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+
+TEST_CASE("roles and tables of operators without a product are refused", "[fast]") {
+  const net::Graph graph = net::build_net("lstm-char", {32}, 60);
+  const auto require = [&](const std::string& keys) {
+    require_onnx_operators(Recipe::parse_text(R"({"numemu_recipe": 1, )" + keys + "}", "r.json"),
+                           graph);
+  };
+  require(R"("roles": {"weight": {"format": "int8"}})");
+  for (const std::string role : {"embedding", "vector", "output"}) {
+    CHECK_THROWS_WITH(require(R"("layers": [{"match": "embedding", "roles": {")" + role +
+                              R"(": {"format": "int8"}}}])"),
+                      "embedding: role " + role + " cannot be exported");
+  }
+  CHECK_THROWS_WITH(require(R"("table": "range")"),
+                    "embedding: a quantized table (table) cannot be exported");
+}
