@@ -1,5 +1,5 @@
-// Step distill: weights and biases of the whole network are trained under the recipe, so that its
-// class probabilities come near those of float32 (Polino et al.), without labels.
+// Step distill: weights and biases of all layers that have both are trained under the recipe, so
+// that its class probabilities come near those of float32 (Polino et al.), without labels.
 #include "policies/tuning/distillation.hpp"
 
 namespace numemu::policies {
