@@ -51,9 +51,9 @@ const Experiment experiment_binarized = {
      {"net", "mlp-signs", "mlp-signs", "mlp-signs", "network to train"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start"},
-     {"epochs", "1", "4", "12", "epochs of training"},
+     {"epochs", "1", "4", "8", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "1024", "8192", "0", "training images; 0: all"},
+     {"train_samples", "1024", "8192", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
     run};

@@ -50,18 +50,18 @@ const Experiment experiment_fractrain = {
       "forward/backward bits of the stages"},
      {"static", "3/6", "6/8,4/6,3/6,2/4", "6/8,4/6,3/6,2/4",
       "forward/backward bits that stay, beside those of the last stage"},
-     {"eps", "0.5", "0.15", "0.05",
+     {"eps", "0.5", "0.15", "0.15",
       "of the indicator: relative change of the loss at the first turning point"},
-     {"alpha", "0.4", "0.4", "0.3", "its factor after the first and the second"},
+     {"alpha", "0.4", "0.4", "0.4", "its factor after the first and the second"},
      {"targets", "2.5", "2,2.5,3", "2,2.5,3", "of gates: mean cost, % of 32 x 32 bits"},
      {"staged_targets", "2,3", "2,2.33,2.67,3", "2,2.33,2.67,3", "of gates, by stage"},
      {"beta", "0.001", "0.001", "0.001", "of gates: weight of the cost in the loss"},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
-     {"epochs", "6", "20", "40", "epochs of training"},
+     {"epochs", "6", "20", "20", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "2048", "0", "training images; 0: all"},
+     {"train_samples", "512", "2048", "2048", "training images; 0: all"},
      {"eval_samples", "500", "0", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
+     {"seeds", "1", "5", "5", "seeds that methods are paired by"}},
     run};
 
 }  // namespace numemu::experiments

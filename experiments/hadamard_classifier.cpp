@@ -44,8 +44,8 @@ const Experiment experiment_hadamard_classifier = {
       "sign1,int2,float4_e2m1fn,float6_e3m2fn,float8_e4m3fn,hfp8_e4m3,bfloat16,mxfp4,mxint8,nvfp4",
       "of the classifier's weights"},
      {"epochs", "1", "8", "12", "epochs of training"},
-     {"batch", "64", "64", "128", "images of a step"},
-     {"train_samples", "1024", "16384", "0", "training images; 0: all"},
+     {"batch", "64", "64", "64", "images of a step"},
+     {"train_samples", "1024", "16384", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that classifiers are paired by"}},
     run};

@@ -67,7 +67,7 @@ const Experiment experiment_kure = {
      {"accuracy_bits", "2", "2,3,4", "2,3,4", "of the weights"},
      {"epochs", "1", "6", "12", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "2048", "16384", "0", "training images; 0: all"},
+     {"train_samples", "2048", "16384", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "10", "20", "seeds that networks are paired by"}},
     run};

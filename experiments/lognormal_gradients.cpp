@@ -77,7 +77,7 @@ const Experiment experiment_lognormal_gradients = {
      {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
      {"epochs", "1", "4", "8", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "2048", "4096", "0", "training images; 0: all"},
+     {"train_samples", "2048", "4096", "8192", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
     run};

@@ -40,9 +40,9 @@ const Experiment experiment_optimizer_state = {
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train"},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
      {"block", "256", "256", "256", "elements of a block"},
-     {"epochs", "1", "4", "12", "epochs of training"},
+     {"epochs", "1", "4", "6", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "4096", "0", "training images; 0: all"},
+     {"train_samples", "512", "4096", "4096", "training images; 0: all"},
      {"eval_samples", "500", "0", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
     run};

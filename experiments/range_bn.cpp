@@ -55,9 +55,9 @@ const Experiment experiment_range_bn = {
      {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"gradient_train", "256", "2048", "8192", "samples before its weights are quantized, once"},
-     {"epochs", "1", "4", "12", "epochs of training"},
+     {"epochs", "1", "4", "8", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "8192", "0", "training images; 0: all"},
+     {"train_samples", "512", "8192", "8192", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
     run};
