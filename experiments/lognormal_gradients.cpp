@@ -64,7 +64,7 @@ const Experiment experiment_lognormal_gradients = {
      {"margin", "The margin of least relative error trains more accurately than the published."},
      {"following", "Choosing the split anew in each epoch trains more accurately than once."},
      {"order", "Points lost rise with the predicted relative error over splits and widths."}},
-    {{"samples", "100000", "1000000", "10000000", "numbers drawn for each setting"},
+    {{"samples", "100000", "1000000", "1000000", "numbers drawn for each setting"},
      {"draw_widths", "4", "4,8", "3,4,5,6,7,8", "bits of the formats that numbers are drawn for"},
      {"sigmas", "1,3", "1,3", "1,2,3,5", "deviations of log2|x| of the drawn numbers"},
      {"means", "-3,1", "-3,1", "-3,-1,0,1,3", "means of log2|x| of the drawn numbers"},
