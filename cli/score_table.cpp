@@ -18,9 +18,20 @@ void print_scores(const Json& scores) {
                      number_text(score["difference"], "{:+.4g}"),
                      interval_text(score["difference_ci95"], "{:+.4g}")});
   }
-  fmt::print("{}95 %: bootstrap of {}; differences are paired\n",
+  std::vector<std::string> counted;
+  for (const Json& score : scores) {
+    if (score.contains("gained")) counted.push_back(score["name"].get<std::string>());
+  }
+  std::string intervals;
+  if (counted.size() < scores.size())
+    intervals = fmt::format("bootstrap of {}", scores[0]["resampled"].get<std::string>());
+  if (!counted.empty())
+    intervals +=
+        fmt::format("{}counts of samples{}", intervals.empty() ? "" : "; ",
+                    intervals.empty() ? "" : fmt::format(" for {}", fmt::join(counted, ", ")));
+  fmt::print("{}95 %: {}; differences are paired\n",
              text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
-             scores[0]["resampled"].get<std::string>());
+             intervals);
   for (const Json& score : scores) {
     for (const Json& which : score.value("exact", Json::array())) {
       const bool change = which == "difference_ci95";

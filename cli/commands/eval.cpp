@@ -51,8 +51,9 @@ void print_row(const Json& row) {
           : fmt::format("{} points, 95 % interval {} paired by {}",
                         number_text(metrics["difference"], "{:+.2f}", 100),
                         interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
-                        row.contains("scores") ? row["scores"][0]["resampled"].get<std::string>()
-                                               : "image");
+                        row.contains("scores") && !metrics.contains("gained")
+                            ? row["scores"][0]["resampled"].get<std::string>()
+                            : "image");
   if (metrics.contains("top1")) {
     fmt::print("float32 {} %, difference {}, loss {}\n\n",
                number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,

@@ -1,6 +1,7 @@
 #include "emu/stats/interval.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace numemu::stats {
@@ -20,19 +21,70 @@ double share_of_none(std::int64_t n) {
   return n <= 0 ? 1 : -std::expm1(std::log(kTail) / static_cast<double>(n));
 }
 
-Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n) {
-  return paired_share({0, only1, only2, n}, 1, kNormal95);
+namespace {
+
+/// The four cells of two classifiers' answers: what an image adds to the mean, and how many do.
+struct Cells {
+  std::array<double, 4> value, count;
+  double n, mean;
+};
+
+/// Variance over images under the likeliest shares whose mean is `mean`, inside the values. They
+/// are count / (n (1 + tilt (value - mean))); where no tilt reaches that mean, the rest is the
+/// share of the outermost value, which no image has.
+double likeliest_variance(const Cells& cells, double mean) {
+  const auto [least, most] = std::minmax_element(cells.value.begin(), cells.value.end());
+  double low = -1 / (*most - mean), high = 1 / (mean - *least), tilt = 0;
+  constexpr int kHalvings = 64;  // of a double's 53 bits
+  for (int i = 0; i < kHalvings; ++i) {
+    tilt = low + (high - low) / 2;
+    double slope = 0;
+    for (int c = 0; c < 4; ++c) {
+      const double distance = cells.value[c] - mean;
+      if (cells.count[c] > 0) slope += cells.count[c] * distance / (1 + tilt * distance);
+    }
+    (slope > 0 ? low : high) = tilt;
+  }
+  double shares = 0, squares = 0;
+  for (int c = 0; c < 4; ++c) {
+    const double distance = cells.value[c] - mean,
+                 share =
+                     cells.count[c] > 0 ? cells.count[c] / (cells.n * (1 + tilt * distance)) : 0;
+    shares += share;
+    squares += share * distance * distance;
+  }
+  const double outermost = (tilt > 0 ? *least : *most) - mean;
+  return squares + std::max(0.0, 1 - shares) * outermost * outermost;
 }
 
+/// The mean between `inside`, which the test keeps, and `outside`, the last value there is, up to
+/// which it does.
+double last_kept(const Cells& cells, double z, double inside, double outside) {
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = inside + (outside - inside) / 2, error = cells.mean - middle;
+    const bool kept = cells.n * error * error <= z * z * likeliest_variance(cells, middle);
+    (kept ? inside : outside) = middle;
+  }
+  return inside;
+}
+
+}  // namespace
+
 Interval paired_share(const PairedAnswers& answers, double share, double z, double times) {
-  const double count = static_cast<double>(answers.n) * times + 2;
-  const double a = static_cast<double>(answers.both) * times + 0.5,
-               b = static_cast<double>(answers.only1) * times + 0.5,
-               c = static_cast<double>(answers.only2) * times + 0.5;
-  const double sum = (1 - share) * a + b - share * c,
-               squares = (1 - share) * (1 - share) * a + b + share * share * c;
-  const double half = z * std::sqrt(std::max(0.0, squares - sum * sum / count)) / count;
-  return {std::max(-share, sum / count - half), std::min(1.0, sum / count + half)};
+  if (answers.n <= 0) return {-share, 1};
+  const auto counted = [times](std::int64_t count) { return static_cast<double>(count) * times; };
+  Cells cells{{1 - share, 1, -share, 0},
+              {counted(answers.both), counted(answers.only1), counted(answers.only2),
+               counted(answers.n - answers.both - answers.only1 - answers.only2)},
+              counted(answers.n),
+              0};
+  for (int c = 0; c < 4; ++c) cells.mean += cells.count[c] * cells.value[c] / cells.n;
+  return {last_kept(cells, z, cells.mean, -share), last_kept(cells, z, cells.mean, 1)};
+}
+
+Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n) {
+  return paired_share({0, only1, only2, n}, 1, kNormal95);
 }
 
 double paired_share_variance(const PairedAnswers& answers, double share) {

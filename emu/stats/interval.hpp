@@ -23,20 +23,19 @@ Interval wilson(std::int64_t successes, std::int64_t n, double z = kNormal95, do
 /// The largest share of a population that none of n samples shows, at 95 %: the upper end of the
 /// exact interval for 0 of n, 1 - 0.025^(1/n) (Clopper and Pearson 1934); 1 for n = 0.
 double share_of_none(std::int64_t n);
-/// Interval of the difference p1 - p2 of two classifiers on the same n images, from the discordant
-/// counts (only1 right where the other is wrong, only2 the converse): Wald with Agresti-Min's +2
-/// adjustment, half a count more in each of the four cells (Agresti and Min 2005), clipped to [-1,
-/// 1].
-Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n);
-
 /// What two classifiers make of the same n images: right in both, in the first alone, in the second
 /// alone.
 struct PairedAnswers {
   std::int64_t both = 0, only1 = 0, only2 = 0, n = 0;
 };
-/// Interval of p1 - share p2, `z` standard errors to either end: the mean over images of
-/// right1 - share right2, with the adjustment of paired_difference, which is its case share = 1.
+/// Interval of p1 - share p2, the mean over images of right1 - share right2: the means that the
+/// score test at `z` standard errors does not reject, its variance that of the likeliest shares
+/// with that mean. Tango (1998) for share = 1, Wilson's interval for share = 0, [-share, 1] for n =
+/// 0. 0 <= share.
 Interval paired_share(const PairedAnswers&, double share, double z, double times = 1);
+/// Interval of the difference p1 - p2 of two classifiers on the same n images, from the discordant
+/// counts (only1 right where the other is wrong, only2 the converse): paired_share of share 1.
+Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n);
 /// Variance over images of right1 - share right2.
 double paired_share_variance(const PairedAnswers&, double share);
 

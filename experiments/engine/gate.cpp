@@ -81,7 +81,7 @@ Json number(double value) {
 struct Figures {
   double value = NAN, baseline = NAN, difference = NAN;
   stats::Interval value95{NAN, NAN}, difference95{NAN, NAN};
-  bool counts = false;                                 ///< a share of the images, paired
+  std::optional<stats::PairedAnswers> answers;         ///< of a share that is counted
   bool exact_value = false, exact_difference = false;  ///< that of none among n, no bootstrap
   bool blocks = false;                                 ///< of windows, which resamples draw
   std::int64_t n = 0;                                  ///< samples
@@ -98,6 +98,16 @@ stats::Interval ends(const Json& json, const char* key) {
   if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() || !pair[1].is_number())
     return {NAN, NAN};
   return {pair[0].get<double>(), pair[1].get<double>()};
+}
+
+/// Of the samples that this network alone gets right, and float32 alone; none in rows from before
+/// these were counted.
+std::optional<stats::PairedAnswers> answers_of(const Json& json, double value, std::int64_t n) {
+  const double gained = at(json, "gained"), lost = at(json, "lost");
+  if (!std::isfinite(gained + lost + value)) return {};
+  const double both = std::round(value * static_cast<double>(n)) - gained;
+  return stats::PairedAnswers{static_cast<std::int64_t>(both), static_cast<std::int64_t>(gained),
+                              static_cast<std::int64_t>(lost), n};
 }
 
 Figures figures_of(const Gate& gate, const Json& row) {
@@ -121,6 +131,7 @@ Figures figures_of(const Gate& gate, const Json& row) {
     out.difference95 = ends(score, "difference_ci95");
     out.blocks = score.contains("resampled") && score["resampled"].is_string() &&
                  score["resampled"].get<std::string>().starts_with("blocks");
+    out.answers = answers_of(score, out.value, out.n);
     if (score.contains("exact")) {
       for (const Json& name : score["exact"])
         (name == "ci95" ? out.exact_value : out.exact_difference) = true;
@@ -138,31 +149,8 @@ Figures figures_of(const Gate& gate, const Json& row) {
   out.difference = at(metrics, "difference");
   out.value95 = ends(metrics, "ci95");
   out.difference95 = ends(metrics, "difference_ci95");
-  out.counts = !several;
+  if (!several) out.answers = answers_of(metrics, out.value, out.n);
   return out;
-}
-
-/// The counts behind paired_difference(): half its length gives the discordant images, and the two
-/// accuracies which they are. A row's six digits leave no doubt up to 50,000 images, and a
-/// thousandth of the discordant ones beyond.
-std::optional<stats::PairedAnswers> answers_of(const Figures& f) {
-  const auto count = static_cast<double>(f.n);
-  const double right = std::round(f.value * count), float32 = std::round(f.baseline * count),
-               net = right - float32, rows = count + 2;
-  const double centre = net / rows;
-  const double half = f.difference95.low <= -1   ? f.difference95.high - centre
-                      : f.difference95.high >= 1 ? centre - f.difference95.low
-                                                 : (f.difference95.high - f.difference95.low) / 2;
-  const double error = half * rows / stats::kNormal95,
-               discordant = std::round(error * error + net * net / rows - 1);
-  if (!std::isfinite(discordant)) return {};
-  stats::PairedAnswers answers;
-  answers.n = f.n;
-  answers.only1 = static_cast<std::int64_t>(std::max(0.0, std::round((discordant + net) / 2)));
-  answers.only2 = answers.only1 - static_cast<std::int64_t>(net);
-  answers.both = static_cast<std::int64_t>(right) - answers.only1;
-  if (answers.only2 < 0 || answers.both < 0) return {};
-  return answers;
 }
 
 /// The margin and its interval at 99 %, as far as they are known, of the samples or of `times` as
@@ -217,20 +205,14 @@ Margin margin_of_score(const Gate& gate, const Figures& f, double value) {
 }
 
 Margin margin_of(const Gate& gate, const Figures& f) {
-  const auto count = static_cast<double>(f.n);
   const double value = f.value - gate.bound * (gate.relative ? f.baseline : 1);
-  if (!f.counts) return margin_of_score(gate, f, value);
-  if (!gate.relative) {
-    const auto right = static_cast<std::int64_t>(std::round(f.value * count));
-    return {value, [=, bound = gate.bound, n = f.n](double times) {
-              const stats::Interval wilson = stats::wilson(right, n, stats::kNormal99, times);
-              return stats::Interval{wilson.low - bound, wilson.high - bound};
-            }};
-  }
-  const std::optional<stats::PairedAnswers> answers = answers_of(f);
-  if (!answers) return {.value = value};
-  return {value, [answers = *answers, bound = gate.bound](double times) {
-            return stats::paired_share(answers, bound, stats::kNormal99, times);
+  if (!f.answers) return margin_of_score(gate, f, value);
+  // Against a number: of the share of a classifier that counts for nothing.
+  return {value, [answers = *f.answers, share = gate.relative ? gate.bound : 0,
+                  constant = gate.relative ? 0 : gate.bound](double times) {
+            const stats::Interval ends =
+                stats::paired_share(answers, share, stats::kNormal99, times);
+            return stats::Interval{ends.low - constant, ends.high - constant};
           }};
 }
 

@@ -33,9 +33,9 @@ Gate parse_gate(const std::string& text);
 /// less is better), margin_ci99, images, images_needed and verdict (pass, fail, undecided). A
 /// pass has its whole interval at 0 or above, a fail below 0.
 ///
-/// Top-1 of one class a sample is paired by image: the interval is that of the mean of right -
-/// bound right_float32, whose counts follow from the row's figures. Of other scores it comes from
-/// the row's bootstrap intervals of the difference and of the value; their half-lengths are added,
+/// A share of samples that are right or wrong is paired by sample: the interval is that of the mean
+/// of right - bound right_float32, by the row's counts. Of other scores, and of rows from before
+/// they had counts, it comes from the row's intervals of the difference and of the value; their half-lengths are added,
 /// which is never too short. `images` counts samples: windows of a text, images of class maps.
 /// `images_needed`: the least number of samples at which that interval decides if the observed
 /// shares stay as they are, more than `images` while undecided; null where no number does (a margin

@@ -55,6 +55,11 @@ Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
                {"baseline_top1", number(baseline.correct / n)},
                {"difference", number((evaluation.correct - baseline.correct) / n)},
                {"difference_ci95", interval_json(intervals.difference)}};
+  if (data.targets_per_sample() == 1) {
+    const stats::PairedAnswers answers = paired_answers(evaluation, baseline);
+    json["gained"] = answers.only1;
+    json["lost"] = answers.only2;
+  }
   if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return json;
   const std::string bits = data.name() == "tokens" ? "bits_per_token" : "bits_per_character";
   json["perplexity"] = number(net::exp(static_cast<float>(evaluation.loss)));

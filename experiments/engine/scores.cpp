@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "emu/stats/bootstrap.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -23,16 +24,6 @@ Json number(double value) {
 
 Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
-}
-
-/// Counts of targets that only one of the two classifies rightly.
-stats::Interval paired(const net::Evaluation& a, const net::Evaluation& b) {
-  std::int64_t only_a = 0, only_b = 0;
-  for (std::size_t i = 0; i < a.right.size(); ++i) {
-    only_a += a.right[i] && !b.right[i];
-    only_b += b.right[i] && !a.right[i];
-  }
-  return stats::paired_difference(only_a, only_b, a.n);
 }
 
 /// Why a figure is no finite number; "" where it is one.
@@ -57,6 +48,23 @@ std::string why_no_figure(const net::ScoreTable& table, double value) {
     return fmt::format("the figures of {} of {} samples are infinite", infinite, table.samples());
   return std::isinf(value) ? "infinite: no sample differs from what it is compared with"
                            : "no sample has anything to compare";
+}
+
+/// Where column 0 is 0 or 1 and column 1 is 1 in every sample: what both make of them.
+std::optional<stats::PairedAnswers> counted(const net::ScoreTable& own,
+                                            const net::ScoreTable& other) {
+  stats::PairedAnswers answers;
+  answers.n = own.samples();
+  for (std::int64_t i = 0; i < answers.n; ++i) {
+    const double right = own.sums[i * own.columns], there = other.sums[i * other.columns];
+    if ((right != 0 && right != 1) || (there != 0 && there != 1) ||
+        own.sums[i * own.columns + 1] != 1 || other.sums[i * other.columns + 1] != 1)
+      return {};
+    answers.both += right == 1 && there == 1;
+    answers.only1 += right > there;
+    answers.only2 += right < there;
+  }
+  return answers;
 }
 
 /// Draws of one sort of samples, so that resamples have one figure: that of every unit drawn. The
@@ -85,7 +93,8 @@ double heaviest_block(const net::ScoreTable& table, std::int64_t block, std::int
 Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& evaluation,
                              const net::Evaluation& baseline, const Json& scores) {
   if (data.targets_per_sample() == 1)
-    return {stats::wilson(evaluation.correct, evaluation.n), paired(evaluation, baseline)};
+    return {stats::wilson(evaluation.correct, evaluation.n),
+            stats::paired_share(paired_answers(evaluation, baseline), 1, stats::kNormal95)};
   Top1Intervals intervals{{NAN, NAN}, {NAN, NAN}};
   const auto take = [](const Json& pair, stats::Interval& interval) {
     if (pair[0].is_number()) interval = {pair[0].get<double>(), pair[1].get<double>()};
@@ -96,6 +105,18 @@ Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& ev
     take(score["difference_ci95"], intervals.difference);
   }
   return intervals;
+}
+
+stats::PairedAnswers paired_answers(const net::Evaluation& own, const net::Evaluation& baseline) {
+  stats::PairedAnswers answers;
+  answers.n = own.n;
+  for (std::size_t i = 0; i < own.right.size(); ++i) {
+    const bool here = own.right[i] != 0, there = baseline.right[i] != 0;
+    answers.both += here && there;
+    answers.only1 += here && !there;
+    answers.only2 += there && !here;
+  }
+  return answers;
 }
 
 std::int64_t block_length(std::int64_t n) {
@@ -135,7 +156,12 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
     const auto change = [&](const std::vector<std::int64_t>& t) {
       return scores[s]->value(own, t) - scores[s]->value(other, t);
     };
-    stats::Interval ends = interval(value), difference_ends = interval(change);
+    const std::optional<stats::PairedAnswers> answers =
+        scores[s]->share && block == 1 ? counted(own, other) : std::nullopt;
+    stats::Interval ends = answers ? stats::wilson(answers->both + answers->only1, answers->n)
+                                   : interval(value),
+                    difference_ends = answers ? stats::paired_share(*answers, 1, stats::kNormal95)
+                                              : interval(change);
     Json exact = Json::array();
     if (scores[s]->share && ends.low == ends.high) {
       ends = of_equal_units(ends.low, 0, 1, blocks, heaviest_block(own, block, blocks));
@@ -158,6 +184,10 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
          {"difference_ci95", interval_json(difference_ends)},
          {"resampled", block == 1 ? "samples" : fmt::format("blocks of {} windows", block)}});
     if (!exact.empty()) list.back()["exact"] = exact;
+    if (answers) {
+      list.back()["gained"] = answers->only1;
+      list.back()["lost"] = answers->only2;
+    }
     if (const std::string why = why_no_figure(own, value(once)); !why.empty())
       list.back()["why_no_value"] = why;
     if (const std::string why = why_no_figure(other, scores[s]->value(other, once)); !why.empty())

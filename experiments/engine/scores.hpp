@@ -11,9 +11,11 @@ namespace numemu::experiments {
 /// A list of objects with name, value, ci95, baseline, difference, difference_ci95 and resampled.
 /// Intervals are percentiles of 1,000 resamples, which draw whole samples; of a text, whose windows
 /// follow each other, blocks of ceil(n^(1/3)) consecutive windows. `resampled` names what is drawn.
-/// A difference resamples both evaluations alike. The evaluations have a table for each score. A
-/// figure that is no finite number has its reason in why_no_value, of the baseline in
-/// why_no_baseline.
+/// A difference resamples both evaluations alike. A share of samples that are right or wrong, each
+/// by itself, is counted instead: its intervals are Wilson's and that of the paired counts, which
+/// are `gained` (right here alone) and `lost` (right in the baseline alone). The evaluations have a
+/// table for each score. A figure that is no finite number has its reason in why_no_value, of the
+/// baseline in why_no_baseline.
 Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, const net::Evaluation&,
                  const net::Evaluation& baseline);
 /// The same of samples that follow each other (`sequence`) or do not.
@@ -29,6 +31,9 @@ struct Top1Intervals {
 /// list of scores_json of the same evaluations, NaN where it has none (of one sample).
 Top1Intervals top1_intervals(const net::Dataset&, const net::Evaluation&,
                              const net::Evaluation& baseline, const Json& scores);
+
+/// Targets that both evaluations classify rightly, the first alone, the second alone.
+stats::PairedAnswers paired_answers(const net::Evaluation&, const net::Evaluation& baseline);
 
 /// The windows of a block: the least whole number whose cube is at least n.
 std::int64_t block_length(std::int64_t n);

@@ -31,7 +31,9 @@ Json row_of(const stats::PairedAnswers& a) {
             {"ci95", {six(w.low), six(w.high)}},
             {"baseline_top1", six(float32 / n)},
             {"difference", six((right - float32) / n)},
-            {"difference_ci95", {six(d.low), six(d.high)}}}}};
+            {"difference_ci95", {six(d.low), six(d.high)}},
+            {"gained", a.only1},
+            {"lost", a.only2}}}};
 }
 
 Json judged(const std::string& gate, Json row) {
