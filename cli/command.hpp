@@ -1,4 +1,5 @@
-// What the commands share: the list of them, exit codes, threads, folders and the clock.
+// What the commands share: how each is added to its program, exit codes, threads, folders and the
+// clock.
 #pragma once
 #include <string>
 
@@ -8,27 +9,9 @@ namespace numemu::cli {
 
 inline constexpr int kFine = 0, kMismatch = 1, kBadUsage = 2;
 
-void add_formats(Program&);
-void add_analyze(Program&);
-void add_encode(Program&);
-void add_decode(Program&);
-void add_quantize(Program&);
-void add_dequantize(Program&);
-void add_units(Program&);
-void add_gemm(Program&);
-void add_dot(Program&);
-void add_vectors(Program&);
-void add_verify(Program&);
-void add_identify(Program&);
-void add_train(Program&);
-void add_tune(Program&);
-void add_eval(Program&);
-void add_infer(Program&);
-void add_experiment(Program&);
-void add_export(Program&);
-void add_sweep(Program&);
-void add_report(Program&);
-void add_config(Program&);
+#define NUMEMU_COMMAND(group, name, help) void add_##name(Program&);
+#include "cli/commands.def"
+#undef NUMEMU_COMMAND
 
 /// Adds --threads, which sets the number of OpenMP threads (results do not depend on it).
 /// Of more than the machine has processors at most 16 are started; the command throws Error where

@@ -1,122 +1,22 @@
-// The program numemu: finds the command, runs it, turns mistakes into one line and exit code 2.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <malloc.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
-#include <new>
-#include <string>
-#include <system_error>
-#include <vector>
-
+// Every program of numemu: its group of commands, NUMEMU_GROUP, is chosen when it is compiled.
 #include "cli/command.hpp"
-#include "cli/talk.hpp"
-#include "emu/unit/cpu.hpp"
-#include "emu/unit/description/json.hpp"
-#include "formats/error.hpp"
-#include "formats/version.hpp"
+#include "cli/run.hpp"
 
 namespace {
 
 using namespace numemu::cli;
 
-/// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"mask", "plot", "search"};
-
-int complain(const std::string& text) {
-  say("numemu: {}", text);
-  return kBadUsage;
-}
-
-int complain_about_output(int error) {
-  if (error == EPIPE) {  // the reader closed the pipe: end as by the default signal
-    std::signal(SIGPIPE, SIG_DFL);
-    std::raise(SIGPIPE);
-  }
-  return complain(fmt::format("cannot write to standard output: {}", std::strerror(error)));
-}
-
-/// What was printed may still wait in a buffer, and be lost at the end without a word.
-int finish(int code) {
-  errno = 0;
-  const bool lost = std::ferror(stdout) != 0;
-  if (std::fflush(stdout) == 0 && !lost) return code;
-  return complain_about_output(errno != 0 ? errno : EIO);
-}
-
-bool finished = false;
-
-/// A library that calls exit() (libgomp, where a thread cannot be started) must not end with the
-/// code of a missed verdict.
-void refuse_to_vanish() {
-  if (!finished) std::_Exit(kBadUsage);
-}
-
-/// If a standard stream is closed, the next opened file would get its number and, with it, the
-/// printed text. Opens /dev/null instead, in the direction that fails.
-void hold_standard_streams() {
-  for (int file = 0; file <= 2; ++file) {
-    // The lowest free number is `file`, as all below are taken.
-    if (fcntl(file, F_GETFD) < 0 && errno == EBADF)
-      (void)open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
-  }
-}
-
-/// A file that cannot grow and a closed pipe become write errors instead of signals, which leave no
-/// half-written file and are ignored on stderr.
-void survive_full_streams() {
-  std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGPIPE, SIG_IGN);
-}
-
-int run(int argc, char** argv) {
-  hold_standard_streams();
-  survive_full_streams();
-  if (!numemu::unit::has_least_vectors())
-    return complain("this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)");
-  // Batches come and go by the megabyte: memory that is given back each time is faulted in each
-  // time, a tenth of a training step.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  Program program("numemu",
-                  "numemu: bit-exact emulation of number formats, matrix units and networks",
-                  fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, numemu::kNumericsVersion));
-  for (const auto add :
-       {add_formats, add_analyze, add_encode, add_decode,  add_quantize,   add_dequantize,
-        add_units,   add_gemm,    add_dot,    add_vectors, add_verify,     add_identify,
-        add_train,   add_tune,    add_eval,   add_infer,   add_experiment, add_export,
-        add_sweep,   add_report,  add_config})
-    add(program);
-  if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
-    return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));
-  try {
-    return finish(program.parse(argc, argv)());
-  } catch (const numemu::unit::DescriptionErrors& errors) {
-    for (const std::string& line : errors.lines()) complain(line);
-    return kBadUsage;
-  } catch (const numemu::Error& error) {
-    return complain(error.what());
-  } catch (const std::system_error& error) {
-    if (std::ferror(stdout) != 0) return complain_about_output(error.code().value());
-    return complain(fmt::format("internal error: {}", error.what()));
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory");
-  } catch (const std::exception& error) {
-    return complain(fmt::format("internal error: {}", error.what()));
-  }
+/// A command of another group is named in a statement that is discarded: the linker does not look
+/// for it.
+void add_commands(Program& program) {
+#define NUMEMU_COMMAND(group, name, help) \
+  if constexpr (Group::group == Group::NUMEMU_GROUP) add_##name(program);
+#include "cli/commands.def"
+#undef NUMEMU_COMMAND
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::atexit(refuse_to_vanish);
-  const int code = run(argc, argv);
-  finished = true;
-  return code;
+  return run_program(argc, argv, Group::NUMEMU_GROUP, add_commands);
 }

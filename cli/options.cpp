@@ -135,9 +135,13 @@ Program::Program(const std::string& name, const std::string& help, const std::st
 
 Program::~Program() = default;
 
-Command& Program::command(const std::string& name, const std::string& help, Action action) {
-  CLI::App& app = *app_->add_subcommand(name, help);
-  commands_.emplace_back(new Command(app, std::move(action)));
+void Program::list(const std::string& name, const std::string& help) {
+  app_->add_subcommand(name, help);
+  names_.push_back(name);
+}
+
+Command& Program::command(const std::string& name, Action action) {
+  commands_.emplace_back(new Command(*app_->get_subcommand(name), std::move(action)));
   return *commands_.back();
 }
 
@@ -148,10 +152,8 @@ Action Program::parse(int argc, char** argv) {
       return kBadUsage;
     };
   }
-  std::vector<std::string> names;
-  for (const auto& command : commands_) names.push_back(command->app_.get_name());
-  if (argv[1][0] != '-' && std::ranges::find(names, argv[1]) == names.end())
-    throw Error(unknown_name("command", argv[1], names));
+  if (argv[1][0] != '-' && std::ranges::find(names_, argv[1]) == names_.end())
+    throw Error(unknown_name("command", argv[1], names_));
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& help) {

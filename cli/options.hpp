@@ -69,13 +69,17 @@ class Program {
  public:
   Program(const std::string& name, const std::string& help, const std::string& version);
   ~Program();
-  Command& command(const std::string& name, const std::string& help, Action);
+  /// Adds a command to the help.
+  void list(const std::string& name, const std::string& help);
+  /// A listed command, which this program runs.
+  Command& command(const std::string& name, Action);
   /// What the command line chooses: a command, or to print a help text or the version. Throws Error
   /// for a wrong command line, with the nearest name where one is unknown.
   Action parse(int argc, char** argv);
 
  private:
   std::unique_ptr<CLI::App> app_;
+  std::vector<std::string> names_;
   std::vector<std::unique_ptr<Command>> commands_;
 };
 

@@ -30,9 +30,6 @@ int run_product(const ProductOptions&);
 /// A unit by name, or described in a JSON file, which is read once; it lives as long as the
 /// program.
 const unit::Unit& unit_named(const std::string& name);
-/// The unit that the first line of a file of vectors describes; nullptr where it does not. `file`
-/// is what an Error calls the file.
-const unit::Unit* unit_described(const std::string& file, std::string_view header);
 
 /// An output of a batch: (i, j) of a product.
 struct Place {

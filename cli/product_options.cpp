@@ -6,7 +6,6 @@
 #include "cli/product.hpp"
 #include "cli/product_compare.hpp"
 #include "cli/text_numbers.hpp"
-#include "emu/oracle/own_unit.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "formats/error.hpp"
@@ -21,16 +20,6 @@ const unit::Unit& unit_named(const std::string& name) {
   std::unique_ptr<unit::Unit>& unit = own[name];
   if (unit == nullptr) unit = unit::make_unit(unit::read_description(name));
   return *unit;
-}
-
-const unit::Unit* unit_described(const std::string& file, std::string_view header) {
-  const std::string text(oracle::described_in(header));
-  if (text.empty()) return nullptr;
-  static std::map<std::string, std::unique_ptr<unit::Unit>> own;
-  std::unique_ptr<unit::Unit>& unit = own[text];
-  if (unit == nullptr)
-    unit = unit::make_unit(unit::parse_description(text, file + ": line 1: description"));
-  return unit.get();
 }
 
 void check_product_options(const ProductOptions& options) {

@@ -1,10 +1,13 @@
 #include "cli/record_file.hpp"
 
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "emu/net/model/npz.hpp"
+#include "emu/oracle/own_unit.hpp"
 #include "emu/oracle/text_form.hpp"
+#include "emu/unit/description/json.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -82,5 +85,15 @@ std::int64_t RecordFile::consumed() const {
 }
 
 bool is_form_of_fields(const std::string& in) { return is_npz(in) || !ports_of(in).empty(); }
+
+const unit::Unit* unit_described(const std::string& file, std::string_view header) {
+  const std::string text(oracle::described_in(header));
+  if (text.empty()) return nullptr;
+  static std::map<std::string, std::unique_ptr<unit::Unit>> own;
+  std::unique_ptr<unit::Unit>& unit = own[text];
+  if (unit == nullptr)
+    unit = unit::make_unit(unit::parse_description(text, file + ": line 1: description"));
+  return unit.get();
+}
 
 }  // namespace numemu::cli

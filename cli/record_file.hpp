@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emu/oracle/array_reader.hpp"
 #include "emu/oracle/port_reader.hpp"
 #include "emu/oracle/text_reader.hpp"
+#include "emu/unit/unit.hpp"
 #include "formats/storage/byte_stream.hpp"
 
 namespace numemu::cli {
@@ -48,5 +50,9 @@ class RecordFile {
 
 /// Whether the name is that of a form with several files or arrays, whose fields have names.
 bool is_form_of_fields(const std::string& in);
+
+/// The unit that the first line of a file of vectors describes; nullptr where it does not; it lives
+/// as long as the program. `file` is what an Error calls the file.
+const unit::Unit* unit_described(const std::string& file, std::string_view header);
 
 }  // namespace numemu::cli

@@ -37,14 +37,33 @@ set(numemu_common_headers <fmt/format.h> <algorithm> <array> <atomic> <cmath> <f
     <string> <vector>)
 numemu_precompiled(numemu_headers ${numemu_common_headers} ${intrinsics} <hwy/targets.h>)
 
-# numemu_floor(NAME [PRECOMPILED TARGET] DEPENDENCY...): a static library of every .cpp below the calling folder; TARGET holds
-# its precompiled headers, by default numemu_headers.
+# numemu_sources(OUTPUT SOURCES PATTERN... [EXCEPT PATTERN...]): the .cpp files that match, relative to the calling folder; "x/*.cpp"
+# matches in folders of x, too. Files that an earlier library or program of the calling folder has are left out.
+function(numemu_sources output)
+  cmake_parse_arguments(PARSE_ARGV 1 files "" "" "SOURCES;EXCEPT")
+  foreach(kind SOURCES EXCEPT)
+    list(TRANSFORM files_${kind} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    if(files_${kind})
+      file(GLOB_RECURSE files_${kind} CONFIGURE_DEPENDS ${files_${kind}})
+    endif()
+  endforeach()
+  get_property(taken DIRECTORY PROPERTY NUMEMU_TAKEN)
+  list(REMOVE_ITEM files_SOURCES ${files_EXCEPT} ${taken})
+  set_property(DIRECTORY APPEND PROPERTY NUMEMU_TAKEN ${files_SOURCES})
+  set(${output} ${files_SOURCES} PARENT_SCOPE)
+endfunction()
+
+# numemu_floor(NAME DEPENDENCY... [PRECOMPILED TARGET] [SOURCES PATTERN...] [EXCEPT PATTERN...]): a static library of sources of the
+# calling folder, by default of all that no library has yet; TARGET holds its precompiled headers, by default numemu_headers.
 function(numemu_floor name)
-  cmake_parse_arguments(PARSE_ARGV 1 floor "" "PRECOMPILED" "")
+  cmake_parse_arguments(PARSE_ARGV 1 floor "" "PRECOMPILED" "SOURCES;EXCEPT")
   if(NOT floor_PRECOMPILED)
     set(floor_PRECOMPILED numemu_headers)
   endif()
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT floor_SOURCES)
+    set(floor_SOURCES *.cpp)
+  endif()
+  numemu_sources(sources SOURCES ${floor_SOURCES} EXCEPT ${floor_EXCEPT})
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC numemu_flags ${floor_UNPARSED_ARGUMENTS})
   target_precompile_headers(${name} REUSE_FROM ${floor_PRECOMPILED})

@@ -1,4 +1,4 @@
-# The report's parts of numemu_experiments: JSON, SQLite, and the page's files and charting libraries as a generated source.
+# The report's parts of numemu_sweeps: JSON, SQLite, and the page's files and charting libraries as a generated source.
 find_package(SQLite3 REQUIRED)
 
 set(report_source ${PROJECT_SOURCE_DIR}/experiments/report)
@@ -20,6 +20,6 @@ add_custom_command(OUTPUT ${report_assets}
           ${PROJECT_SOURCE_DIR}/cmake/report_assets.cmake
   COMMENT "Embedding the report's page" VERBATIM)
 
-target_sources(numemu_experiments PRIVATE ${report_assets})
-add_dependencies(numemu_experiments numemu_report_libraries)
-target_link_libraries(numemu_experiments PRIVATE SQLite::SQLite3)
+target_sources(numemu_sweeps PRIVATE ${report_assets})
+add_dependencies(numemu_sweeps numemu_report_libraries)
+target_link_libraries(numemu_sweeps PRIVATE SQLite::SQLite3)

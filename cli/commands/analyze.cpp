@@ -269,9 +269,7 @@ int run(const Options& options) {
 
 void add_analyze(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command(
-      "analyze", "Predict and measure a format's errors on a distribution or a file",
-      [options] { return run(*options); });
+  Command& command = program.command("analyze", [options] { return run(*options); });
   command.option("--format F", options->format, "A scalar format of at most 16 bits").required();
   command
       .option("--dist D|FILE.npy", options->dist,

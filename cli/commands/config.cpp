@@ -26,8 +26,7 @@ int run(const std::string& given) {
 
 void add_config(Program& program) {
   auto file = std::make_shared<std::string>();
-  Command& command = program.command("config", "Print the canonical form of a recipe or a sweep",
-                                     [file] { return run(*file); });
+  Command& command = program.command("config", [file] { return run(*file); });
   command
       .option("--print NAME|FILE", *file, "Recipe or sweep file, or the name of a shipped recipe")
       .required();

@@ -105,8 +105,7 @@ int run(const Options& options) {
 
 void add_decode(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("decode", "Convert codes of a format to numbers",
-                                     [options] { return run(*options); });
+  Command& command = program.command("decode", [options] { return run(*options); });
   command.option("--format F", options->format,
                  "A name, alias, descriptor or codebook(FILE) (default: the sidecar's)");
   command.option("--in CODES.npy", options->in, "Codes (.npy or .safetensors)").required();

@@ -215,8 +215,7 @@ int run(const Options& options) {
 
 void add_dequantize(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("dequantize", "Convert codes and their scales to numbers",
-                                     [options] { return run(*options); });
+  Command& command = program.command("dequantize", [options] { return run(*options); });
   add_block_options(command, options->block);
   command.option("--codes C.npy", options->codes, "Codes of the elements").required();
   command.option("--scales S.npy", options->scales, "Codes of the scales").required();

@@ -7,8 +7,7 @@ namespace numemu::cli {
 void add_dot(Program& program) {
   auto options = std::make_shared<ProductOptions>();
   options->files.shape = GemmShape::dots;
-  Command& command = program.command("dot", "N dot products as a matrix unit computes them",
-                                     [options] { return run_product(*options); });
+  Command& command = program.command("dot", [options] { return run_product(*options); });
   GemmFiles& files = options->files;
   add_product_options(command, *options);
   command

@@ -198,8 +198,7 @@ int run(const Options& options) {
 
 void add_encode(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("encode", "Convert numbers to codes of a format",
-                                     [options] { return run(*options); });
+  Command& command = program.command("encode", [options] { return run(*options); });
   command.option("--format F", options->format, "A name, alias, descriptor or codebook(FILE)")
       .required();
   command

@@ -163,8 +163,7 @@ int run(const Options& options) {
 
 void add_eval(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("eval", "Evaluate a trained network under a recipe",
-                                     [options] { return run(*options); });
+  Command& command = program.command("eval", [options] { return run(*options); });
   add_trained_net(command, options->net);
   add_data_set(command, options->data);
   command.option("--calibrate-on SET", options->calibrate_on,

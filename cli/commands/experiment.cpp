@@ -188,9 +188,7 @@ int run(const Options& options) {
 
 void add_experiment(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("experiment", "Run an experiment (without NAME: list the experiments)",
-                      [options] { return run(*options); });
+  Command& command = program.command("experiment", [options] { return run(*options); });
   command.option("name NAME", options->name, "Experiment");
   command.option("--set key=value", options->settings, "Change a setting (repeatable)");
   command.option("--size SIZE", options->size, "smoke (20 s), default (10 minutes) or full (hours)")

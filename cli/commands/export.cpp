@@ -169,9 +169,7 @@ int run(const Options& options) {
 
 void add_export(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("export", "Write a trained network under a recipe as ONNX or safetensors",
-                      [options] { return run(*options); });
+  Command& command = program.command("export", [options] { return run(*options); });
   add_trained_net(command, options->net);
   command
       .option("--data SET", options->data,

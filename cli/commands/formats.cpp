@@ -267,9 +267,7 @@ int run(const Options& options) {
 
 void add_formats(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("formats", "List the number formats, or one format with all values",
-                      [options] { return run(*options); });
+  Command& command = program.command("formats", [options] { return run(*options); });
   command.option("name NAME", options->name,
                  "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
                  "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))");

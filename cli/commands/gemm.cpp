@@ -8,9 +8,7 @@ namespace numemu::cli {
 void add_gemm(Program& program) {
   auto options = std::make_shared<ProductOptions>();
   options->files.shape = GemmShape::batches;
-  Command& command =
-      program.command("gemm", "D = A x B + C as a matrix unit computes it, bit for bit",
-                      [options] { return run_product(*options); });
+  Command& command = program.command("gemm", [options] { return run_product(*options); });
   GemmFiles& files = options->files;
   add_product_options(command, *options);
   command

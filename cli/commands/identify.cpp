@@ -331,9 +331,7 @@ int run(const Options& o) {
 
 void add_identify(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("identify", "The rule of an unknown unit, from its answers to chosen dots",
-                      [options] { return run(*options); });
+  Command& command = program.command("identify", [options] { return run(*options); });
   Options& o = *options;
   command.option(
       "--in FILE", o.in,

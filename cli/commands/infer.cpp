@@ -402,8 +402,7 @@ int run(const Options& options) {
 
 void add_infer(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("infer", "Run a model on your own arrays",
-                                     [options] { return run(*options); });
+  Command& command = program.command("infer", [options] { return run(*options); });
   command
       .option("--model NAME|FILE", options->model,
               "An .onnx file, a checkpoint, NAME=FILE or a network's name")

@@ -270,8 +270,7 @@ int run(const Options& options) {
 
 void add_quantize(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("quantize", "Quantize numbers with shared scales",
-                                     [options] { return run(*options); });
+  Command& command = program.command("quantize", [options] { return run(*options); });
   add_block_options(command, options->block);
   command
       .option("--in X.npy", options->in,

@@ -45,9 +45,7 @@ int run(const Options& options) {
 
 void add_report(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("report", "Write the report of a sweep folder (shards are merged)",
-                      [options] { return run(*options); });
+  Command& command = program.command("report", [options] { return run(*options); });
   command
       .option("folder DIR", options->folder,
               "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")

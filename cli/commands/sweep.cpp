@@ -191,9 +191,7 @@ int run(const Options& options) {
 
 void add_sweep(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("sweep", "Run a sweep (default: the shipped one) and write its report",
-                      [options] { return run(*options); });
+  Command& command = program.command("sweep", [options] { return run(*options); });
   command.option("config CONFIG.json", options->config, "Sweep file");
   command.option("--out DIR", options->out,
                  "Folder for rows and report (default out/<name of the sweep>)");

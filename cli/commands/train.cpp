@@ -227,7 +227,7 @@ int run(TrainCommand options) {
 
 void add_train(Program& program) {
   auto options = std::make_shared<TrainCommand>();
-  Command& command = program.command("train", "Train a network from scratch, or resume", [options] {
+  Command& command = program.command("train", [options] {
     settle(*options);
     return run(*options);
   });

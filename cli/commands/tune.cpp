@@ -210,8 +210,7 @@ std::string step_names() {
 
 void add_tune(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("tune", "Make a trained network fit for a recipe, or resume",
-                                     [options] { return run(*options); });
+  Command& command = program.command("tune", [options] { return run(*options); });
   add_trained_net(command, options->net);
   add_data_set(command, options->data);
   command.option("--calibrate-on SET", options->calibrate_on,

@@ -179,9 +179,7 @@ int run(const Options& options) {
 
 void add_units(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command =
-      program.command("units", "List the matrix units or those of a pattern, or describe one",
-                      [options] { return run(*options); });
+  Command& command = program.command("units", [options] { return run(*options); });
   command.option("name NAME|PATTERN|FILE.json", options->name,
                  "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?; a "
                  "description of yours");

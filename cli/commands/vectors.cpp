@@ -243,8 +243,7 @@ int run(const Options& o) {
 
 void add_vectors(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("vectors", "Make test vectors: inputs and expected results",
-                                     [options] { return run(*options); });
+  Command& command = program.command("vectors", [options] { return run(*options); });
   command.option("--unit U", options->unit, "A matrix unit, or a .json file that describes one");
   command.option("--op OP", options->op, "convert, mul, add, fma or dot: exact, rounded once");
   command.option("--format F", options->format, "Format of the operands of --op");

@@ -105,9 +105,7 @@ int run(const VerifyOptions& o) {
 
 void add_verify(Program& program) {
   auto options = std::make_shared<VerifyOptions>();
-  Command& command =
-      program.command("verify", "Check results made elsewhere, and name the rule that they follow",
-                      [options] { return run(*options); });
+  Command& command = program.command("verify", [options] { return run(*options); });
   VerifyOptions& o = *options;
   command.option("folder FOLDER", o.folder,
                  "Answers of a GPU as tests/oracle/cuda/run records them, or published ones");

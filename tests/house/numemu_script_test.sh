@@ -37,7 +37,7 @@ expect() { # expect WHAT COMMAND...: the command succeeds
 equal() { [[ $1 == "$2" ]] || { printf '      got:  %s\n      want: %s\n' "$1" "$2" && false; }; }
 contains() { [[ $1 == *"$2"* ]] || { printf '      got:  %s\n      want: ...%s...\n' "$1" "$2" && false; }; }
 
-# The program is a copied shell script, so that nothing here waits for a compiler.
+# The programs are copied shell scripts, so that nothing here waits for a compiler.
 make_project() {
   mkdir -p "$project/cmake" "$project/cli" "$tools"
   cp "$root/numemu" "$root/CMakePresets.json" "$project"
@@ -45,19 +45,25 @@ make_project() {
 cmake_minimum_required(VERSION 3.25)
 project(scratch NONE)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cli)
-add_custom_command(OUTPUT built DEPENDS ${PROJECT_SOURCE_DIR}/cli/program VERBATIM
-  COMMAND sh -n ${PROJECT_SOURCE_DIR}/cli/program
-  COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/cli/program cli/numemu
-  COMMAND sh -c "echo x >> '${PROJECT_SOURCE_DIR}/../builds'"
-  COMMAND sh -c "echo 1.5 0.25 emu/net/CMakeFiles/x.dir/ops/y.cpp.o >> \"$NUMEMU_COMPILE_TIMES\""
-  COMMAND ${CMAKE_COMMAND} -E touch built)
-add_custom_target(numemu ALL DEPENDS built)
+function(program target source name)
+  add_custom_command(OUTPUT ${name}_built DEPENDS ${PROJECT_SOURCE_DIR}/cli/${source} VERBATIM
+    COMMAND sh -n ${PROJECT_SOURCE_DIR}/cli/${source}
+    COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/cli/${source} cli/${name}
+    COMMAND sh -c "echo ${name} >> '${PROJECT_SOURCE_DIR}/../builds'"
+    COMMAND sh -c "echo 1.5 0.25 emu/net/CMakeFiles/x.dir/ops/y.cpp.o >> \"$NUMEMU_COMPILE_TIMES\""
+    COMMAND ${CMAKE_COMMAND} -E touch ${name}_built)
+  add_custom_target(${target} ALL DEPENDS ${name}_built)
+endfunction()
+program(numemu_launcher program numemu)
+program(numemu-zz other numemu-zz)
 enable_testing()
 add_test(NAME one COMMAND sh -c "echo 'skipped: one: no such silicon'; exit 77")
 set_tests_properties(one PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
 TEXT
   printf '#!/bin/sh\necho "$PWD|$*"\nexit 7\n' >"$project/cli/program"
-  chmod +x "$project/cli/program"
+  printf '#!/bin/sh\necho "other|$*"\n' >"$project/cli/other"
+  chmod +x "$project/cli"/*
+  printf '// NUMEMU_COMMAND(GROUP, NAME, HELP): rows.\nNUMEMU_COMMAND(zz, draw, "Draw")\n' >"$project/cli/commands.def"
   printf 'run  cmake  cmake\nreport  zz-charts  zz-draw|zz-paint\ntest  zz-header  zz/no.h\n' >"$project/cmake/packages.txt"
   # An apt-get that notes its line and provides the command; a sudo that steps aside.
   printf '#!/bin/sh\necho "$DEBIAN_FRONTEND $*" >>%q\n[ "$1" = install ] && { [ -e %q ] || exit 100; : >%q; chmod +x %q; }\n[ "$1" = update ] && : >%q\nexit 0\n' \
@@ -67,7 +73,7 @@ TEXT
   PATH=$tools:$PATH
 }
 
-builds() { wc -l <"$scratch/builds" | tr -d ' '; }
+builds() { grep -cx "${1:-numemu}" "$scratch/builds"; }
 
 make_project
 unset CI CXX CXXFLAGS
@@ -77,6 +83,15 @@ expect "first call builds; arguments, working folder and exit status pass throug
   equal "$("$project/numemu" formats 'a b' 2>/dev/null; echo $?)" "$scratch|formats a b"$'\n'7
 expect "talk goes to stderr only" equal "$("$project/numemu" eval 2>/dev/null)" "$scratch|eval"
 expect "an unchanged tree is not built again" equal "$(builds)" 1
+expect "the programs of other commands are not built" test ! -e "$project/build/release/cli/numemu-zz"
+expect "a command runs in the program of its group" equal "$("$project/numemu" draw 'a b' 2>/dev/null)" "other|draw a b"
+printf '#!/bin/sh\necho drawn\n' >"$project/cli/other"
+"$project/numemu" formats >/dev/null 2>&1
+expect "a source of another program is not built" equal "$(builds numemu-zz)" 1
+expect "it is when a command needs it" equal "$("$project/numemu" draw 2>/dev/null)" drawn
+"$project/numemu" formats >/dev/null 2>&1
+"$project/numemu" draw >/dev/null 2>&1
+expect "taking turns builds nothing again" equal "$(builds numemu-zz) $(builds)" "2 1"
 ln -s "$project/numemu" "$scratch/link"
 expect "works through a symbolic link" equal "$(./link units 2>&1)" "$scratch|units"
 printf '#!/bin/sh\necho changed\n' >"$project/cli/program"
@@ -86,7 +101,7 @@ expect "a changed source is built" equal "$("$project/numemu" units 2>/dev/null)
 : >"$scratch/mark"
 rm "$project/cli/added"
 "$project/numemu" units >/dev/null 2>&1
-expect "a removed file is noticed" test "$project/build/release/stamp.run" -nt "$scratch/mark"
+expect "a removed file is noticed" test "$project/build/release/stamp.numemu.run" -nt "$scratch/mark"
 
 install='apt-get install -y --no-install-recommends --no-remove --no-upgrade zz-charts'
 output=$("$project/numemu" --no-install sweep 2>/dev/null)

@@ -72,9 +72,9 @@ grep -qx 'absmax' "$scratch/names"
 grep -q '^tiles with at most N of M' "$scratch/names"
 
 # The program as it is built, of the objects that it is linked from: nothing of it is compiled again.
-mapfile -t program < <(ninja -C "$build" -t query cli/numemu | sed -nE "s|^ *(cli/.*\.o)$|$build/\1|p")
+mapfile -t program < <(ninja -C "$build" -t query cli/numemu-networks | sed -nE "s|^ *(cli/.*\.o)$|$build/\1|p")
 compile "$scratch/numemu" "$tree"/policies/{policy,penalty/zz_probe}.cpp "${program[@]}" -Wl,--start-group \
-  "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
+  "$build"/cli/lib*.a "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
 echo '{"numemu_recipe": 1, "penalty": "zz-probe(0.5)"}' >"$scratch/recipe.json"
 "$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
 grep -q '"rule": "zz-probe"' "$scratch/printed"

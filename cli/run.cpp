@@ -1,0 +1,156 @@
+#include "cli/run.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/talk.hpp"
+#include "emu/unit/cpu.hpp"
+#include "emu/unit/description/json.hpp"
+#include "formats/error.hpp"
+#include "formats/version.hpp"
+
+namespace numemu::cli {
+namespace {
+
+/// Commands that are documented but not written yet.
+const std::vector<std::string> kPlanned = {"mask", "plot", "search"};
+
+struct Row {
+  Group group;
+  const char *program, *name, *help;
+};
+
+constexpr Row kCommands[] = {
+#define NUMEMU_COMMAND(group, name, help) {Group::group, "numemu-" #group, #name, help},
+#include "cli/commands.def"
+#undef NUMEMU_COMMAND
+};
+
+int complain(const std::string& text) {
+  say("numemu: {}", text);
+  return kBadUsage;
+}
+
+int complain_about_output(int error) {
+  if (error == EPIPE) {  // the reader closed the pipe: end as by the default signal
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  return complain(fmt::format("cannot write to standard output: {}", std::strerror(error)));
+}
+
+/// What was printed may still wait in a buffer, and be lost at the end without a word.
+int finish(int code) {
+  errno = 0;
+  const bool lost = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) == 0 && !lost) return code;
+  return complain_about_output(errno != 0 ? errno : EIO);
+}
+
+bool finished = false;
+
+/// A library that calls exit() (libgomp, where a thread cannot be started) must not end with the
+/// code of a missed verdict.
+void refuse_to_vanish() {
+  if (!finished) std::_Exit(kBadUsage);
+}
+
+/// If a standard stream is closed, the next opened file would get its number and, with it, the
+/// printed text. Opens /dev/null instead, in the direction that fails.
+void hold_standard_streams() {
+  for (int file = 0; file <= 2; ++file) {
+    // The lowest free number is `file`, as all below are taken.
+    if (fcntl(file, F_GETFD) < 0 && errno == EBADF)
+      (void)open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+/// A file that cannot grow and a closed pipe become write errors instead of signals, which leave no
+/// half-written file and are ignored on stderr.
+void survive_full_streams() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+/// Becomes the program of the command, which finds the same arguments, streams and signals.
+int run_elsewhere(const Row& command, char** argv) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return complain(fmt::format("/proc/self/exe: {}", error.message()));
+  const std::string program = self.parent_path() / command.program;
+  execv(program.c_str(), argv);
+  if (errno == ENOENT) {
+    return complain(fmt::format("command '{}' is not built yet; './numemu {}' builds and runs it",
+                                command.name, command.name));
+  }
+  return complain(fmt::format("{}: {}", program, std::strerror(errno)));
+}
+
+int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
+  hold_standard_streams();
+  survive_full_streams();
+  // Options may stand before the command, as in --help.
+  const auto word = std::find_if(argv + std::min(argc, 1), argv + argc,
+                                 [](const char* text) { return text[0] != '-'; });
+  if (word != argv + argc) {
+    const Row* command = std::ranges::find(kCommands, std::string_view(*word), &Row::name);
+    if (command != std::end(kCommands) && command->group != own)
+      return run_elsewhere(*command, argv);
+  }
+  if (!unit::has_least_vectors())
+    return complain("this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)");
+  // Batches come and go by the megabyte: memory that is given back each time is faulted in each
+  // time, a tenth of a training step.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  Program program("numemu",
+                  "numemu: bit-exact emulation of number formats, matrix units and networks",
+                  fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, kNumericsVersion));
+  for (const Row& command : kCommands) program.list(command.name, command.help);
+  add_commands(program);
+  if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
+    return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));
+  try {
+    return finish(program.parse(argc, argv)());
+  } catch (const unit::DescriptionErrors& errors) {
+    for (const std::string& line : errors.lines()) complain(line);
+    return kBadUsage;
+  } catch (const Error& error) {
+    return complain(error.what());
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) return complain_about_output(error.code().value());
+    return complain(fmt::format("internal error: {}", error.what()));
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory");
+  } catch (const std::exception& error) {
+    return complain(fmt::format("internal error: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
+  std::atexit(refuse_to_vanish);
+  const int code = run(argc, argv, own, add_commands);
+  finished = true;
+  return code;
+}
+
+}  // namespace numemu::cli
