@@ -14,7 +14,7 @@
 #include "formats/analysis/cells.hpp"
 #include "formats/float_guard.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/block_lines.hpp"
+#include "policies/quantize_columns.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/rotation.hpp"
