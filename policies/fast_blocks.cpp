@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "formats/codec.hpp"
@@ -33,6 +34,26 @@ std::int64_t padded(std::int64_t size) {
   return (size + simd::kBlockGrain - 1) / simd::kBlockGrain * simd::kBlockGrain;
 }
 
+// Elements for which quotients below 2^-36 do not matter.
+constexpr float kSmallestOfQuotients = 0x1p-22f;
+// Scales of the loop of exact quotients.
+constexpr float kSmallestScale = 0x1p-90f, kLargestScale = 0x1p120f;
+
+std::optional<HostRounding> host_rounding(RoundingMode mode) {
+  switch (mode) {
+    case RoundingMode::rne:
+      return HostRounding::nearest;
+    case RoundingMode::rtz:
+      return HostRounding::toward_zero;
+    case RoundingMode::rup:
+      return HostRounding::up;
+    case RoundingMode::rdn:
+      return HostRounding::down;
+    default:
+      return {};
+  }
+}
+
 std::unique_ptr<const simd::Plan> plan_of(const Conversion& c) {
   const auto plan = simd::make_plan(c);
   return plan ? std::make_unique<const simd::Plan>(*plan) : nullptr;
@@ -49,6 +70,7 @@ struct FastBlocks::Batch {
   float tensor_scale;
   const BlockArrays& arrays;
   float* y;
+  const std::uint32_t* words;  ///< random bits of the elements; null: those of the conversion
   BlockCounts& counts;
 
   bool stream = false;
@@ -62,8 +84,14 @@ struct FastBlocks::Batch {
   bool some_alone = false, some_nan = false;
 
   Batch(const BlockLayout& cut, const float* numbers, float t, const BlockArrays& out,
-        float* values, BlockCounts& sums)
-      : layout(cut), x(numbers), tensor_scale(t), arrays(out), y(values), counts(sums) {}
+        float* values, const std::uint32_t* bits, BlockCounts& sums)
+      : layout(cut),
+        x(numbers),
+        tensor_scale(t),
+        arrays(out),
+        y(values),
+        words(bits),
+        counts(sums) {}
   bool nan(std::int64_t b) const { return maxima[b] >= kInfinityBits; }
   std::uint64_t scale_code(std::int64_t b, const BlockFormat& f) const {
     if (f.scale->bits <= 8) return codes[b];
@@ -86,7 +114,7 @@ FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
   if (f.power_of_two_scale()) {
     // Values of a block with the smallest scale are float32 numbers, so that they are exact; and a
     // quotient too small for float32 must not matter.
-    const bool exact = element->smallest >= 0x1p-22f;
+    const bool exact = element->smallest >= kSmallestOfQuotients;
     const bool odd = how.element.rounding.mode == RoundingMode::rodd;
     if (exact && !odd && how.rule->exponents != nullptr && !how.rule->reads_elements)
       element_ = std::move(element);
@@ -95,7 +123,9 @@ FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
   odd_ = how.element.rounding.mode != RoundingMode::rne;
   if (!odd_determines(how_.element) || std::string_view(how.rule->name) != "absmax") return;
   if (!f.tensor_scale && f.scale->name == "float32" && f.element_exponent == 0) {
-    odd_ = true;
+    float32_scales_ = true;
+    odd_ = odd_ || !simd::has_quotients() || e.kind != Kind::floating || e.mantissa_bits < 1 ||
+           element->smallest < kSmallestOfQuotients;
     element_ = std::move(element);
     return;
   }
@@ -147,12 +177,32 @@ void FastBlocks::choose_nvfp4(Batch& batch) const {
   simd::convert_vectors(*scale_, {.x = scales, .n = batch.blocks, .codes8 = batch.codes});
 }
 
-// A float32 scale is the block's own.
+// A float32 scale is the block's own: amax / largest element, which the host rounds as the scale
+// is. What leaves the positive finite numbers is left to the rule, as are its other roundings.
 void FastBlocks::choose_float32(Batch& batch) const {
-  for (std::int64_t b = 0; b < batch.blocks; ++b)
-    batch.scale[b] = how_.rule->scale(
-        {batch.amax + b, 1, &how_.element, how_.format, 1.0f, how_.scale_rounding});
-  std::fill_n(batch.rest, batch.blocks, 0.0f);
+  const auto rounding = host_rounding(how_.scale_rounding);
+  if (rounding) {
+    const FloatGuard guard(*rounding);
+    simd::divide_all(batch.amax, batch.blocks, element_->largest, batch.scale);
+  }
+  for (std::int64_t b = 0; b < batch.blocks; ++b) {
+    const bool decided = rounding && batch.scale[b] > 0 && std::isfinite(batch.scale[b]);
+    if (batch.amax[b] == 0) {
+      batch.scale[b] = 1;
+    } else if (!decided) {
+      batch.scale[b] = how_.rule->scale(
+          {batch.amax + b, 1, &how_.element, how_.format, 1.0f, how_.scale_rounding});
+    }
+    batch.rest[b] = 0;
+    batch.inverse[b] = 1 / batch.scale[b];
+  }
+}
+
+/// Whether the loop of exact quotients serves the scales.
+bool FastBlocks::has_exact_quotients(const Batch& batch) const {
+  if (odd_ || scale_) return !odd_;  // of NVFP4 see serves()
+  return std::all_of(batch.scale, batch.scale + batch.blocks,
+                     [](float scale) { return scale >= kSmallestScale && scale <= kLargestScale; });
 }
 
 void FastBlocks::convert(const Batch& batch) const {
@@ -178,11 +228,10 @@ void FastBlocks::convert(const Batch& batch) const {
     const std::uint32_t mask = (std::uint32_t{1} << element_->random_bits) - 1;
     if (!whole) std::fill_n(random, n, 0u);  // zeros stay zeros
     const auto fetch = [&](std::int64_t to, std::int64_t from, std::int64_t count) {
-      if (how_.element.random_words == nullptr)
+      if (batch.words == nullptr)
         return simd::fill_random(how_.element.random, element_->random_bits,
                                  static_cast<std::uint64_t>(from), count, random + to);
-      for (std::int64_t i = 0; i < count; ++i)
-        random[to + i] = how_.element.random_words[from + i] & mask;
+      for (std::int64_t i = 0; i < count; ++i) random[to + i] = batch.words[from + i] & mask;
     };
     if (whole) {
       fetch(0, first, n);
@@ -201,13 +250,10 @@ void FastBlocks::convert(const Batch& batch) const {
                      .stream = batch.stream && whole};
   run.flags = how_.count_flags ? flags : nullptr;
   const auto go = [&] {
-    if (odd_) return convert_odd(run);
+    const bool real = scale_ || float32_scales_;
+    if (real && !has_exact_quotients(batch)) return convert_odd(run);
     const FloatGuard guard(element_->host);
-    if (scale_) {
-      simd::convert_quotients(*element_, run);
-    } else {
-      simd::convert_powers(*element_, run);
-    }
+    (real ? simd::convert_quotients : simd::convert_powers)(*element_, run);
   };
   if (batch.y != nullptr) {
     run.values = whole ? batch.y + first : y_copy;
@@ -244,8 +290,14 @@ void FastBlocks::convert_odd(const simd::BlockRun& run) const {
   const auto divisor = [&](std::int64_t b) { return double{run.scale[b]} + run.scale_rest[b]; };
   {
     const FloatGuard guard(HostRounding::toward_zero);
-    for (std::int64_t b = 0; b < run.blocks; ++b)
-      odd_quotients_wide(run.x + b * run.size, run.size, divisor(b), quotients + b * run.size);
+    for (std::int64_t b = 0; b < run.blocks; ++b) {
+      const float* const x = run.x + b * run.size;
+      float* const to = quotients + b * run.size;
+      const bool narrow =
+          has_fused_multiply_add() && run.scale_rest[b] == 0 && std::isnormal(run.scale[b]);
+      if (!narrow || !odd_quotients(x, run.size, run.scale[b], to))
+        odd_quotients_wide(x, run.size, divisor(b), to);
+    }
   }
   {
     const FloatGuard guard(element_->host);
@@ -274,12 +326,15 @@ void FastBlocks::replace(Batch& batch) const {
     if (batch.nan(b)) {
       batch.codes[b] = static_cast<std::uint8_t>(f.scale->nan_code());
       if (codes != nullptr) std::fill_n(codes + first, batch.size, std::uint8_t{0});
-      if (batch.y != nullptr && (scale_ || odd_)) std::fill_n(batch.y + first, batch.size, kNaN);
+      if (batch.y != nullptr && (scale_ || float32_scales_))
+        std::fill_n(batch.y + first, batch.size, kNaN);
     } else if (batch.some_alone && batch.alone[b] != 0) {
       const BlockScale scale = block_scale(f, {batch.codes[b], 0}, batch.tensor_scale);
-      FlagCounts counts = encode_elements(f, how_.element, scale, batch.x,
-                                          batch.layout.block(batch.first_block + b), 0, batch.size,
-                                          batch.arrays.codes, batch.y);
+      Conversion element = how_.element;
+      element.random_words = batch.words;
+      FlagCounts counts =
+          encode_elements(f, element, scale, batch.x, batch.layout.block(batch.first_block + b), 0,
+                          batch.size, batch.arrays.codes, batch.y);
       counts.elements = 0;
       if (how_.count_flags) batch.counts.elements += counts;
     }
@@ -289,9 +344,11 @@ void FastBlocks::replace(Batch& batch) const {
 // The blocks of one line have one size, but for the last.
 BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, float tensor_scale,
                                  std::int64_t begin, std::int64_t end, const BlockArrays& arrays,
-                                 float* y) const {
+                                 float* y, const std::uint32_t* words) const {
   const FloatGuard guard;
   BlockCounts counts;
+  if (words == nullptr) words = how_.element.random_words;
+  const bool real = scale_ || float32_scales_;
   const std::int64_t batch_blocks = kElements / padded(std::min(layout.size, layout.length));
   const bool stream = simd::worth_streaming(y, layout.elements()) &&
                       layout.size % simd::kBlockGrain == 0 &&
@@ -306,7 +363,7 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
       last = in_line == layout.per_line - 1 ? b + 1
                                             : std::min(last, b - in_line + layout.per_line - 1);
     }
-    Batch batch(layout, x, tensor_scale, arrays, y, counts);
+    Batch batch(layout, x, tensor_scale, arrays, y, words, counts);
     batch.first_block = b;
     batch.first_element = block.first;
     batch.blocks = last - b;
@@ -315,13 +372,13 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
     survey(batch);
     if (scale_) {
       choose_nvfp4(batch);
-    } else if (odd_) {
+    } else if (float32_scales_) {
       choose_float32(batch);
     } else {
       choose_powers(batch);
     }
     // NaN times any element is that NaN; quotients are given their sign afterwards (see replace()).
-    for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && !scale_ && !odd_; ++k)
+    for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && !real; ++k)
       if (batch.nan(k)) batch.scale[k] = kNaN;
     convert(batch);
     if (batch.some_nan || batch.some_alone) replace(batch);

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/simd/butterflies.hpp"
+#include "formats/simd/transpose.hpp"
 
 namespace numemu::policies {
 
@@ -16,32 +19,85 @@ std::vector<float> random_signs(const RandomSource& random, std::int64_t n) {
   return signs;
 }
 
+namespace {
+
+// Elements of a panel that is turned and rotated in the first-level cache.
+constexpr std::int64_t kElements = 4096;
+constexpr std::int64_t kLeast = 16;  // columns of a panel: a cache line
+
+float factor_of(std::int64_t block, bool left) {
+  const int levels = std::countr_zero(static_cast<std::uint64_t>(block));
+  return std::ldexp(1.0f, -(left ? levels / 2 : levels - levels / 2));
+}
+
+/// Panels of one block and some columns, or of some lines where elements of a line are neighbours.
+struct Panels {
+  float* x;
+  std::int64_t length, inner, block;
+  std::int64_t lines;    ///< of the columns of a block
+  std::int64_t columns;  ///< of a panel, of those
+
+  std::int64_t beside() const { return (lines + columns - 1) / columns; }
+
+  void rotate(std::int64_t outer, std::int64_t b, std::int64_t panel, const float* factors) const {
+    const std::int64_t c0 = panel * columns, c = std::min(columns, lines - c0);
+    thread_local std::vector<float> turned;
+    turned.resize(static_cast<std::size_t>(std::max(kElements, block * columns)));
+    float* const y = turned.data();
+    if (inner == 1) {
+      float* const from = x + c0 * length + b * block;
+      simd::transpose_words(from, c, block, length, y, columns);
+      simd::butterflies(y, block, columns, factors + b * block);
+      simd::transpose_words(y, block, c, columns, from, length);
+      return;
+    }
+    float* const from = x + (outer * length + b * block) * inner + c0;
+    for (std::int64_t r = 0; r < block; ++r) std::copy_n(from + r * inner, c, y + r * columns);
+    simd::butterflies(y, block, columns, factors + b * block);
+    for (std::int64_t r = 0; r < block; ++r) std::copy_n(y + r * columns, c, from + r * inner);
+  }
+};
+
+}  // namespace
+
 void rotate(float* x, std::int64_t outer, std::int64_t inner, const std::vector<float>& signs,
             std::int64_t block, bool left) {
-  const int levels = std::countr_zero(static_cast<std::uint64_t>(block));
-  const float scale = std::ldexp(1.0f, -(left ? levels / 2 : levels - levels / 2));
   const auto length = static_cast<std::int64_t>(signs.size());
   const std::int64_t blocks = length / block;
-  net::for_each_row(outer * blocks, block * inner * levels, [&](std::int64_t task) {
-    const std::int64_t first_position = task % blocks * block;
-    float* const y = x + (task / blocks * length + first_position) * inner;
-    for (std::int64_t c = 0; c < block; ++c) {
-      const float factor = signs[first_position + c] * scale;
-      for (std::int64_t i = c * inner; i < (c + 1) * inner; ++i) y[i] *= factor;
-    }
-    for (std::int64_t half = inner; half < block * inner; half *= 2) {
-      for (std::int64_t first = 0; first < block * inner; first += 2 * half) {
-        float* const low = y + first;
-        float* const high = low + half;
-#pragma omp simd
-        for (std::int64_t c = 0; c < half; ++c) {
-          const float sum = low[c] + high[c], difference = low[c] - high[c];
-          low[c] = net::neutral(sum);
-          high[c] = net::neutral(difference);
+  std::vector<float> factors = signs;
+  for (float& f : factors) f *= factor_of(block, left);
+  Panels panels{x, length, inner, block, inner, std::max(kLeast, kElements / block)};
+  if (inner == 1) {
+    panels.lines = outer;
+    outer = 1;
+  }
+  const std::int64_t least = (panels.lines + kLeast - 1) / kLeast * kLeast;
+  panels.columns = std::min({panels.columns / kLeast * kLeast, least, 8 * kLeast});
+  const std::int64_t beside = panels.beside();
+  net::for_each_row(outer * blocks * beside, block * panels.columns, [&](std::int64_t task) {
+    const std::int64_t b = task / beside;
+    panels.rotate(b / blocks, b % blocks, task % beside, factors.data());
+  });
+}
+
+void rotate_reference(float* x, std::int64_t outer, std::int64_t inner,
+                      const std::vector<float>& signs, std::int64_t block, bool left) {
+  const float scale = factor_of(block, left);
+  const auto length = static_cast<std::int64_t>(signs.size());
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (std::int64_t first = 0; first + block <= length; first += block) {
+      float* const y = x + (o * length + first) * inner;
+      for (std::int64_t c = 0; c < block * inner; ++c) y[c] *= signs[first + c / inner] * scale;
+      for (std::int64_t half = inner; half < block * inner; half *= 2) {
+        for (std::int64_t c = 0; c < block * inner; ++c) {
+          if ((c / half) % 2 != 0) continue;
+          const float low = y[c], high = y[c + half];
+          y[c] = net::neutral(low + high);
+          y[c + half] = net::neutral(low - high);
         }
       }
     }
-  });
+  }
 }
 
 std::string not_rotatable(const char* role, const std::optional<RolePolicy>& policy,

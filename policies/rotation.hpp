@@ -22,6 +22,9 @@ std::vector<float> random_signs(const RandomSource&, std::int64_t n);
 /// product is 1 / block: they round nothing but subnormals. Uses threads.
 void rotate(float* x, std::int64_t outer, std::int64_t inner, const std::vector<float>& signs,
             std::int64_t block, bool left);
+/// The same position after position: the reference.
+void rotate_reference(float* x, std::int64_t outer, std::int64_t inner,
+                      const std::vector<float>& signs, std::int64_t block, bool left);
 
 /// Why a role cannot be rotated ("" where it can): a mask, whose elements are those of the tensor
 /// as it is, or a format without negative numbers.

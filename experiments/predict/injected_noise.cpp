@@ -10,6 +10,7 @@
 #include "experiments/predict/weight_errors.hpp"
 #include "formats/digest.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/quantize_columns.hpp"
 #include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/quantized_tensor.hpp"

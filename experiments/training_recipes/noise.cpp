@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/cross_entropy.hpp"
@@ -14,7 +15,7 @@
 #include "formats/analysis/cells.hpp"
 #include "formats/float_guard.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/block_lines.hpp"
+#include "policies/quantize_columns.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/rotation.hpp"
@@ -107,17 +108,64 @@ std::vector<float> lines_of(const net::Tensor& x, std::int64_t block, bool left,
   return lines;
 }
 
-/// Sums over the lines of an operand [lines, rows] in every row.
-struct Rows {
-  std::vector<double> signal, error;  ///< of squares
-  Rows(const std::vector<float>& x, const std::vector<double>& errors, std::int64_t rows)
-      : signal(static_cast<std::size_t>(rows)), error(signal.size()) {
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      signal[i % signal.size()] += double{x[i]} * x[i];
-      error[i % signal.size()] += errors[i];
+/// What the prediction needs of an operand [lines, rows].
+struct Side {
+  std::vector<double> mean, bias;  ///< of the numbers of a line, and of their expected errors
+  /// Sums of squares over the lines in every row: of the numbers, of the numbers without the mean
+  /// of their line; of the errors, of those without the bias, and what draws add to that.
+  std::vector<double> square, centred, error, residual, drawn;
+
+  Side(const std::vector<float>& x, const ElementErrors& errors, std::int64_t rows)
+      : mean(x.size() / static_cast<std::size_t>(rows)),
+        bias(mean.size()),
+        square(static_cast<std::size_t>(rows)),
+        centred(square.size()),
+        error(square.size()),
+        residual(square.size()),
+        drawn(square.size()) {
+    const auto n = static_cast<std::size_t>(rows);
+    for (std::size_t line = 0; line < mean.size(); ++line) {
+      const std::size_t first = line * n;
+      for (std::size_t t = 0; t < n; ++t) {
+        mean[line] += double{x[first + t]} / static_cast<double>(n);
+        bias[line] += errors.mean[first + t] / static_cast<double>(n);
+      }
+      for (std::size_t t = 0; t < n; ++t) {
+        const double v = x[first + t], e = errors.mean[first + t], e2 = errors.square[first + t];
+        square[t] += v * v;
+        centred[t] += (v - mean[line]) * (v - mean[line]);
+        error[t] += e2;
+        residual[t] += (e - bias[line]) * (e - bias[line]);
+        drawn[t] += e2 - e * e;
+      }
     }
   }
 };
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// The expected squared error of the product of g and x over their rows. The means of a line add up
+/// over all rows; what is left of errors and numbers counts as independent.
+double product_error(const Side& g, const Side& x) {
+  const auto n = static_cast<double>(g.square.size());
+  std::vector<double> read(x.mean);  // means of what the product reads
+  for (std::size_t i = 0; i < read.size(); ++i) read[i] += x.bias[i];
+  double sum =
+      n * n *
+      (dot(g.bias, g.bias) * dot(read, read) + 2 * dot(g.bias, g.mean) * dot(x.bias, read) +
+       dot(g.mean, g.mean) * dot(x.bias, x.bias));
+  for (std::size_t t = 0; t < g.square.size(); ++t) {
+    sum +=
+        g.residual[t] * x.centred[t] + g.centred[t] * x.residual[t] + g.residual[t] * x.residual[t];
+    sum += g.drawn[t] * (x.square[t] + x.error[t]) +
+           (g.square[t] + g.error[t] - g.drawn[t]) * x.drawn[t];
+  }
+  return sum;
+}
 
 /// The block in which wgrad of a layer is rotated; 0: it is not.
 std::int64_t rotation_of(const policies::Recipe& recipe, const std::string& layer) {
@@ -145,24 +193,30 @@ const std::vector<Cell>& cells_of(const policies::RolePolicy& policy) {
 
 }  // namespace
 
-std::vector<double> squared_errors(const std::optional<policies::RolePolicy>& policy,
-                                   std::int64_t length, const std::vector<float>& x) {
+ElementErrors element_errors(const std::optional<policies::RolePolicy>& policy, std::int64_t length,
+                             const std::vector<float>& x) {
   const auto n = static_cast<std::int64_t>(x.size());
-  std::vector<double> errors(x.size(), 0.0);
+  ElementErrors errors{std::vector<double>(x.size(), 0.0), std::vector<double>(x.size(), 0.0)};
   if (!policy || n == 0) return errors;
   const bool stochastic = policy->rounding.stochastic();
   const std::vector<Cell>& grid = cells_of(*policy);
-  const auto error_of = [&](double v) {
+  // Mean and square, in steps of the format.
+  const auto error_of = [&](double v) -> std::pair<double, double> {
+    const auto sure = [&](double q) { return std::pair((q - v), (q - v) * (q - v)); };
     const auto above = std::upper_bound(grid.begin() + 1, grid.end(), v,
                                         [](double at, const Cell& cell) { return at < cell.low; });
     const Cell& cell = *(above - 1);
-    if (!stochastic) return (v - cell.value) * (v - cell.value);
-    const double low = std::max(cell.low, grid.front().value), inside = std::max(v, low);
-    if (v > cell.high) return (v - cell.high) * (v - cell.high);
-    return v < low ? (low - v) * (low - v) : (inside - low) * (cell.high - inside);
+    if (!stochastic) return sure(cell.value);
+    const double low = std::max(cell.low, grid.front().value);
+    if (v > cell.high) return sure(cell.high);
+    if (v < low) return sure(low);
+    return {0.0, (v - low) * (cell.high - v)};
   };
   const auto add = [&](std::int64_t i, double factor) {
-    errors[i] = factor > 0 ? factor * factor * error_of(x[i] / factor) : 0;
+    if (!(factor > 0)) return;
+    const auto [mean, square] = error_of(x[i] / factor);
+    errors.mean[i] = factor * mean;
+    errors.square[i] = factor * factor * square;
   };
   if (policy->block == nullptr) {
     const double scale = policies::RoleQuantizer(*policy).scale(x.data(), n);
@@ -192,12 +246,9 @@ GradientNoise gradient_noise(const net::Graph& graph, const net::Dataset& data,
     std::vector<float> g = lines_of(p.g, block, true, seed);
     const std::vector<float> x = lines_of(p.x, block, false, seed);
     for (float& v : g) v *= scale;
-    const Rows of_g(g, squared_errors(layer.gradient_wgrad, rows, g), rows),
-        of_x(x, squared_errors(layer.activation, rows, x), rows);
-    for (std::int64_t t = 0; t < rows; ++t) {
-      const double noise_g = of_g.error[t] / scale / scale, g_t = of_g.signal[t] / scale / scale;
-      noise.predicted += noise_g * of_x.signal[t] + g_t * of_x.error[t] + noise_g * of_x.error[t];
-    }
+    const Side of_g(g, element_errors(layer.gradient_wgrad, rows, g), rows),
+        of_x(x, element_errors(layer.activation, rows, x), rows);
+    noise.predicted += product_error(of_g, of_x) / scale / scale;
     signal += squares(p.d);
     const WeightGradient& r = rounded.at(name);
     noise.own += square_distance(r.d, r.exact);

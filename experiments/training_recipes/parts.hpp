@@ -39,16 +39,20 @@ struct GradientNoise {
 };
 
 /// In the step after `batch` samples were seen once (so that delayed scales have a history), on the
-/// same samples and weights. The prediction of a layer is the sum over the rows t of its product of
-/// v_g |x_t|^2 + |g_t|^2 v_x + v_g v_x, with the squared errors v of row t of the gradient g and
-/// the input x, which are taken as independent.
+/// same samples and weights. The prediction of a layer is the expected square of what the rows t of
+/// its product add up to: e_g x + g e_x + e_g e_x of the gradient g and the input x. The means of
+/// the errors and of the numbers of a column add up over t; what is left of the errors is taken as
+/// independent. A column of nearly equal gradients has nearly equal errors.
 GradientNoise gradient_noise(const net::Graph&, const net::Dataset&, const policies::Recipe&,
                              std::int64_t batch, std::uint64_t seed);
 
-/// The expected squared error of every element of an operand [lines, length] under a role, by the
-/// cells of its format at the scales of its rule; zeros for float32. Of sr(n) the limit of many
-/// random bits.
-std::vector<double> squared_errors(const std::optional<policies::RolePolicy>&, std::int64_t length,
-                                   const std::vector<float>& x);
+/// What is expected of the error of every element.
+struct ElementErrors {
+  std::vector<double> mean, square;
+};
+/// Of an operand [lines, length] under a role, by the cells of its format at the scales of its
+/// rule; zeros for float32. Of sr(n) the limit of many random bits.
+ElementErrors element_errors(const std::optional<policies::RolePolicy>&, std::int64_t length,
+                             const std::vector<float>& x);
 
 }  // namespace numemu::experiments::training_recipes

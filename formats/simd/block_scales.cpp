@@ -131,6 +131,12 @@ BlockSurvey survey(const std::uint32_t* bits, std::int64_t blocks, float* amax) 
   return result;
 }
 
+void quotients(const float* x, std::int64_t n, float divisor, float* y) {
+  const FloatVector by = set(divisor);
+  for (std::int64_t i = 0; i < n; i += lanes())
+    hn::StoreU(hn::Div(hn::LoadU(kFloats, x + i), by), kFloats, y + i);
+}
+
 // Below this scale a subnormal element may matter.
 constexpr std::int32_t kSmallScale = -60;
 // Elements so many binades below the scale are all alike: as good as nothing.
@@ -189,6 +195,7 @@ HWY_EXPORT(maxima);
 HWY_EXPORT(finite_maximum);
 HWY_EXPORT(range_of);
 HWY_EXPORT(survey);
+HWY_EXPORT(quotients);
 HWY_EXPORT(powers_from);
 HWY_EXPORT(products);
 
@@ -203,6 +210,9 @@ FiniteRange finite_range(const float* x, std::int64_t n) {
 }
 BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax) {
   return HWY_DYNAMIC_DISPATCH(survey)(bits, blocks, amax);
+}
+void divide_all(const float* x, std::int64_t n, float divisor, float* y) {
+  HWY_DYNAMIC_DISPATCH(quotients)(x, n, divisor, y);
 }
 bool powers_of_two(const std::int32_t* exponents, const float* amax, std::int64_t blocks,
                    std::int32_t shift, std::int32_t highest, float* scale, float* inverse,

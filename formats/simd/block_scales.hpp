@@ -30,6 +30,9 @@ void block_maxima(const float* x, std::int64_t blocks, std::int64_t size, std::u
 /// count, and nothing about 1 is slow).
 BlockSurvey survey_maxima(const std::uint32_t* bits, std::int64_t blocks, float* amax);
 
+/// y[i] = x[i] / divisor as the host rounds; arrays with room for n rounded up to kBlockGrain.
+void divide_all(const float* x, std::int64_t n, float divisor, float* y);
+
 /// The arrays of the next two have room for blocks rounded up to kBlockGrain.
 /// scale[b] = 2^(exponents[b] + shift) and its inverse, where that exponent lies in -127..highest;
 /// elsewhere 1 and alone[b] = 1; also 1 for blocks of

@@ -1,10 +1,10 @@
 #include "policies/recipe/block_lines.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/containers.hpp"
+#include "policies/quantize_columns.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -58,48 +58,22 @@ bool reads_in_order(const net::Product& p, const net::ProductSide& side) {
   return true;
 }
 
-void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
-               float* out) {
-  // A row of a tile is a cache line, read and written whole, and tiles follow one another along the
-  // rows that are read: measured to be the fastest order.
-  constexpr std::int64_t kTile = 16;
-  const std::int64_t bands = (rows + kTile - 1) / kTile;
-  net::for_each_row(count * bands, columns * kTile, [&](std::int64_t task) {
-    const std::int64_t matrix = task / bands * rows * columns, first = task % bands * kTile;
-    const float* const from = in + matrix + first * columns;
-    float* const to = out + matrix + first;
-    const std::int64_t height = std::min(kTile, rows - first);
-    std::int64_t c0 = 0;
-    for (; height == kTile && c0 + kTile <= columns; c0 += kTile) {
-      std::array<float, kTile * kTile> tile;
-      for (std::int64_t r = 0; r < kTile; ++r)
-        for (std::int64_t c = 0; c < kTile; ++c) tile[c * kTile + r] = from[r * columns + c0 + c];
-      for (std::int64_t c = 0; c < kTile; ++c)
-        std::copy_n(tile.data() + c * kTile, kTile, to + (c0 + c) * rows);
-    }
-    for (; c0 < columns; ++c0)
-      for (std::int64_t r = 0; r < height; ++r) to[c0 * rows + r] = from[r * columns + c0];
-  });
-}
-
 FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide& side,
                           const Lines& lines, const RandomPiece& random, std::int64_t samples,
                           std::vector<float>& y) {
-  thread_local std::vector<float> x_lines, y_lines;
-  const float* const x = in_lines(side, lines, x_lines);
+  const float* const x = side.source->data.data();
   y.resize(static_cast<std::size_t>(lines.elements()));
-  const bool as_source = x == side.source->data.data();
-  if (!as_source) y_lines.resize(y.size());
-  float* const to = as_source ? y.data() : y_lines.data();
-  const FlagCounts flags = for_each_sample(
-      quantizer, lines, samples,
-      [&](std::int64_t, std::int64_t first_line, const BlockLayout& layout) {
-        const std::int64_t first = first_line * lines.length;
-        return quantizer.quantize(layout, x + first, {random.source, random.first + first}, {},
-                                  to + first);
-      });
-  if (!as_source) transpose(to, lines.outer, lines.across, lines.length, y.data());
-  return flags;
+  // Samples have tensor scales of their own only where they have matrices of their own.
+  return for_each_sample(quantizer, lines, samples,
+                         [&](std::int64_t, std::int64_t first_line, const BlockLayout& layout) {
+                           const std::int64_t first = first_line * lines.length;
+                           const RandomPiece piece{random.source, random.first + first};
+                           float* const to = y.data() + first;
+                           if (!lines.transposed || lines.across == 1)
+                             return quantizer.quantize(layout, x + first, piece, {}, to);
+                           return quantizer.quantize_columns(lines.outer / samples, lines.length,
+                                                             lines.across, x + first, piece, to);
+                         });
 }
 
 FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide& side,

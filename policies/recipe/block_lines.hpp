@@ -46,8 +46,4 @@ FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const R
 /// a layer, [outputs, ...], and the activations of one without windows.
 bool reads_in_order(const net::Product&, const net::ProductSide&);
 
-/// out[c][r] = in[r][c] of each of `count` matrices of rows x columns. Uses threads.
-void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
-               float* out);
-
 }  // namespace numemu::policies

@@ -12,6 +12,7 @@
 #include "formats/block_convert.hpp"
 #include "formats/quantize.hpp"
 #include "formats/simd/philox.hpp"
+#include "policies/quantize_columns.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
@@ -97,18 +98,39 @@ const BlockFormat& shifted_format(const Format& element) {
   return find_block_format(fmt::format("group({},tensor,float32,zp)", element.name));
 }
 
+Conversion RoleQuantizer::conversion(const RandomPiece& random, std::int64_t elements) const {
+  Conversion element = conversion(random.source);
+  if (!stochastic() || random.first == 0) return element;
+  thread_local std::vector<std::uint32_t> words;
+  words.resize(static_cast<std::size_t>(elements));
+  simd::fill_random(random.source, policy_.rounding.random_bits,
+                    static_cast<std::uint64_t>(random.first), elements, words.data());
+  element.random_words = words.data();
+  return element;
+}
+
+BlockQuantization RoleQuantizer::quantization(const BlockFormat& format,
+                                              const Conversion& element) const {
+  BlockQuantization how;
+  how.format = &format;
+  how.rule = rule_;
+  how.element = element;
+  return how;
+}
+
 BlockCounts RoleQuantizer::quantize(const BlockLayout& layout, const float* x,
                                     const RandomPiece& random, const BlockArrays& arrays,
                                     float* y) const {
-  Conversion element = conversion(random.source);
-  thread_local std::vector<std::uint32_t> words;
-  if (stochastic() && random.first != 0) {
-    words.resize(static_cast<std::size_t>(layout.elements()));
-    simd::fill_random(random.source, policy_.rounding.random_bits,
-                      static_cast<std::uint64_t>(random.first), layout.elements(), words.data());
-    element.random_words = words.data();
-  }
-  return quantize(block_format(), layout, x, element, arrays, y);
+  return quantize_blocks(quantization(block_format(), conversion(random, layout.elements())),
+                         layout, x, arrays, y);
+}
+
+BlockCounts RoleQuantizer::quantize_columns(std::int64_t outer, std::int64_t length,
+                                            std::int64_t across, const float* x,
+                                            const RandomPiece& random, float* y) const {
+  return policies::quantize_columns(
+      quantization(block_format(), conversion(random, outer * length * across)), outer, length,
+      across, x, y);
 }
 
 BlockCounts RoleQuantizer::quantize(const BlockFormat& format, const BlockLayout& layout,
@@ -116,17 +138,7 @@ BlockCounts RoleQuantizer::quantize(const BlockFormat& format, const BlockLayout
                                     const BlockArrays& arrays, float* y) const {
   Conversion element = conversion();
   element.random_words = words;
-  return quantize(format, layout, x, element, arrays, y);
-}
-
-BlockCounts RoleQuantizer::quantize(const BlockFormat& format, const BlockLayout& layout,
-                                    const float* x, const Conversion& element,
-                                    const BlockArrays& arrays, float* y) const {
-  BlockQuantization how;
-  how.format = &format;
-  how.rule = rule_;
-  how.element = element;
-  return quantize_blocks(how, layout, x, arrays, y);
+  return quantize_blocks(quantization(format, element), layout, x, arrays, y);
 }
 
 }  // namespace numemu::policies

@@ -59,14 +59,18 @@ class RoleQuantizer {
   /// quantize_blocks() of the role's block format.
   BlockCounts quantize(const BlockLayout&, const float* x, const RandomPiece&, const BlockArrays&,
                        float* y) const;
-  /// The same in blocks of a format with another size; `words`: random bits, one word for each
-  /// element, where the rounding is stochastic.
+  /// quantize_columns() of the role's block format.
+  BlockCounts quantize_columns(std::int64_t outer, std::int64_t length, std::int64_t across,
+                               const float* x, const RandomPiece&, float* y) const;
+  /// quantize_blocks() in blocks of a format with another size; `words`: random bits, one word for
+  /// each element, where the rounding is stochastic.
   BlockCounts quantize(const BlockFormat&, const BlockLayout&, const float* x,
                        const std::uint32_t* words, const BlockArrays&, float* y) const;
 
  private:
-  BlockCounts quantize(const BlockFormat&, const BlockLayout&, const float* x, const Conversion&,
-                       const BlockArrays&, float* y) const;
+  /// With the random bits of a piece of so many elements.
+  Conversion conversion(const RandomPiece&, std::int64_t elements) const;
+  BlockQuantization quantization(const BlockFormat&, const Conversion&) const;
 
   RolePolicy policy_;
   const ScaleRule* rule_ = nullptr;

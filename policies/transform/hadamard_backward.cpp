@@ -57,13 +57,14 @@ class HadamardBackward final : public Policy {
           binding().where, given.layer, net::to_string(given.kind)));
     }
     net::Product product = given;
-    net::Tensor a, b;
+    // Kept for later products: large arrays are not allocated anew for each.
+    thread_local net::Tensor a, b;
     {
       const net::Section section(net::SectionKind::quantize, given.layer,
                                  net::to_string(given.kind));
       const std::vector<float> signs = signs_of(step, given);
-      a = rotated(given.a, signs, options->block, true);
-      b = rotated(given.b, signs, options->block, false);
+      rotate_side(given.a, signs, options->block, true, a);
+      rotate_side(given.b, signs, options->block, false, b);
     }
     product.a.source = &a;
     product.b.source = &b;
@@ -100,13 +101,12 @@ class HadamardBackward final : public Policy {
     return random_signs(random, p.k);
   }
 
-  static net::Tensor rotated(const net::ProductSide& side, const std::vector<float>& signs,
-                             std::int64_t block, bool left) {
-    net::Tensor x = *side.source;
+  static void rotate_side(const net::ProductSide& side, const std::vector<float>& signs,
+                          std::int64_t block, bool left, net::Tensor& x) {
+    x = *side.source;
     const std::int64_t inner = side.along_rows ? side.stack.inner * side.stack.width : 1;
     const auto length = static_cast<std::int64_t>(signs.size());
     if (x.size() > 0) rotate(x.data.data(), x.size() / (length * inner), inner, signs, block, left);
-    return x;
   }
 };
 

@@ -71,11 +71,11 @@ TEST_CASE("training recipes: noise of an operand of normal law", "[fast]") {
   // a spread of about twice its mean, so that 4 standard errors of 2^19 are 1.1 %.
   constexpr double kSample = 0.011;
   const auto noise = [&](const std::string& role) {
-    const std::vector<double> errors = squared_errors(
+    const ElementErrors errors = element_errors(
         recipe("\"roles\": {\"gradient\": " + role + "}").layer("l").gradient_wgrad, 64, x);
     double error = 0, signal = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      error += errors[i];
+      error += errors.square[i];
       signal += double{x[i]} * x[i];
     }
     return error / signal;
@@ -88,7 +88,35 @@ TEST_CASE("training recipes: noise of an operand of normal law", "[fast]") {
   CHECK(noise(R"j({"format": "int8", "rounding": "sr(8)"})j") ==
         Approx(2 * noise(R"({"format": "int8"})")).epsilon(kSample));
   CHECK(noise(R"({"format": "mxfp4"})") > noise(R"({"format": "nvfp4"})"));
-  CHECK(squared_errors(std::nullopt, 64, x) == std::vector<double>(x.size(), 0.0));
+  CHECK(element_errors(std::nullopt, 64, x).square == std::vector<double>(x.size(), 0.0));
+  // One step of int8 at the scale 1: 0.25 is rounded down, or up one time in four.
+  const std::vector<float> numbers = {0.25f, -0.25f, 0.75f, 127};
+  const auto errors = [&](const char* rounding) {
+    return element_errors(recipe(R"j("roles": {"gradient": {"format": "int8", "rounding": ")j" +
+                                 std::string(rounding) + "\"}}")
+                              .layer("l")
+                              .gradient_wgrad,
+                          4, numbers);
+  };
+  CHECK(errors("rne").mean == std::vector<double>{-0.25, 0.25, 0.25, 0});
+  CHECK(errors("rne").square == std::vector<double>{0.0625, 0.0625, 0.0625, 0});
+  CHECK(errors("sr(8)").mean == std::vector<double>(4, 0.0));
+  CHECK(errors("sr(8)").square == std::vector<double>{0.1875, 0.1875, 0.1875, 0});
+}
+
+TEST_CASE("training recipes: equal errors of equal gradients are predicted", "[fast]") {
+  // At its first step a network gives every sample nearly the same gradient of a logit: to nearest,
+  // its errors are nearly equal.
+  const net::Dataset data = testing::small_dataset();
+  net::Graph graph = net::build_net("mlp", data);
+  net::initialize(graph, 1);
+  for (net::Parameter* const parameter : graph.parameters()) {
+    if (parameter != graph.parameters()[4]) continue;  // of the last layer
+    for (float& w : parameter->value.data) w *= 0.1f;
+  }
+  const GradientNoise n = gradient_noise(
+      graph, data, recipe(R"j("roles": {"gradient": {"format": "float8_e5m2"}})j"), 64, 1);
+  CHECK(std::fabs(10 * std::log10(n.own / n.predicted)) < 1);
 }
 
 TEST_CASE("training recipes: noise of weight gradients is that of the closed form", "[fast]") {

@@ -51,12 +51,3 @@ TEST_CASE("samples have tensor scales of their own", "[fast]") {
   REQUIRE(lines.tensor_scales.size() == 2);
   CHECK(lines.tensor_scales[1] > 1000 * lines.tensor_scales[0]);
 }
-
-TEST_CASE("transposing twice gives the matrix back", "[fast]") {
-  const net::Tensor x = noise({3, 45, 70}, 1);
-  std::vector<float> once(x.data.size()), twice(x.data.size());
-  transpose(x.data.data(), 3, 45, 70, once.data());
-  CHECK(once[70 * 45 + 2 * 45 + 1] == x.data[45 * 70 + 70 + 2]);
-  transpose(once.data(), 3, 70, 45, twice.data());
-  CHECK(differences(twice, x.data) == 0);
-}
