@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
 
 #include "emu/net/data/view.hpp"
@@ -12,8 +11,8 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/trials.hpp"
-#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -61,15 +60,16 @@ Json recipe_of(const std::string& bits) {
 /// The recipe of a width for a network, whose first and last layer may have integers of their own.
 policies::Recipe recipe_for(const std::string& bits, const std::string& ends,
                             const net::Graph& graph) {
-  Json json = recipe_of(bits);
-  if (ends != kSame && bits != kFloat32) {
-    std::vector<std::string> layers;
-    for (const net::GemmLayer& layer : net::gemm_layers(graph))
-      if (layer.weight != nullptr) layers.push_back(layer.name);
-    for (const std::string& name : {layers.front(), layers.back()})
-      json["layers"].push_back({{"match", name}, {"roles", integer_roles(ends, ends)}});
-  }
-  return policies::Recipe::parse(json, bits).last_stage();
+  const policies::Recipe recipe = policies::Recipe::parse(recipe_of(bits), bits).last_stage();
+  if (ends == kSame || bits == kFloat32) return recipe;
+  std::vector<std::string> layers;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph))
+    if (layer.weight != nullptr) layers.push_back(layer.name);
+  // Behind the patches of stages, whose `layers` replace the recipe's.
+  Json json = recipe.json();
+  for (const std::string& name : {layers.front(), layers.back()})
+    json["layers"].push_back({{"match", name}, {"roles", integer_roles(ends, ends)}});
+  return policies::Recipe::parse(json, bits);
 }
 
 /// A setting's chain, whose steps are joined by "+", as the text of --steps.
@@ -157,12 +157,6 @@ double difference(const std::string& a, const std::string& b) {
   return static_cast<double>(ones(a) - ones(b)) / static_cast<double>(a.size());
 }
 
-/// The two-sided p-value of no difference, by the normal law of the interval.
-double p_value(const stats::Interval& interval) {
-  const double error = (interval.high - interval.low) / 2 / stats::kNormal95;
-  return 2 * normal::cdf(-std::abs(interval.low + interval.high) / 2 / error);
-}
-
 std::string points_text(double difference, const stats::Interval& interval) {
   return fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", 100 * difference, 100 * interval.low,
                      100 * interval.high);
@@ -219,7 +213,11 @@ Conclusion run(const ExperimentRun& run) {
                     ends == kSame ? "" : fmt::format(", first and last layer {},", ends), chain);
     gains.push_back(
         {what + ", minus naive", 0, difference(right, naive[bits]), gain.low, gain.high});
-    p_values.push_back(p_value(gain));
+    p_values.push_back(p_value({.mean = (gain.low + gain.high) / 2,
+                                .low = gain.low,
+                                .high = gain.high,
+                                .n = static_cast<std::int64_t>(right.size())},
+                               0));
     if (bits == "w4a4" && chain == chains.back())
       close.push_back(interval_finding(what + ", minus float32", 0, difference(right, float32),
                                        from_float32, at_least(-kClose)));

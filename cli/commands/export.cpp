@@ -129,6 +129,7 @@ int run(const Options& options) {
       dataset.calibration_batch(0, std::min(options.samples, dataset.calibration_count()), targets);
   const net::Tensor own = net::forward(graph, batch, numerics);
   const net::OnnxLayers layers = policies::onnx_layers(numerics, graph);
+  if (!onnx) policies::require_coded_layers(layers, graph);
   if (!onnx) {
     const policies::Recipe plain = policies::with_ranges(recipe, {}, where);
     net::write_coded(options.out, graph, layers,

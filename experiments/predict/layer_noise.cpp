@@ -46,6 +46,21 @@ struct Correlation {
   double noise = 0, xx = 0, yy = 0, xy = 0;
 };
 
+/// Standard error in dB of the ratio of the mean signal to the mean noise: loud samples have more
+/// noise, too, so that the spread of the noise alone is not that of the ratio.
+double decibel_error(const std::vector<Correlation>& parts) {
+  if (parts.size() < 2) return HUGE_VAL;
+  double noise = 0, signal = 0;
+  for (const Correlation& part : parts) {
+    noise += part.noise / static_cast<double>(parts.size());
+    signal += part.xx / static_cast<double>(parts.size());
+  }
+  if (noise == 0) return 0;
+  std::vector<double> shares;
+  for (const Correlation& part : parts) shares.push_back(part.noise / noise - part.xx / signal);
+  return 10 / std::log(10.0) * stats::mean_of(shares).error;
+}
+
 Correlation correlate(const float* y, const float* x, std::int64_t n) {
   const auto mean = [&](const auto& term) { return stats::pairwise_sum(n, term) / n; };
   return {mean([&](std::int64_t i) {
@@ -264,9 +279,9 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
   const Correlation all{total(&Correlation::noise), total(&Correlation::xx),
                         total(&Correlation::yy), total(&Correlation::xy)};
   prediction.output = fidelity(all);
-  std::vector<double> powers;
-  for (const Probe& probe : probes) powers.push_back(probe.output.noise);
-  prediction.output_error = decibel_error(powers);
+  std::vector<Correlation> outputs;
+  for (const Probe& probe : probes) outputs.push_back(probe.output);
+  prediction.output_error = decibel_error(outputs);
   return prediction;
 }
 

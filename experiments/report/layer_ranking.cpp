@@ -35,13 +35,16 @@ double lost_share(const Record& r) {
   return 0;
 }
 
-double loss(const Record& r) { return r.judged.loss().value_or(0); }
+/// Of a tuned network: SQNR compares with the tuned weights, accuracy with the network before.
+bool is_tuned(const Record& r) {
+  return r.row != nullptr && !json_text(*r.row, {"point", "tuned_from"}).empty();
+}
 
-/// Smaller is worse.
+/// Smaller is worse. Of layers that lose numbers, that of a loss which is no number is worst; of a
+/// tuned network accuracy has no say, which compares with another network.
 std::tuple<bool, double, double, double> order_of(const Record& r) {
-  const bool lost = loses_numbers(r);
-  return {!lost, lost ? -loss(r) : 0, lost ? -lost_share(r) : 0,
-          lost ? 0 : r.sqnr_db.value_or(HUGE_VAL)};
+  if (!loses_numbers(r)) return {true, 0, 0, r.sqnr_db.value_or(HUGE_VAL)};
+  return {false, is_tuned(r) ? 0 : -r.judged.loss().value_or(HUGE_VAL), -lost_share(r), 0};
 }
 
 bool is_all(const RankedLayer& layer) { return layer.name == layer_words("*"); }
@@ -97,11 +100,6 @@ std::vector<Change> changes_of(const std::vector<Record>& records) {
     if (!r.only_in.empty()) out.push_back({&r, nullptr, r.only_in, r.formats(), false});
   }
   return out;
-}
-
-/// Of a tuned network: SQNR compares with the tuned weights, accuracy with the network before.
-bool is_tuned(const Record& r) {
-  return r.row != nullptr && !json_text(*r.row, {"point", "tuned_from"}).empty();
 }
 
 /// None of a tuned network, whose accuracy compares with another one than its SQNR.
@@ -265,8 +263,9 @@ std::string ranking_rule(const LayerRanking& ranking) {
                      several ? ", the first format" : "");
   return out + (ranking.wide[0]
                     ? "the highest SQNR first, NaN or infinite outputs last."
-                    : "NaN or infinite outputs first, the largest loss among them before the "
-                      "others, then the lowest SQNR.");
+                    : fmt::format("NaN or infinite outputs first, {} among them before the "
+                                  "others, then the lowest SQNR.",
+                                  tuned ? "the largest share" : "the largest loss"));
 }
 
 std::vector<std::string> ranking_sentences(const LayerRanking& ranking) {

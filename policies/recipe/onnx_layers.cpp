@@ -43,13 +43,14 @@ net::OnnxOperand weight_of(const std::string& layer, const RolePolicy& role,
   return out;
 }
 
+/// An operand that is an activation, as messages name it.
 net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
-                               const StaticScales& scales) {
+                               const StaticScales& scales, const std::string& name) {
   const auto found = scales.find(layer);
   if (found == scales.end())
-    refuse(layer, "an activation without one calibrated scale (calibrate.rule, granularity)");
+    refuse(layer, name + " without one calibrated scale (calibrate.rule, granularity)");
   if (role.rounding != Rounding{} || role.overflow != Overflow::saturate)
-    refuse(layer, "an activation with another rounding than rne or overflow than saturate");
+    refuse(layer, name + " with another rounding than rne or overflow than saturate");
   return {.format = role.format,
           .scales = {found->second.scale},
           .zero_point = found->second.zero_point,
@@ -60,18 +61,33 @@ net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
 
 net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& graph) {
   net::OnnxLayers out;
-  const StaticScales scales = frozen.static_scales();
+  const StaticScales scales = frozen.static_scales(), seconds = frozen.second_scales();
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const LayerRecipe& r = frozen.recipe(layer.name);
     require_exportable(layer.name, r);
-    if (layer.weight == nullptr && (r.activation || r.key || r.value))
-      refuse(layer.name, "a quantized product of two activations");
     net::OnnxLayer& entry = out[layer.name];
     if (r.weight && layer.weight != nullptr)
       entry.weight = weight_of(layer.name, *r.weight, frozen.frozen_weight(layer.name));
-    if (r.activation) entry.activation = activation_of(layer.name, *r.activation, scales);
+    if (r.activation)
+      entry.activation = activation_of(layer.name, *r.activation, scales, "an activation");
+    if (layer.weight != nullptr) continue;
+    const std::optional<RolePolicy>& second = r.role(layer.right, net::GemmKind::fprop);
+    if (second)
+      entry.second =
+          activation_of(layer.name, *second, seconds,
+                        fmt::format("role {} as right operand", net::to_string(layer.right)));
   }
   return out;
+}
+
+void require_coded_layers(const net::OnnxLayers& layers, const net::Graph& graph) {
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    const auto found = layers.find(layer.name);
+    if (layer.weight != nullptr || found == layers.end()) continue;
+    if (found->second.activation || found->second.second)
+      refuse(layer.name,
+             "a quantized product of two activations, whose ranges a checkpoint does not store,");
+  }
 }
 
 void require_onnx_operators(const Recipe& recipe, const net::Graph& graph) {

@@ -7,13 +7,17 @@
 
 namespace numemu::policies {
 
-/// The frozen weights and static activation scales of every layer, of numerics that have run a
-/// sample (which quantizes weights). Throws Error naming layer and cause for what such files cannot
-/// say: scales of blocks, rows and samples, masks of activations, roundings of activations other
-/// than rne, and roles of other tensors than operands.
+/// The frozen weights and static activation scales of every layer, of both operands where neither
+/// is a weight, of numerics that have run a sample (which quantizes weights). Throws Error naming
+/// layer and cause for what such files cannot say: scales of blocks, rows and samples, masks of
+/// activations, roundings of activations other than rne, and roles of other tensors than operands.
 net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph&);
 
-/// Throws Error naming layer and cause where a layer computes what the file cannot say: batch
+/// Throws Error naming the layer whose product of two activations is quantized: a safetensors file
+/// has ranges of layers with weights alone.
+void require_coded_layers(const net::OnnxLayers&, const net::Graph&);
+
+/// Throws Error naming layer and cause where a layer computes what an ONNX file cannot say: batch
 /// normalisation whose rule (key norm) acts in inference, a quantized table (key table), and the
 /// roles vector, output and embedding of any operator.
 void require_onnx_operators(const Recipe&, const net::Graph&);

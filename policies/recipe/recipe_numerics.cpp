@@ -79,6 +79,12 @@ void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
   roles_.freeze(graph, calibration, read, shared);
 }
 
+void RecipeNumerics::freeze_weights(const net::Graph& graph, const Calibration& calibration) {
+  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy)
+    (*policy)->freeze(graph, calibration);
+  roles_.forget_weights();
+}
+
 void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
   freeze(graph, reference.samples(), [&](std::int64_t first, std::int64_t count) {
     std::vector<net::Tensor> batch;

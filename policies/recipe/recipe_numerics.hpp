@@ -42,11 +42,15 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
               SeenTensors* shared = nullptr);
   /// The same with everything recorded beforehand.
   void freeze(const net::Graph&, const FloatReference&);
+  /// After freeze(), when weights of the graph changed: policies are frozen anew, and weights are
+  /// quantized anew; static activation scales stay.
+  void freeze_weights(const net::Graph&, const Calibration&);
   /// Throws Error naming the layer where a policy or role does not serve training.
   void require_trainable(const std::string& where) const;
 
   /// See RoleNumerics.
   StaticScales static_scales() const { return roles_.static_scales(); }
+  StaticScales second_scales() const { return roles_.second_scales(); }
   void hear_units(std::function<void(const net::Product&)> heard) {
     roles_.hear_units(std::move(heard));
   }

@@ -20,12 +20,9 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     bool waits_left = false, waits_right = false;  ///< for the pass
   };
   std::map<std::string, Calibrated, std::less<>> scales;
+  forget_weights();
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;
-    layer->weight_ready = false;
-    layer->sliced_weight.reset();
-    layer->reads_weight = false;
-    layer->prepared_weight.reset();
     layer->activation_scale.reset();
     layer->second_scale.reset();
     const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
@@ -39,7 +36,6 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     Calibrated calibrated{.left = fresh(layer->activation), .right = fresh(layer->second)};
     if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));
   }
-  for (auto& [name, node] : nodes_) node->frozen_table.reset();
   frozen_ = true;
   if (scales.empty()) return;
   const auto key = [&](const std::string& layer, const char* side) {
@@ -101,10 +97,28 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   }
 }
 
+void RoleNumerics::forget_weights() {
+  for (auto& [name, layer] : layers_) {
+    layer->weight_ready = false;
+    layer->sliced_weight.reset();
+    layer->reads_weight = false;
+    layer->prepared_weight.reset();
+  }
+  for (auto& [name, node] : nodes_) node->frozen_table.reset();
+}
+
 StaticScales RoleNumerics::static_scales() const {
   StaticScales scales;
   for (const auto& [name, layer] : layers_) {
     if (layer->activation_scale) scales[name] = *layer->activation_scale;
+  }
+  return scales;
+}
+
+StaticScales RoleNumerics::second_scales() const {
+  StaticScales scales;
+  for (const auto& [name, layer] : layers_) {
+    if (layer->second_scale) scales[name] = *layer->second_scale;
   }
   return scales;
 }

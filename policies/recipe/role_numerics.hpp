@@ -39,8 +39,12 @@ class RoleNumerics : public net::Numerics {
   /// the scales are the same with and without. With a ReadInput nothing is shared.
   void freeze(const net::Graph&, const Calibration&, const ReadInput&,
               SeenTensors* shared = nullptr);
+  /// After freeze(), when weights changed: they are quantized anew; static scales stay.
+  void forget_weights();
   /// Static activation scales of the left operands by layer, after freeze().
   StaticScales static_scales() const;
+  /// The same of right operands that are activations.
+  StaticScales second_scales() const;
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
   void require_trainable(const std::string& where) const;
 

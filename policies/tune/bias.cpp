@@ -5,17 +5,9 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
-  DistillOptions training;
-  std::vector<Option> list() override {
-    return {{"epochs", "passes over the calibration samples", &training.epochs, 1, 1e6},
-            {"rate", "learning rate of Adam", &training.rate, 1e-9, 10}};
-  }
-};
-
 class Bias final : public Distillation {
  public:
-  explicit Bias(const Options& options) : Distillation("bias", options.training) {}
+  explicit Bias(const DistillOptions& options) : Distillation("bias", options) {}
 };
 
 }  // namespace
@@ -25,7 +17,7 @@ const TuneStepKind tune_bias{
     .name = "bias",
     .summary = "biases are trained so that class probabilities come near those of float32",
     .source = "Hubara et al., ICML 2021 (CalibTIP, arXiv 2006.10518)",
-    .options = make_options<Options>,
-    .make = make_step<Bias, Options>};
+    .options = make_options<DistillOptions>,
+    .make = make_step<Bias, DistillOptions>};
 
 }  // namespace numemu::policies

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
+#include <set>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/dropout.hpp"
@@ -33,6 +34,14 @@ std::vector<std::int64_t> order(std::int64_t batches, bool shuffled, std::uint64
 
 }  // namespace
 
+std::vector<Option> DistillOptions::list() {
+  return {{"epochs", "passes over the calibration samples", &epochs, 1, 1e6},
+          {"rate",
+           falls ? "learning rate of Adam at first; it falls to 0 along half a cosine"
+                 : "learning rate of Adam",
+           &rate, 1e-9, 10}};
+}
+
 std::int64_t Distillation::begin(const Tuning& tuning) {
   for (const net::Node& node : tuning.graph.nodes) {
     const auto* const dropout = dynamic_cast<const net::Dropout*>(node.op.get());
@@ -42,12 +51,21 @@ std::int64_t Distillation::begin(const Tuning& tuning) {
           "{}: layer {}: expected a network without {}, which training computes otherwise", name_,
           node.name, dropout ? "dropout" : "batch_norm (it has to be folded)"));
   }
-  for (const BiasedLayer& layer : biased_layers(tuning.graph)) {
-    trained_.push_back(layer.bias);
-    if (options_.weights) trained_.push_back(layer.weight);
-    ++layers_;
+  if (options_.weights) {
+    std::set<const net::Node*> nodes;  // recurrent ones have several products
+    for (const net::GemmLayer& layer : net::gemm_layers(tuning.graph)) {
+      if (layer.weight == nullptr || !nodes.insert(layer.node).second) continue;
+      for (const net::Parameter& parameter : std::as_const(*layer.node->op).parameters())
+        if (parameter.trained) trained_.push_back(parameter.name);
+    }
+    layers_ = nodes.size();
+  } else {
+    for (const BiasedLayer& layer : biased_layers(tuning.graph)) trained_.push_back(layer.bias);
+    layers_ = trained_.size();
   }
-  if (trained_.empty()) throw Error(name_ + ": expected a layer with a bias, found none");
+  if (trained_.empty())
+    throw Error(fmt::format("{}: expected a layer with a {}, found none", name_,
+                            options_.weights ? "weight" : "bias"));
   net::TrainOptions adam;
   adam.optimizer = "adam";
   adam.weight_decay = 0;
@@ -65,7 +83,7 @@ std::int64_t Distillation::begin(const Tuning& tuning) {
 
 void Distillation::run(Tuning& tuning, std::int64_t part, const TuneProgress& progress) {
   const std::vector<net::Parameter*> parameters = tuning.graph.parameters();
-  std::optional<StraightThroughNumerics> numerics;
+  StraightThroughNumerics numerics(tuning, options_.weights);
   net::Numerics float32;
   std::vector<float> delta;
   loss_ = 0;
@@ -77,16 +95,15 @@ void Distillation::run(Tuning& tuning, std::int64_t part, const TuneProgress& pr
     const std::vector<net::Tensor> batch = tuning.calibration.batch(first, count);
     const CalibrationStep step(first, count);
     const net::Tensor wanted = net::forward(tuning.reference, batch, float32, step);
-    // Weights are rounded when the numerics are made.
-    if (!numerics || options_.weights) numerics.emplace(tuning, options_.weights);
-    numerics->begin_step(step);
-    net::Tape tape = net::forward_training(tuning.graph, batch, *numerics, step);
+    if (options_.weights) numerics.weights_changed(tuning);
+    numerics.begin_step(step);
+    net::Tape tape = net::forward_training(tuning.graph, batch, numerics, step);
     net::Tensor gradient;
     loss_ += kl_divergence(wanted, tape.output, &gradient) * static_cast<double>(count) /
              static_cast<double>(all);
     const std::vector<net::Tensor> gradients =
-        net::backward(tuning.graph, std::move(tape), std::move(gradient), *numerics);
-    numerics->end_step(step);
+        net::backward(tuning.graph, std::move(tape), std::move(gradient), numerics);
+    numerics.end_step(step);
     optimizer_->begin_step(rate_at(part * batches + done, options_.epochs * batches));
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       if (!is_trained(parameters[p]->name)) continue;

@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "emu/net/train/optimizer.hpp"
+#include "policies/policy.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies {
 
-struct DistillOptions {
+struct DistillOptions : PolicyOptions {
   std::int64_t epochs = 10;  ///< passes over the calibration samples
   double rate = 1e-3;        ///< of Adam
-  bool weights = false;      ///< weights are trained beside the biases
-  bool falls = false;        ///< the rate falls to 0 along half a cosine; batches are shuffled
+  bool weights = false;  ///< all parameters of layers that multiply by a weight, not biases alone
+  bool falls = false;    ///< the rate falls to 0 along half a cosine; batches are shuffled
+  std::vector<Option> list() override;
 };
 
 /// Adam on mean KL(softmax(float32) || softmax(quantized)), in batches of 32; a part is an epoch.
@@ -27,7 +29,7 @@ class Distillation : public TuneStep {
       : name_(name), options_(options) {}
 
   /// Throws Error for batch normalisation and dropout, which training computes otherwise, and for
-  /// a network without a layer that has weight and bias.
+  /// a network without a layer that has what is trained: a bias, or with `weights` a weight.
   std::int64_t begin(const Tuning&) override;
   void run(Tuning&, std::int64_t part, const TuneProgress&) override;
   void save_state(net::NamedState&) const override;

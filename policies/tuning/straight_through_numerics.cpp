@@ -6,7 +6,8 @@
 namespace numemu::policies {
 
 StraightThroughNumerics::StraightThroughNumerics(const Tuning& tuning, bool weights)
-    : OwnedNumerics{tuned_numerics(tuning)}, Forwarding(*owned) {
+    : OwnedNumerics{tuned_numerics(tuning, tuning.reference)}, Forwarding(*owned) {
+  weights_changed(tuning);
   for (const net::GemmLayer& layer : net::gemm_layers(tuning.graph)) {
     // Of two activations the gradient of the second is no weight's.
     if (!weights && layer.weight != nullptr) unread_.insert(layer.name);
@@ -15,6 +16,11 @@ StraightThroughNumerics::StraightThroughNumerics(const Tuning& tuning, bool weig
     if (const std::optional<TensorScale> fixed = fixed_scale(role->scale))
       reach_[layer.name] = range_of(*role, *fixed);
   }
+}
+
+void StraightThroughNumerics::weights_changed(const Tuning& tuning) {
+  owned->freeze_weights(tuning.graph, tuning.calibration);
+  rounded_.clear();
 }
 
 void StraightThroughNumerics::begin_step(const net::Step& step) {

@@ -17,14 +17,18 @@ struct OwnedNumerics {
 };
 
 /// Numerics of the tuned network whose forward pass is that of eval, bit for bit (steps of
-/// inference: CalibrationStep), and whose backward pass is in float32: a gradient passes a
-/// quantizer unchanged, but is zero where the activation lies beyond its fixed range. Products of
-/// backward read rounded weights and unrounded activations. One thread at a time; made anew after
-/// weights or ranges change.
+/// inference: CalibrationStep), where ranges fix all static scales; others are those of the
+/// reference, which do not move with the weights. The backward pass is in float32: a gradient
+/// passes a quantizer unchanged, but is zero where the activation lies beyond its fixed range.
+/// Products of backward read rounded weights and unrounded activations. One thread at a time; made
+/// anew after ranges change.
 class StraightThroughNumerics final : private OwnedNumerics, public net::Forwarding {
  public:
   /// Without `weights` the gradients of weights stay as they are allocated: nobody reads them.
   explicit StraightThroughNumerics(const Tuning&, bool weights = true);
+
+  /// After weights of the tuned network changed: they are rounded anew.
+  void weights_changed(const Tuning&);
 
   void begin_step(const net::Step&) override;
   void product(const net::Step&, const net::Product&) override;

@@ -10,9 +10,13 @@ Recipe tuned_recipe(const Tuning& tuning) {
 }
 
 std::unique_ptr<RecipeNumerics> tuned_numerics(const Tuning& tuning) {
+  return tuned_numerics(tuning, tuning.graph);
+}
+
+std::unique_ptr<RecipeNumerics> tuned_numerics(const Tuning& tuning, const net::Graph& calibrated) {
   auto numerics =
       std::make_unique<RecipeNumerics>(tuned_recipe(tuning), tuning.graph, tuning.where);
-  numerics->freeze(tuning.graph, tuning.calibration.samples, tuning.calibration.batch);
+  numerics->freeze(calibrated, tuning.calibration.samples, tuning.calibration.batch);
   return numerics;
 }
 

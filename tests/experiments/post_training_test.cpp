@@ -64,6 +64,24 @@ TEST_CASE("pipelines, recipe files and formats of the ends are rounded, too", "[
   CHECK(ends[0] != named[0]);
 }
 
+TEST_CASE("formats of the ends count behind the layers of a stage", "[fast]") {
+  const TemporaryFolder folder;
+  const Experiment& experiment = find_experiment("post-training");
+  const std::string layers =
+                        R"("layers": [{"match": "*", "roles": {"weight": {"format": "int2"}}}])",
+                    head = R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int3"}})";
+  const auto tops = [&](const std::string& recipe, const std::string& ends) {
+    numemu::test::write_file(folder / "r.json", recipe);
+    const auto found = experiment.run(
+        run_of(folder, {"bits=" + (folder / "r.json"), "chains=naive", "ends=" + ends}));
+    return found.tables.at(0).rows.at(0);
+  };
+  const std::string staged =
+      head + R"(, "stages": [{"from": {"epoch": 0}, "patch": {)" + layers + "}}]}";
+  CHECK(tops(staged, "int8") == tops(head + ", " + layers + "}", "int8"));
+  CHECK(tops(staged, "int8") != tops(staged, "same"));
+}
+
 TEST_CASE("plain rounding comes first, wherever the chains name it", "[fast]") {
   const TemporaryFolder folder;
   const Experiment& experiment = find_experiment("post-training");

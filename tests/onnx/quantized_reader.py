@@ -3,6 +3,7 @@
 
 usage: quantized_reader.py MODEL.onnx X.npy Y.npy       X and Y as the file has them (images [n, c, h, w])
 """
+import math
 import struct
 import sys
 
@@ -199,6 +200,21 @@ def reshape(x, shape, allowzero=0):
     return x.reshape([x.shape[i] if size == 0 and not allowzero else int(size) for i, size in enumerate(shape)])
 
 
+def layer_norm(x, weight, bias, axis=-1, epsilon=1e-5):
+    wide = x.astype(np.float64)
+    off = wide - wide.mean(axis, keepdims=True)
+    return off / np.sqrt((off * off).mean(axis, keepdims=True) + epsilon) * weight + bias
+
+
+def softmax(x, axis=-1):
+    powers = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+def gelu(x):
+    return x * 0.5 * (1 + np.vectorize(math.erf)(x.astype(np.float64) / math.sqrt(2)))
+
+
 OPERATORS = {
     'QuantizeLinear': quantize,
     'DequantizeLinear': dequantize,
@@ -209,6 +225,12 @@ OPERATORS = {
     'Relu': lambda x: np.maximum(x, 0),
     'Clip': lambda x, low, high: np.clip(x, low, high),
     'Add': lambda a, b: a + b,
+    'Mul': lambda a, b: a * b,
+    'Cast': lambda x, to: x.astype({1: np.float32, 7: np.int64}[to]),
+    'Gather': lambda table, rows, axis=0: np.take(table, rows.astype(np.int64), axis),
+    'LayerNormalization': layer_norm,
+    'Softmax': softmax,
+    'Gelu': gelu,
     'MaxPool': lambda x, kernel_shape, strides, pads, ceil_mode=0: windows(x, kernel_shape, strides, pads, -np.inf).max((4, 5)),
     'GlobalAveragePool': lambda x: x.mean((2, 3), keepdims=True),
     'Flatten': lambda x, axis=1: x.reshape(x.shape[0], -1),
@@ -235,7 +257,7 @@ def run(path, x):
     for step in nodes:
         operands = [values[name] for name in step['in']]
         values[step['out']] = OPERATORS[step['op']](*operands, **step['attributes'])
-        if isinstance(values[step['out']], np.ndarray):
+        if isinstance(values[step['out']], np.ndarray) and values[step['out']].dtype != np.int64:
             values[step['out']] = values[step['out']].astype(np.float32)
     return values[outputs[0]]
 

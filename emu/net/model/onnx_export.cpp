@@ -31,6 +31,7 @@ struct Value {
   std::string name;
   Shape shape;  ///< of the graph: channels last, one sample
   bool first = false;
+  bool whole = false;  ///< int64: rows of tables
 
   std::int64_t rank() const { return static_cast<std::int64_t>(shape.size()); }
   bool image() const { return rank() >= 3 && rank() <= 5; }
@@ -84,6 +85,7 @@ class Exporter {
 
   std::string run() {
     require_operators();
+    const std::vector<bool> rows = read_as_rows();
     std::vector<Shape> samples;
     const bool images = std::ranges::any_of(graph_.nodes, [](const Node& node) {
       return node.op->kind().starts_with("conv") || node.op->kind().ends_with("pool");
@@ -95,13 +97,9 @@ class Exporter {
       const std::string name = input.name.empty() ? "input" : input.name;
       values_.push_back({name, shape, images && shape.size() >= 3 && shape.size() <= 5});
       const Shape stored = values_.back().first ? channels_first(shape) : shape;
-      // Rows of a table have whole numbers.
-      const bool rows = std::ranges::any_of(graph_.nodes, [&](const Node& node) {
-        return dynamic_cast<const Embedding*>(node.op.get()) != nullptr &&
-               static_cast<std::size_t>(node.inputs[0]) == samples.size() - 1;
-      });
+      values_.back().whole = rows[samples.size() - 1];
       writer_.input(name, {stored.begin() + 1, stored.end()},
-                    rows ? OnnxType::int64 : OnnxType::float32);
+                    values_.back().whole ? OnnxType::int64 : OnnxType::float32);
     }
     shapes_ = value_shapes(graph_, samples);
     for (const Node& node : graph_.nodes) {
@@ -149,17 +147,40 @@ class Exporter {
     if (!text.empty()) throw Error("operators that are not exported: " + text);
   }
 
+  /// Of every value, whether all that read it are tables, or views whose result is such.
+  std::vector<bool> read_as_rows() const {
+    std::vector<bool> read(graph_.value_count()), rows(graph_.value_count(), true);
+    for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[i];
+      const auto value = static_cast<std::size_t>(graph_.value_of(i));
+      const bool table = dynamic_cast<const Embedding*>(node.op.get()) != nullptr,
+                 view = passes_whole(*node.op) && read[value] && rows[value];
+      for (const int input : node.inputs) {
+        const auto at = static_cast<std::size_t>(input);
+        read[at] = true;
+        rows[at] = rows[at] && (table || view);
+      }
+    }
+    for (std::size_t v = 0; v < rows.size(); ++v) rows[v] = rows[v] && read[v];
+    return rows;
+  }
+  /// Operators whose form in the file takes int64 as it takes float32.
+  static bool passes_whole(const Op& op) {
+    const std::string_view kind = op.kind();
+    return kind == "transpose" || kind == "reshape" || kind == "flatten" || kind == "slice";
+  }
+
   const Value& read(const Node& node, std::size_t i = 0) const {
     return values_[static_cast<std::size_t>(node.inputs[i])];
   }
   /// The node's result, of the graph's shape.
   Value result(const Node& node, bool first) const {
-    return {node.name, shapes_[values_.size()], first};
+    return {node.name, shapes_[values_.size()], first, passes_whole(*node.op) && read(node).whole};
   }
 
   Value turned(const Value& value, bool first) {
     if (value.first == first || !value.image()) return value;
-    Value out{value.name + (first ? "_nchw" : "_nhwc"), value.shape, first};
+    Value out{value.name + (first ? "_nchw" : "_nhwc"), value.shape, first, value.whole};
     if (!turned_.insert({out.name, true}).second) return out;
     Longs order;
     for (std::int64_t i = 0; i < value.rank(); ++i) order.push_back(i);
@@ -185,44 +206,51 @@ class Exporter {
 
   /// The value that a product reads: quantized and back where the layer has a quantizer.
   Value activation(const Node& node, Value x) {
-    const auto layer = layers_.find(node.name);
-    if (layer == layers_.end() || !layer->second.activation) return x;
-    const OnnxOperand& operand = *layer->second.activation;
-    const OnnxType type = stored_as(operand, node.name + ": activation");
-    const std::string scale = node.name + ".input_scale", zero = node.name + ".input_zero_point",
-                      codes = node.name + ".input_codes";
-    writer_.constant(scale, {}, operand.scales);
-    hold(operand, type, node.name, x);
-    writer_.constant(zero, type, {}, zero_bytes(type, operand.zero_point));
-    writer_.node("QuantizeLinear", codes, {x.name, scale, zero}, codes);
-    x.name = node.name + ".input";
-    writer_.node("DequantizeLinear", x.name, {codes, scale, zero}, x.name);
+    x.name = operand(node, 0, x.name);
     return x;
   }
 
+  /// The same by name, of the left operand (0) or the right one.
+  std::string operand(const Node& node, std::size_t side, const std::string& x) {
+    const auto layer = layers_.find(node.name);
+    if (layer == layers_.end()) return x;
+    const std::optional<OnnxOperand>& how =
+        side == 0 ? layer->second.activation : layer->second.second;
+    if (!how) return x;
+    const OnnxType type = stored_as(*how, node.name + ": activation");
+    const std::string out = node.name + (side == 0 ? ".input" : ".second"), scale = out + "_scale",
+                      zero = out + "_zero_point", codes = out + "_codes";
+    writer_.constant(scale, {}, how->scales);
+    const std::string held = hold(*how, type, node.name, out, x);
+    writer_.constant(zero, type, {}, zero_bytes(type, how->zero_point));
+    writer_.node("QuantizeLinear", codes, {held, scale, zero}, codes);
+    writer_.node("DequantizeLinear", out, {codes, scale, zero}, out);
+    return out;
+  }
+
   /// A Clip where the format's integers are fewer than the type's: at half a step beyond the last
-  /// would do, at the last it is plain.
-  void hold(const OnnxOperand& operand, OnnxType type, const std::string& layer, Value& x) {
+  /// would do, at the last it is plain. `to` starts the names.
+  std::string hold(const OnnxOperand& operand, OnnxType type, const std::string& layer,
+                   const std::string& to, const std::string& x) {
     const Format& format = *operand.format;
     if (format.kind != Kind::integer) {
       if (format.name != float8_format(type))
         throw Error(
             fmt::format("{}: activation: QuantizeLinear rounds to no {}", layer, format.name));
-      return;
+      return x;
     }
     const IntegerRange range = range_of(type);
     const auto most = static_cast<std::int64_t>(largest_value(format));
     const std::int64_t least = !format.is_signed ? 0 : operand.shifted ? -most - 1 : -most;
-    if (least == range.least && most == range.most) return;
+    if (least == range.least && most == range.most) return x;
     const auto bound = [&](std::int64_t code) {
       return static_cast<float>(code - operand.zero_point) * operand.scales[0];
     };
-    const std::string low = layer + ".input_low", high = layer + ".input_high",
-                      clipped = layer + ".input_held";
+    const std::string low = to + "_low", high = to + "_high", clipped = to + "_held";
     writer_.constant(low, {}, std::vector<float>{bound(least)});
     writer_.constant(high, {}, std::vector<float>{bound(most)});
-    writer_.node("Clip", clipped, {x.name, low, high}, clipped);
-    x.name = clipped;
+    writer_.node("Clip", clipped, {x, low, high}, clipped);
+    return clipped;
   }
 
   static std::string zero_bytes(OnnxType type, std::int32_t zero) {
@@ -435,9 +463,12 @@ class Exporter {
     std::vector<OnnxOperandName> inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value x = plain(read(node, i));
-      inputs.push_back({x.name, x.shape});
+      inputs.push_back({x.name, x.shape, x.whole});
     }
-    opset_ = std::max(opset_, add_sequence_node(writer_, node, inputs));
+    const auto quantized = [&](std::size_t side, const std::string& x) {
+      return operand(node, side, x);
+    };
+    opset_ = std::max(opset_, add_sequence_node(writer_, node, inputs, quantized));
     return result(node, false);
   }
 

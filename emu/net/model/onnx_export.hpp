@@ -24,6 +24,7 @@ struct OnnxOperand {
 
 struct OnnxLayer {
   std::optional<OnnxOperand> weight, activation;
+  std::optional<OnnxOperand> second;  ///< the right operand where that is an activation, too
 };
 using OnnxLayers = std::map<std::string, OnnxLayer, std::less<>>;
 
@@ -35,9 +36,10 @@ std::string stored_codes(const Format&, OnnxType, const std::vector<std::uint16_
 
 /// The file's bytes. Layers without an entry stay float32. Images have their channels first; an
 /// activation's integers that are fewer than the type's (int6, symmetric int8) are held by a Clip
-/// before QuantizeLinear. The operator set is the least that has the types: 13, 19 for floats of 8
-/// bits, 21 for integers of 4 and 16. Throws Error that lists the operators without a counterpart,
-/// and naming the layer whose format no type stores.
+/// before QuantizeLinear. An input is int64 where nothing but tables reads it, through views or
+/// directly; a table casts what it reads otherwise. The operator set is the least that has the
+/// types: 13, 19 for floats of 8 bits, 21 for integers of 4 and 16. Throws Error that lists the
+/// operators without a counterpart, and naming the layer whose format no type stores.
 std::string export_onnx(const Graph&, const OnnxLayers&);
 
 }  // namespace numemu::net

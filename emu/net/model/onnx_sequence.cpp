@@ -35,7 +35,8 @@ std::string split(OnnxWriter& writer, const std::string& name, const OnnxOperand
   return name;
 }
 
-void matmul(OnnxWriter& writer, const Node& node, const Inputs& inputs) {
+void matmul(OnnxWriter& writer, const Node& node, const Inputs& inputs,
+            const OnnxQuantized& quantized) {
   const MatMulOptions& o = dynamic_cast<const MatMul&>(*node.op).options();
   const bool scores = o.heads > 0 && o.transpose_b, gathers = o.heads > 0 && !o.transpose_b;
   std::string a = inputs[0].name, b = inputs[1].name;
@@ -50,6 +51,8 @@ void matmul(OnnxWriter& writer, const Node& node, const Inputs& inputs) {
     b = node.name + ".b";
     writer.node("Transpose", b, {inputs[1].name}, b, {{"perm", order}});
   }
+  a = quantized(0, a);
+  b = quantized(1, b);
   const bool factor = o.alpha != 1;
   const std::string product = gathers || factor ? node.name + ".product" : node.name,
                     merged = factor ? node.name + ".merged" : node.name;
@@ -90,10 +93,16 @@ bool is_sequence_operator(const Op& op) {
          dynamic_cast<const Softmax*>(&op) != nullptr || op.kind() == "gelu";
 }
 
-std::int64_t add_sequence_node(OnnxWriter& writer, const Node& node, const Inputs& inputs) {
+std::int64_t add_sequence_node(OnnxWriter& writer, const Node& node, const Inputs& inputs,
+                               const OnnxQuantized& quantized) {
   const std::string& x = inputs[0].name;
   if (dynamic_cast<const Embedding*>(node.op.get()) != nullptr) {
-    writer.node("Gather", node.name, {parameter(writer, node, 0), x}, node.name,
+    std::string rows = x;
+    if (!inputs[0].whole) {
+      rows = node.name + ".rows";
+      writer.node("Cast", rows, {x}, rows, {{"to", static_cast<std::int64_t>(OnnxType::int64)}});
+    }
+    writer.node("Gather", node.name, {parameter(writer, node, 0), rows}, node.name,
                 {{"axis", std::int64_t{0}}});
   } else if (dynamic_cast<const PositionEmbedding*>(node.op.get()) != nullptr) {
     writer.node("Add", node.name, {x, parameter(writer, node, 0)}, node.name);
@@ -106,7 +115,7 @@ std::int64_t add_sequence_node(OnnxWriter& writer, const Node& node, const Input
     writer.node("Gelu", node.name, {x}, node.name);
     return kGelu;
   } else if (dynamic_cast<const MatMul*>(node.op.get()) != nullptr) {
-    matmul(writer, node, inputs);
+    matmul(writer, node, inputs, quantized);
   } else if (dynamic_cast<const CausalMask*>(node.op.get()) != nullptr) {
     causal_mask(writer, node, inputs);
   } else {

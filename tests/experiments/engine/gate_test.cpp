@@ -36,6 +36,19 @@ Json row_of(const stats::PairedAnswers& a) {
             {"lost", a.only2}}}};
 }
 
+/// The same with a score for which less is better.
+Json row_with_perplexity() {
+  Json row = row_of({7900, 150, 220, 10000});
+  row["scores"] = Json::array();
+  row["scores"].push_back({{"name", "perplexity"},
+                           {"value", 2.02},
+                           {"ci95", {1.98, 2.06}},
+                           {"baseline", 2.0},
+                           {"difference", 0.02},
+                           {"difference_ci95", {0.01, 0.03}}});
+  return row;
+}
+
 Json judged(const std::string& gate, Json row) {
   judge_gate(parse_gate(gate), row);
   return row["gate"];
@@ -107,14 +120,7 @@ TEST_CASE("an undecided gate needs more images than it has seen, by its own inte
 }
 
 TEST_CASE("an undecided score needs as many units as its interval says", "[fast]") {
-  Json row = row_of({7900, 150, 220, 10000});
-  row["scores"] = Json::array();
-  row["scores"].push_back({{"name", "perplexity"},
-                           {"value", 2.02},
-                           {"ci95", {1.98, 2.06}},
-                           {"baseline", 2.0},
-                           {"difference", 0.02},
-                           {"difference_ci95", {0.01, 0.03}}});
+  Json row = row_with_perplexity();
   const Json gate = judged("perplexity<=1.005*float32", row);
   REQUIRE(gate["verdict"].text() == "undecided");
   // Half the interval shrinks as 1 / sqrt(n).
@@ -181,14 +187,7 @@ TEST_CASE("a constant is compared with the accuracy alone", "[fast]") {
 }
 
 TEST_CASE("scores are judged by their bootstrap intervals; less may be better", "[fast]") {
-  Json row = row_of({7900, 150, 220, 10000});
-  row["scores"] = Json::array();
-  row["scores"].push_back({{"name", "perplexity"},
-                           {"value", 2.02},
-                           {"ci95", {1.98, 2.06}},
-                           {"baseline", 2.0},
-                           {"difference", 0.02},
-                           {"difference_ci95", {0.01, 0.03}}});
+  Json row = row_with_perplexity();
   // value - 1.1 float32 = 1.1 difference - 0.1 value = -.18, half .011 + .004 = .015 at 95 %.
   const Json gate = judged("perplexity<=1.1*float32", row);
   CHECK(gate["margin"].get<double>() == Approx(0.18));

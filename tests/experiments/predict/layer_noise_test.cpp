@@ -8,6 +8,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
@@ -102,6 +103,43 @@ TEST_CASE("the measured noise of a weight is that of the codes that the network 
   measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
   for (const TensorNoise& noise : noises)
     if (noise.source.role == net::Role::weight) CHECK(noise.measured_mse == Approx(1).epsilon(0.1));
+}
+
+TEST_CASE("the standard error of a prediction is that of noise relative to signal", "[fast]") {
+  // Blocks follow their numbers, so that noise is as loud as its sample: chunks of 8 samples, each
+  // chunk twice as large as the one before or eight times smaller, have the same SQNR.
+  Run run;
+  run.graph.name = "linear";
+  run.graph.inputs = {{"x", {64}}};
+  run.graph.add("fc", std::make_unique<net::Linear>(64, 16, false), {0});
+  net::initialize(run.graph, 3);
+  net::Tensor x({256, 64});
+  const RandomSource random;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const double u =
+        std::ldexp(static_cast<double>(random.bits(static_cast<std::uint64_t>(i), 32)), -31);
+    x.data[i] = static_cast<float>(std::ldexp(u - 1, static_cast<int>(i / 64 / 8 % 4)));
+  }
+  run.reference = policies::float_reference(run.graph, x);
+  std::vector<double> db;
+  double reported = 0;
+  constexpr int kSeeds = 8;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    const std::string text = R"({"numemu_recipe": 1, "seed": )" + std::to_string(seed) +
+                             R"(, "roles": {"activation": {"format": "mxfp4"}}})";
+    const LayerPrediction predicted =
+        predict_layers(policies::Recipe::parse_text(text, "recipe"), run.graph, run.reference);
+    db.push_back(predicted.output.db);
+    reported += predicted.output_error / kSeeds;
+  }
+  // The loudness alone would give 10 / ln 10 times 1.06 / sqrt(32), 0.8 dB.
+  CHECK(reported < 0.3);
+  // The spread over eight draws lies within a factor of 2.3 of its expectation (chi, 99.5 %); that
+  // over samples, which all draws share, adds to what is reported.
+  double mean = 0, squares = 0;
+  for (const double d : db) mean += d / kSeeds;
+  for (const double d : db) squares += (d - mean) * (d - mean);
+  CHECK(reported > std::sqrt(squares / (kSeeds - 1)) / 2.3);
 }
 
 TEST_CASE("one sample has no standard error and float32 has no noise", "[fast]") {

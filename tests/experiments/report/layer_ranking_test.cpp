@@ -105,6 +105,27 @@ TEST_CASE("among layers that give NaN the larger loss is first, whatever another
   CHECK_FALSE(comes_first(records[0], records[1], true));
 }
 
+TEST_CASE("of a tuned network the share of NaN outputs decides among those layers", "[fast]") {
+  std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {50, 10, 40, 5, 45, 5}});
+  lose(rows[0], 4400, -0.97);
+  lose(rows[1], 5000, -0.862);
+  const auto order = [&] { return names(rank_layers(read_records(rows))); };
+  CHECK(order()[0] == "conv1");
+  for (Json& row : rows) row["point"]["tuned_from"] = "0123456789abcdef";
+  CHECK(order() == std::vector<std::string>{"conv2", "conv1", "fc1", "fc3", "fc2", "all layers"});
+  const std::vector<Record> records = read_records(rows);
+  CHECK_THAT(ranking_rule(rank_layers(records)),
+             Catch::Contains("NaN or infinite outputs first, the largest share among them"));
+}
+
+TEST_CASE("a loss that is no number is the largest", "[fast]") {
+  std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {50, 10, 40, 5, 45, 5}});
+  lose(rows[0], 5000, -0.97);
+  lose(rows[1], 10, 0);
+  rows[1]["metrics"]["difference"] = nullptr;
+  CHECK(names(rank_layers(read_records(rows)))[0] == "conv2");
+}
+
 TEST_CASE("layers that their intervals do not tell apart are named", "[fast]") {
   std::vector<Json> rows = rows_of({{36, 34.9, 35.1, 50, 45, 10}, {30, 25, 10, 40, 35, 5}});
   for (Json& row : rows) {

@@ -32,17 +32,6 @@ double off(const Tuning& tuning) {
   return sum;
 }
 
-std::vector<float> parameters(const Tuning& tuning) {
-  std::vector<float> all;
-  for (const net::Parameter* parameter : tuning.graph.parameters())
-    all.insert(all.end(), parameter->value.data.begin(), parameter->value.data.end());
-  for (const auto& [layer, ranges] : tuning.ranges) {
-    for (const ValueRange& range : ranges.weight) all.insert(all.end(), {range.low, range.high});
-    if (ranges.activation) all.insert(all.end(), {ranges.activation->low, ranges.activation->high});
-  }
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("adaquant brings the quantized network nearer to float32", "[fast]") {
@@ -64,20 +53,9 @@ TEST_CASE("adaquant: a restart between layers leads to the same bytes", "[fast]"
   const std::string text = std::string("adaquant(") + kFew + ")";
   Tuning whole = small_tuning(how), broken = small_tuning(how);
   run_steps(text, whole);
-  const std::vector<TuneStepChoice> choices = parse_tune_steps(text, "--steps");
-  net::NamedState state;
-  std::string summary;
-  for (std::int64_t part = 0; part < 3; ++part) {
-    const auto step = choices[0].kind->make(*choices[0].options);
-    CHECK(step->begin(broken) == 3);
-    if (part > 0) step->load_state(state);
-    step->run(broken, part, [](double) {});
-    state.clear();
-    step->save_state(state);
-    summary = step->summary();
-  }
-  CHECK(parameters(broken) == parameters(whole));
-  CHECK_THAT(summary, Catch::StartsWith("3 layers: sum of mean squared errors"));
+  CHECK_THAT(run_restarted(text, 3, broken),
+             Catch::StartsWith("3 layers: sum of mean squared errors"));
+  CHECK(tuned_numbers(broken) == tuned_numbers(whole));
 }
 
 TEST_CASE("adaquant: without quantized activations weights and biases alone are trained",
@@ -104,14 +82,14 @@ TEST_CASE("adaquant in parallel tunes each layer as if it were alone", "[fast]")
   };
   // Its inputs and targets are float32's: W, b and ranges minimise |W X + b - Q(V) Q(X) - b'|^2 for
   // the X of the reference, whatever became of the layers before.
-  CHECK(parameters(tuned("parallel", {2, 0, 1})) == parameters(tuned("parallel", {0, 1, 2})));
+  CHECK(tuned_numbers(tuned("parallel", {2, 0, 1})) == tuned_numbers(tuned("parallel", {0, 1, 2})));
   const Tuning last = tuned("parallel", {2}), all = tuned("parallel", {0, 1, 2});
   CHECK(last.graph.nodes.back().op->parameters()[0].value.data ==
         all.graph.nodes.back().op->parameters()[0].value.data);
   CHECK(last.ranges.at("fc") == all.ranges.at("fc"));
-  CHECK(parameters(tuned("sequential", {0, 1, 2})) != parameters(all));
+  CHECK(tuned_numbers(tuned("sequential", {0, 1, 2})) != tuned_numbers(all));
   const int before = omp_get_max_threads();
   omp_set_num_threads(2);
-  CHECK(parameters(tuned("parallel", {0, 1, 2})) == parameters(all));
+  CHECK(tuned_numbers(tuned("parallel", {0, 1, 2})) == tuned_numbers(all));
   omp_set_num_threads(before);
 }

@@ -1,6 +1,5 @@
 // Step bias: the divergence from float32 falls, and biases alone change.
 #include "emu/net/graph.hpp"
-#include "policies/tuning/kl_divergence.hpp"
 #include "policies/tuning/straight_through_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
@@ -13,23 +12,14 @@ namespace {
 const char* const kRecipe = R"({"numemu_recipe": 1, "roles": {
     "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int8"}}})";
 
-double divergence(Tuning& tuning) {
-  net::Numerics float32;
-  const auto numerics = tuned_numerics(tuning);
-  const auto all = tuning.calibration.batch(0, tuning.calibration.samples);
-  const CalibrationStep step(0, tuning.calibration.samples);
-  return kl_divergence(net::forward(tuning.reference, all, float32, step),
-                       net::forward(tuning.graph, all, *numerics, step));
-}
-
 }  // namespace
 
 TEST_CASE("bias lowers the divergence by changing biases alone", "[fast]") {
   const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
   Tuning tuning = policies::test::small_tuning(recipe);
-  const double before = divergence(tuning);
+  const double before = policies::test::divergence(tuning);
   policies::test::run_steps("bias(epochs=20,rate=0.01)", tuning);
-  CHECK(divergence(tuning) < before / 2);
+  CHECK(policies::test::divergence(tuning) < before / 2);
   for (const net::Parameter* parameter : tuning.graph.parameters()) {
     const bool same = parameter->value.data == parameter_of(tuning.reference, parameter->name).data;
     CHECK(same == !parameter->name.ends_with(".bias"));

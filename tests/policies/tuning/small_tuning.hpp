@@ -6,6 +6,7 @@
 
 #include "emu/net/build/builder.hpp"
 #include "formats/random.hpp"
+#include "policies/tuning/kl_divergence.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies::test {
@@ -42,17 +43,62 @@ inline net::Graph small_graph() {
   return graph;
 }
 
-/// The state before the first step. The recipe must outlive it.
-inline Tuning small_tuning(const Recipe& recipe, std::int64_t samples = kSamples) {
-  const net::Tensor all = drawn({samples, 5, 5, 4}, 7);
+/// The state before the first step, of a graph that reads such samples. The recipe must outlive it.
+inline Tuning tuning_of(const Recipe& recipe, net::Graph graph, net::Graph reference,
+                        const net::Tensor& all) {
+  const std::int64_t samples = all.dim(0);
   Calibration calibration{samples, [all](std::int64_t first, std::int64_t count) {
                             std::vector<net::Tensor> batch;
                             batch.push_back(samples_of(all, first, count));
                             return batch;
                           }};
-  Tuning tuning{small_graph(), small_graph(), {}, recipe, "recipe", std::move(calibration), 3};
+  Tuning tuning{std::move(graph), std::move(reference),   {}, recipe,
+                "recipe",         std::move(calibration), 3};
   complete_ranges(tuning);
   return tuning;
+}
+inline Tuning small_tuning(const Recipe& recipe, std::int64_t samples = kSamples) {
+  return tuning_of(recipe, small_graph(), small_graph(), drawn({samples, 5, 5, 4}, 7));
+}
+
+/// The divergence of the tuned network's class probabilities from float32's on all samples.
+inline double divergence(const Tuning& tuning) {
+  net::Numerics float32;
+  const auto numerics = tuned_numerics(tuning);
+  const auto all = tuning.calibration.batch(0, tuning.calibration.samples);
+  const CalibrationStep step(0, tuning.calibration.samples);
+  return kl_divergence(net::forward(tuning.reference, all, float32, step),
+                       net::forward(tuning.graph, all, *numerics, step));
+}
+
+/// All that steps change: parameters and ranges.
+inline std::vector<float> tuned_numbers(const Tuning& tuning) {
+  std::vector<float> all;
+  for (const net::Parameter* parameter : tuning.graph.parameters())
+    all.insert(all.end(), parameter->value.data.begin(), parameter->value.data.end());
+  for (const auto& [layer, ranges] : tuning.ranges) {
+    for (const ValueRange& range : ranges.weight) all.insert(all.end(), {range.low, range.high});
+    if (ranges.activation) all.insert(all.end(), {ranges.activation->low, ranges.activation->high});
+  }
+  return all;
+}
+
+/// The first step of a text, a new one for each part, as after restarts; its last summary, "" where
+/// the step has another number of parts.
+inline std::string run_restarted(const std::string& text, std::int64_t parts, Tuning& tuning) {
+  const std::vector<TuneStepChoice> choices = parse_tune_steps(text, "--steps");
+  net::NamedState state;
+  std::string summary;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const auto step = choices[0].kind->make(*choices[0].options);
+    if (step->begin(tuning) != parts) return "";
+    if (part > 0) step->load_state(state);
+    step->run(tuning, part, [](double) {});
+    state.clear();
+    step->save_state(state);
+    summary = step->summary();
+  }
+  return summary;
 }
 
 /// Every part of the steps of a text, one after another.

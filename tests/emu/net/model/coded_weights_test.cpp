@@ -5,6 +5,8 @@
 
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "formats/quantize.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"
@@ -47,6 +49,40 @@ TEST_CASE("codes and scales are read back as their products, all else as it was"
       const float code = static_cast<float>(i % 15 - 7);
       CHECK(back.tensors[p].value.data[static_cast<std::size_t>(i)] ==
             code * layers.at("fc3").weight->scales[static_cast<std::size_t>(i / 84)]);
+    }
+  }
+}
+
+TEST_CASE("every code of every stored format is read back as its value times its scale", "[fast]") {
+  const TemporaryFolder folder;
+  for (const char* name : {"int3", "int4", "int5", "int8", "uint4", "uint8", "int12", "uint16",
+                           "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+                           "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"}) {
+    const Format& format = find_format(name);
+    const std::int64_t codes = std::int64_t{1} << format.bits;
+    for (const bool each : {false, true}) {
+      INFO(name << (each ? ", a scale for each row" : ", one scale"));
+      Graph graph;
+      graph.name = "codes";
+      graph.inputs = {{"x", {codes}}};
+      graph.add("fc", std::make_unique<Linear>(codes, 3, true), {0});
+      OnnxOperand weight{.format = &format, .scales = {0.375f}};
+      if (each) weight.scales = {0.375f, 3e-5f, 1000};
+      for (std::int64_t i = 0; i < 3 * codes; ++i)
+        weight.codes.push_back(static_cast<std::uint16_t>(i % codes));
+      write_coded(folder / "m.safetensors", graph, {{"fc", {.weight = weight}}}, {});
+      const Checkpoint back = read_weights(folder / "m.safetensors");
+      REQUIRE(back.tensors.size() == 2);
+      const std::vector<float>& values = back.tensors[0].value.data;
+      REQUIRE(values.size() == weight.codes.size());
+      const float* const decoded = decode_table(format);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const float code = decoded[weight.codes[i]],
+                    expected = code * weight.scales[each ? i / static_cast<std::size_t>(codes) : 0];
+        wrong += std::isnan(expected) ? !std::isnan(values[i]) : values[i] != expected;
+      }
+      CHECK(wrong == 0);
     }
   }
 }

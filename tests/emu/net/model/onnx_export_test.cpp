@@ -5,6 +5,10 @@
 
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/embedding.hpp"
+#include "emu/net/ops/reshape.hpp"
+#include "emu/net/ops/transpose.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -114,6 +118,60 @@ TEST_CASE("what the file computes: codes times scales, activations on their grid
     }
     Numerics numerics;
     CHECK(forward(back.graph, x, numerics).data == forward(expected, rounded, numerics).data);
+  }
+}
+
+/// The element type of the file's first input (7: int64) and how often an operator is in it.
+int input_type(const std::string& file) {
+  Bytes bytes(static_cast<std::int64_t>(file.size()));
+  std::memcpy(bytes.data(), file.data(), file.size());
+  return static_cast<int>(parse_onnx("m.onnx", std::move(bytes)).inputs.at(0).type);
+}
+bool casts(const std::string& file) { return file.find("Cast") != std::string::npos; }
+
+TEST_CASE("inputs that tables alone read are int64, through views too; others are cast", "[fast]") {
+  const auto rows = [](Graph& graph, const char* name, int value) {
+    graph.add(name, std::make_unique<Embedding>(9, 4), {value});
+  };
+  net::Tensor x({2, 2, 3});
+  for (std::size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<float>(i * 5 % 9);
+  const auto check = [&](Graph& graph, int type, bool cast) {
+    initialize(graph, 3);
+    const std::string file = export_onnx(graph, {});
+    CHECK(input_type(file) == type);
+    CHECK(casts(file) == cast);
+    const ImportedModel back = read_back(file, {});
+    Numerics numerics;
+    CHECK(forward(back.graph, x, numerics).data == forward(graph, x, numerics).data);
+  };
+  const auto empty = [] {
+    Graph graph;
+    graph.name = "rows";
+    graph.inputs = {{"ids", {2, 3}}};
+    return graph;
+  };
+  {
+    Graph graph = empty();
+    rows(graph, "table", 0);
+    check(graph, 7, false);
+  }
+  {
+    Graph graph = empty();
+    graph.add("turned", std::make_unique<Transpose>(Shape{0, 2, 1}), {0});
+    graph.add("line", std::make_unique<Reshape>(Shape{0, 6}));
+    rows(graph, "table", 2);
+    check(graph, 7, false);
+  }
+  // The table and an addition read the input; then the addition reads a view of it.
+  for (const bool view : {false, true}) {
+    Graph graph = empty();
+    int ids = 0;
+    if (view) ids = graph.add("line", std::make_unique<Reshape>(Shape{0, 2, 3}), {0});
+    const int looked_up = graph.add("table", std::make_unique<Embedding>(9, 4), {0});
+    const int sum = graph.add("sum", std::make_unique<Binary>("add"), {ids, ids});
+    const int numbers = graph.add("numbers", std::make_unique<Reshape>(Shape{0, 2, 3, 1}), {sum});
+    graph.add("both", std::make_unique<Binary>("add"), {looked_up, numbers});
+    check(graph, 1, true);
   }
 }
 
