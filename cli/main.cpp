@@ -1,4 +1,4 @@
-// Every program of numemu: its group of commands, NUMEMU_GROUP, is chosen when it is compiled.
+// The program of a group of commands, NUMEMU_GROUP, which is chosen when it is compiled.
 #include "cli/command.hpp"
 #include "cli/run.hpp"
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,10 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -31,17 +28,6 @@ namespace {
 
 /// Commands that are documented but not written yet.
 const std::vector<std::string> kPlanned = {"mask", "plot", "search"};
-
-struct Row {
-  Group group;
-  const char *program, *name, *help;
-};
-
-constexpr Row kCommands[] = {
-#define NUMEMU_COMMAND(group, name, help) {Group::group, "numemu-" #group, #name, help},
-#include "cli/commands.def"
-#undef NUMEMU_COMMAND
-};
 
 int complain(const std::string& text) {
   say("numemu: {}", text);
@@ -89,30 +75,17 @@ void survive_full_streams() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-/// Becomes the program of the command, which finds the same arguments, streams and signals.
-int run_elsewhere(const Row& command, char** argv) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return complain(fmt::format("/proc/self/exe: {}", error.message()));
-  const std::string program = self.parent_path() / command.program;
-  execv(program.c_str(), argv);
-  if (errno == ENOENT) {
-    return complain(fmt::format("command '{}' is not built yet; './numemu {}' builds and runs it",
-                                command.name, command.name));
-  }
-  return complain(fmt::format("{}: {}", program, std::strerror(errno)));
-}
-
 int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
   hold_standard_streams();
   survive_full_streams();
-  // Options may stand before the command, as in --help.
-  const auto word = std::find_if(argv + std::min(argc, 1), argv + argc,
-                                 [](const char* text) { return text[0] != '-'; });
-  if (word != argv + argc) {
-    const Row* command = std::ranges::find(kCommands, std::string_view(*word), &Row::name);
-    if (command != std::end(kCommands) && command->group != own)
-      return run_elsewhere(*command, argv);
+  const CommandRow* command = command_of(argc, argv);
+  if (command != nullptr && command->group != own) {
+    const int error = become(command->program, argv);
+    if (error == ENOENT) {
+      return complain(fmt::format("command '{}' is not built yet; './numemu {}' builds and runs it",
+                                  command->name, command->name));
+    }
+    return complain(fmt::format("{}: {}", command->program, std::strerror(error)));
   }
   if (!unit::has_least_vectors())
     return complain("this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)");
@@ -123,7 +96,7 @@ int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
   Program program("numemu",
                   "numemu: bit-exact emulation of number formats, matrix units and networks",
                   fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, kNumericsVersion));
-  for (const Row& command : kCommands) program.list(command.name, command.help);
+  for (const CommandRow& row : kCommands) program.list(row.name, row.help);
   add_commands(program);
   if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
     return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));

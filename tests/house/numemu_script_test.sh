@@ -45,17 +45,18 @@ make_project() {
 cmake_minimum_required(VERSION 3.25)
 project(scratch NONE)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cli)
-function(program target source name)
+function(program name source)
   add_custom_command(OUTPUT ${name}_built DEPENDS ${PROJECT_SOURCE_DIR}/cli/${source} VERBATIM
     COMMAND sh -n ${PROJECT_SOURCE_DIR}/cli/${source}
     COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/cli/${source} cli/${name}
     COMMAND sh -c "echo ${name} >> '${PROJECT_SOURCE_DIR}/../builds'"
     COMMAND sh -c "echo 1.5 0.25 emu/net/CMakeFiles/x.dir/ops/y.cpp.o >> \"$NUMEMU_COMPILE_TIMES\""
     COMMAND ${CMAKE_COMMAND} -E touch ${name}_built)
-  add_custom_target(${target} ALL DEPENDS ${name}_built)
+  add_custom_target(${name} ALL DEPENDS ${name}_built)
 endfunction()
-program(numemu_launcher program numemu)
-program(numemu-zz other numemu-zz)
+add_custom_target(numemu_launcher)
+program(numemu-numbers program)
+program(numemu-zz other)
 enable_testing()
 add_test(NAME one COMMAND sh -c "echo 'skipped: one: no such silicon'; exit 77")
 set_tests_properties(one PROPERTIES LABELS fast SKIP_RETURN_CODE 77)
@@ -63,7 +64,7 @@ TEXT
   printf '#!/bin/sh\necho "$PWD|$*"\nexit 7\n' >"$project/cli/program"
   printf '#!/bin/sh\necho "other|$*"\n' >"$project/cli/other"
   chmod +x "$project/cli"/*
-  printf '// NUMEMU_COMMAND(GROUP, NAME, HELP): rows.\nNUMEMU_COMMAND(zz, draw, "Draw")\n' >"$project/cli/commands.def"
+  printf '// NUMEMU_COMMAND(GROUP, NAME, HELP): rows.\nNUMEMU_COMMAND(numbers, formats, "List")\nNUMEMU_COMMAND(zz, draw, "Draw")\n' >"$project/cli/commands.def"
   printf 'run  cmake  cmake\nreport  zz-charts  zz-draw|zz-paint\ntest  zz-header  zz/no.h\n' >"$project/cmake/packages.txt"
   # An apt-get that notes its line and provides the command; a sudo that steps aside.
   printf '#!/bin/sh\necho "$DEBIAN_FRONTEND $*" >>%q\n[ "$1" = install ] && { [ -e %q ] || exit 100; : >%q; chmod +x %q; }\n[ "$1" = update ] && : >%q\nexit 0\n' \
@@ -73,7 +74,7 @@ TEXT
   PATH=$tools:$PATH
 }
 
-builds() { grep -cx "${1:-numemu}" "$scratch/builds"; }
+builds() { grep -cx "${1:-numemu-numbers}" "$scratch/builds"; }
 
 make_project
 unset CI CXX CXXFLAGS
@@ -101,7 +102,7 @@ expect "a changed source is built" equal "$("$project/numemu" units 2>/dev/null)
 : >"$scratch/mark"
 rm "$project/cli/added"
 "$project/numemu" units >/dev/null 2>&1
-expect "a removed file is noticed" test "$project/build/release/stamp.numemu.run" -nt "$scratch/mark"
+expect "a removed file is noticed" test "$project/build/release/stamp.numemu-numbers.run" -nt "$scratch/mark"
 
 install='apt-get install -y --no-install-recommends --no-remove --no-upgrade zz-charts'
 output=$("$project/numemu" --no-install sweep 2>/dev/null)

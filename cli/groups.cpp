@@ -1,0 +1,32 @@
+#include "cli/groups.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace numemu::cli {
+
+const CommandRow* command_of(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] == '-') continue;
+    for (const CommandRow& row : kCommands) {
+      if (std::strcmp(row.name, argv[i]) == 0) return &row;
+    }
+    return nullptr;
+  }
+  return nullptr;
+}
+
+int become(const char* program, char** argv) {
+  char path[PATH_MAX + 64];
+  const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+  if (length < 0) return errno;
+  path[length] = '\0';
+  std::strcpy(std::strrchr(path, '/') + 1, program);
+  execv(path, argv);
+  return errno;
+}
+
+}  // namespace numemu::cli
