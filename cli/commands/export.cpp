@@ -114,6 +114,7 @@ int run(const Options& options) {
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (options.fold) experiments::fold_batch_norm(trained);
   const net::Graph& graph = trained.graph;
+  policies::require_untransformed(recipe, graph);
   if (onnx) policies::require_onnx_operators(recipe, graph);
   const std::string where = options.recipe.empty() ? "recipe" : options.recipe;
   policies::RecipeNumerics numerics(policies::with_checkpoint_ranges(recipe, trained.path, where),

@@ -2,9 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/report/escape.hpp"
 
 namespace numemu::experiments {
+namespace {
+
+constexpr std::size_t kLongWord = 40;
+
+}  // namespace
 
 std::string html_number(const std::optional<double>& x, int digits, bool sign) {
   if (!x) return kNone;
@@ -24,7 +31,22 @@ std::string html_verdict_cell(Verdict verdict, const std::string& shown) {
 }
 
 std::string html_text_cell(const std::string& text) {
-  return fmt::format("<td>{}</td>", html_text(text.empty() ? kNone : text));
+  if (text.empty()) return fmt::format("<td>{}</td>", html_text(kNone));
+  // A long word, such as a chain of steps, may break behind its joints: it would push all other
+  // columns out of the page.
+  std::string out;
+  for (std::size_t first = 0; first < text.size();) {
+    const std::size_t end = std::min(text.find(' ', first), text.size());
+    std::size_t from = first;
+    for (std::size_t i = first; end - first > kLongWord && i + 1 < end; ++i) {
+      if (text[i] != ',' && text[i] != '+' && text[i] != '(') continue;
+      out += html_text(text.substr(from, i + 1 - from)) + "<wbr>";
+      from = i + 1;
+    }
+    out += html_text(text.substr(from, end + 1 - from));
+    first = end + 1;
+  }
+  return "<td>" + out + "</td>";
 }
 
 std::string html_share(const std::optional<double>& x, const std::optional<double>& low,

@@ -80,6 +80,13 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& grap
   return out;
 }
 
+void require_untransformed(const Recipe& recipe, const net::Graph& graph) {
+  for (const std::string& layer : net::gemm_layer_names(graph)) {
+    if (chooses_for_inference(recipe, "transform", layer))
+      refuse(layer, "a transform of operands (transform)");
+  }
+}
+
 void require_coded_layers(const net::OnnxLayers& layers, const net::Graph& graph) {
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const auto found = layers.find(layer.name);

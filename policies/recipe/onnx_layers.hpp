@@ -13,6 +13,10 @@ namespace numemu::policies {
 /// activations, roundings of activations other than rne, and roles of other tensors than operands.
 net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph&);
 
+/// Throws Error naming the layer whose operands a transform changes (key transform): codes would be
+/// those of a weight that no reader turns back.
+void require_untransformed(const Recipe&, const net::Graph&);
+
 /// Throws Error naming the layer whose product of two activations is quantized: a safetensors file
 /// has ranges of layers with weights alone.
 void require_coded_layers(const net::OnnxLayers&, const net::Graph&);

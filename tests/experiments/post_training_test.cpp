@@ -77,7 +77,7 @@ TEST_CASE("formats of the ends count behind the layers of a stage", "[fast]") {
     return found.tables.at(0).rows.at(0);
   };
   const std::string staged =
-      head + R"(, "stages": [{"from": {"epoch": 0}, "patch": {)" + layers + "}}]}";
+      head + R"(, "stages": [{"from": {"epoch": 1}, "patch": {)" + layers + "}}]}";
   CHECK(tops(staged, "int8") == tops(head + ", " + layers + "}", "int8"));
   CHECK(tops(staged, "int8") != tops(staged, "same"));
 }

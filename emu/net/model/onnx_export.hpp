@@ -23,8 +23,8 @@ struct OnnxOperand {
 };
 
 struct OnnxLayer {
-  std::optional<OnnxOperand> weight, activation;
-  std::optional<OnnxOperand> second;  ///< the right operand where that is an activation, too
+  std::optional<OnnxOperand> weight = {}, activation = {};
+  std::optional<OnnxOperand> second = {};  ///< the right operand where that is an activation, too
 };
 using OnnxLayers = std::map<std::string, OnnxLayer, std::less<>>;
 

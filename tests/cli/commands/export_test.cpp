@@ -190,8 +190,8 @@ TEST_CASE("a transformer of W4A8 reads back the same, attention's own products t
   s.file("shifted.json", R"x({"numemu_recipe": 1, "calibrate": {"samples": 8}, "roles": {
       "activation": null, "key": {"format": "float8_e4m3fn", "scale": "pow2(absmax)"},
       "value": {"format": "int6", "scale": "pow2(absmax)"}}})x");
-  for (const std::string& given : {"all.json --out m.onnx", "shifted.json --out m.onnx",
-                                   "r.json --out m.onnx", "r.json --out m.safetensors"}) {
+  for (const char* const given : {"all.json --out m.onnx", "shifted.json --out m.onnx",
+                                  "r.json --out m.onnx", "r.json --out m.safetensors"}) {
     INFO(given);
     const Result result = s.run(run + "--recipe " + given);
     INFO(result.err);
@@ -235,13 +235,19 @@ TEST_CASE("numpy computes attention of quantized operands from the file", "[fast
     const Array y = read_npy(s.path + "/y.npy"), z = read_npy(s.path + "/z.npy");
     REQUIRE(y.shape == z.shape);
     float largest = 0, off = 0;
-    for (std::int64_t i = 0; i < y.elements(); ++i) {
+    std::int64_t same = 0;
+    for (std::int64_t i = 0; i < y.elements(); ++i)
       largest = std::max(largest, std::abs(y.as<float>()[i]));
-      off = std::max(off, std::abs(y.as<float>()[i] - z.as<float>()[i]));
+    for (std::int64_t i = 0; i < y.elements(); ++i) {
+      const float now = std::abs(y.as<float>()[i] - z.as<float>()[i]);
+      off = std::max(off, now);
+      same += now <= 1e-5f * largest;
     }
-    // Sums in another order move a number across a tie in one of 10^5 elements: that code moves by
-    // a step, 1 / 127 of the largest, and is one of 32 to 64 that a sum adds.
-    CHECK(off <= 1e-3f * largest);
+    // Within the rounding of float32, but where sums in another order move a number across a tie:
+    // its code moves by a step, 1 / 127 of the largest, one of 32 to 64 numbers that a sum adds.
+    INFO(same << " of " << y.elements());
+    CHECK(off <= 1e-2f * largest);
+    CHECK(2 * same > y.elements());
     CHECK(largest > 0);
   }
 }
@@ -275,6 +281,11 @@ TEST_CASE("codes and scales in safetensors; what cannot be said is refused", "[f
                        "calibrate": {"rule": "dynamic"}})");
   check_refused(s.run(std::string(kExport) + "--recipe d.json --out m.onnx --quiet"),
                 "conv1: an activation without one calibrated scale");
+  s.file("t.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}, "layers":
+      [{"match": "fc1", "transform": {"rule": "hadamard", "block": 4}}]})");
+  for (const char* file : {"m.onnx", "m.safetensors"})
+    check_refused(s.run(std::string(kExport) + "--recipe t.json --quiet --out " + file),
+                  "fc1: a transform of operands (transform) cannot be exported");
   net::Graph resnet = net::build_net("resnet20", {28, 28, 1}, 10);
   net::initialize(resnet, 5);
   net::write_safetensors(s.path + "/resnet.safetensors", net::parameters_of(resnet));

@@ -88,6 +88,19 @@ TEST_CASE("figures stand before the findings, settings at the end", "[fast]") {
   CHECK(count(section, "<td>net</td><td>lenet</td>") == 1);
 }
 
+TEST_CASE("long words of a table may break behind their joints, short ones stay whole", "[fast]") {
+  const Json experiment = {{"tables",
+                            {{{"header", {"steps"}},
+                              {"rows",
+                               {{"calibrate(percentile(99.9))+adaquant(iterations=100,mode=<b>)"},
+                                {"a+b, minus c"}}}}}}};
+  const std::string section = experiment_section(&experiment);
+  CHECK(count(section,
+              "<td>calibrate(<wbr>percentile(<wbr>99.9))+<wbr>adaquant(<wbr>iterations=100,<wbr>"
+              "mode=&lt;b&gt;)</td>") == 1);
+  CHECK(count(section, "<td>a+b, minus c</td>") == 1);
+}
+
 TEST_CASE("hostile words of an experiment stay text", "[fast]") {
   const Json hostile = sample::poisoned(sample::experiment());
   const std::string section = experiment_section(&hostile);

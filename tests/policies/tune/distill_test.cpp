@@ -19,6 +19,8 @@ Tuning text_tuning(const Recipe& recipe, const char* name) {
   const auto graph = [&] {
     net::Graph made = net::build_net(name, {12}, 9);
     net::initialize(made, 4);
+    // Classes as sure as those of a trained network.
+    for (float& w : made.nodes.back().op->parameters()[0].value.data) w *= 20;
     return made;
   };
   net::Tensor x({16, 12});
@@ -44,8 +46,8 @@ TEST_CASE("distill trains weights without a bias and recurrent layers, not table
     INFO(name);
     Tuning tuning = text_tuning(recipe, name);
     const double before = divergence(tuning);
-    run_steps("distill(epochs=3,rate=0.003)", tuning);
-    CHECK(divergence(tuning) < before);
+    run_steps("distill(epochs=10,rate=0.0003)", tuning);
+    CHECK(divergence(tuning) < before / 2);
     std::size_t moved = 0;
     for (const net::Node& node : tuning.graph.nodes) {
       bool weight = false;

@@ -125,7 +125,7 @@ TEST_CASE("what the file computes: codes times scales, activations on their grid
 int input_type(const std::string& file) {
   Bytes bytes(static_cast<std::int64_t>(file.size()));
   std::memcpy(bytes.data(), file.data(), file.size());
-  return static_cast<int>(parse_onnx("m.onnx", std::move(bytes)).inputs.at(0).type);
+  return static_cast<int>(parse_onnx("m.onnx", std::move(bytes)).graph.inputs.at(0).type);
 }
 bool casts(const std::string& file) { return file.find("Cast") != std::string::npos; }
 
