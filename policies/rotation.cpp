@@ -32,7 +32,8 @@ float factor_of(std::int64_t block, bool left) {
 
 /// Panels of one block and some columns, or of some lines where elements of a line are neighbours.
 struct Panels {
-  float* x;
+  const float* x;
+  float* y;
   std::int64_t length, inner, block;
   std::int64_t lines;    ///< of the columns of a block
   std::int64_t columns;  ///< of a panel, of those
@@ -43,30 +44,40 @@ struct Panels {
     const std::int64_t c0 = panel * columns, c = std::min(columns, lines - c0);
     thread_local std::vector<float> turned;
     turned.resize(static_cast<std::size_t>(std::max(kElements, block * columns)));
-    float* const y = turned.data();
+    float* const buffer = turned.data();
+    const float* const by = factors + b * block;
     if (inner == 1) {
-      float* const from = x + c0 * length + b * block;
-      simd::transpose_words(from, c, block, length, y, columns);
-      simd::butterflies(y, block, columns, factors + b * block);
-      simd::transpose_words(y, block, c, columns, from, length);
+      const std::int64_t first = c0 * length + b * block;
+      simd::transpose_words(x + first, c, block, length, buffer, columns);
+      simd::butterflies(buffer, columns, block, columns, by, buffer, columns, buffer);
+      simd::transpose_words(buffer, block, c, columns, y + first, length);
       return;
     }
-    float* const from = x + (outer * length + b * block) * inner + c0;
-    for (std::int64_t r = 0; r < block; ++r) std::copy_n(from + r * inner, c, y + r * columns);
-    simd::butterflies(y, block, columns, factors + b * block);
-    for (std::int64_t r = 0; r < block; ++r) std::copy_n(y + r * columns, c, from + r * inner);
+    const std::int64_t first = (outer * length + b * block) * inner + c0;
+    if (c == columns) {
+      simd::butterflies(x + first, inner, block, columns, by, y + first, inner, buffer);
+      return;
+    }
+    for (std::int64_t r = 0; r < block; ++r)
+      std::copy_n(x + first + r * inner, c, buffer + r * columns);
+    simd::butterflies(buffer, columns, block, columns, by, buffer, columns, buffer);
+    for (std::int64_t r = 0; r < block; ++r)
+      std::copy_n(buffer + r * columns, c, y + first + r * inner);
   }
 };
 
 }  // namespace
 
-void rotate(float* x, std::int64_t outer, std::int64_t inner, const std::vector<float>& signs,
-            std::int64_t block, bool left) {
+void rotate(const float* x, float* y, std::int64_t outer, std::int64_t inner,
+            const std::vector<float>& signs, std::int64_t block, bool left) {
   const auto length = static_cast<std::int64_t>(signs.size());
   const std::int64_t blocks = length / block;
   std::vector<float> factors = signs;
   for (float& f : factors) f *= factor_of(block, left);
-  Panels panels{x, length, inner, block, inner, std::max(kLeast, kElements / block)};
+  const std::int64_t whole = blocks * block, beyond = (length - whole) * inner;
+  for (std::int64_t o = 0; o < outer && x != y && beyond > 0; ++o)
+    std::copy_n(x + (o * length + whole) * inner, beyond, y + (o * length + whole) * inner);
+  Panels panels{x, y, length, inner, block, inner, std::max(kLeast, kElements / block)};
   if (inner == 1) {
     panels.lines = outer;
     outer = 1;

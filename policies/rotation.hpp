@@ -16,13 +16,13 @@ inline constexpr double kLargestRotation = 65536;
 /// Signs +-1 of positions [0, n).
 std::vector<float> random_signs(const RandomSource&, std::int64_t n);
 
-/// x, seen as [outer, signs.size(), inner], becomes x S H along its second axis: H is a Hadamard
-/// matrix of `block` positions (a power of two), S the signs. What is left of the axis beyond the
-/// last whole block stays. The factors of a left and a right operand are powers of two whose
-/// product is 1 / block: they round nothing but subnormals. Uses threads.
-void rotate(float* x, std::int64_t outer, std::int64_t inner, const std::vector<float>& signs,
-            std::int64_t block, bool left);
-/// The same position after position: the reference.
+/// x, seen as [outer, signs.size(), inner], becomes x S H along its second axis in y, which may be
+/// x: H is a Hadamard matrix of `block` positions (a power of two), S the signs. What is left of
+/// the axis beyond the last whole block stays. The factors of a left and a right operand are powers
+/// of two whose product is 1 / block: they round nothing but subnormals. Uses threads.
+void rotate(const float* x, float* y, std::int64_t outer, std::int64_t inner,
+            const std::vector<float>& signs, std::int64_t block, bool left);
+/// The same in place, position after position: the reference.
 void rotate_reference(float* x, std::int64_t outer, std::int64_t inner,
                       const std::vector<float>& signs, std::int64_t block, bool left);
 

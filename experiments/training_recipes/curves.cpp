@@ -98,6 +98,10 @@ Curve curve_of(const Json& training, const Json& noise) {
 
 using Curves = std::vector<std::vector<Curve>>;  ///< [recipe][seed]
 
+/// Raised where gradient_noise() predicts other figures: recorded trials of another one are made
+/// anew.
+constexpr int kNoisePrediction = 2;
+
 Curves trained(const ExperimentRun& run, const net::Dataset& data, const Plan& plan) {
   std::vector<Trial> trials;
   for (std::size_t r = 0; r < plan.recipes.size(); ++r) {
@@ -109,6 +113,7 @@ Curves trained(const ExperimentRun& run, const net::Dataset& data, const Plan& p
       const std::string label = fmt::format("{}, seed {}", plan.names[r], seed);
       trials.push_back({point, label, [trial, &data] { return train(trial, data); }});
       point["part"] = "noise of the first gradients";
+      point["prediction"] = kNoisePrediction;
       trials.push_back(
           {point, label + ", noise", [trial, &data] { return measure_noise(trial, data); }});
     }

@@ -102,8 +102,8 @@ std::vector<float> lines_of(const net::Tensor& x, std::int64_t block, bool left,
   const std::int64_t width = x.shape.back(), rows = x.size() / width;
   std::vector<float> copy = x.data, lines(copy.size());
   if (block > 0)
-    policies::rotate(copy.data(), 1, width, policies::random_signs({.seed = seed}, rows), block,
-                     left);
+    policies::rotate(x.data.data(), copy.data(), 1, width,
+                     policies::random_signs({.seed = seed}, rows), block, left);
   policies::transpose(copy.data(), 1, rows, width, lines.data());
   return lines;
 }

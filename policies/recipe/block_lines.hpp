@@ -35,7 +35,8 @@ struct LineCodes {
 /// never cross lines. With `samples` > 1 each of so many equal shares is a tensor of its own
 /// (formats with a tensor scale). Random bits count elements in the order of the lines. Uses
 /// threads.
-/// y, of the source's size, receives the float32 values in the order of the source.
+/// y, grown to the source's size where it is smaller, receives the float32 values in the order of
+/// the source.
 FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const Lines&,
                           const RandomPiece&, std::int64_t samples, std::vector<float>& y);
 /// The same as codes and scales, for block formats of bytes with a scale per `size` elements.

@@ -42,7 +42,7 @@ class Rotation {
   /// Lines of as many elements as there are channels.
   void apply(net::Tensor& x, bool left) const {
     const auto width = static_cast<std::int64_t>(signs_.size());
-    rotate(x.data.data(), x.size() / width, 1, signs_, block_, left);
+    rotate(x.data.data(), x.data.data(), x.size() / width, 1, signs_, block_, left);
   }
 
  private:

@@ -103,10 +103,14 @@ class HadamardBackward final : public Policy {
 
   static void rotate_side(const net::ProductSide& side, const std::vector<float>& signs,
                           std::int64_t block, bool left, net::Tensor& x) {
-    x = *side.source;
+    const net::Tensor& from = *side.source;
     const std::int64_t inner = side.along_rows ? side.stack.inner * side.stack.width : 1;
     const auto length = static_cast<std::int64_t>(signs.size());
-    if (x.size() > 0) rotate(x.data.data(), x.size() / (length * inner), inner, signs, block, left);
+    x.shape = from.shape;
+    x.data.resize(from.data.size());
+    if (from.size() > 0)
+      rotate(from.data.data(), x.data.data(), from.size() / (length * inner), inner, signs, block,
+             left);
   }
 };
 

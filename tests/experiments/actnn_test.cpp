@@ -111,6 +111,62 @@ TEST_CASE("actnn: the bound is loose behind a ReLU", "[fast]") {
   CHECK(std::sqrt(exact / norm) > 0.3);
 }
 
+TEST_CASE("actnn: what compressing a context would do to signs and winners", "[fast]") {
+  // specs/mechanisms.md, the trap: what a ReLU leaves of normal numbers. A live unit is lost where
+  // its code is that of zero; of windows of 2 x 2 that are not all zeros some choose another
+  // winner.
+  constexpr std::size_t kSamples = 256, kEdge = 16, kWidth = kEdge * kEdge;
+  const auto x = std::make_shared<net::Tensor>(net::Shape{kSamples, kWidth});
+  for (std::size_t i = 0; i < x->data.size(); ++i)
+    x->data[i] = std::max(0.0f, static_cast<float>(normal_number(i, Stream::probe)));
+  net::Graph graph;
+  graph.name = "linear";
+  graph.inputs = {{"input", {kWidth}}};
+  graph.add("fc", std::make_unique<net::Linear>(kWidth, 1), {0});
+  net::initialize(graph, 1);
+  const auto read_back = [&](const char* format, int group) {
+    policies::RecipeNumerics numerics(
+        policies::Recipe::parse(recipe_of({{"format", format}, {"group", group}}, 1), "r"), graph);
+    const net::Step step{.phase = net::Phase::training};
+    const net::Kept kept{"input", net::Use::linear};
+    return numerics.restore(step, kept, numerics.save(step, kept, x));
+  };
+  const auto check = [](double hits, double of, double published, double digits) {
+    CAPTURE(hits / of, published);
+    const double error = std::sqrt(published * (1 - published) / of);
+    CHECK(std::fabs(hits / of - published) <= kErrors * error + digits);
+    CHECK(kErrors * error < 0.02);
+  };
+  const auto lost = [&](const net::Tensor& y, double published, double digits) {
+    double live = 0, zeros = 0;
+    for (std::size_t i = 0; i < y.data.size(); ++i) {
+      live += x->data[i] > 0;
+      zeros += x->data[i] > 0 && y.data[i] == 0;
+    }
+    check(zeros, live, published, digits);
+  };
+  const net::SharedTensor y = read_back("uint2", 256);
+  lost(*y, 0.35, 0.005);
+  lost(*read_back("uint2", 16), 0.22, 0.005);
+  lost(*read_back("uint4", 256), 0.076, 0.0005);
+  double windows = 0, moved = 0;
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    for (std::size_t row = 0; row < kEdge; row += 2) {
+      for (std::size_t column = 0; column < kEdge; column += 2) {
+        const std::size_t first = sample * kWidth + row * kEdge + column;
+        std::size_t winner = first, found = first;
+        for (const std::size_t i : {first + 1, first + kEdge, first + kEdge + 1}) {
+          if (x->data[i] > x->data[winner]) winner = i;
+          if (y->data[i] > y->data[found]) found = i;
+        }
+        windows += x->data[winner] > 0;
+        moved += x->data[winner] > 0 && found != winner;
+      }
+    }
+  }
+  check(moved, windows, 0.28, 0.005);
+}
+
 TEST_CASE("actnn: the gradient of a linear layer, on the specification's case", "[fast]") {
   // 512 inputs, 8 outputs, groups of 256, 2 bits, gradients of lognormal size.
   constexpr std::size_t kSamples = 16, kWidth = 512, kOutputs = 8, kDraws = 400;

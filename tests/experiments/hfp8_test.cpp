@@ -1,4 +1,5 @@
 // HFP8: its formats, sums, residuals and statistics against reference values, and the experiment.
+#include <algorithm>
 #include <cmath>
 
 #include "experiments/hfp8/laws.hpp"
@@ -49,6 +50,8 @@ TEST_CASE("hfp8: numbers rounded to its formats", "[fast]") {
     for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == Approx(row.y[i]).epsilon(1e-7));
   }
   CHECK(largest_value(find_format("e4m3+finite")) == 480);
+  const std::vector<double> normal = finite_values(find_format("hfp8_e4m3_nosub"));
+  CHECK(*std::upper_bound(normal.begin(), normal.end(), 0.0) == 0x1.2p-11);
 }
 
 TEST_CASE("hfp8: what the bias of 1-4-3 buys below its range", "[fast]") {
@@ -62,6 +65,10 @@ TEST_CASE("hfp8: what the bias of 1-4-3 buys below its range", "[fast]") {
   CHECK(sqnr("hfp8_e5m2", 1e-5) == Approx(7.1).margin(0.1));
   CHECK(sqnr("hfp8_e4m3", 1e-5) < 0.5);
   CHECK(sqnr("hfp16_e6m9", 1e-5) == Approx(sqnr("hfp16_e6m9", 1)).margin(0.1));
+  // The same of sigma 1, where nothing is below the range: four digits, of a sample.
+  for (const auto& [format, noise] :
+       {std::pair{"hfp8_e5m2", 2.796e-3}, {"hfp8_e4m3", 7.033e-4}, {"hfp16_e6m9", 1.731e-7}})
+    CHECK(std::pow(10, -sqnr(format, 1) / 10) == Approx(noise).epsilon(0.01));
   CHECK(relative_noise(2) == Approx(2.818e-3).epsilon(2e-4));
   CHECK(relative_noise(3) == Approx(7.044e-4).epsilon(2e-4));
   CHECK(relative_noise(9) == Approx(1.720e-7).epsilon(2e-4));

@@ -49,6 +49,9 @@ TEST_CASE("range-bn: the table of the specification", "[fast]") {
     CHECK(least_range(row.n) < d2);
     CHECK(d2 < most_range(row.n));
   }
+  // specs/mechanisms.md.
+  for (const auto& [n, range] : {std::pair{8, 2.84720}, {32, 4.13934}, {128, 5.18919}})
+    CHECK(1 / net::range_factor(Constant::exact, n) == Approx(range).margin(6e-6).epsilon(0));
   CHECK(most_range(7) / least_range(7) == Approx(3.0869049).margin(6e-8).epsilon(0));
 }
 

@@ -44,12 +44,15 @@ TEST_CASE("rotations have the bits of the reference on every instruction set", "
             if (block > 1000 && outer * inner > 40) continue;
             for (const bool special : {false, true}) {
               std::vector<float> want = noise(outer * length * inner, special), x = want;
+              std::vector<float> y(x.size());
               const bool left = outer == 2;
               rotate_reference(want.data(), outer, inner, signs, block, left);
-              rotate(x.data(), outer, inner, signs, block, left);
+              rotate(x.data(), y.data(), outer, inner, signs, block, left);
+              rotate(x.data(), x.data(), outer, inner, signs, block, left);
               INFO(hwy::TargetName(target)
                    << ", block " << block << ", " << outer << " x " << length << " x " << inner);
               CHECK(differences(x, want) == 0);
+              CHECK(differences(y, want) == 0);
             }
           }
         }
@@ -65,8 +68,8 @@ TEST_CASE("left and right rotations of one vector have the product of the vector
   std::vector<float> a = noise(128, false), b = a;
   double before = 0, after = 0;
   for (const float v : a) before += double{v} * v;
-  rotate(a.data(), 1, 1, signs, 64, true);
-  rotate(b.data(), 1, 1, signs, 64, false);
+  rotate(a.data(), a.data(), 1, 1, signs, 64, true);
+  rotate(b.data(), b.data(), 1, 1, signs, 64, false);
   for (std::size_t i = 0; i < a.size(); ++i) after += double{a[i]} * b[i];
   // 7 roundings of at most 2^-24 each in either factor.
   CHECK(std::fabs(after - before) < 14 * 0x1p-24 * before);

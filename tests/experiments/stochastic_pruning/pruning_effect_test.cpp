@@ -99,6 +99,33 @@ TEST_CASE("zeros under the lognormal law as in the specification", "[fast]") {
   }
 }
 
+TEST_CASE("thresholds and cosines under the lognormal law as in the specification", "[fast]") {
+  const struct {
+    double s, zeros, a, digits;
+  } kThresholds[] = {{1, .5, 2.400791, 6e-7}, {1, .8, 7.822265, 6e-7},  {1, .9, 16.31156, 6e-6},
+                     {2, .5, 2.574706, 6e-7}, {2, .8, 16.988872, 6e-7}, {2, .9, 47.657116, 6e-7},
+                     {3, .5, 2.639856, 6e-7}, {3, .8, 38.060466, 6e-7}, {3, .9, 157.104692, 6e-7}};
+  for (const auto& row : kThresholds) {
+    CAPTURE(row.s, row.zeros);
+    const double a = threshold_for_zeros(Pruning::stochastic, lognormal_law(row.s), row.zeros);
+    CHECK(std::fabs(a - row.a) <= row.digits);
+  }
+  const auto cosine = [](double s, double a) {
+    return effect(Pruning::stochastic, lognormal_law(s), a).cosine;
+  };
+  CHECK(cosine(1, 1) == Approx(.993734068616805).epsilon(kClosed));
+  CHECK(cosine(1, 2) == Approx(.965062839570247).epsilon(kClosed));
+  const struct {
+    double s, zeros, cosine;
+  } kCosines[] = {
+      {1, .8, .712628}, {2, .8, .996572}, {3, .8, .999999}, {1, .9, .518427}, {2, .9, .982215}};
+  for (const auto& row : kCosines) {
+    CAPTURE(row.s, row.zeros);
+    const double a = threshold_for_zeros(Pruning::stochastic, lognormal_law(row.s), row.zeros);
+    CHECK(std::fabs(cosine(row.s, a) - row.cosine) <= 6e-7);
+  }
+}
+
 TEST_CASE("closed forms are the integrals they stand for", "[fast]") {
   const auto compare =
       [](const MagnitudeLaw& law, double tau, const std::function<double(double)>& magnitude,
