@@ -19,12 +19,13 @@ void print_scores(const Json& scores) {
                      interval_text(score["difference_ci95"], "{:+.4g}")});
   }
   std::vector<std::string> counted;
-  for (const Json& score : scores) {
-    if (score.contains("gained")) counted.push_back(score["name"].get<std::string>());
-  }
   std::string intervals;
-  if (counted.size() < scores.size())
-    intervals = fmt::format("bootstrap of {}", scores[0]["resampled"].get<std::string>());
+  for (const Json& score : scores) {
+    if (score.contains("resampled"))
+      intervals = "bootstrap of " + score["resampled"].get<std::string>();
+    else
+      counted.push_back(score["name"].get<std::string>());
+  }
   if (!counted.empty())
     intervals +=
         fmt::format("{}counts of samples{}", intervals.empty() ? "" : "; ",

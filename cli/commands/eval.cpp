@@ -52,7 +52,7 @@ void print_row(const Json& row) {
                         number_text(metrics["difference"], "{:+.2f}", 100),
                         interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
                         row.contains("scores") && !metrics.contains("gained")
-                            ? row["scores"][0]["resampled"].get<std::string>()
+                            ? row["scores"][0].value("resampled", "samples")
                             : "image");
   if (metrics.contains("top1")) {
     fmt::print("float32 {} %, difference {}, loss {}\n\n",

@@ -57,22 +57,24 @@ double likeliest_variance(const Cells& cells, double mean) {
   return squares + std::max(0.0, 1 - shares) * outermost * outermost;
 }
 
-/// The mean between `inside`, which the test keeps, and `outside`, the last value there is, up to
-/// which it does.
-double last_kept(const Cells& cells, double z, double inside, double outside) {
+double score(const Cells& cells, double mean) {
+  return (cells.mean - mean) / std::sqrt(likeliest_variance(cells, mean) / cells.n);
+}
+
+/// The mean between the observed one and `outside`, the last value there is, up to which the test
+/// keeps it.
+double last_kept(const Cells& cells, double z, double outside) {
+  if (cells.mean == outside) return outside;
+  double inside = cells.mean;
   constexpr int kHalvings = 60;
   for (int i = 0; i < kHalvings; ++i) {
-    const double middle = inside + (outside - inside) / 2, error = cells.mean - middle;
-    const bool kept = cells.n * error * error <= z * z * likeliest_variance(cells, middle);
-    (kept ? inside : outside) = middle;
+    const double middle = inside + (outside - inside) / 2;
+    (std::abs(score(cells, middle)) <= z ? inside : outside) = middle;
   }
   return inside;
 }
 
-}  // namespace
-
-Interval paired_share(const PairedAnswers& answers, double share, double z, double times) {
-  if (answers.n <= 0) return {-share, 1};
+Cells cells_of(const PairedAnswers& answers, double share, double times) {
   const auto counted = [times](std::int64_t count) { return static_cast<double>(count) * times; };
   Cells cells{{1 - share, 1, -share, 0},
               {counted(answers.both), counted(answers.only1), counted(answers.only2),
@@ -80,7 +82,32 @@ Interval paired_share(const PairedAnswers& answers, double share, double z, doub
               counted(answers.n),
               0};
   for (int c = 0; c < 4; ++c) cells.mean += cells.count[c] * cells.value[c] / cells.n;
-  return {last_kept(cells, z, cells.mean, -share), last_kept(cells, z, cells.mean, 1)};
+  return cells;
+}
+
+}  // namespace
+
+PairedAnswers count_answers(std::int64_t n, const std::function<bool(std::int64_t)>& first,
+                            const std::function<bool(std::int64_t)>& second) {
+  PairedAnswers answers;
+  answers.n = n;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const bool one = first(i), two = second(i);
+    answers.both += one && two;
+    answers.only1 += one && !two;
+    answers.only2 += two && !one;
+  }
+  return answers;
+}
+
+Interval paired_share(const PairedAnswers& answers, double share, double z, double times) {
+  if (answers.n <= 0) return {-share, 1};
+  const Cells cells = cells_of(answers, share, times);
+  return {last_kept(cells, z, -share), last_kept(cells, z, 1)};
+}
+
+double paired_score(const PairedAnswers& answers, double share, double mean) {
+  return score(cells_of(answers, share, 1), mean);
 }
 
 Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n) {

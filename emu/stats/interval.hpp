@@ -28,11 +28,17 @@ double share_of_none(std::int64_t n);
 struct PairedAnswers {
   std::int64_t both = 0, only1 = 0, only2 = 0, n = 0;
 };
+/// Counted over the images 0 to n - 1, of which a classifier is right where its function says so.
+PairedAnswers count_answers(std::int64_t n, const std::function<bool(std::int64_t)>& first,
+                            const std::function<bool(std::int64_t)>& second);
 /// Interval of p1 - share p2, the mean over images of right1 - share right2: the means that the
 /// score test at `z` standard errors does not reject, its variance that of the likeliest shares
 /// with that mean. Tango (1998) for share = 1, Wilson's interval for share = 0, [-share, 1] for n =
 /// 0. 0 <= share.
 Interval paired_share(const PairedAnswers&, double share, double z, double times = 1);
+/// By how many standard errors the observed mean is above `mean`, inside (-share, 1), in that test:
+/// the interval holds the means where it is within `z`. n > 0.
+double paired_score(const PairedAnswers&, double share, double mean);
 /// Interval of the difference p1 - p2 of two classifiers on the same n images, from the discordant
 /// counts (only1 right where the other is wrong, only2 the converse): paired_share of share 1.
 Interval paired_difference(std::int64_t only1, std::int64_t only2, std::int64_t n);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -105,9 +106,16 @@ stats::Interval ends(const Json& json, const char* key) {
 std::optional<stats::PairedAnswers> answers_of(const Json& json, double value, std::int64_t n) {
   const double gained = at(json, "gained"), lost = at(json, "lost");
   if (!std::isfinite(gained + lost + value)) return {};
+  stats::PairedAnswers answers;
+  answers.n = n;
+  answers.only1 = static_cast<std::int64_t>(gained);
+  answers.only2 = static_cast<std::int64_t>(lost);
+  const std::int64_t agreed = n - answers.only1 - answers.only2;
+  if (answers.only1 < 0 || answers.only2 < 0 || agreed < 0) return {};
+  // Exact up to a million samples: the value has six digits.
   const double both = std::round(value * static_cast<double>(n)) - gained;
-  return stats::PairedAnswers{static_cast<std::int64_t>(both), static_cast<std::int64_t>(gained),
-                              static_cast<std::int64_t>(lost), n};
+  answers.both = std::clamp<std::int64_t>(static_cast<std::int64_t>(both), 0, agreed);
+  return answers;
 }
 
 Figures figures_of(const Gate& gate, const Json& row) {

@@ -35,11 +35,12 @@ Gate parse_gate(const std::string& text);
 ///
 /// A share of samples that are right or wrong is paired by sample: the interval is that of the mean
 /// of right - bound right_float32, by the row's counts. Of other scores, and of rows from before
-/// they had counts, it comes from the row's intervals of the difference and of the value; their half-lengths are added,
-/// which is never too short. `images` counts samples: windows of a text, images of class maps.
-/// `images_needed`: the least number of samples at which that interval decides if the observed
-/// shares stay as they are, more than `images` while undecided; null where no number does (a margin
-/// of 0) or none is known (no interval). Throws Error where the row lacks the metric.
+/// they had counts, it comes from the row's intervals of the difference and of the value; their
+/// half-lengths are added, which is never too short. `images` counts samples: windows of a text,
+/// images of class maps. `images_needed`: the least number of samples at which that interval
+/// decides if the observed shares stay as they are, more than `images` while undecided; null where
+/// no number does (a margin of 0) or none is known (no interval). Throws Error where the row lacks
+/// the metric.
 void judge_gate(const Gate&, Json& row);
 
 }  // namespace numemu::experiments

@@ -53,18 +53,15 @@ std::string why_no_figure(const net::ScoreTable& table, double value) {
 /// Where column 0 is 0 or 1 and column 1 is 1 in every sample: what both make of them.
 std::optional<stats::PairedAnswers> counted(const net::ScoreTable& own,
                                             const net::ScoreTable& other) {
-  stats::PairedAnswers answers;
-  answers.n = own.samples();
-  for (std::int64_t i = 0; i < answers.n; ++i) {
-    const double right = own.sums[i * own.columns], there = other.sums[i * other.columns];
-    if ((right != 0 && right != 1) || (there != 0 && there != 1) ||
-        own.sums[i * own.columns + 1] != 1 || other.sums[i * other.columns + 1] != 1)
-      return {};
-    answers.both += right == 1 && there == 1;
-    answers.only1 += right > there;
-    answers.only2 += right < there;
+  for (const net::ScoreTable* table : {&own, &other}) {
+    for (std::int64_t i = 0; i < table->samples(); ++i) {
+      const double right = table->sums[i * table->columns];
+      if ((right != 0 && right != 1) || table->sums[i * table->columns + 1] != 1) return {};
+    }
   }
-  return answers;
+  return stats::count_answers(
+      own.samples(), [&](std::int64_t i) { return own.sums[i * own.columns] == 1; },
+      [&](std::int64_t i) { return other.sums[i * other.columns] == 1; });
 }
 
 /// Draws of one sort of samples, so that resamples have one figure: that of every unit drawn. The
@@ -108,15 +105,9 @@ Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& ev
 }
 
 stats::PairedAnswers paired_answers(const net::Evaluation& own, const net::Evaluation& baseline) {
-  stats::PairedAnswers answers;
-  answers.n = own.n;
-  for (std::size_t i = 0; i < own.right.size(); ++i) {
-    const bool here = own.right[i] != 0, there = baseline.right[i] != 0;
-    answers.both += here && there;
-    answers.only1 += here && !there;
-    answers.only2 += there && !here;
-  }
-  return answers;
+  return stats::count_answers(
+      own.n, [&](std::int64_t i) { return own.right[static_cast<std::size_t>(i)] != 0; },
+      [&](std::int64_t i) { return baseline.right[static_cast<std::size_t>(i)] != 0; });
 }
 
 std::int64_t block_length(std::int64_t n) {
@@ -175,14 +166,15 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
       difference_ends.high = std::min(difference_ends.high, 1 - float32);
       exact.push_back("difference_ci95");
     }
-    list.push_back(
-        {{"name", scores[s]->name},
-         {"value", number(value(once))},
-         {"ci95", interval_json(ends)},
-         {"baseline", number(scores[s]->value(other, once))},
-         {"difference", number(change(once))},
-         {"difference_ci95", interval_json(difference_ends)},
-         {"resampled", block == 1 ? "samples" : fmt::format("blocks of {} windows", block)}});
+    list.push_back({{"name", scores[s]->name},
+                    {"value", number(value(once))},
+                    {"ci95", interval_json(ends)},
+                    {"baseline", number(scores[s]->value(other, once))},
+                    {"difference", number(change(once))},
+                    {"difference_ci95", interval_json(difference_ends)}});
+    if (!answers)
+      list.back()["resampled"] =
+          block == 1 ? "samples" : fmt::format("blocks of {} windows", block);
     if (!exact.empty()) list.back()["exact"] = exact;
     if (answers) {
       list.back()["gained"] = answers->only1;

@@ -95,12 +95,12 @@ Correlation correlate(const Ranking& ranking, const std::vector<const PrunedNet*
 std::string points(double share) { return fmt::format("{:+.2f}", 100 * share); }
 
 stats::Interval paired(const Pruned& a, const Pruned& b) {
-  std::int64_t only_a = 0, only_b = 0;
-  for (std::size_t i = 0; i < a.right.size(); ++i) {
-    only_a += a.right[i] && !b.right[i];
-    only_b += b.right[i] && !a.right[i];
-  }
-  return stats::paired_difference(only_a, only_b, static_cast<std::int64_t>(a.right.size()));
+  const auto right = [](const Pruned& of) {
+    return [&](std::int64_t i) { return of.right[static_cast<std::size_t>(i)] != 0; };
+  };
+  return stats::paired_share(
+      stats::count_answers(static_cast<std::int64_t>(a.right.size()), right(a), right(b)), 1,
+      stats::kNormal95);
 }
 
 ResultTable table_of(const PrunedNet& net) {

@@ -56,6 +56,7 @@ double decibel_error(const std::vector<Correlation>& parts) {
     signal += part.xx / static_cast<double>(parts.size());
   }
   if (noise == 0) return 0;
+  if (signal == 0) return HUGE_VAL;
   std::vector<double> shares;
   for (const Correlation& part : parts) shares.push_back(part.noise / noise - part.xx / signal);
   return 10 / std::log(10.0) * stats::mean_of(shares).error;

@@ -34,14 +34,13 @@ struct Difference {
 /// Of top-1, paired by image.
 Difference difference(const Json& a, const Json& b) {
   const std::string &x = a["right"].text(), &y = b["right"].text();
-  std::int64_t only_a = 0, only_b = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    only_a += x[i] > y[i];
-    only_b += y[i] > x[i];
-  }
+  const auto right = [](const std::string& answers) {
+    return [&](std::int64_t i) { return answers[static_cast<std::size_t>(i)] == '1'; };
+  };
   const auto n = static_cast<std::int64_t>(x.size());
-  return {static_cast<double>(only_a - only_b) / static_cast<double>(n),
-          stats::paired_difference(only_a, only_b, n)};
+  const stats::PairedAnswers answers = stats::count_answers(n, right(x), right(y));
+  return {static_cast<double>(answers.only1 - answers.only2) / static_cast<double>(n),
+          stats::paired_share(answers, 1, stats::kNormal95)};
 }
 
 double top1(const Json& result) {

@@ -70,11 +70,10 @@ void for_each_point(const std::vector<ZapResults>& all, ZapCare care, const Use&
       }
 }
 
-/// That the true loss is at least kZapLoss: one-sided, from the normal law of the interval.
+/// That the true loss is at least kZapLoss: one-sided, by the score that gives the interval its
+/// ends.
 double p_of_loss(const AccuracyChange& change) {
-  const double middle = (change.low + change.high) / 2,
-               error = (change.high - change.low) / 2 / stats::kNormal95;
-  return normal::cdf(-(kZapLoss + middle) / error);
+  return normal::cdf(-stats::paired_score(change.answers, 1, -kZapLoss));
 }
 
 /// Whether a point saves enough for less than kZapLoss is tested at every point, so that the best

@@ -37,9 +37,10 @@ AccuracyChange change_of(const std::vector<Json>& points, const char* key, std::
     only_zap += point[key]["only_zap"].get<double>() / static_cast<double>(points.size());
     only_float += point[key]["only_float"].get<double>() / static_cast<double>(points.size());
   }
-  const stats::Interval interval =
-      stats::paired_difference(std::llround(only_zap), std::llround(only_float), images);
-  return {(only_zap - only_float) / static_cast<double>(images), interval.low, interval.high};
+  const stats::PairedAnswers answers{0, std::llround(only_zap), std::llround(only_float), images};
+  const stats::Interval interval = stats::paired_share(answers, 1, stats::kNormal95);
+  return {(only_zap - only_float) / static_cast<double>(images), interval.low, interval.high,
+          answers};
 }
 
 ZapSummary summarize(const ZapResults& results, const char* list, std::size_t i) {

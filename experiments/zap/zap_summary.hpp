@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/stats/interval.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -21,6 +22,7 @@ struct ZapResults {
 /// images.
 struct AccuracyChange {
   double value = 0, low = 0, high = 0;
+  stats::PairedAnswers answers = {};  ///< zap's alone, float32's alone: the mean counts
 };
 /// Of the accuracy called `key` in each of `points`; `points` holds one entry per seed.
 AccuracyChange change_of(const std::vector<Json>& points, const char* key, std::int64_t images);

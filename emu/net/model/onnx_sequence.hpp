@@ -27,9 +27,10 @@ using OnnxQuantized = std::function<std::string(std::size_t side, const std::str
 ///   embedding           Gather of the table by the input, behind a Cast unless that is int64
 ///   position_embedding  Add of a constant
 ///   layer_norm          LayerNormalization (17)
-///   matmul              MatMul of `quantized` operands; heads by Reshape and Transpose, alpha by
-///   Mul causal_mask         Add of a constant of 0 and -inf softmax             Softmax gelu Gelu
-///   (20)
+///   matmul              MatMul of `quantized` operands; Reshape and Transpose of heads; Mul
+///   causal_mask         Add of a constant of 0 and -inf
+///   softmax             Softmax
+///   gelu                Gelu (20)
 std::int64_t add_sequence_node(OnnxWriter&, const Node&, const std::vector<OnnxOperandName>& inputs,
                                const OnnxQuantized& quantized);
 

@@ -194,6 +194,17 @@ TEST_CASE("paired intervals cover a loss that goes one way", "[fast]") {
   }
 }
 
+TEST_CASE("the score of no difference is McNemar's, and the ends of an interval have z", "[fast]") {
+  // McNemar (1947): (b - c) / sqrt(b + c), whatever n.
+  for (const PairedAnswers& a : {PairedAnswers{150, 10, 0, 200}, {1900, 6, 0, 2000}, {0, 9, 2, 50}})
+    CHECK(paired_score(a, 1, 0) == Approx(static_cast<double>(a.only1 - a.only2) /
+                                          std::sqrt(static_cast<double>(a.only1 + a.only2))));
+  const PairedAnswers a{7880, 200, 240, 10000};
+  const Interval i = paired_share(a, 0.99, kNormal99);
+  CHECK(paired_score(a, 0.99, i.low) == Approx(kNormal99));
+  CHECK(paired_score(a, 0.99, i.high) == Approx(-kNormal99));
+}
+
 TEST_CASE("images that a decision needs: ResNet-20 at 81.03 %, a drop of a hundredth", "[fast]") {
   const double p = 0.8103, delta = 0.01 * p;
   const double constant = images_needed(p * (1 - p), delta, kNormal99);

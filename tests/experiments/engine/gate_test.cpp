@@ -174,6 +174,32 @@ TEST_CASE("a text needs windows, of which blocks are drawn, not characters", "[f
   CHECK(needed() > 40);
 }
 
+TEST_CASE("a score with counts is judged by them, a row without by its intervals", "[fast]") {
+  const stats::PairedAnswers a{7900, 150, 220, 10000};
+  const Json row = row_of(a), expected = judged("0.99", row);
+  Json score = row["metrics"];
+  Json counted = {{"metrics", {{"n", a.n}}}, {"scores", Json::array()}};
+  counted["scores"].push_back({{"name", "top5"},
+                               {"value", score["top1"]},
+                               {"ci95", score["ci95"]},
+                               {"baseline", score["baseline_top1"]},
+                               {"difference", score["difference"]},
+                               {"difference_ci95", score["difference_ci95"]},
+                               {"gained", a.only1},
+                               {"lost", a.only2}});
+  CHECK(judged("top5>=0.99*float32", counted)["margin_ci99"] == expected["margin_ci99"]);
+  // Half-lengths are added without the counts: longer, and about the same centre.
+  Json old = row_of(a);
+  old["metrics"].erase("gained");
+  const Json longer = judged("0.99", old);
+  CHECK(longer["margin_ci99"][0].get<double>() < expected["margin_ci99"][0].get<double>());
+  CHECK(longer["margin_ci99"][1].get<double>() > expected["margin_ci99"][1].get<double>());
+  // Counts that are none of n samples are not believed.
+  Json damaged = row_of(a);
+  damaged["metrics"]["lost"] = 20000;
+  CHECK(judged("0.99", damaged)["margin_ci99"] == longer["margin_ci99"]);
+}
+
 TEST_CASE("a constant is compared with the accuracy alone", "[fast]") {
   const Json row = row_of({7900, 150, 220, 10000});
   CHECK(judged("top1>=0.76", row)["verdict"].text() == "pass");

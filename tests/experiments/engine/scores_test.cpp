@@ -174,6 +174,32 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
   CHECK(ends(score, "difference_ci95").first < 0);
 }
 
+TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]") {
+  // 6 right in both, 2 here alone, 1 in float32 alone, 3 in neither.
+  net::Evaluation own, float32;
+  own.samples = float32.samples = 12;
+  own.tables = float32.tables = {net::ScoreTable{2, {}}};
+  for (int i = 0; i < 12; ++i) {
+    own.tables[0].sums.insert(own.tables[0].sums.end(), {i < 8 ? 1.0 : 0.0, 1});
+    float32.tables[0].sums.insert(float32.tables[0].sums.end(), {i < 6 || i == 8 ? 1.0 : 0.0, 1});
+  }
+  const std::vector<const net::Score*> top1 = {&net::find_score("top1")};
+  const Json score = scores_json(false, top1, own, float32)[0];
+  CHECK(score["gained"] == 2);
+  CHECK(score["lost"] == 1);
+  CHECK(!score.contains("resampled"));
+  constexpr double kSix = 1e-6;  // digits of a row
+  const stats::Interval wilson = stats::wilson(8, 12), change = stats::paired_difference(2, 1, 12);
+  CHECK(score["ci95"][0].get<double>() == Approx(wilson.low).epsilon(kSix));
+  CHECK(score["ci95"][1].get<double>() == Approx(wilson.high).epsilon(kSix));
+  CHECK(score["difference_ci95"][0].get<double>() == Approx(change.low).epsilon(kSix));
+  CHECK(score["difference_ci95"][1].get<double>() == Approx(change.high).epsilon(kSix));
+  // Windows of a text follow each other, and a sample of several targets is no count.
+  CHECK(scores_json(true, top1, own, float32)[0]["resampled"] == "blocks of 3 windows");
+  own.tables[0].sums[1] = 2;
+  CHECK(scores_json(false, top1, own, float32)[0]["resampled"] == "samples");
+}
+
 TEST_CASE("top-1 of one sample with several classes has no interval", "[fast]") {
   const std::vector<const net::Score*> scores = {&net::find_score("top1")};
   net::Evaluation own;
