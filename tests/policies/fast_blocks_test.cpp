@@ -133,6 +133,25 @@ TEST_CASE("fast blocks: every format, rule and rounding agrees with the referenc
   compare_all(kFormats, std::size(kFormats), 8);
 }
 
+TEST_CASE("fast blocks: float32 scales under every rounding agree with the reference", "[fast]") {
+  std::mt19937 generator(11);
+  int served = 0;
+  for (const char* name : {"group(e4m3fn,128,float32)", "group(e5m2,20,float32)"}) {
+    const BlockFormat& format = find_block_format(name);
+    BlockQuantization how{.format = &format, .rule = &find_scale_rule("absmax", format)};
+    for (const RoundingMode mode : {RoundingMode::rne, RoundingMode::rtz, RoundingMode::rup,
+                                    RoundingMode::rdn, RoundingMode::rna}) {
+      how.scale_rounding = mode;
+      for (const Data data : kData) {
+        const BlockLayout layout = block_layout(format, {8, 200}, -1);
+        INFO(name << " scales " << static_cast<int>(mode) << " data " << static_cast<int>(data));
+        CHECK(compare(how, layout, make_data(data, 8 * 200, generator), served) == "");
+      }
+    }
+  }
+  CHECK(served > 0);
+}
+
 TEST_CASE("fast blocks: every instruction set gives the same bits", "[fast]") {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
