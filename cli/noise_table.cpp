@@ -15,7 +15,7 @@ namespace numemu::cli {
 
 std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 
-void print_noise(const Json& row) {
+void print_noise(const Json& row, const std::string& of_noise, const std::string& of_counts) {
   // Without any, the reasons are below the table, or nothing is quantized.
   const Json &metrics = row["metrics"], &predicted = row["predicted"];
   bool predictions = false, noise = false;
@@ -58,7 +58,9 @@ void print_noise(const Json& row) {
   std::vector<std::string> header = {"layer", "unit", "SQNR dB"};
   if (predictions) header.insert(header.end(), {"predicted", "verdict"});
   header.insert(header.end(), {"overflow", "underflow", "invalid"});
-  fmt::print("{}", text_table(header, layers));
+  fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}\n",
+             text_table(header, layers), predictions ? " and predictions" : "", of_noise,
+             of_counts);
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   if (metrics["sqnr_db"].is_number()) {
     const bool known = predicted["sqnr_db"].is_number();

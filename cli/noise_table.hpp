@@ -10,7 +10,8 @@ namespace numemu::cli {
 std::string decibels(const Json& value);
 
 /// Prints "layers", and the output's fidelity in "metrics" and "predicted", of a row or of what
-/// `infer --json` has.
-void print_noise(const Json& row);
+/// `infer --json` has. `of_noise`: the samples of SQNR and predictions; `of_counts`: those of
+/// overflow, underflow and invalid.
+void print_noise(const Json& row, const std::string& of_noise, const std::string& of_counts);
 
 }  // namespace numemu::cli

@@ -71,7 +71,7 @@ std::vector<std::string> judged_cells(const Record& r, const experiments::Measur
   const experiments::JudgedFigure& judged = r.judged;
   if (judged.measure != &heading) return {"-", "-", "-"};
   const bool interval = judged.difference_low && judged.difference_high &&
-                        *judged.difference_low < *judged.difference_high && !r.is_float32();
+                        *judged.difference_low < *judged.difference_high && !r.is_baseline();
   return {figure(heading, judged.value), figure(heading, judged.difference, true),
           interval ? fmt::format("[{}, {}]", figure(heading, judged.difference_low, true),
                                  figure(heading, judged.difference_high, true))
@@ -223,7 +223,9 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
   if (classes) header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %"});
   const bool gates = experiments::any_gate(records);
   if (gates) header.emplace_back("gate");
-  header.emplace_back("SQNR dB");
+  // Beside that of the test samples.
+  header.emplace_back(std::string_view(judged.name) == "sqnr" ? "SQNR dB (calibration)"
+                                                              : "SQNR dB");
   const bool predictions = experiments::any_predictions(records);
   if (predictions) header.emplace_back("predicted");
   std::vector<std::vector<std::string>> cells;
@@ -243,8 +245,8 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
     if (classes) {
       line.insert(line.end(),
                   {figure(r.top1, "{:.2f}", 100), ends(r.ci_low, r.ci_high, "{:.2f}"),
-                   r.is_float32() ? "-" : figure(r.difference, "{:+.2f}", 100),
-                   r.is_float32() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}")});
+                   r.is_baseline() ? "-" : figure(r.difference, "{:+.2f}", 100),
+                   r.is_baseline() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}")});
     }
     if (gates) line.push_back(experiments::gate_words(r));
     line.push_back(r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}"));

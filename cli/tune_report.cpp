@@ -114,6 +114,7 @@ Json TuneReport::json() const {
   Json json;
   for (const auto& [text, summary] : steps_)
     json["steps"].push_back({{"step", text}, {"done", summary}});
+  json["notes"] = notes_;
   json["split"] = samples_.split == net::Split::validation ? "validation" : "calibration";
   json["noise_samples"] = samples_.noise;
   json["metrics"] = {{"float32", metrics_json(dataset_, float32_, float32_)},
@@ -133,6 +134,7 @@ std::string TuneReport::text() const {
   std::string text;
   for (const auto& [step, summary] : steps_)
     text += fmt::format("{}: {}\n", harmless(step), harmless(summary));
+  for (const std::string& note : notes_) text += fmt::format("note: {}\n", harmless(note));
   std::vector<std::vector<std::string>> rows;
   for (const std::string& layer : layers_)
     rows.push_back(

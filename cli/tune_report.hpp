@@ -33,6 +33,8 @@ class TuneReport {
   /// Measures the network of the checkpoint, loaded again, under the recipe.
   void after(const policies::Tuning&, const std::string& checkpoint);
   void step(const std::string& text, const std::string& summary);
+  /// What readers of the figures must know.
+  void note(const std::string& text) { notes_.push_back(text); }
 
   Json json() const;
   std::string text() const;
@@ -54,7 +56,7 @@ class TuneReport {
   std::optional<net::Evaluation> float32_;
   Figures before_, after_;
   std::vector<std::pair<std::string, std::string>> steps_;
-  std::vector<std::string> layers_;
+  std::vector<std::string> layers_, notes_;
 };
 
 }  // namespace numemu::cli

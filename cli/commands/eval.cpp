@@ -26,6 +26,8 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -41,12 +43,13 @@ struct Options {
 
 constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
 
-void print_row(const Json& row) {
+/// `apart`: the data set has calibration samples, which noise is measured on.
+void print_row(const Json& row, bool apart) {
   fmt::print("{}\n", summary_table({row}));
   const Json& metrics = row["metrics"];
-  // What is float32 itself would be compared with itself.
+  // What is the baseline itself would be compared with itself.
   const std::string difference =
-      experiments::read_records({row}).at(0).is_float32() || !metrics.contains("top1")
+      experiments::read_records({row}).at(0).is_baseline() || !metrics.contains("top1")
           ? "-"
           : fmt::format("{} points, 95 % interval {} paired by {}",
                         number_text(metrics["difference"], "{:+.2f}", 100),
@@ -60,7 +63,7 @@ void print_row(const Json& row) {
                number_text(metrics["loss"], "{:.4f}"));
   }
   if (row.contains("scores")) print_scores(row["scores"]);
-  print_noise(row);
+  print_noise(row, apart ? "calibration samples" : "the first test samples", "test samples");
   fmt::print("\n");
   std::vector<std::vector<std::string>> tensors;
   for (const Json& tensor : row["predicted"]["tensors"]) {
@@ -120,9 +123,13 @@ int run(const Options& options) {
   }
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (options.fold) experiments::fold_batch_norm(trained);
+  if (gate)
+    experiments::require_float32(*gate, policies::own_quantizers(trained.graph, trained.path));
   // Every mistake before the work, so that it is the only line on stderr.
   policies::RecipeNumerics(whole.last_stage(), trained.graph, point.where);
-  const policies::Recipe used = whole.last_stage();
+  const policies::Recipe used =
+      policies::with_checkpoint_ranges(whole.last_stage(), trained.path, point.where);
+  const bool apart = dataset.calibration_count() > 0;
   dataset = experiments::with_reference(std::move(dataset), trained.graph, {&used});
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
@@ -154,7 +161,7 @@ int run(const Options& options) {
   if (options.json) {
     fmt::print("{}\n", row.dump(2));
   } else {
-    print_row(row);
+    print_row(row, apart);
   }
   return gate_code({row}, options.gate.strict);
 }

@@ -168,7 +168,11 @@ Json calibrate(const Options& options, const policies::Recipe& recipe,
   const std::int64_t wanted = std::min(samples.available, recipe.calibration().samples);
   if (experiments::calibration_samples(recipe, model.graph, wanted) == 0) {
     numerics.freeze(model.graph, wanted, samples.batch);
-    return nullptr;
+    if (!policies::has_fixed_activations(recipe)) return nullptr;
+    if (!options.quiet)
+      say("scales of activations are those of fixed ranges; nothing is calibrated{}",
+          options.calibrate_on.empty() ? "" : ", --calibrate-on has no effect");
+    return {{"samples", 0}, {"of", samples.available}, {"from", "fixed ranges"}};
   }
   const FiniteSamples finite = finite_samples(samples.batch, wanted);
   if (finite.kept.empty())
@@ -269,6 +273,8 @@ int run(const Options& options) {
     for (std::string& note : policies::notes_on_tuning(named(options.model).second))
       notes.push_back(std::move(note));
     std::ranges::move(policies::notes_on_quantizers(model.graph, named(options.model).second),
+                      std::back_inserter(notes));
+    std::ranges::move(policies::notes_on_calibration(recipe, model.graph, false),
                       std::back_inserter(notes));
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
@@ -380,7 +386,10 @@ int run(const Options& options) {
   if (!options.json) {
     if (report.contains("layers")) {
       fmt::print("\n");
-      print_noise(report);
+      print_noise(report,
+                  fmt::format("the first {}",
+                              counted(report["noise_samples"].get<std::int64_t>(), "sample")),
+                  fmt::format("all {}", samples));
     }
     if (scores) {
       fmt::print("\n");

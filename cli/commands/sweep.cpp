@@ -23,6 +23,7 @@
 #include "formats/storage/array.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
+#include "policies/recipe/silent_notes.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -128,6 +129,8 @@ int run(const Options& options) {
   if (!options.quiet) say("loading {} on {}", config.net, config.data);
   const double start = seconds();
   auto [dataset, trained] = experiments::load_sweep(config, folders);
+  if (gate)
+    experiments::require_float32(*gate, policies::own_quantizers(trained.graph, trained.path));
   experiments::RowStore rows =
       experiments::open_rows(config, dataset, trained, out, shard, existing);
   experiments::Workbench bench =

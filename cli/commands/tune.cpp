@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "cli/command.hpp"
@@ -29,6 +30,7 @@
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/silent_notes.hpp"
 #include "policies/tuning/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 
@@ -37,11 +39,11 @@ namespace {
 
 struct Options {
   std::string net, data, calibrate_on, recipe, steps = "calibrate,batch_norm", out = "out/tune";
-  std::int64_t samples = 512, images = 1000, seed = 0;
+  std::int64_t samples = 512, images = 0, seed = 0;  // images 0: kImages, or all of fewer
   bool keep_batch_norm = false, fresh = false, quiet = false, json = false;
 };
 
-constexpr std::int64_t kMostImages = 100'000'000;
+constexpr std::int64_t kMostImages = 100'000'000, kImages = 1000;
 
 /// The network as the steps see it, and what a checkpoint needs besides its parameters.
 struct Source {
@@ -128,21 +130,33 @@ int run(const Options& options) {
   const policies::Recipe given =
       policies::Recipe::parse_text(read_text(options.recipe), options.recipe).last_stage();
   const policies::Recipe recipe = policies::with_ranges(given, {}, options.recipe);
-  const auto steps = policies::parse_tune_steps(options.steps, "--steps");
+  auto steps = policies::parse_tune_steps(options.steps, "--steps");
   const experiments::Folders folders{data_folder(), cache_folder()};
   net::Dataset dataset = net::load_dataset(options.data, folders.cache);
   if (!options.calibrate_on.empty())
     dataset = net::calibrated_on(dataset, net::load_dataset(options.calibrate_on, folders.cache));
   if (dataset.calibration_count() == 0)
     throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
-  const bool told = options.samples != Options().samples;
-  if (!options.quiet && told && options.samples > dataset.calibration_count())
-    say("note: {} has {} calibration samples, fewer than --samples {}", dataset.name(),
-        dataset.calibration_count(), options.samples);
+  std::vector<std::string> notes;
+  if (options.samples > dataset.calibration_count())
+    notes.push_back(fmt::format("{} has {} calibration samples, fewer than --samples {}.",
+                                dataset.name(), dataset.calibration_count(), options.samples));
+  if (options.images > dataset.validation_count())
+    throw Error(fmt::format("--images: expected at most {}, the validation samples of {}, not {}",
+                            dataset.validation_count(), options.data, options.images));
+  if (dataset.target() == net::TargetKind::values)
+    std::ranges::move(policies::leave_out_class_steps(steps, "--steps"), std::back_inserter(notes));
   Source source = load(options, dataset, folders);
+  std::ranges::move(policies::notes_on_quantizers(source.graph, source.path),
+                    std::back_inserter(notes));
+  if (source.before)
+    notes.emplace_back(
+        "The checkpoint was tuned before: float32 is its weights as they are, not the network "
+        "before that.");
   net::Graph reference = load(options, dataset, folders).graph;
   if (!source.before) source.before = load(options, dataset, folders).graph;
-  TuneSamples measured = tune_samples(source.graph, dataset, options.images);
+  TuneSamples measured =
+      tune_samples(source.graph, dataset, options.images > 0 ? options.images : kImages);
   measured.unread = options.calibrate_on.empty();
   if (!options.quiet) note_short_names_in(options.recipe);
 
@@ -178,6 +192,7 @@ int run(const Options& options) {
       {std::min(options.samples, dataset.calibration_count()), calibration_of(dataset)},
       static_cast<std::uint64_t>(options.seed)};
   TuneReport report(dataset, measured, options.quiet);
+  for (const std::string& note : notes) report.note(note);
   policies::complete_ranges(tuning);
   report.before(tuning);
   const policies::TunePosition position = run_steps(tuning, steps, file, options);
@@ -230,8 +245,8 @@ void add_tune(Program& program) {
       .whole(1, kMostImages);
   command
       .option("--images N", options->images,
-              "Measure on the first N validation samples, which no step reads")
-      .show_default()
+              "Measure on the first N validation samples, which no step reads (default 1000, or "
+              "all of fewer)")
       .whole(1, kMostImages);
   command.option("--seed", options->seed, "Seed of what steps draw")
       .show_default()

@@ -269,7 +269,17 @@ Gate parse_gate(const std::string& text) {
   return named(gate);
 }
 
+void require_float32(const Gate& gate, const std::string& quantizers) {
+  if (!gate.relative || quantizers.empty()) return;
+  throw Error(fmt::format(
+      "--gate: {}: the network has {}, so no float32 is there to take a share of; expected "
+      "{}{}NUMBER, such as that share of what the network had before",
+      gate.text, quantizers, gate.metric, gate.at_least ? ">=" : "<="));
+}
+
 void judge_gate(const Gate& gate, Json& row) {
+  if (row.contains("baseline_has") && row["baseline_has"].is_string())
+    require_float32(gate, row["baseline_has"].get<std::string>());
   const Figures f = figures_of(gate, row);
   const Margin margin = margin_of(gate, f);
   const double sign = gate.at_least ? 1 : -1;

@@ -40,7 +40,12 @@ Gate parse_gate(const std::string& text);
 /// images of class maps. `images_needed`: the least number of samples at which that interval
 /// decides if the observed shares stay as they are, more than `images` while undecided; null where
 /// no number does (a margin of 0) or none is known (no interval). Throws Error where the row lacks
-/// the metric.
+/// the metric, and for a share of float32 where the row's baseline has quantizers (its key
+/// `baseline_has`).
 void judge_gate(const Gate&, Json& row);
+
+/// Throws Error for a share of float32 where the network that is called float32 has `quantizers`
+/// (policies::own_quantizers(); "" for none).
+void require_float32(const Gate&, const std::string& quantizers);
 
 }  // namespace numemu::experiments

@@ -8,6 +8,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
@@ -21,6 +22,7 @@
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/silent_notes.hpp"
@@ -68,25 +70,35 @@ Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
   return json;
 }
 
-/// More samples than there are: told where they were asked for, not of the default.
-bool asks_for_more(const Point& point, std::int64_t used) {
-  const std::int64_t asked = point.recipe.calibration().samples;
-  return used > 0 && asked > used &&
-         (asked != policies::CalibrationPolicy().samples ||
-          point.recipe_name.find("calibrate.samples") != std::string::npos);
+/// Where every class is among the five largest logits.
+bool gives_top5(const Workbench& bench) {
+  constexpr std::int64_t kTop = 5;
+  const net::Graph& graph = bench.trained.graph;
+  if (std::ranges::find(bench.scores, &net::find_score("top5")) == bench.scores.end()) return false;
+  std::vector<net::Shape> samples;
+  for (const net::GraphInput& input : graph.inputs) {
+    samples.push_back(input.shape);
+    samples.back().insert(samples.back().begin(), 1);
+  }
+  const std::vector<net::Shape> values = net::value_shapes(graph, samples);
+  return !values.back().empty() && values.back().back() <= kTop;
 }
 
+/// `reads`: something read calibration samples, which scales may do without.
 std::vector<std::string> notes_on_data(const Point& point, const Workbench& bench,
-                                       std::int64_t calibration) {
+                                       std::int64_t calibration, bool reads) {
   std::vector<std::string> notes;
-  const std::string note = net::calibration_note(bench.dataset);
+  const std::string note = net::calibration_note(bench.dataset, calibration > 0 || reads);
   if (!note.empty()) notes.push_back(note);
   for (const std::string& tuned : policies::notes_on_tuning(bench.trained.path))
     notes.push_back(tuned);
-  if (asks_for_more(point, calibration))
+  if (const std::int64_t asked = point.recipe.calibration().samples;
+      calibration > 0 && calibration < asked)
     notes.push_back(fmt::format(
         "Calibrated on {} samples, as the data set has no more; the recipe asks for {}.",
-        calibration, point.recipe.calibration().samples));
+        calibration, asked));
+  if (gives_top5(bench))
+    notes.emplace_back("top5 of a network with five outputs or fewer is 100 % of any answers.");
   const auto odd =
       std::distance(bench.odd_samples.begin(), bench.odd_samples.lower_bound(calibration));
   if (odd > 0)
@@ -130,7 +142,7 @@ std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Grap
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
     for (const net::Role role : {net::Role::activation, gemm.right}) {
       const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy &&
+      if (role != net::Role::weight && policy && !policies::has_fixed_scales(policy->scale) &&
           policies::has_static_scale(recipe.calibration(), *policy))
         return std::min(available, recipe.calibration().samples);
     }
@@ -148,9 +160,11 @@ net::Dataset with_reference(net::Dataset dataset, const net::Graph& graph,
 }
 
 double cost_of(const Point& point, const Workbench& bench) {
+  const policies::Recipe recipe =
+      policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
   return point_cost(
       bench.eval_images, bench.reference.samples(),
-      calibration_samples(point.recipe, bench.trained.graph, bench.dataset.calibration_count()),
+      calibration_samples(recipe, bench.trained.graph, bench.dataset.calibration_count()),
       makes_predictions(point));
 }
 
@@ -165,13 +179,13 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Work work(on_work, cost_of(point, bench));
   work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(recipe, graph, point.where);
-  bool calibrated = calibration == 0;  // else an earlier point's statistics serve
+  bool reads = false;  // else an earlier point's statistics serve, or nothing is calibrated
   {
     const net::Section section(net::SectionKind::data, "", "calibration");
     numerics.freeze(
         graph, bench.dataset.calibration_count(),
         [&](std::int64_t first, std::int64_t count) {
-          calibrated = true;
+          reads = true;
           net::Targets targets;
           net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
           for (std::int64_t i = 0; i < count; ++i) {
@@ -183,7 +197,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
           return std::vector<net::Tensor>{std::move(batch)};
         },
         bench.calibrations ? &*bench.calibrations : nullptr);
-    if (!calibrated) work.skip();
+    if (!reads && calibration > 0) work.skip();
   }
   NoiseFigures noise{predictions, {}, {}, {}};
   if (predictions) {
@@ -220,6 +234,8 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
   const Json scores = scores_json(bench.dataset, bench.scores, evaluation, bench.baseline);
+  if (const std::string own = policies::own_quantizers(graph, bench.trained.path); !own.empty())
+    row["baseline_has"] = own;
   row["metrics"] = metrics_json(bench.dataset, evaluation, bench.baseline, scores);
   if (!scores.empty()) row["scores"] = scores;
   add_noise(row, noise, graph, numerics);
@@ -227,9 +243,11 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
        {policies::notes_on_training(recipe, point.stage),
         policies::recipe_notes(recipe, graph, bench.reference), policies::notes_on_ranges(recipe),
         policies::notes_on_quantizers(graph, bench.trained.path),
+        policies::notes_on_calibration(recipe, graph,
+                                       point.recipe_name.find("calibrate.") != std::string::npos),
         policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph),
         predictions ? model_notes(recipe, graph) : std::vector<std::string>(),
-        notes_on_data(point, bench, calibration)}) {
+        notes_on_data(point, bench, calibration, reads)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);
   }
   if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;

@@ -12,7 +12,8 @@ Json identify(const Point&, const Workbench&);
 /// The same without a workbench, for `images` test samples.
 Json identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
 
-/// Samples that static scales are calibrated on, of those available; 0 without such scales.
+/// Samples that static scales are calibrated on, of those available; 0 without such scales, and
+/// where ranges fix them all.
 std::int64_t calibration_samples(const policies::Recipe&, const net::Graph&,
                                  std::int64_t available);
 

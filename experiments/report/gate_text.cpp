@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "experiments/report/findings.hpp"
 #include "formats/storage/json.hpp"
@@ -17,14 +18,16 @@ bool any_gate(const std::vector<Record>& records) {
   return std::ranges::any_of(records, [](const Record& r) { return !gate_verdict(r).empty(); });
 }
 
-std::string gate_words(const Record& r) {
-  const std::string verdict = gate_verdict(r);
-  if (verdict != "undecided") return verdict;
-  const std::optional<double> needed = json_number(*r.row, {"gate", "images_needed"});
-  return needed ? fmt::format("undecided, needs {}", grouped(needed)) : verdict;
-}
-
 namespace {
+
+/// "1.7 million", "15,000": two digits, as many as an estimate has.
+std::string rough(double samples) {
+  constexpr double kMillion = 1e6, kTwoDigits = 100;
+  if (samples < kTwoDigits) return grouped(samples);
+  const double unit = std::pow(10, std::floor(std::log10(samples)) - 1);
+  const double round = std::round(samples / unit) * unit;
+  return round < kMillion ? grouped(round) : fmt::format("{:g} million", round / kMillion);
+}
 
 /// The margin's interval is not known, as of one sample.
 bool has_no_interval(const Record& r) {
@@ -33,6 +36,13 @@ bool has_no_interval(const Record& r) {
 }
 
 }  // namespace
+
+std::string gate_words(const Record& r) {
+  const std::string verdict = gate_verdict(r);
+  if (verdict != "undecided") return verdict;
+  const std::optional<double> needed = json_number(*r.row, {"gate", "images_needed"});
+  return needed ? fmt::format("undecided, needs about {}", rough(*needed)) : verdict;
+}
 
 std::vector<std::string> gate_sentences(const std::vector<Record>& records,
                                         const std::string& unfinished) {
@@ -64,7 +74,7 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
     if (!failed.empty()) text += fmt::format("; {} fail ({})", failed.size(), listed_names(failed));
     if (!open.empty()) {
       text += fmt::format("; {} undecided ({})", open.size(), listed_names(open));
-      if (decidable > 0) text += fmt::format(", about {} samples would decide", grouped(needed));
+      if (decidable > 0) text += fmt::format(", about {} samples would decide", rough(needed));
       const std::size_t never = open.size() - decidable - unknown;  // whose margin is 0
       if (decidable > 0 && decidable < open.size()) text += fmt::format(" {} of them", decidable);
       if (unknown > 0)

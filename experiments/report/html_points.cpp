@@ -90,7 +90,7 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
                    return html_number_cell(r.top1, html_share(r.top1, r.ci_low, r.ci_high, false));
                  }});
   out.push_back({"Change, points", true, [](auto& r) {
-                   if (r.is_float32()) return html_number_cell(r.difference, kNone);
+                   if (r.is_baseline()) return html_number_cell(r.difference, kNone);
                    return html_number_cell(r.difference, html_share(r.difference, r.difference_low,
                                                                     r.difference_high, true));
                  }});

@@ -105,7 +105,7 @@ std::vector<Change> changes_of(const std::vector<Record>& records) {
 /// None of a tuned network, whose accuracy compares with another one than its SQNR.
 std::string loss_words(const Record& r, const Record* base) {
   const Measure& measure = *r.judged.measure;
-  if (!r.judged.difference || is_tuned(r)) return "";
+  if (!r.judged.difference || r.is_tuned()) return "";
   const bool share = measure.relative && r.judged.baseline && *r.judged.baseline != 0;
   const double change = share ? 100 * *r.judged.difference / std::abs(*r.judged.baseline)
                               : measure.factor * *r.judged.difference;
@@ -155,21 +155,21 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
   if (ranking.base && too_close(lead, *ranking.base)) close.emplace_back(kAsItIs);
   std::string out = fmt::format("{}{}: {}: {} ({})", ranking.formats[c],
                                 ranking.unit.empty() ? "" : " on " + ranking.unit,
-                                lost && !is_tuned(lead) ? "largest loss"
-                                : ranking.wide[c]       ? "highest SQNR"
-                                                        : "lowest SQNR",
+                                lost && !lead.is_tuned() ? "largest loss"
+                                : ranking.wide[c]        ? "highest SQNR"
+                                                         : "lowest SQNR",
                                 first->name, effect(lead, ranking.base));
   if (!close.empty()) out += fmt::format(", not distinguishable from {}", fmt::join(close, ", "));
   if (lost && !also.empty())
     out += fmt::format("; also NaN or infinite: {}", fmt::join(also, "; "));
   if (const auto interval = lead.judged.loss_interval();
-      !is_tuned(lead) && interval && interval->first < interval->second && interval->first <= 0 &&
+      !lead.is_tuned() && interval && interval->first < interval->second && interval->first <= 0 &&
       interval->second >= 0)
     out += fmt::format("; its {} {} not distinguishable from float32's", lead.judged.measure->words,
                        lead.judged.measure->factor == 100 ? "is" : "are");
   if (ranking.base) out += fmt::format("; {}: {}", kAsItIs, effect(*ranking.base));
   if (all) out += fmt::format("; all layers: {}", effect(*all, ranking.base));
-  if (is_tuned(lead)) out += "; SQNR compares with the tuned weights in float32";
+  if (lead.is_tuned()) out += "; SQNR compares with the tuned weights in float32";
   return out + ".";
 }
 
@@ -244,7 +244,7 @@ std::string ranking_title(const LayerRanking& ranking) {
 std::string ranking_rule(const LayerRanking& ranking) {
   const Record* any = ranking.base;
   if (!any && !ranking.layers.empty()) any = ranking.layers[0].cells[0];
-  const bool tuned = any && is_tuned(*any);
+  const bool tuned = any && any->is_tuned();
   const Measure& measure = any ? *any->judged.measure : *judged_of({}).measure;
   std::string out = fmt::format(
       "Signal-to-noise ratio of the network's output in dB{} when {}; below it the change from "

@@ -54,7 +54,7 @@ Verdict loses_little(const Record& r) {
 const Record* find_baseline(const std::vector<Record>& records, const Record& of) {
   const Record* any_seed = nullptr;
   for (const Record& r : records) {
-    if (r.quantized() || r.net != of.net || r.data != of.data) continue;
+    if (r.quantized() || r.is_tuned() || r.net != of.net || r.data != of.data) continue;
     if (r.seed == of.seed) return &r;
     if (!any_seed) any_seed = &r;
   }

@@ -188,10 +188,11 @@ std::string points_part(const std::vector<Record>& records) {
     }
     if (texts) cells.push_back(number(r.perplexity, 3));
     for (const std::string& name : scores) cells.push_back(score_text(r, name));
-    cells.insert(cells.end(),
-                 {interval(r.top1, r.ci_low, r.ci_high),
-                  r.is_float32() ? "" : interval(r.difference, r.difference_low, r.difference_high),
-                  r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1)});
+    cells.insert(
+        cells.end(),
+        {interval(r.top1, r.ci_low, r.ci_high),
+         r.is_baseline() ? "" : interval(r.difference, r.difference_low, r.difference_high),
+         r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1)});
     if (predictions) cells.push_back(predicted(r));
     if (gates) cells.push_back(gate_words(r));
     if (gains) cells.push_back(gained(r));

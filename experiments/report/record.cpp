@@ -106,6 +106,17 @@ bool is_put_back(const Json& recipe) {
          activation->is_null();
 }
 
+/// The rule of calibration where it clips what the scale rule then reads.
+void add_calibration(const Json& row, RoleRecord& role) {
+  const std::string rule = json_text(row, {"point", "recipe", "calibrate", "rule"});
+  const bool fixed =
+      json_at(row, {"point", "ranges"}) || json_at(row, {"point", "recipe", "ranges"});
+  if (rule.empty() || rule == "absmax" || rule == "dynamic" || fixed || role.family == "block" ||
+      role.granularity != "tensor")
+    return;
+  role.scale += ", " + rule;
+}
+
 Record read_record(const Json& row, std::size_t position) {
   Record r;
   r.position = position;
@@ -125,6 +136,7 @@ Record read_record(const Json& row, std::size_t position) {
   r.unit = unit_name(row, "fprop");
   r.dgrad_unit = unit_name(row, "dgrad");
   r.wgrad_unit = unit_name(row, "wgrad");
+  add_calibration(row, r.activation);
   const Json* recipe = json_at(row, {"point", "recipe"});
   if (recipe && is_put_back(*recipe)) {
     r.weight = r.activation = RoleRecord{};
@@ -224,6 +236,10 @@ std::string Record::short_label() const {
 
 std::string Record::not_finite_words() const {
   return fmt::format("{}", fmt::join(not_finite_sentences(*row), "; "));
+}
+
+bool Record::is_tuned() const {
+  return row != nullptr && !json_text(*row, {"point", "tuned_from"}).empty();
 }
 
 std::string Record::all_notes() const { return fmt::format("{}", fmt::join(notes, "; ")); }

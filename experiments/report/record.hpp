@@ -57,6 +57,10 @@ struct Record {
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
   /// The network as it is: nothing is quantized and nothing differs.
   bool is_float32() const { return !quantized() && !sqnr_db && !not_finite; }
+  /// A tuned checkpoint: SQNR compares with the tuned weights, accuracy with the network before.
+  bool is_tuned() const;
+  /// What accuracy is compared with itself: float32, of no tuned checkpoint.
+  bool is_baseline() const { return is_float32() && !is_tuned(); }
   /// Mean of weight and activation bits, or the one that is known.
   std::optional<double> mean_bits() const;
   /// "float", "int", "block", "mixed" (weights and activations of different families), "other".

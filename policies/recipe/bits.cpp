@@ -6,6 +6,7 @@
 
 #include "emu/net/memory_plan.hpp"
 #include "formats/block_layout.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/fixed_scales.hpp"
@@ -55,8 +56,12 @@ class Mean {
 };
 
 /// Stored bits of an activation that products read.
-double operand_bits(const net::GemmLayer& layer, net::Role operand,
-                    const std::optional<RolePolicy>& policy, const net::Shape& shape) {
+double operand_bits(const CalibrationPolicy& calibration, const net::GemmLayer& layer,
+                    net::Role operand, const std::optional<RolePolicy>& policy,
+                    const net::Shape& shape) {
+  // One scale and zero point for all samples, however many they are.
+  if (policy && has_static_scale(calibration, *policy))
+    return policy->format->bits * static_cast<double>(net::element_count(shape));
   const bool scales = policy && policy->block == nullptr && net::element_count(shape) > 0 &&
                       policy->granularity != Granularity::tensor && stores_scale(policy->scale);
   if (!scales) return stored_bits(policy, shape, product_depth(layer, shape));
@@ -122,8 +127,9 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
       if (found == operands->end()) continue;
       const net::Shape shape = one_sample(found->second.shape);
       const net::Role role = operands == &reference.inputs ? net::Role::activation : layer.right;
-      activation.add(operand_bits(layer, role, r.role(role, net::GemmKind::fprop), shape), shape,
-                     r.activation_mask, channel_layout(shape));
+      activation.add(operand_bits(recipe.calibration(), layer, role,
+                                  r.role(role, net::GemmKind::fprop), shape),
+                     shape, r.activation_mask, channel_layout(shape));
     }
     const auto result = reference.outputs.find(layer.name);
     if (result == reference.outputs.end()) continue;

@@ -9,7 +9,8 @@ namespace numemu::policies {
 
 /// Bits per element of full tensors, with scales (32 bits each; those of block formats as stored),
 /// zero points and tensor scales; elements that are not quantized count at 32. Tensors of a sample
-/// are counted with a batch of 1. Under a mask of N:M the kept share of the elements counts, and
+/// are counted with a batch of 1; the static scale of an activation, one for all samples, with
+/// nothing. Under a mask of N:M the kept share of the elements counts, and
 /// for each kept element the bits of its place in the group; under one of single elements a bit for
 /// every element beside the kept ones.
 struct EffectiveBits {

@@ -164,6 +164,13 @@ void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,
   }
 }
 
+bool has_fixed_activations(const Recipe& recipe) {
+  return std::ranges::any_of(ranges_of(recipe), [&](const auto& range) {
+    const LayerRecipe layer = recipe.layer(range.first);
+    return layer.activation && has_fixed_scales(layer.activation->scale);
+  });
+}
+
 std::vector<std::string> notes_on_ranges(const Recipe& recipe) {
   const FixedRanges ranges = ranges_of(recipe);
   std::int64_t weights = 0, activations = 0;

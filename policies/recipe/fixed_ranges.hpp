@@ -55,6 +55,9 @@ FixedRanges calibrated_ranges(const Recipe&, const net::Graph&, const Calibratio
 /// ends with a zero point.
 void fix_scales(const LayerRanges&, const CalibrationPolicy&, LayerRecipe&);
 
+/// Whether the recipe's ranges fix the scale of an activation.
+bool has_fixed_activations(const Recipe&);
+
 /// One sentence for each cause: how many tensors have scales of the recipe's ranges,
 /// and which ranges nothing uses because the role has no such scale.
 std::vector<std::string> notes_on_ranges(const Recipe&);

@@ -3,21 +3,42 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 namespace {
 
 constexpr std::size_t kMostNamed = 4;
+
+/// Of numbers to integers, or casts.
+std::int64_t fixed_quantizers(const net::Graph& graph, bool casts) {
+  return std::ranges::count_if(graph.nodes, [&](const net::Node& node) {
+    const auto* const quantizer = dynamic_cast<const net::FixedQuantizer*>(node.op.get());
+    return quantizer != nullptr && quantizer->kind() != "dequantize" &&
+           quantizer->is_cast() == casts;
+  });
+}
+
+std::int64_t weights_as_codes(const std::string& path) {
+  std::error_code ignored;
+  if (net::names_onnx_file(path) && std::filesystem::exists(path, ignored))
+    return net::weights_as_codes(path);
+  return net::coded_weights_of(path);
+}
 
 }  // namespace
 
@@ -63,30 +84,49 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
       fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
 }
 
-std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std::string& path) {
-  std::int64_t of_values = 0, casts = 0, of_weights = 0;
-  for (const net::Node& node : graph.nodes) {
-    const auto* const quantizer = dynamic_cast<const net::FixedQuantizer*>(node.op.get());
-    if (quantizer == nullptr || quantizer->kind() == "dequantize") continue;
-    ++(quantizer->is_cast() ? casts : of_values);
-  }
-  std::error_code ignored;
-  if (net::names_onnx_file(path) && std::filesystem::exists(path, ignored))
-    of_weights = net::weights_as_codes(path);
+std::string own_quantizers(const net::Graph& graph, const std::string& path) {
+  const std::int64_t of_values = fixed_quantizers(graph, false),
+                     of_weights = weights_as_codes(path);
   std::vector<std::string> parts;
   if (of_values > 0)
     parts.push_back(fmt::format("{} quantizer{} of its own", of_values, of_values > 1 ? "s" : ""));
-  if (casts > 0)
-    parts.push_back(
-        fmt::format("{} cast{} to floats of 8 or 16 bits", casts, casts > 1 ? "s" : ""));
   if (of_weights > 0)
     parts.push_back(
         fmt::format("{} weight{} stored as codes", of_weights, of_weights > 1 ? "s" : ""));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std::string& path) {
+  const std::int64_t casts = fixed_quantizers(graph, true);
+  std::string parts = own_quantizers(graph, path);
+  if (casts > 0)
+    parts += fmt::format("{}{} cast{} to floats of 8 or 16 bits", parts.empty() ? "" : ", ", casts,
+                         casts > 1 ? "s" : "");
   if (parts.empty()) return {};
+  const bool exported = net::coded_weights_of(path) > 0;
   return {fmt::format(
       "The network has {}, which the reference (float32) contains too: changes and SQNR are "
-      "relative to the network as it stands, and bits do not count them.",
-      fmt::join(parts, ", "))};
+      "relative to {}, and bits do not count them.",
+      parts,
+      exported ? "the exported network, not to the one before" : "the network as it stands")};
+}
+
+std::vector<std::string> notes_on_calibration(const Recipe& recipe, const net::Graph& graph,
+                                              bool named) {
+  const CalibrationPolicy& calibration = recipe.calibration();
+  if (!named && recipe.json()["calibrate"] == Recipe().json()["calibrate"]) return {};
+  CalibrationPolicy any = calibration;  // `dynamic` is a choice where another rule would be one
+  if (any.rule == CalibrationPolicy::Rule::dynamic) any.rule = CalibrationPolicy::Rule::absmax;
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const LayerRecipe layer = recipe.layer(gemm.name);
+    for (const net::Role role : {net::Role::activation, gemm.right}) {
+      const std::optional<RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
+      if (role != net::Role::weight && policy && has_static_scale(any, *policy) &&
+          policy->scale != "none" && !has_fixed_scales(policy->scale))
+        return {};
+    }
+  }
+  return {"Without effect: calibrate, as no scale of an activation is calibrated."};
 }
 
 std::vector<std::string> notes_on_nan(const RecipeNumerics& numerics, const net::Graph& graph) {

@@ -16,9 +16,17 @@ std::vector<std::string> notes_on_training(const Recipe&, std::size_t stage);
 /// reads as its weight, which stay float32, with their share of the parameters.
 std::vector<std::string> notes_on_tables(const Recipe&, const net::Graph&);
 
-/// Of a network with quantizers of its own (QuantizeLinear followed by DequantizeLinear), or of an
-/// .onnx file at `path` that has weights as codes: how many, and that float32 contains them.
+/// "2 quantizers of its own, 3 weights stored as codes": what a network has of QuantizeLinear
+/// followed by DequantizeLinear, and the file at `path` (.onnx, or .safetensors as `export` writes
+/// it) of weights as codes. What is called float32 contains them. "" for neither.
+std::string own_quantizers(const net::Graph&, const std::string& path);
+
+/// Of a network with some of those, or with casts: how many, and that float32 contains them.
 std::vector<std::string> notes_on_quantizers(const net::Graph&, const std::string& path);
+
+/// `named`: the key was set on purpose. Of a recipe none of whose scales depend on its key
+/// `calibrate`.
+std::vector<std::string> notes_on_calibration(const Recipe&, const net::Graph&, bool named);
 
 /// Layers whose forward products, since the counts were reset, had NaN among their operands in a
 /// signed format that has none and makes its largest number of them.

@@ -17,6 +17,7 @@ const TuneStepKind tune_bias{
     .name = "bias",
     .summary = "biases are trained so that class probabilities come near those of float32",
     .source = "Hubara et al., ICML 2021 (CalibTIP, arXiv 2006.10518)",
+    .of_classes = true,
     .options = make_options<DistillOptions>,
     .make = make_step<Bias, DistillOptions>};
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "formats/error.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/update_json.hpp"
 #include "policies/tuning/tune_step.hpp"
 
@@ -45,10 +46,18 @@ class Calibrate final : public TuneStep {
   void run(Tuning& tuning, std::int64_t, const TuneProgress&) override {
     const FixedRanges found =
         calibrated_ranges(with_rule(tuning), tuning.graph, tuning.calibration);
-    for (const auto& [layer, ranges] : found) tuning.ranges[layer].activation = ranges.activation;
-    layers_ = found.size();
+    for (const auto& [layer, ranges] : found) {
+      // The rule here may give ranges to scales that the recipe chooses anew for every sample.
+      if (!has_static_scale(tuning.recipe.calibration(), *tuning.recipe.layer(layer).activation))
+        continue;
+      tuning.ranges[layer].activation = ranges.activation;
+      ++layers_;
+    }
   }
-  std::string summary() const override { return fmt::format("ranges of {} activations", layers_); }
+  std::string summary() const override {
+    return fmt::format("ranges of {} activations{}", layers_,
+                       layers_ == 0 ? ": the recipe has no static scale of any" : "");
+  }
 
  private:
   Recipe with_rule(const Tuning& tuning) const {

@@ -25,6 +25,7 @@ const TuneStepKind tune_distill{
     .summary =
         "weights and biases are trained so that class probabilities come near those of float32",
     .source = "Polino et al., ICLR 2018 (arXiv 1802.05668)",
+    .of_classes = true,
     .options = make_options<Options>,
     .make = make_step<Distill, Options>};
 

@@ -103,7 +103,7 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
         throw Error(fmt::format("{}: {}: expected no options, found '{}'", where, call.name,
                                 call.arguments[0]));
       for (TuneStepChoice& step : parse_tune_steps(std::string(pipeline->steps), where))
-        steps.push_back(std::move(step));
+        steps.emplace_back(std::move(step)).pipeline = pipeline->name;
       continue;
     }
     TuneStepChoice step;
@@ -120,6 +120,24 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
     steps.push_back(std::move(step));
   }
   return steps;
+}
+
+std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>& steps,
+                                               const std::string& where) {
+  std::vector<std::string> notes;
+  std::erase_if(steps, [&](const TuneStepChoice& step) {
+    if (!step.kind->of_classes) return false;
+    if (step.pipeline.empty())
+      throw Error(fmt::format(
+          "{}: {}: expected a task of classes, whose probabilities the step compares; the targets "
+          "are numbers",
+          where, step.kind->name));
+    notes.push_back(fmt::format(
+        "{} leaves out {}, which compares probabilities of classes: the targets are numbers.",
+        step.pipeline, step.kind->name));
+    return true;
+  });
+  return notes;
 }
 
 std::string tune_steps_text(const std::vector<TuneStepChoice>& steps) {

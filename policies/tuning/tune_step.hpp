@@ -40,6 +40,7 @@ struct TuneStepKind {
   std::string_view name;                                  ///< in --steps
   std::string_view summary;                               ///< what it does, for help and docs
   std::string_view source;                                ///< publication
+  bool of_classes = false;                                ///< reads outputs as logits of classes
   std::unique_ptr<PolicyOptions> (*options)() = nullptr;  ///< defaults; see make_options()
   /// The options are those of options(), and outlive the step.
   std::unique_ptr<TuneStep> (*make)(const PolicyOptions&) = nullptr;
@@ -70,11 +71,16 @@ struct TuneStepChoice {
   const TuneStepKind* kind = nullptr;
   std::unique_ptr<PolicyOptions> options;
   std::string text;  ///< canonical: "bias(rate=0.001)", without options that have their defaults
+  std::string_view pipeline = {};  ///< that it is part of
 };
 /// "calibrate(percentile=99.9),batch_norm,bias(epochs=4)": options as VALUE in the order of the
 /// list or KEY=VALUE. A pipeline stands for its steps. Throws Error naming step and option; `where`
 /// starts it.
 std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std::string& where);
+/// Of a task whose outputs are no logits of classes: takes the steps that need these out of
+/// pipelines, with one sentence for each. Throws Error naming one that stands by itself.
+std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>&,
+                                               const std::string& where);
 /// The canonical text of the whole list.
 std::string tune_steps_text(const std::vector<TuneStepChoice>&);
 

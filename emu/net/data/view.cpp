@@ -94,6 +94,7 @@ class CalibratedSamples final : public Samples {
   CalibratedSamples(std::shared_ptr<const Samples> own, const Dataset& other, bool calibrates)
       : own_(std::move(own)),
         other_(other.samples()),
+        calibrates_(calibrates),
         from_(other.train_count() > 0 ? Part::train : Part::test) {
     facts_ = own_->facts();
     const std::int64_t test = std::min<std::int64_t>(other.test_count(), kMostCalibration);
@@ -112,6 +113,7 @@ class CalibratedSamples final : public Samples {
   }
 
   const std::string& note() const { return note_; }
+  bool calibrates() const { return calibrates_; }
 
   void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
             TargetSpan targets) const override {
@@ -160,6 +162,7 @@ class CalibratedSamples final : public Samples {
   }
 
   std::shared_ptr<const Samples> own_, other_;
+  bool calibrates_;
   Part from_;
   std::string note_;
 };
@@ -179,9 +182,9 @@ Dataset with_test_reference(const Dataset& data) {
   return {data.name(), std::make_shared<CalibratedSamples>(data.samples(), data, false)};
 }
 
-std::string calibration_note(const Dataset& data) {
+std::string calibration_note(const Dataset& data, bool calibrates) {
   const auto* const samples = dynamic_cast<const CalibratedSamples*>(data.samples().get());
-  return samples == nullptr ? "" : samples->note();
+  return samples == nullptr || (samples->calibrates() && !calibrates) ? "" : samples->note();
 }
 
 std::string to_string(const DataView& view) {

@@ -35,7 +35,8 @@ Dataset calibrated_on(const Dataset&, const Dataset& calibration);
 Dataset with_test_reference(const Dataset&);
 
 /// What is to be said of the calibration samples of such sets: that they are the test's, or that
-/// some are among its first 1024. "" for others.
-std::string calibration_note(const Dataset&);
+/// some are among its first 1024, which says nothing unless something `calibrates` on them. "" for
+/// others.
+std::string calibration_note(const Dataset&, bool calibrates = true);
 
 }  // namespace numemu::net

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <system_error>
 #include <utility>
 
+#include "emu/net/model/tuned_from.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
@@ -155,6 +159,21 @@ void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& 
   for (const NamedBytes& bytes : described.bytes)
     file.add(bytes.name, "U8", {static_cast<std::int64_t>(bytes.data.size())}, bytes.data);
   file.write(path);
+}
+
+std::int64_t coded_weights_of(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return 0;
+  InputFile file(path);
+  const SafetensorsHeader header = read_safetensors_header(file, {});
+  if (std::ranges::any_of(header.entries,
+                          [](const SafetensorsEntry& entry) { return is_tuned_from(entry.name); }))
+    return 0;
+  return std::ranges::count_if(header.entries, [&](const SafetensorsEntry& entry) {
+    return std::ranges::any_of(header.metadata, [&](const auto& item) {
+      return item.first == entry.name + std::string(kFormat);
+    });
+  });
 }
 
 void decode_weights(Checkpoint& checkpoint, const std::string& path) {

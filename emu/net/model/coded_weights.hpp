@@ -1,5 +1,6 @@
 // Checkpoints whose weights are codes with scales, for other programs and to be read back.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,10 @@ namespace numemu::net {
 /// format no type stores.
 void write_coded(const std::string& path, const Graph&, const OnnxLayers&,
                  const Checkpoint& described);
+
+/// Weights that are codes in the safetensors file at `path`; 0 for any other file, and where the
+/// file also has the network before that (emu/net/model/tuned_from.hpp).
+std::int64_t coded_weights_of(const std::string& path);
 
 /// The format of codes that a file's metadata names for a tensor. Throws Error naming both for a
 /// name that is none, or that no type stores.

@@ -126,6 +126,33 @@ TEST_CASE("codes and scales read back as a network give the same outputs", "[fas
   }
 }
 
+TEST_CASE("float32 of an exported network is that network, which notes and gates say", "[fast]") {
+  const Scratch s;
+  write_inputs(s);
+  s.file("r.json", recipe("int4", "absmax"));
+  const std::string data = " --data npy:x=x.npy,y=y.npy,test=16,classes=10 --recipe r.json ";
+  const Result exported =
+      s.run("export --net lenet=n.safetensors" + data + "--out m.safetensors --quiet");
+  INFO(exported.err);
+  REQUIRE(exported.code == 0);
+  const std::string eval = "eval --net m.safetensors" + data + "--no-predictions --quiet ";
+  const Result row = s.run(eval + "--json --gate 'top1>=0'");
+  INFO(row.err);
+  REQUIRE(row.code == 0);
+  CHECK(Json::parse(row.out)["baseline_has"] == "5 weights stored as codes");
+  CHECK_THAT(row.out, Contains("5 weights stored as codes, which the reference (float32) contains "
+                               "too: changes and SQNR are relative to the exported network"));
+  check_refused(s.run(eval + "--gate 0.5"), "no float32 is there to take a share of");
+  const Result inferred = s.run(
+      "infer --model m.safetensors --in last.npy --out out.npy --recipe r.json --json "
+      "--outputs-only");
+  INFO(inferred.err);
+  REQUIRE(inferred.code == 0);
+  CHECK_THAT(inferred.err, Contains("nothing is calibrated") && !Contains("scales calibrated on"));
+  CHECK(Json::parse(inferred.out)["calibration"]["samples"] == 0);
+  CHECK_THAT(inferred.out, Contains("relative to the exported network"));
+}
+
 TEST_CASE("export uses the ranges of a tuned checkpoint", "[fast]") {
   const Scratch s;
   write_inputs(s);

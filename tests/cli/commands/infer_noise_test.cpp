@@ -78,7 +78,8 @@ TEST_CASE("infer gives the noise of every layer beside its prediction", "[fast]"
 
   const std::string bytes = read_file(s.path + "/y.npy");
   const Result shown = s.run(kRun + "--quiet");
-  CHECK_THAT(shown.out, Contains("SQNR dB") && Contains("predicted") && Contains("output: SQNR"));
+  CHECK_THAT(shown.out, Contains("SQNR dB") && Contains("predicted") && Contains("output: SQNR") &&
+                            Contains("SQNR and predictions on the first "));
   const Result measured = s.run(kRun + "--json --quiet --no-predictions");
   CHECK(Json::parse(measured.out)["layers"][0]["predicted_db"].is_null());
   CHECK(Json::parse(measured.out)["layers"][0]["sqnr_db"] == report["layers"][0]["sqnr_db"]);

@@ -120,6 +120,20 @@ TEST_CASE("tune that is killed at any time goes on to the same bytes", "[slow]")
   CHECK(results(s, "whole") == results(s, "killed"));
 }
 
+TEST_CASE("a step that gives ranges counts those that the recipe uses", "[fast]") {
+  const Scratch s;
+  s.file("d.json", R"({"numemu_recipe": 1, "calibrate": {"rule": "dynamic"}, "roles": {
+      "weight": {"format": "int8"}, "activation": {"format": "int8"}}})");
+  const Result tuned = s.run(
+      "tune --net lenet --data glyphs --recipe d.json --samples 1000 --images 20 --steps "
+      "'calibrate(percentile(99.9))' --out t --quiet");
+  INFO(tuned.err);
+  REQUIRE(tuned.code == 0);
+  CHECK_THAT(tuned.out,
+             Contains("ranges of 0 activations: the recipe has no static scale of any") &&
+                 Contains("note: glyphs has 512 calibration samples, fewer than --samples 1000."));
+}
+
 TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
   const Scratch s;
   s.file("r.json", kRecipe);
@@ -129,6 +143,7 @@ TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
                 "--steps: unknown tuning step 'batchnorm'; did you mean 'batch_norm'?");
   check_refused(s.run(net + "--recipe r.json --steps 'bias(epochs=0)'"), "bias: epochs");
   check_refused(s.run(net + "--recipe r.json --samples 0"), "--samples");
+  check_refused(s.run(net + "--recipe r.json --images 6000"), "--images: expected at most 5000");
 }
 
 TEST_CASE("steps read the samples of another set, as eval does", "[fast]") {
@@ -180,6 +195,13 @@ TEST_CASE("accuracy of a tuned checkpoint is compared with the network before tu
   CHECK(after["point"]["weights"] != before["point"]["weights"]);
   CHECK_THAT(after["notes"].dump(), Contains("compared with the network before tuning"));
   CHECK_THAT(before.dump(), !Contains("before tuning"));
+  // Also in float32, where only the network before tuning is compared with itself.
+  const auto float32 = [&](const std::string& net) {
+    return s.run("eval --net " + net + " --data glyphs --images 64 --no-predictions --quiet").out;
+  };
+  CHECK_THAT(float32("lenet"), Contains(", difference -,"));
+  CHECK_THAT(float32("t/lenet-glyphs.safetensors"),
+             Contains(" points, 95 % interval") && !Contains(", difference -,"));
 
   // Tuned again, the network before the first run stays.
   REQUIRE(s.run("tune --net t/lenet-glyphs.safetensors --data glyphs --recipe r.json --samples 32 "

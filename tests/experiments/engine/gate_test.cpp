@@ -74,6 +74,17 @@ TEST_CASE("the margin is that of the paired answers, which a row's figures give"
   }
 }
 
+TEST_CASE("a share of float32 needs a float32", "[fast]") {
+  Json row = row_of({7900, 150, 220, 10000});
+  row["baseline_has"] = "3 weights stored as codes";
+  CHECK_THROWS_WITH(judged("0.99", row),
+                    "--gate: top1 >= 0.99 float32: the network has 3 weights stored as codes, so "
+                    "no float32 is there to take a share of; expected top1>=NUMBER, such as that "
+                    "share of what the network had before");
+  CHECK(judged("top1>=0.5", row)["verdict"].text() == "pass");
+  CHECK_NOTHROW(require_float32(parse_gate("0.99"), ""));
+}
+
 TEST_CASE("pass, fail, undecided, and the images that a decision needs", "[fast]") {
   CHECK(judged("0.9", row_of({7900, 150, 220, 10000}))["verdict"].text() == "pass");
   CHECK(judged("1", row_of({7000, 150, 900, 10000}))["verdict"].text() == "fail");

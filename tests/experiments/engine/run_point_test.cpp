@@ -53,6 +53,7 @@ TEST_CASE("a row tells of the network's own quantizers, which its baseline has t
   const Point point = parse_sweep(R"({"numemu_sweep": 1, "points": [{}]})", "s.json").points[0];
   const auto row = run_point(point, bench);
   CHECK(row["bits"]["weight"] == 32);
+  CHECK(row["baseline_has"] == "1 quantizer of its own");
   REQUIRE(row.contains("notes"));
   CHECK_THAT(row["notes"][0].get<std::string>(),
              Catch::StartsWith("The network has 1 quantizer of its own, which the reference "
@@ -178,8 +179,8 @@ TEST_CASE("a row says that it was calibrated on fewer samples than asked for", "
   CHECK(notes("activation", "511").find(told) != std::string::npos);
   CHECK(notes("activation", "512", "w4a8, calibrate.samples 512").find(told) != std::string::npos);
   CHECK(notes("activation", "4").find(told) == std::string::npos);
-  CHECK(notes("activation", "512").find(told) == std::string::npos);  // the default: what is there
-  CHECK(notes("weight", "511").find(told) == std::string::npos);      // nothing is calibrated
+  CHECK(notes("activation", "512").find(told) != std::string::npos);
+  CHECK(notes("weight", "511").find(told) == std::string::npos);  // nothing is calibrated
 }
 
 TEST_CASE("a row says where NaN and infinities arise, and only then", "[fast]") {

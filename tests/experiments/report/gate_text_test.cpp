@@ -72,12 +72,15 @@ TEST_CASE("the gate's sentence counts the undecided rows that samples would deci
                                          : "), without an interval, which needs more samples."));
   }
   for (Json& row : rows) row["gate"]["margin_ci99"] = {-0.1, 0.1};
+  rows[1]["gate"]["images_needed"] = 1'727'182;
+  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+             EndsWith("), about 1.7 million samples would decide 1 of them."));
   rows[1]["gate"]["images_needed"] = 15533;
   CHECK_THAT(gate_sentences(read_records(rows)).at(0),
-             EndsWith("), about 15,533 samples would decide 1 of them."));
+             EndsWith("), about 16,000 samples would decide 1 of them."));
   rows[0]["gate"]["images_needed"] = 150;
   CHECK_THAT(gate_sentences(read_records(rows)).at(0),
-             EndsWith("), about 15,533 samples would decide."));
+             EndsWith("), about 16,000 samples would decide."));
 }
 
 TEST_CASE("pages and Markdown begin with the gate, before an experiment and only once", "[fast]") {
@@ -109,9 +112,9 @@ TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
   rows[0]["gate"]["images_needed"] = 15533;
   const std::vector<Json> unjudged = sample::rows();
   const std::vector<Record> records = read_records(rows), plain = read_records(unjudged);
-  CHECK(gate_words(records[0]) == "undecided, needs 15,533");
+  CHECK(gate_words(records[0]) == "undecided, needs about 16,000");
   CHECK_THAT(points_table(records),
-             Contains(">Gate</button>") && Contains("undecided<small>needs 15,533</small>"));
+             Contains(">Gate</button>") && Contains("undecided<small>needs about 16,000</small>"));
   CHECK_THAT(points_table(plain), !Contains(">Gate</button>"));
   CHECK(gate_sentences(plain).empty());
   CHECK(any_gate(records));

@@ -16,14 +16,21 @@ TEST_CASE("effective bits count elements, scales and float32 biases", "[fast]") 
   const FloatReference reference = float_reference(graph, net::Tensor({3, 2, 2, 1}, 0.5f));
   const double weights = 4 * 256 + 256 * 128 + 128 * 10, biases = 256 + 128 + 10, channels = biases;
   const double activations = 4 + 256 + 128;
-  const auto bits = [&](const std::string& weight, const std::string& activation) {
+  const auto bits = [&](const std::string& weight, const std::string& activation,
+                        const std::string& more = "") {
     const std::string text = R"({"numemu_recipe": 1, "roles": {"weight": )" + weight +
-                             R"(, "activation": )" + activation + "}}";
+                             R"(, "activation": )" + activation + "}" + more + "}";
     return effective_bits(Recipe::parse_text(text, "r"), graph, reference);
   };
   const EffectiveBits tensor = bits(R"({"format": "int4"})", R"({"format": "int8"})");
   CHECK(tensor.weight == Approx((4 * weights + 3 * 32 + 32 * biases) / (weights + biases)));
-  CHECK(tensor.activation == Approx((8 * activations + 3 * 32) / activations));
+  // A static scale is one number for all samples, a dynamic one is one of each sample.
+  CHECK(tensor.activation == 8);
+  CHECK(bits("null", R"({"format": "int8"})", R"(, "calibrate": {"rule": "dynamic"})").activation ==
+        Approx((8 * activations + 3 * 32) / activations));
+  CHECK(bits("null", R"({"format": "int8", "zero_point": "calibrated"})",
+             R"j(, "calibrate": {"rule": "percentile(99.9)"})j")
+            .activation == 8);
   const EffectiveBits channel = bits(R"({"format": "int4", "granularity": "channel"})", "null");
   CHECK(channel.weight == Approx((4 * weights + 32 * channels + 32 * biases) / (weights + biases)));
   CHECK(channel.activation == 32);

@@ -76,6 +76,30 @@ TEST_CASE("notes: quantizers of a network, and weights that its file has as code
   CHECK(notes_on_quantizers(net::build_net("mlp", {8, 8, 1}, 10), "no.onnx").empty());
 }
 
+TEST_CASE("notes: a rule of calibration without a scale that it gives", "[fast]") {
+  const net::Graph graph = net::build_net("mlp", {8, 8, 1}, 10);
+  const auto notes = [&](const std::string& keys, bool named = false) {
+    return notes_on_calibration(
+        Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + keys + "}", "r"), graph, named);
+  };
+  const std::vector<std::string> told = {
+      "Without effect: calibrate, as no scale of an activation is calibrated."};
+  const std::string rule = R"j(, "calibrate": {"rule": "percentile(99.9)"})j",
+                    dynamic = R"j(, "calibrate": {"rule": "dynamic"})j",
+                    blocks = R"j({"activation": {"format": "mxfp4"}})j",
+                    tensors = R"j({"activation": {"format": "int8"}})j",
+                    weights = R"j({"weight": {"format": "int8"}})j";
+  CHECK(notes(blocks + rule) == told);
+  CHECK(notes(weights + rule) == told);
+  CHECK(notes(blocks + dynamic) == told);
+  CHECK(notes(tensors + rule).empty());
+  CHECK(notes(tensors + dynamic).empty());  // instead of a static scale
+  CHECK(notes(blocks).empty());
+  CHECK(notes(blocks, true) == told);  // the default, as a point of a grid
+  CHECK(notes(tensors + rule + R"j(, "ranges": {"fc1": {"activation": [0, 1]},
+      "fc2": {"activation": [0, 1]}, "fc3": {"activation": [0, 1]}})j") == told);
+}
+
 TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
   const auto notes = [](const std::string& keys, std::size_t stage = 0) {
     return notes_on_training(Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"),

@@ -68,6 +68,23 @@ TEST_CASE("options of steps are read by place and by name, and written by name",
   CHECK(text("calibrate(rule=mse),calibrate") == "calibrate(rule=mse),calibrate");
 }
 
+TEST_CASE("steps that need classes are refused without, and left out of pipelines", "[fast]") {
+  auto steps = parse_tune_steps("advanced,calibrate", "--steps");
+  const std::size_t all = steps.size();
+  CHECK(leave_out_class_steps(steps, "--steps") ==
+        std::vector<std::string>{"advanced leaves out bias, which compares probabilities of "
+                                 "classes: the targets are numbers."});
+  CHECK(steps.size() == all - 1);
+  CHECK(tune_steps_text(steps).find("bias") == std::string::npos);
+  CHECK(leave_out_class_steps(steps, "--steps").empty());
+  for (const char* name : {"bias", "distill"}) {
+    auto alone = parse_tune_steps(std::string("light,") + name, "--steps");
+    CHECK_THROWS_WITH(
+        leave_out_class_steps(alone, "--steps"),
+        Catch::StartsWith(std::string("--steps: ") + name + ": expected a task of classes"));
+  }
+}
+
 TEST_CASE("steps and options that are not there are named", "[fast]") {
   const auto fails = [](const std::string& steps, const std::string& with) {
     CHECK_THROWS_WITH(parse_tune_steps(steps, "--steps"), Catch::Contains(with));

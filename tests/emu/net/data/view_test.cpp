@@ -166,6 +166,7 @@ TEST_CASE("calibration samples that are the test's are told", "[fast]") {
   CHECK(calibration_note(same) ==
         "512 of the first 512 calibration samples are samples of the test, so the accuracy is not "
         "that on unseen data.");
+  CHECK(calibration_note(same, false).empty());
 }
 
 }  // namespace
