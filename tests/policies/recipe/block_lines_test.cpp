@@ -1,6 +1,8 @@
 // Blocks along the width of a source, or along its rows, against layouts of the source itself.
 #include "policies/recipe/block_lines.hpp"
 
+#include <array>
+
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 
@@ -50,6 +52,31 @@ TEST_CASE("samples have tensor scales of their own", "[fast]") {
   quantize_lines(quantizer, side, {}, 2, lines);
   REQUIRE(lines.tensor_scales.size() == 2);
   CHECK(lines.tensor_scales[1] > 1000 * lines.tensor_scales[0]);
+}
+
+// Whole tiles of 16 x 16, the columns beside them, and bands of fewer rows.
+TEST_CASE("every element of a transposed matrix is where it belongs", "[fast]") {
+  for (const auto& [count, rows, columns] : {std::array<std::int64_t, 3>{1, 16, 16},
+                                             {2, 32, 48},
+                                             {3, 45, 70},
+                                             {2, 16, 15},
+                                             {2, 15, 64},
+                                             {1, 1, 33},
+                                             {4, 33, 1},
+                                             {3, 17, 17}}) {
+    const net::Tensor x = noise({count, rows, columns}, 1);
+    std::vector<float> y(x.data.size());
+    transpose(x.data.data(), count, rows, columns, y.data());
+    std::int64_t wrong = 0;
+    for (std::int64_t m = 0; m < count; ++m) {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t c = 0; c < columns; ++c)
+          wrong += y[(m * columns + c) * rows + r] != x.data[(m * rows + r) * columns + c];
+      }
+    }
+    CAPTURE(count, rows, columns);
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("transposing twice gives the matrix back", "[fast]") {
