@@ -1,6 +1,7 @@
 // Limits of memory: /proc/meminfo (proc(5)), memory.max of cgroup v2, memory.limit_in_bytes of v1.
 #include "cli/machine_memory.hpp"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -85,6 +86,8 @@ std::int64_t machine_memory(const std::string& root) {
   const std::int64_t least = std::min({physical_memory(root), cgroup_limit(root), address_space()});
   return least == kNone ? 0 : least;
 }
+
+void give_memory_back() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
 
 std::int64_t peak_memory() {
   // Not getrusage(): its figure includes what the parent had when it started this process.

@@ -38,11 +38,19 @@ bool same_name(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
   name = name.substr(0, kLongestName);
-  const auto nearest =
-      std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-        return edit_distance(name, a) < edit_distance(name, b);
-      });
-  return nearest == known.end() ? "" : *nearest;
+  const std::string* nearest = nullptr;
+  std::size_t least = 0;
+  for (const std::string& candidate : known) {
+    // No distance is below the difference of the lengths.
+    const std::size_t longer = std::max(name.size(), candidate.size());
+    const std::size_t shorter = std::min(name.size(), candidate.size());
+    if (nearest != nullptr && longer - shorter >= least) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    if (nearest != nullptr && distance >= least) continue;
+    nearest = &candidate;
+    least = distance;
+  }
+  return nearest == nullptr ? "" : *nearest;
 }
 
 std::optional<std::string> suggested_name(std::string_view name,

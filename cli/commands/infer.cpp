@@ -30,6 +30,7 @@
 #include "experiments/engine/run_point.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
+#include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -68,7 +69,7 @@ PixelOptions pixels_of(const Options& options) {
 /// float32.
 class Noise {
  public:
-  Noise(const Options& options, const policies::Recipe& recipe, const net::Graph& graph,
+  Noise(const Options& options, const policies::Recipe& recipe, net::Graph& graph,
         const std::vector<net::Tensor>& inputs)
       : options_(options), recipe_(recipe), graph_(graph) {
     std::int64_t elements = 0;
@@ -104,10 +105,11 @@ class Noise {
     return notes;
   }
 
-  /// Predicts, then measures, and lets the float32 values go; `numerics` are frozen.
-  void measure(policies::RecipeNumerics& numerics) {
+  /// Predicts, then measures by a pass under `heard`, and lets the float32 values go; `numerics`
+  /// are frozen. Weights may be released in that pass.
+  void measure(policies::RecipeNumerics& numerics, net::Numerics& heard, bool releases) {
     samples_ = reference_.samples();
-    if (!options_.outputs_only && samples_ > 0) compare(numerics);
+    if (!options_.outputs_only && samples_ > 0) compare(numerics, heard, releases);
     reference_ = {};
     claim_.reset();
   }
@@ -121,7 +123,7 @@ class Noise {
   }
 
  private:
-  void compare(policies::RecipeNumerics& numerics) {
+  void compare(policies::RecipeNumerics& numerics, net::Numerics& heard, bool releases) {
     const net::Section section(net::SectionKind::data, "", "noise on the first samples");
     figures_.emplace();
     figures_->predictions = !options_.no_predictions;
@@ -136,14 +138,17 @@ class Noise {
     } else {
       figures_->predicted.output_left_out = "predictions are turned off";
     }
-    figures_->measured = experiments::measure_layers(graph_, numerics, reference_);
-    experiments::measure_tensors(figures_->tensors, recipe_, graph_, reference_, &numerics);
+    const auto after = [&](const net::Node& node) {
+      if (releases) policies::release_weights(graph_.nodes[&node - graph_.nodes.data()], numerics);
+    };
+    figures_->measured = experiments::measure_once(figures_->tensors, recipe_, graph_, numerics,
+                                                   heard, reference_, after);
     numerics.reset_counts();
   }
 
   const Options& options_;
   const policies::Recipe& recipe_;
-  const net::Graph& graph_;
+  net::Graph& graph_;
   std::optional<net::MemoryClaim> claim_;
   policies::FloatReference reference_;
   std::vector<std::string> notes_;
@@ -248,6 +253,7 @@ int run(const Options& options) {
   const std::vector<net::Tensor> inputs =
       arranged(model, std::move(arrays), "--in", pixels_of(options));
   watch.mark("load");
+  give_memory_back();  // not before: loading gives the file's pages back itself
   const std::map<std::string, std::string> files = destinations(options.out, model);
   if (options.fold) {
     if (model.outputs.size() > 1) throw Error("--fold-batch-norm: expected a model of one output");
@@ -263,6 +269,12 @@ int run(const Options& options) {
       given.last_stage(), named(options.model).second, options.recipe);
   policies::RecipeNumerics quantized(recipe, model.graph, options.recipe);
   const std::int64_t samples = inputs[0].dim(0);
+  experiments::NotFinite lost(model.graph, quantized);
+  experiments::Listening numerics(recipe_given ? quantized : float32,
+                                  [&](const net::Product& p) { lost.add(p); });
+  if (options.json) report["model"]["weights"] = net::digest_of(model.graph);
+  // The float32 passes that scores need read the weights themselves.
+  const bool releases = recipe_given && options.metrics.empty();
   std::vector<std::string> notes;
   std::optional<Noise> noise;
   if (recipe_given) {
@@ -279,18 +291,13 @@ int run(const Options& options) {
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
     std::ranges::move(policies::notes_on_ranges(recipe), std::back_inserter(notes));
-    noise->measure(quantized);
+    noise->measure(quantized, numerics, releases);
+    lost.reset();
     watch.mark("noise");
   }
-  experiments::NotFinite lost(model.graph, quantized);
-  experiments::Listening numerics(recipe_given ? quantized : float32,
-                                  [&](const net::Product& p) { lost.add(p); });
 
   std::optional<InferScores> scores;
   if (!options.metrics.empty()) scores.emplace(options.metrics, samples);
-  if (options.json) report["model"]["weights"] = net::digest_of(model.graph);
-  // Float32 passes read the weights themselves.
-  const bool releases = recipe_given && !scores;
   const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, options.batch, files);
   std::map<std::string, net::Tensor> results;
   Progress progress("infer", samples, "samples", options.quiet);

@@ -6,6 +6,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/product.hpp"
+#include "emu/net/require_elements.hpp"
 #include "emu/net/worker_means.hpp"
 #include "emu/unit/unit.hpp"
 
@@ -25,6 +26,8 @@ std::string_view to_string(GemmKind kind) {
 void Numerics::product(const Step&, const Product& product) {
   static const unit::Unit& unit = unit::find_unit("f32.sequential");
   static const Format& format = find_format("float32");
+  require_elements(*product.a.source, product.layer);
+  require_elements(*product.b.source, product.layer);
   multiply(unit, product, {&format, product.a.source->data.data()},
            {&format, product.b.source->data.data()});
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "emu/net/require_elements.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -35,6 +36,12 @@ Tensor::Tensor(Shape s, float value)
 void Tensor::release() {
   released_ = size();
   std::vector<float>().swap(data);
+}
+
+void require_elements(const Tensor& tensor, std::string_view name) {
+  if (tensor.empty() && tensor.size() > 0)
+    throw Error("tensor " + std::string(name) + " " + to_string(tensor.shape) +
+                ": expected elements in memory, found them released");
 }
 
 }  // namespace numemu::net

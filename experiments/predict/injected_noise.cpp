@@ -22,6 +22,8 @@ namespace {
 /// Channels with fewer elements in a pass are matched together, as one tensor (of a weight: in
 /// power only): the sums that a channel is matched by must be small beside what is drawn.
 constexpr std::int64_t kChannelElements = 128;
+/// Phases of operands that share none are drawn for so many elements at a time.
+constexpr std::int64_t kElementsAtOnce = 1 << 16;
 
 /// The value whose elements a value has: operators that only show another shape are passed over.
 int origin(const net::Graph& graph, int value) {
@@ -291,8 +293,8 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
   const PhaseNoise& noise = operand.noise;
   const std::int64_t n = x.size();
   net::Tensor y(x.shape);
-  thread_local std::vector<float> scales, phases, second;
-  scales.resize(x.data.size());
+  // Not kept between calls: a network's largest weight would stay in memory twice per thread.
+  std::vector<float> scales(x.data.size()), phases, second;
   if (operand.quantizer.blocks()) {
     line_scales(operand, p, side, scales.data());
   } else {
@@ -302,7 +304,8 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
   if (n == 0 || x.shape.empty()) return x;
   // The lines of a sample share the phases of a line.
   const bool alone = weight || noise.stochastic();
-  const std::int64_t samples = alone ? 1 : x.dim(0), line = alone ? n : x.shape.back();
+  const std::int64_t samples = alone ? 1 : x.dim(0);
+  const std::int64_t line = alone ? std::min(n, kElementsAtOnce) : x.shape.back();
   const std::int64_t each = n / samples;
   phases.resize(static_cast<std::size_t>(samples * line));
   if (operand.input && !alone) {
@@ -311,20 +314,20 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
     fill_phases(source(operand, "phase"), 0, samples, of_sample.data());
     for (std::int64_t s = 0; s < samples; ++s)
       std::fill_n(phases.data() + s * line, line, of_sample[s]);
-  } else {
+  } else if (!alone) {
     fill_phases(source(operand, "phase"), 0, samples * line, phases.data());
   }
-  if (noise.stochastic()) {
-    second.resize(x.data.size());
-    fill_phases(source(operand, "second"), 0, n, second.data());
-  }
+  if (noise.stochastic()) second.resize(phases.size());
   for (std::int64_t s = 0; s < samples; ++s) {
     for (std::int64_t at = s * each; at < (s + 1) * each; at += line) {
+      const std::int64_t count = std::min(line, (s + 1) * each - at);
+      if (alone) fill_phases(source(operand, "phase"), at, count, phases.data());
+      if (noise.stochastic()) fill_phases(source(operand, "second"), at, count, second.data());
       noise.errors({.x = x.data.data() + at,
                     .scale = scales.data() + at,
                     .phase = phases.data() + s * line,
                     .second = second.data(),
-                    .n = line,
+                    .n = count,
                     .error = y.data.data() + at});
     }
   }

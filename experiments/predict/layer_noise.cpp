@@ -7,12 +7,14 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
+#include "emu/net/require_elements.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/injected_noise.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"
+#include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
@@ -106,6 +108,73 @@ net::Tensor in_scale_groups(const policies::RolePolicy& policy, const net::GemmL
   return out;
 }
 
+/// Measures what predict_tensors() predicted.
+class TensorMeasurement {
+ public:
+  TensorMeasurement(const policies::Recipe& recipe, const net::Graph& graph,
+                    const policies::FloatReference& reference, const policies::RecipeNumerics* ran)
+      : recipe_(recipe), reference_(reference), ran_(ran) {
+    for (net::GemmLayer& layer : net::gemm_layers(graph)) layers_[layer.name] = layer;
+    for (const net::Node& node : graph.nodes) tables_[node.name] = net::table_of(node);
+  }
+
+  void fill_in(TensorNoise& noise) const {
+    const std::string& name = noise.source.layer;
+    const net::Role role = noise.source.role;
+    const policies::PlainOperand* const multiplied =
+        role == net::Role::weight && ran_ != nullptr ? ran_->frozen_weight(name) : nullptr;
+    if (role == net::Role::weight)
+      net::require_elements(*layers_.at(name).weight, name + "/weight");
+    if (multiplied != nullptr && !multiplied->dequantized) {
+      measure_noise(noise, *layers_.at(name).weight, multiplied->codes);
+    } else if (role == net::Role::key || role == net::Role::value) {
+      measure_noise(noise,
+                    in_scale_groups(noise.policy, layers_.at(name), reference_.seconds.at(name)),
+                    recipe_.seed());
+    } else {
+      measure_noise(noise,
+                    role == net::Role::weight      ? *layers_.at(name).weight
+                    : role == net::Role::embedding ? *tables_.at(name)
+                                                   : reference_.inputs.at(name),
+                    recipe_.seed());
+    }
+  }
+
+  /// Whether it is a weight of that node.
+  bool is_weight(const TensorNoise& noise, const net::Node& node) const {
+    return noise.source.role == net::Role::weight && layers_.at(noise.source.layer).node == &node;
+  }
+
+ private:
+  const policies::Recipe& recipe_;
+  const policies::FloatReference& reference_;
+  const policies::RecipeNumerics* const ran_;
+  std::map<std::string, net::GemmLayer> layers_;
+  std::map<std::string, const net::Tensor*> tables_;
+};
+
+using AfterNode = std::function<void(const net::Node&)>;
+
+/// `after` may be empty.
+LayerMeasurement measure(const net::Graph& graph, net::Numerics& numerics,
+                         const policies::FloatReference& reference, const AfterNode& after) {
+  LayerPowers powers(graph, reference, 0, reference.samples());
+  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+    powers.add(node, output);
+    if (after) after(node);
+  };
+  Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
+  const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
+  LayerMeasurement measurement;
+  for (const auto& [layer, power] : powers.means())
+    measurement.db[layer] = decibels(power.signal, power.noise);
+  measurement.output =
+      fidelity(correlate(logits.data.data(), reference.logits.data.data(), logits.size()));
+  measurement.outputs = stats::count_finite(logits.data.data(), logits.size());
+  measurement.output_error = decibel_error(sample_powers(logits, reference.logits));
+  return measurement;
+}
+
 }  // namespace
 
 Verdict layer_verdict(double predicted_db, double measured_db) {
@@ -185,29 +254,8 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
 void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
                      const net::Graph& graph, const policies::FloatReference& reference,
                      const policies::RecipeNumerics* ran) {
-  std::map<std::string, net::GemmLayer> layers;
-  for (net::GemmLayer& layer : net::gemm_layers(graph)) layers[layer.name] = layer;
-  std::map<std::string, const net::Tensor*> tables;
-  for (const net::Node& node : graph.nodes) tables[node.name] = net::table_of(node);
-  for (TensorNoise& noise : noises) {
-    const std::string& name = noise.source.layer;
-    const net::Role role = noise.source.role;
-    const policies::PlainOperand* const multiplied =
-        role == net::Role::weight && ran != nullptr ? ran->frozen_weight(name) : nullptr;
-    if (multiplied != nullptr && !multiplied->dequantized) {
-      measure_noise(noise, *layers.at(name).weight, multiplied->codes);
-    } else if (role == net::Role::key || role == net::Role::value) {
-      measure_noise(noise,
-                    in_scale_groups(noise.policy, layers.at(name), reference.seconds.at(name)),
-                    recipe.seed());
-    } else {
-      measure_noise(noise,
-                    role == net::Role::weight      ? *layers.at(name).weight
-                    : role == net::Role::embedding ? *tables.at(name)
-                                                   : reference.inputs.at(name),
-                    recipe.seed());
-    }
-  }
+  const TensorMeasurement measurement(recipe, graph, reference, ran);
+  for (TensorNoise& noise : noises) measurement.fill_in(noise);
 }
 
 ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
@@ -288,20 +336,24 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
 
 LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics,
                                 const policies::FloatReference& reference) {
-  LayerPowers powers(graph, reference, 0, reference.samples());
-  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-    powers.add(node, output);
-  };
-  Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
-  const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
-  LayerMeasurement measurement;
-  for (const auto& [layer, power] : powers.means())
-    measurement.db[layer] = decibels(power.signal, power.noise);
-  measurement.output =
-      fidelity(correlate(logits.data.data(), reference.logits.data.data(), logits.size()));
-  measurement.outputs = stats::count_finite(logits.data.data(), logits.size());
-  measurement.output_error = decibel_error(sample_powers(logits, reference.logits));
-  return measurement;
+  return measure(graph, numerics, reference, {});
+}
+
+LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
+                              const net::Graph& graph, const policies::RecipeNumerics& ran,
+                              net::Numerics& numerics, const policies::FloatReference& reference,
+                              const AfterNode& after) {
+  const TensorMeasurement measurement(recipe, graph, reference, &ran);
+  const LayerMeasurement layers = measure(graph, numerics, reference, [&](const net::Node& node) {
+    for (TensorNoise& noise : noises) {
+      if (measurement.is_weight(noise, node)) measurement.fill_in(noise);
+    }
+    after(node);
+  });
+  for (TensorNoise& noise : noises) {
+    if (noise.source.role != net::Role::weight) measurement.fill_in(noise);
+  }
+  return layers;
 }
 
 }  // namespace numemu::experiments

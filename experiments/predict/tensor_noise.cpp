@@ -20,23 +20,12 @@ BlockLayout layout_of(const TensorNoise& noise, const net::Tensor& x) {
   return block_layout(*noise.policy.block, {lines, noise.width}, -1);
 }
 
-/// Element times scale, exact: at most 11 + 24 significant bits.
-std::vector<double> scaled_values(const policies::QuantizedTensor& quantized, std::int64_t n) {
-  const std::int64_t size = n / static_cast<std::int64_t>(quantized.scales.size());
-  const float* const table = policies::value_table(*quantized.format);
-  std::vector<double> values(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) {
-    const int code = quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i];
-    values[i] = (double{table[code]} - quantized.zero_point) * quantized.scales[i / size];
-  }
-  return values;
-}
-
 /// The mean of (value - x)^2 in float64, and its standard error.
-void compare(TensorNoise& noise, const net::Tensor& x, const std::vector<double>& values) {
+template <class Value>
+void compare(TensorNoise& noise, const net::Tensor& x, const Value& value) {
   if (x.size() == 0) return;
   const stats::Mean square = stats::mean_of(x.size(), [&](std::int64_t i) {
-    const double error = values[i] - x.data[i];
+    const double error = value(i) - x.data[i];
     return error * error;
   });
   noise.measured_mse = square.value;
@@ -168,7 +157,10 @@ TensorNoise predict_block_noise(const TensorSource& source, const policies::Role
 void measure_noise(TensorNoise& noise, const net::Tensor& x, std::uint64_t seed) {
   const RandomSource random = policies::operand_random(seed, noise.source.layer, noise.source.role,
                                                        0, net::GemmKind::fprop);
-  if (noise.policy.block != nullptr) return compare(noise, x, block_values(noise, x, random));
+  if (noise.policy.block != nullptr) {
+    const std::vector<double> values = block_values(noise, x, random);
+    return compare(noise, x, [&](std::int64_t i) { return values[i]; });
+  }
   policies::QuantizedTensor quantized;
   if (noise.policy.zero_point) {
     policies::quantize_affine(policies::RoleQuantizer(noise.policy), x.data.data(), x.size(),
@@ -181,7 +173,13 @@ void measure_noise(TensorNoise& noise, const net::Tensor& x, std::uint64_t seed)
 
 void measure_noise(TensorNoise& noise, const net::Tensor& x,
                    const policies::QuantizedTensor& quantized) {
-  compare(noise, x, scaled_values(quantized, x.size()));
+  const std::int64_t size = x.size() / static_cast<std::int64_t>(quantized.scales.size());
+  const float* const table = policies::value_table(*quantized.format);
+  // Element times scale, exact: at most 11 + 24 significant bits.
+  compare(noise, x, [&](std::int64_t i) {
+    const int code = quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i];
+    return (double{table[code]} - quantized.zero_point) * quantized.scales[i / size];
+  });
 }
 
 }  // namespace numemu::experiments

@@ -1,5 +1,8 @@
 #include "policies/recipe/plain_operand.hpp"
 
+#include <fmt/format.h>
+
+#include "emu/net/require_elements.hpp"
 #include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/weight_tiles.hpp"
 
@@ -13,6 +16,7 @@ const Format& float32() {
 void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
                    const net::ProductSide& side, const PlainPreparation& how, PlainOperand& out) {
   const net::Tensor& x = *side.source;
+  net::require_elements(x, fmt::format("{}/{}", p.layer, net::to_string(side.role)));
   out.dequantized = quantizer.blocks();
   if (quantizer.policy().granularity == Granularity::tile) {
     out.flags = quantize_tiles(quantizer, x, how.random, out.values);

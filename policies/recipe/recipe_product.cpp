@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emu/net/profile.hpp"
+#include "emu/net/require_elements.hpp"
 #include "emu/unit/prepared_operand.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -183,7 +184,10 @@ class Run {
   }
 
   net::SourceCodes plain_codes(ReadSide& s, PlainOperand& scratch, OperandScales& scales) {
-    if (s.quantizer == nullptr) return {&float32(), s.source.source->data.data()};
+    if (s.quantizer == nullptr) {
+      net::require_elements(*s.source.source, p_.layer);
+      return {&float32(), s.source.source->data.data()};
+    }
     const PlainOperand& operand = plain(s, scratch);
     if (s.quantizer->policy().zero_point) s.zero = operand.codes.zero_point;
     scales = scales_of(*s.quantizer, p_, s.source, s.how.groups, operand);

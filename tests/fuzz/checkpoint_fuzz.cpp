@@ -1,5 +1,6 @@
-// Checkpoints that have the graph of an ONNX file.
+// Checkpoints that have the graph of an ONNX file, with weights of numbers and of codes.
 #include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "tests/fuzz/harness.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -7,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   file.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kPromised, [] {
     numemu::net::import_checkpoint(
-        numemu::net::read_safetensors(file.path(), true), file.path(),
+        numemu::net::read_weights(file.path()), file.path(),
         [](const numemu::net::OnnxModel&) { return numemu::net::ImportOptions(); });
   });
   return 0;

@@ -8,7 +8,7 @@
 
 #include "emu/net/model/npz.hpp"
 #include "emu/net/model/onnx_file.hpp"
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/emu/net/model/zip_bytes.hpp"
@@ -51,7 +51,7 @@ void load_onnx(const std::string& path) {
   }
 }
 
-void load_safetensors(const std::string& path) { net::read_safetensors(path); }
+void load_safetensors(const std::string& path) { net::read_weights(path); }
 void load_npz(const std::string& path) { net::read_npz(path); }
 void load_json(const std::string& path) { parse_json(read_text(path), path); }
 
@@ -99,14 +99,37 @@ void add_json(std::vector<Case>& cases) {
 }
 
 void add_safetensors(std::vector<Case>& cases) {
-  const auto add = [&](const std::string& name, const std::string& header) {
-    cases.push_back({"safetensors " + name, safetensors(header), load_safetensors});
+  const auto add = [&](const std::string& name, const std::string& header,
+                       const std::string& data = "") {
+    cases.push_back({"safetensors " + name, safetensors(header) + data, load_safetensors});
   };
   const std::string rest = ":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},";
   add("tensors", "{" + many_numbered("\"", "\"" + rest, kLong) + "\"__metadata__\":{}}");
   add("axes", "{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,0],\"shape\":[" + many("0,") + "0]}}");
   add("metadata", "{\"__metadata__\":{" + many_numbered("\"", "\":\"\",", kLong) + "\"\":\"\"}}");
   add("numbers that are no tensors", "{" + many_numbered("\"", "\":0,", kLong) + "\"\":0}");
+  const std::string coded = R"("w_scale":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  add("codes",
+      R"({"__metadata__":{"parameters":"[\"w\"]","w_format":"int8"},)" + coded +
+          R"(,"w":{"dtype":"I8","shape":[)" + std::to_string(kLong) + R"(],"data_offsets":[4,)" +
+          std::to_string(kLong + 4) + "]}}",
+      net::test::packed(1.0f) + std::string(kLong, '\1'));
+  add("names of parameters", R"({"__metadata__":{"parameters":"[)" + many(R"(\"\",)") +
+                                 R"(\"\"]"},"":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})");
+  // Each format of codes with its scale: three entries for a parameter.
+  std::string list, formats, tensors, data;
+  for (int i = 0; tensors.size() < kLong; ++i) {
+    const std::string name = std::to_string(i), at = std::to_string(4 * i);
+    list += (i > 0 ? R"(,\")" : R"(\")") + name + R"(\")";
+    formats += ",\"" + name + R"(_format":"int8")";
+    const std::string end = std::to_string(4 * (i + 1));
+    tensors += ",\"" + name + R"(_scale":{"dtype":"F32","shape":[1],"data_offsets":[)" + at + "," +
+               end + "]},\"" + name + R"(":{"dtype":"I8","shape":[0],"data_offsets":[)" + end +
+               "," + end + "]}";
+    data += net::test::packed(1.0f);
+  }
+  add("coded parameters",
+      R"({"__metadata__":{"parameters":"[)" + list + "]\"" + formats + "}" + tensors + "}", data);
 }
 
 void add_npz(std::vector<Case>& cases) {

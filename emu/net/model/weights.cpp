@@ -6,6 +6,7 @@
 
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/npz.hpp"
+#include "emu/net/require_elements.hpp"
 #include "formats/digest.hpp"
 #include "formats/storage/input_file.hpp"
 
@@ -31,6 +32,7 @@ std::string digest_of(const Graph& graph) {
   constexpr std::size_t kDigits = 16;
   Sha256 digest;
   for (const Parameter* parameter : graph.parameters()) {
+    require_elements(parameter->value, parameter->name);
     digest.add(parameter->name.c_str(), parameter->name.size() + 1);
     digest.add(parameter->value.data.data(), parameter->value.data.size() * sizeof(float));
   }

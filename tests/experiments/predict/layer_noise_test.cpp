@@ -9,9 +9,11 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
+#include "policies/recipe/weight_release.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -48,6 +50,40 @@ LayerMeasurement measured(const Run& run, const policies::Recipe& recipe) {
 }
 
 }  // namespace
+
+TEST_CASE("one pass measures tensors and layers, and lets weights go node by node", "[fast]") {
+  for (const char* const format : {"int4", "mxfp4"}) {
+    const policies::Recipe recipe = recipe_of(format);
+    Run kept = small_run(8), released = small_run(8);
+    FitCache fits;
+    std::vector<TensorNoise> want = predict_tensors(recipe, kept.graph, kept.reference, fits);
+    std::vector<TensorNoise> found = want;
+    policies::RecipeNumerics apart(recipe, kept.graph), once(recipe, released.graph);
+    apart.freeze(kept.graph, kept.reference);
+    once.freeze(released.graph, released.reference);
+    const LayerMeasurement layers = measure_layers(kept.graph, apart, kept.reference);
+    measure_tensors(want, recipe, kept.graph, kept.reference, &apart);
+    const LayerMeasurement same = measure_once(
+        found, recipe, released.graph, once, once, released.reference, [&](const net::Node& node) {
+          policies::release_weights(
+              released.graph.nodes[static_cast<std::size_t>(&node - released.graph.nodes.data())],
+              once);
+        });
+    CHECK(same.db == layers.db);
+    CHECK(same.output.db == layers.output.db);
+    CHECK(same.output_error == layers.output_error);
+    REQUIRE(found.size() == want.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(found[i].measured_mse == want[i].measured_mse);
+      CHECK(found[i].standard_error == want[i].standard_error);
+      CHECK(want[i].measured_mse > 0);
+    }
+    for (const net::GemmLayer& layer : net::gemm_layers(released.graph))
+      CHECK((layer.weight == nullptr || layer.weight->empty()));
+    CHECK_THROWS_WITH(measure_tensors(found, recipe, released.graph, released.reference),
+                      Catch::Contains("/weight") && Catch::Contains("found them released"));
+  }
+}
 
 TEST_CASE("verdicts of layers", "[fast]") {
   CHECK(layer_verdict(20, 20.9) == Verdict::holds);

@@ -82,5 +82,42 @@ TEST_CASE("codes above: decided where the exact quotient is, and equal to it", "
   hwy::SetSupportedTargetsForTest(0);
 }
 
+// The nearest numbers to every boundary: a quotient is then as near to it as 2^-28, far above the
+// distance that leaves a code open.
+TEST_CASE("codes above: divisors of 28 bits beside the boundaries of codes", "[fast]") {
+  const RandomSource source{.seed = 8};
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    for (const Case& c : {Case{0xfffffff, 255, 0}, Case{0x8000001, 255, 0}, Case{0xb504f33, 15, 0},
+                          Case{0xfffffff, 255, 8}, Case{0x9249249, 15, 8}, Case{0xc000001, 3, 4}}) {
+      std::vector<float> x;
+      std::vector<std::uint32_t> random;
+      for (std::int64_t half = 1; half <= 2 * c.high; ++half) {
+        auto number = static_cast<float>(half * c.factor / 2);
+        for (int i = 0; i < 3; ++i) number = std::nextafter(number, 0.0f);
+        for (int i = 0; i < 7; ++i, number = std::nextafter(number, HUGE_VALF)) {
+          x.push_back(number);
+          random.push_back(c.random_bits == 0 ? 0 : source.bits(x.size(), c.random_bits));
+        }
+      }
+      std::vector<std::uint8_t> codes(x.size()), open(x.size());
+      codes_above({.minimum = 0,
+                   .factor = static_cast<double>(c.factor),
+                   .high = c.high,
+                   .random_bits = c.random_bits},
+                  x.data(), static_cast<std::int64_t>(x.size()), random.data(), codes.data(),
+                  open.data());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const Exact exact = exact_code(static_cast<std::int64_t>(x[i]), c, random[i]);
+        if (open[i] != exact.open || (!exact.open && codes[i] != exact.code)) {
+          CAPTURE(target, c.factor, c.high, c.random_bits, x[i], int{codes[i]}, int{open[i]});
+          FAIL("another code");
+        }
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
 }  // namespace
 }  // namespace numemu::simd

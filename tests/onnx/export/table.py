@@ -7,7 +7,6 @@ import sys
 import warnings
 
 import numpy
-import onnx
 import torch
 
 from cases import CASES
@@ -95,6 +94,8 @@ def relative_error(got, wanted):
 
 
 def main():
+    import onnx  # rates.py exports without it
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", default="build/release/cli/numemu")
     parser.add_argument("--work", default="/tmp/numemu-exports", help="folder of the exports, which are kept (default %(default)s)")

@@ -1,6 +1,8 @@
 // Blocks along the width of a source, or along its rows, against layouts of the source itself.
 #include "policies/recipe/block_lines.hpp"
 
+#include <array>
+
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 
+#include "emu/net/model/weights.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/reshape.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -110,6 +112,37 @@ TEST_CASE("weights that later passes read stay", "[fast]") {
   // A policy above the roles may read any weight.
   CHECK(released(R"j("transform": "hadamard(8)", )j" + both(R"({"format": "int8"})")) ==
         all(false));
+}
+
+TEST_CASE("policies that leave weights alone let them be released", "[fast]") {
+  const std::string int8 = both(R"({"format": "int8"})");
+  CHECK(released(R"j("update": {"loss_scale": "static(1024)"}, )j" + int8) == all(true));
+  CHECK(released(R"("update": {"master": "bfloat16"}, )" + int8) == all(true));
+  CHECK(released(both(R"({"format": "int8", "ste": "clipped"})")) == all(true));
+}
+
+TEST_CASE("what reads a released weight names it", "[fast]") {
+  net::Graph graph = network();
+  const Recipe recipe =
+      Recipe::parse_text(R"({"numemu_recipe": 1, )" + both(R"({"format": "int8"})") + "}", "r");
+  net::Tensor& weight = graph.nodes[0].op->parameters()[0].value;
+  REQUIRE(weight.size() > 0);
+  const net::Tensor x = images();
+  const auto message = [](const auto& read) { return numemu::test::message_of(read); };
+  RecipeNumerics numerics(recipe, graph);
+  numerics.freeze(graph, 2,
+                  [&](std::int64_t, std::int64_t) { return std::vector<net::Tensor>{x}; });
+  weight.release();
+  CHECK(weight.empty());
+  const std::string found = "expected elements in memory, found them released";
+  CHECK(message([&] { net::digest_of(graph); }) ==
+        "tensor conv.weight " + net::to_string(weight.shape) + ": " + found);
+  // Not yet prepared: the first product needs the elements, under a recipe and in float32.
+  CHECK_THAT(message([&] { net::forward(graph, x, numerics, {}); }),
+             Catch::StartsWith("tensor conv/weight ") && Catch::EndsWith(found));
+  net::Numerics float32;
+  CHECK_THAT(message([&] { net::forward(graph, x, float32, {}); }),
+             Catch::StartsWith("tensor conv ") && Catch::EndsWith(found));
 }
 
 TEST_CASE("units that scale blocks read the weight in every pass", "[fast]") {
