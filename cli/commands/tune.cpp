@@ -29,6 +29,7 @@
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/silent_notes.hpp"
 #include "policies/tuning/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 
@@ -142,6 +143,7 @@ int run(const Options& options) {
   Source source = load(options, dataset, folders);
   net::Graph reference = load(options, dataset, folders).graph;
   if (!source.before) source.before = load(options, dataset, folders).graph;
+  const std::vector<std::string> notes = policies::notes_on_quantizers(source.graph, source.path);
   TuneSamples measured = tune_samples(source.graph, dataset, options.images);
   measured.unread = options.calibrate_on.empty();
   if (!options.quiet) note_short_names_in(options.recipe);
@@ -190,9 +192,12 @@ int run(const Options& options) {
     json["checkpoint"] = utf8_text(path);
     json["recipe"] = given.json();
     json["calibration_samples"] = tuning.calibration.samples;
+    if (!notes.empty()) json["notes"] = notes;
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}{}\n", report.text(), harmless(path));
+    std::string text = report.text();
+    for (const std::string& note : notes) text += fmt::format("note: {}\n", harmless(note));
+    fmt::print("{}{}\n", text, harmless(path));
   }
   return kFine;
 }
