@@ -189,12 +189,13 @@ void add_close(const std::string& what, const JudgedFigure& of, std::vector<Find
 
 /// What the claims, worded for top-1, compare of this data.
 std::string measure_sentence(const net::Dataset& data, const Measure& measure) {
-  return fmt::format(
-      "The claims compare the {} of data set {}, where {}.", measure.words, data.name(),
-      measure.small == 0
-          ? std::string("no loss is usually called small, so none is judged against float32")
-          : fmt::format("{} stand for 1 point of top-1",
-                        measure.loss_text(kClose * measure.small)));
+  std::string text = fmt::format("The claims compare the {} of data set {}, not top-1",
+                                 measure.words, data.name());
+  if (measure.small == 0) return text + "; no loss of it is judged against float32.";
+  if (measure.factor != 100)
+    text += fmt::format("; a loss of {} takes the place of 1 point",
+                        measure.loss_text(kClose * measure.small));
+  return text + ".";
 }
 
 Conclusion run(const ExperimentRun& run) {
