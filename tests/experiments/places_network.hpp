@@ -32,7 +32,7 @@ inline std::vector<std::string> write_places(const test::TemporaryFolder& folder
     // Two of four places are ignored: an answer there is neither right nor wrong.
     classes.push_back(i % kPlaces < 2 ? 255 : sum + 0.5f * next() > 0);
     for (std::int64_t a = 0; a < kAnswers; ++a)
-      values.push_back((a == 0 ? sum : -sum) + 0.1f * next());
+      values.push_back((a == 0 ? -sum : sum) + 0.1f * next());
   }
   const std::string net = folder / "p.onnx", of_x = folder / "x.npy", of_y = folder / "y.npy";
   net::test::ModelWriter model;
@@ -43,7 +43,8 @@ inline std::vector<std::string> write_places(const test::TemporaryFolder& folder
     model.floats("s", {}, {0.01f});
     rows = model.op("DequantizeLinear", {model.op("QuantizeLinear", {"x", "s"}), "s"});
   }
-  model.node("MatMul", {rows, "w"}, {"y"}).output("y");
+  model.floats("b", {kAnswers}, {0.05f, -0.05f});
+  model.node("Add", {model.op("MatMul", {rows, "w"}), "b"}, {"y"}).output("y");
   test::write_file(net, model.file());
   write_npy(of_x, ArrayType::float32, {kPlaceSamples, kPlaces, kFeatures}, x.data());
   if (targets == "classes")
