@@ -13,7 +13,9 @@
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/percent.hpp"
 #include "experiments/report/predictions_off.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
@@ -51,15 +53,12 @@ std::string tell_missing(const std::vector<Json>& rows, const std::string& sweep
   }
 }
 
-std::string figure(const std::optional<double>& x, const char* format, double factor = 1) {
-  return x ? fmt::format(fmt::runtime(format), *x * factor) : "-";
+std::string figure(const std::optional<double>& x, const char* format) {
+  return x ? fmt::format(fmt::runtime(format), *x) : "-";
 }
 
-std::string figure(const experiments::Measure& measure, const std::optional<double>& x,
-                   bool change = false) {
-  if (!x) return "-";
-  return fmt::format(fmt::runtime(change ? "{:+.{}f}" : "{:.{}f}"), *x * measure.factor,
-                     measure.digits);
+std::string percent(const std::optional<double>& share, const char* format) {
+  return share ? experiments::percent_text(*share, format) : "-";
 }
 
 const char* short_bits(const experiments::Measure& measure) {
@@ -72,16 +71,17 @@ std::vector<std::string> judged_cells(const Record& r, const experiments::Measur
   if (judged.measure != &heading) return {"-", "-", "-"};
   const bool interval = judged.difference_low && judged.difference_high &&
                         *judged.difference_low < *judged.difference_high && !r.is_baseline();
-  return {figure(heading, judged.value), figure(heading, judged.difference, true),
-          interval ? fmt::format("[{}, {}]", figure(heading, judged.difference_low, true),
-                                 figure(heading, judged.difference_high, true))
+  return {experiments::figure_text(heading, judged.value),
+          experiments::figure_text(heading, judged.difference, true),
+          interval ? experiments::interval_text(heading, judged.difference_low,
+                                                judged.difference_high, true)
                    : "-"};
 }
 
 std::string ends(const std::optional<double>& low, const std::optional<double>& high,
                  const char* format) {
   if (!low || !high) return "-";
-  return fmt::format("[{}, {}]", figure(low, format, 100), figure(high, format, 100));
+  return fmt::format("[{}, {}]", percent(low, format), percent(high, format));
 }
 
 /// "int8 rne saturate absmax/tensor" as the row's role has them; a mask alone "float32 MASK".
@@ -133,7 +133,9 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
 }  // namespace
 
 std::string number_text(const Json& value, const char* format, double factor) {
-  return value.is_number() ? fmt::format(fmt::runtime(format), factor * value.get<double>()) : "-";
+  if (!value.is_number()) return "-";
+  return factor == 100 ? experiments::percent_text(value.get<double>(), format)
+                       : fmt::format(fmt::runtime(format), factor * value.get<double>());
 }
 
 std::string interval_text(const Json& pair, const char* format, double factor) {
@@ -244,8 +246,8 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
     if (texts) line.push_back(figure(r.perplexity, "{:.3f}"));
     if (classes) {
       line.insert(line.end(),
-                  {figure(r.top1, "{:.2f}", 100), ends(r.ci_low, r.ci_high, "{:.2f}"),
-                   r.is_baseline() ? "-" : figure(r.difference, "{:+.2f}", 100),
+                  {percent(r.top1, "{:.2f}"), ends(r.ci_low, r.ci_high, "{:.2f}"),
+                   r.is_baseline() ? "-" : percent(r.difference, "{:+.2f}"),
                    r.is_baseline() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}")});
     }
     if (gates) line.push_back(experiments::gate_words(r));

@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "experiments/engine/scores.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -90,10 +92,10 @@ void MetricsFile::append(const net::EpochMetrics& epoch) {
 
 std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data) {
   const bool validated = data.validation_count() > 0;
-  std::string line = fmt::format("epoch {:3}  loss {:.4f}  train {:.2f} %", epoch.epoch,
-                                 epoch.train_loss, 100 * epoch.train_top1);
-  line += validated ? fmt::format("  validation loss {:.4f}  {:.2f} %", epoch.validation_loss,
-                                  100 * epoch.validation_top1)
+  std::string line = fmt::format("epoch {:3}  loss {:.4f}  train {} %", epoch.epoch,
+                                 epoch.train_loss, experiments::percent_text(epoch.train_top1));
+  line += validated ? fmt::format("  validation loss {:.4f}  {} %", epoch.validation_loss,
+                                  experiments::percent_text(epoch.validation_top1))
                     : "  no validation samples";
   if (validated && data.kind() == net::DataKind::text) {
     line += fmt::format("  perplexity {:.3f}  {:.3f} {}", net::perplexity(epoch.validation_loss),
@@ -142,13 +144,13 @@ Json test_json(const net::Evaluation& tested, const net::Dataset& data) {
   return metrics;
 }
 
-std::string test_line(const net::Evaluation& tested, const net::Dataset& data,
-                      const std::string& noun) {
+std::string test_line(const net::Evaluation& tested, const net::Dataset& data) {
   const stats::Interval interval = interval_of(tested, data);
   std::string line = fmt::format(
-      "test {:.2f} % of {} {}, {}, loss {:.4f}", 100 * top1(tested), tested.n, noun,
+      "test {} % of {}, {}, loss {:.4f}", experiments::percent_text(top1(tested)),
+      experiments::targets_text(data, tested),
       std::isfinite(interval.low)
-          ? fmt::format("95 % interval [{:.2f}, {:.2f}]", 100 * interval.low, 100 * interval.high)
+          ? "95 % interval " + experiments::percent_interval(interval.low, interval.high)
           : "no interval",
       tested.loss);
   if (data.kind() == net::DataKind::text) {

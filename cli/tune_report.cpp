@@ -11,6 +11,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/report/percent.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
@@ -148,29 +149,28 @@ std::string TuneReport::text() const {
   if (!float32_) return text + "\n";
   rows.clear();
   const auto points = [](const stats::Interval& shares, const char* format) -> std::string {
-    if (!std::isfinite(shares.low)) return "-";
-    return fmt::format(fmt::runtime(format), 100 * shares.low, 100 * shares.high);
+    return experiments::percent_interval(shares.low, shares.high, format);
   };
   const auto add = [&](const char* name, const net::Evaluation& metrics) {
     const experiments::Top1Intervals ci = intervals_of(dataset_, metrics, *float32_);
     const bool itself = &metrics == &*float32_;
-    rows.push_back({name, fmt::format("{:.2f}", 100 * top1(metrics)),
-                    points(ci.top1, "[{:.2f}, {:.2f}]"),
-                    itself ? "-" : fmt::format("{:+.2f}", 100 * (top1(metrics) - top1(*float32_))),
-                    itself ? "-" : points(ci.difference, "[{:+.2f}, {:+.2f}]"),
-                    fmt::format("{:.4f}", metrics.loss)});
+    rows.push_back(
+        {name, experiments::percent_text(top1(metrics)), points(ci.top1, "{:.2f}"),
+         itself ? "-" : experiments::percent_text(top1(metrics) - top1(*float32_), "{:+.2f}"),
+         itself ? "-" : points(ci.difference, "{:+.2f}"), fmt::format("{:.4f}", metrics.loss)});
   };
   add("float32", *float32_);
   add("before", *before_.metrics);
   add("after", *after_.metrics);
   const experiments::Top1Intervals gain = intervals_of(dataset_, *after_.metrics, *before_.metrics);
-  return text + fmt::format(
-                    "\n{} validation samples{}; changes from float32 are paired\n{}"
-                    "the steps changed top-1 by {:+.2f} points, 95 % interval {}\n\n",
-                    float32_->samples, samples_.unread ? ", which no step read" : "",
-                    text_table({"network", "top-1 %", "95 %", "change", "95 %", "loss"}, rows),
-                    100 * (top1(*after_.metrics) - top1(*before_.metrics)),
-                    points(gain.difference, "[{:+.2f}, {:+.2f}]"));
+  return text +
+         fmt::format(
+             "\n{} validation samples{}; changes from float32 are paired\n{}"
+             "the steps changed top-1 by {} points, 95 % interval {}\n\n",
+             float32_->samples, samples_.unread ? ", which no step read" : "",
+             text_table({"network", "top-1 %", "95 %", "change", "95 %", "loss"}, rows),
+             experiments::percent_text(top1(*after_.metrics) - top1(*before_.metrics), "{:+.2f}"),
+             points(gain.difference, "{:+.2f}"));
 }
 
 }  // namespace numemu::cli

@@ -12,11 +12,13 @@
 #include "experiments/allocation/table.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
+#include "policies/recipe/silent_notes.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -96,34 +98,38 @@ std::vector<Measured> measured_of(const Front& front, const std::vector<Json>& r
   return out;
 }
 
+/// Of the figure that rows of this data are judged by.
+const Measure& measure_of(const std::vector<Measured>& all) {
+  return *(all.empty() ? judged_of({}) : all.front().record.judged).measure;
+}
+
 ResultTable front_table(const SensitivityTable& table, const std::vector<Measured>& all) {
+  const Measure& measure = measure_of(all);
   ResultTable out{"Mixtures: predicted from the table and measured",
                   {"mixture", "bits/weight of products", "W bits of network", "cost/MAC",
-                   "predicted SQNR dB", "SQNR dB", "top-1 %", "change, points", "95 % interval"},
+                   "predicted SQNR dB", "SQNR dB", value_title(measure),
+                   measure.factor == 100 ? "change, points" : "change", "95 % interval"},
                   {}};
   const bool noise = table.kind != LossKind::cross_entropy;
   if (!noise) out.header[4] = "predicted loss";
   for (const Measured& m : all) {
     const Record& r = m.record;
-    const auto percent = [](const std::optional<double>& x, const char* format) {
-      return x ? fmt::format(fmt::runtime(format), 100 * *x) : std::string("-");
-    };
-    out.rows.push_back({m.point->name, fmt::format("{:.3f}", m.point->bits),
-                        r.bits_weight ? fmt::format("{:.3f}", *r.bits_weight) : "-",
-                        fmt::format("{:.4g}", m.point->mac),
-                        noise ? decibels(m.point->loss) : fmt::format("{:.4g}", m.point->loss),
-                        r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "-",
-                        percent(r.top1, "{:.2f}"), percent(r.difference, "{:+.2f}"),
-                        r.difference_low
-                            ? fmt::format("[{}, {}]", percent(r.difference_low, "{:+.2f}"),
-                                          percent(r.difference_high, "{:+.2f}"))
-                            : "-"});
+    const JudgedFigure& judged = r.judged;
+    out.rows.push_back(
+        {m.point->name, fmt::format("{:.3f}", m.point->bits),
+         r.bits_weight ? fmt::format("{:.3f}", *r.bits_weight) : "-",
+         fmt::format("{:.4g}", m.point->mac),
+         noise ? decibels(m.point->loss) : fmt::format("{:.4g}", m.point->loss),
+         r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "-", figure_text(measure, judged.value),
+         figure_text(measure, judged.difference, true),
+         interval_text(measure, judged.difference_low, judged.difference_high, true)});
   }
   return out;
 }
 
 Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, CostKind cost) {
   const bool bits = cost == CostKind::bits;
+  const Measure& measure = measure_of(all);
   Chart chart{.kind = Chart::Kind::points,
               .title = bits ? "Accuracy against stored bits" : "Accuracy against the cost of MACs",
               .caption = fmt::format(
@@ -132,16 +138,18 @@ Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, 
                   "layers.",
                   table.choices.size(), table.layers.size()),
               .x = bits ? "stored bits per weight of products" : "cost per multiply-add",
-              .y = "top-1, %"};
+              .y = *measure.prefix == 0 ? std::string(measure.words)
+                                        : fmt::format("{}, {}", measure.words, measure.prefix)};
   for (const Method method : {Method::optimal, Method::greedy, Method::uniform, Method::random}) {
     ChartSeries series{.name = std::string(to_string(method))};
     for (const Measured& m : all) {
-      if (m.point->method != method || !m.record.top1) continue;
+      const JudgedFigure& judged = m.record.judged;
+      if (m.point->method != method || !judged.value) continue;
       series.points.push_back({.x = bits ? m.point->bits : m.point->mac,
                                .name = method == Method::uniform ? m.point->name : "",
-                               .y = 100 * *m.record.top1,
-                               .low = 100 * m.record.ci_low.value_or(NAN),
-                               .high = 100 * m.record.ci_high.value_or(NAN)});
+                               .y = measure.factor * *judged.value,
+                               .low = measure.factor * judged.low.value_or(NAN),
+                               .high = measure.factor * judged.high.value_or(NAN)});
     }
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
@@ -233,6 +241,11 @@ Conclusion run(const ExperimentRun& run) {
   const std::string &net = run.settings.text("net"), &data = run.settings.text("data");
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
   net::Dataset dataset = net::load_dataset(data, run.folders.cache);
+  if (kind == LossKind::cross_entropy && dataset.target() != net::TargetKind::classes)
+    throw Error(
+        fmt::format("--set: loss: cross_entropy needs classes as targets, and the data set "
+                    "{} has none; expected noise or predicted",
+                    dataset.name()));
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
   run.say(fmt::format("loading {} on {}", net, data));
   Workbench bench(std::move(dataset), std::move(trained), images,
@@ -273,7 +286,10 @@ Conclusion run(const ExperimentRun& run) {
   const std::vector<Measured> all = measured_of(front, rows);
 
   Conclusion conclusion;
-  conclusion.sentences = front.sentences;
+  for (const std::string& note :
+       policies::notes_on_quantizers(bench.trained.graph, bench.trained.path))
+    conclusion.sentences.push_back("Note: " + note);
+  std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
   conclusion.tables = {sensitivity_of(table), front_table(table, all)};
   if (kind != LossKind::cross_entropy) {
     judge_additivity(all, conclusion);

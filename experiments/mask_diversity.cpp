@@ -3,12 +3,14 @@
 #include <list>
 
 #include "experiments/mask_diversity/parts.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 Conclusion run(const ExperimentRun& run) {
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  require_one_class(data, "experiment mask-diversity");
   std::list<TrainedNet> trained;
   std::vector<LabelledNet> nets;
   for (const std::string& name : run.settings.list("nets")) {

@@ -11,6 +11,7 @@
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -94,8 +95,23 @@ std::vector<Finding> judge(const std::vector<Cell>& cells) {
   return lost;
 }
 
-std::string percent(const Json& value) {
-  return value.is_number() ? fmt::format("{:+.2f}", 100 * value.get<double>()) : "-";
+/// The change of the figure that rows of this data are judged by; of a measure without small losses
+/// the figure itself. The header, then the cells of a record.
+std::string change_title(const Measure& measure, bool tuned) {
+  if (measure.small == 0) return value_title(measure);
+  const std::string title = difference_title(measure);
+  const std::string difference = "difference";
+  return tuned ? std::string(title).insert(title.find(difference) + difference.size(),
+                                           " from before tuning")
+               : title;
+}
+
+std::vector<std::string> change_of(const JudgedFigure& of) {
+  const Measure& measure = *of.measure;
+  if (measure.small == 0)
+    return {figure_text(measure, of.value), interval_text(measure, of.low, of.high)};
+  return {figure_text(measure, of.difference, true),
+          interval_text(measure, of.difference_low, of.difference_high, true)};
 }
 
 std::string decibel_text(const Json& value) {
@@ -104,13 +120,10 @@ std::string decibel_text(const Json& value) {
 
 ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, bool tuned) {
   ResultTable table{title,
-                    {"layer", "top-1 difference, points", "95 % interval", "output SQNR dB",
-                     "predicted", "overflow", "underflow"},
+                    {"layer", change_title(*cells.front().record->judged.measure, tuned),
+                     "95 % interval", "output SQNR dB", "predicted", "overflow", "underflow"},
                     {}};
-  if (tuned) {
-    table.header[1] = "top-1 difference from before tuning, points";
-    table.header[3] = "output SQNR dB against the tuned weights";
-  }
+  if (tuned) table.header[3] = "output SQNR dB against the tuned weights";
   for (const Cell& cell : cells) {
     const Json& metrics = (*cell.row)["metrics"];
     double overflow = 0, underflow = 0;
@@ -118,9 +131,8 @@ ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, b
       overflow = std::max(overflow, layer.value("overflow", 0.0));
       underflow = std::max(underflow, layer.value("underflow", 0.0));
     }
-    table.rows.push_back({cell.layer, percent(metrics["difference"]),
-                          fmt::format("[{}, {}]", percent(metrics["difference_ci95"][0]),
-                                      percent(metrics["difference_ci95"][1])),
+    const std::vector<std::string> change = change_of(cell.record->judged);
+    table.rows.push_back({cell.layer, change[0], change[1],
                           loses_numbers(*cell.record) ? "NaN" : decibel_text(metrics["sqnr_db"]),
                           decibel_text((*cell.row)["predicted"]["sqnr_db"]),
                           fmt::format("{:.1e}", overflow), fmt::format("{:.1e}", underflow)});

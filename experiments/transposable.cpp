@@ -1,6 +1,7 @@
 // Transposable N:M masks: what they cost beside other patterns of the same density, in magnitude,
 // layer outputs and accuracy, and what repairs them (Hubara et al., NeurIPS 2021,
 // arXiv 2102.08124).
+#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/transposable/layers.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "experiments/transposable/pruned.hpp"
@@ -17,6 +18,7 @@ void require_names(const ExperimentRun& run, const net::Dataset& data) {
 
 Conclusion run(const ExperimentRun& run) {
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  require_one_class(data, "experiment transposable");
   require_names(run, data);
   Conclusion conclusion;
   add_losses(run, conclusion);

@@ -7,6 +7,7 @@
 
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/zap/zap_findings.hpp"
 #include "experiments/zap/zap_report.hpp"
 #include "experiments/zap/zap_trial.hpp"
@@ -106,6 +107,7 @@ Conclusion run(const ExperimentRun& run) {
   const std::vector<std::string> layers = layers_of(run.settings);
   const std::int64_t seeds = run.settings.integer("seeds", 1, 1000);
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  require_one_class(data, "experiment zap");
   const ZapTrial plan = plan_of(run.settings, data);
   TrainedNet trained = load_trained_net(run.settings.text("net"), data, run.folders);
   for (const std::string& which : layers) {

@@ -41,12 +41,6 @@ net::StorageType storage(const std::string& name) {
                           : net::StorageType::f32;
 }
 
-std::string noun_of(net::DataKind kind) {
-  return kind == net::DataKind::text     ? "characters"
-         : kind == net::DataKind::clicks ? "impressions"
-                                         : "images";
-}
-
 std::int64_t steps_of(const net::Dataset& dataset, const net::TrainOptions& train) {
   return train.epochs * ((dataset.train_count() + train.batch - 1) / train.batch);
 }
@@ -209,16 +203,15 @@ int run(TrainCommand options) {
     fmt::print("{}\n", result.dump(2));
   } else {
     const std::string in_stage = stages > 0 ? fmt::format(", stage {}", stages) : "";
-    fmt::print(
-        "{}, {}\n{}{}{}\n",
-        test_line(tested, dataset, dataset.name() == "tokens" ? "tokens" : noun_of(dataset.kind())),
-        options.recipe.empty() ? "float32 on neutral.f32.sequential"
-                               : "numerics of " + harmless(options.recipe) + in_stage,
-        kept_line(numerics.of_epoch(last)),
-        bytes.empty() ? ""
-                      : stored_line(bytes.back(), policies::parameter_bytes(policies::Recipe(),
-                                                                            graph, options.train)),
-        harmless(path));
+    fmt::print("{}, {}\n{}{}{}\n", test_line(tested, dataset),
+               options.recipe.empty() ? "float32 on neutral.f32.sequential"
+                                      : "numerics of " + harmless(options.recipe) + in_stage,
+               kept_line(numerics.of_epoch(last)),
+               bytes.empty()
+                   ? ""
+                   : stored_line(bytes.back(), policies::parameter_bytes(policies::Recipe(), graph,
+                                                                         options.train)),
+               harmless(path));
   }
   return kFine;
 }

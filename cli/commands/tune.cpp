@@ -205,9 +205,12 @@ int run(const Options& options) {
     json["checkpoint"] = utf8_text(path);
     json["recipe"] = given.json();
     json["calibration_samples"] = tuning.calibration.samples;
+    if (!notes.empty()) json["notes"] = notes;
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}{}\n", report.text(), harmless(path));
+    std::string text = report.text();
+    for (const std::string& note : notes) text += fmt::format("note: {}\n", harmless(note));
+    fmt::print("{}{}\n", text, harmless(path));
   }
   return kFine;
 }

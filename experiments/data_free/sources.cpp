@@ -15,6 +15,7 @@
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
 #include "policies/calibrate/batch_norm.hpp"
@@ -338,6 +339,7 @@ void add_sources(const ExperimentRun& run, Conclusion& conclusion) {
 }
 
 void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  require_one_class(data, "experiment data-free");
   const Plan plan = plan_of(run);
   if (plan.samples > data.calibration_count())
     throw Error(fmt::format("--set: samples: expected at most the {} calibration samples of {}",

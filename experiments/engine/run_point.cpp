@@ -44,7 +44,6 @@ Json interval_json(const stats::Interval& interval) {
   return {number(interval.low), number(interval.high)};
 }
 
-/// `scores` as in the row.
 Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
                   const net::Evaluation& baseline, const Json& scores) {
   if (data.target() != net::TargetKind::classes) return {{"n", evaluation.n}};
@@ -116,6 +115,13 @@ std::vector<std::string> notes_on_data(const Point& point, const Workbench& benc
 }
 
 }  // namespace
+
+void add_metrics(Json& row, const net::Dataset& data, const std::vector<const net::Score*>& which,
+                 const net::Evaluation& evaluation, const net::Evaluation& baseline) {
+  const Json scores = scores_json(data, which, evaluation, baseline);
+  row["metrics"] = metrics_json(data, evaluation, baseline, scores);
+  if (!scores.empty()) row["scores"] = scores;
+}
 
 Json identify(const Point& point, const Workbench& bench) {
   return identify(point, bench.dataset, bench.trained, bench.eval_images);
@@ -233,11 +239,9 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   if (!point.recipe_name.empty()) row["recipe_name"] = point.recipe_name;
   const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
   row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
-  const Json scores = scores_json(bench.dataset, bench.scores, evaluation, bench.baseline);
   if (const std::string own = policies::own_quantizers(graph, bench.trained.path); !own.empty())
     row["baseline_has"] = own;
-  row["metrics"] = metrics_json(bench.dataset, evaluation, bench.baseline, scores);
-  if (!scores.empty()) row["scores"] = scores;
+  add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);
   add_noise(row, noise, graph, numerics);
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(recipe, point.stage),

@@ -22,6 +22,10 @@ std::int64_t calibration_samples(const policies::Recipe&, const net::Graph&,
 net::Dataset with_reference(net::Dataset, const net::Graph&,
                             const std::vector<const policies::Recipe*>&);
 
+/// Adds "metrics" and, where there are any, "scores", the list of scores_json().
+void add_metrics(Json& row, const net::Dataset&, const std::vector<const net::Score*>&,
+                 const net::Evaluation&, const net::Evaluation& baseline);
+
 /// Of run_point(), as work.hpp counts it.
 double cost_of(const Point&, const Workbench&);
 

@@ -9,12 +9,13 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/percent.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
+std::string percent(double fraction) { return percent_text(fraction) + " %"; }
 
 /// The name, which no other has, with the unit.
 std::string describe(const Record& r) {
@@ -43,7 +44,7 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
           fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
       if (baseline->images) text += " on " + grouped(baseline->images) + " images";
       if (baseline->ci_low && baseline->ci_high) {
-        text += fmt::format(" (95 % interval {:.2f} to {})", 100 * *baseline->ci_low,
+        text += fmt::format(" (95 % interval {} to {})", percent_text(*baseline->ci_low),
                             percent(*baseline->ci_high));
       }
       out.push_back(text + ".");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/report/escape.hpp"
+#include "experiments/report/percent.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -52,7 +53,7 @@ std::string html_text_cell(const std::string& text) {
 std::string html_share(const std::optional<double>& x, const std::optional<double>& low,
                        const std::optional<double>& high, bool sign) {
   const auto percent = [sign](const std::optional<double>& share) {
-    return html_number(share ? std::optional(*share * 100) : std::nullopt, 2, sign);
+    return html_number(share ? std::optional(shown_percent(*share)) : std::nullopt, 2, sign);
   };
   std::string out = percent(x);
   if (low && high) out += fmt::format(" <small>[{}, {}]</small>", percent(low), percent(high));
@@ -60,6 +61,7 @@ std::string html_share(const std::optional<double>& x, const std::optional<doubl
 }
 
 std::string html_figure(const Measure& measure, const std::optional<double>& x, bool change) {
+  if (x && measure.factor == 100) return html_number(shown_percent(*x), measure.digits, change);
   return html_number(x ? std::optional(measure.factor * *x) : std::nullopt, measure.digits, change);
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "emu/stats/interval.hpp"
+#include "experiments/report/percent.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -108,11 +109,16 @@ std::string loss_words(const Record& r, const Record* base) {
   if (!r.judged.difference || r.is_tuned()) return "";
   const bool share = measure.relative && r.judged.baseline && *r.judged.baseline != 0;
   const double change = share ? 100 * *r.judged.difference / std::abs(*r.judged.baseline)
-                              : measure.factor * *r.judged.difference;
-  std::string out = fmt::format(", {:+.{}f} {}", change, share ? 2 : measure.digits,
-                                measure.relative && !share ? "" : measure.unit);
+                        : measure.factor == 100 ? shown_percent(*r.judged.difference)
+                                                : measure.factor * *r.judged.difference;
+  // Points of what, where they are not those of top-1.
+  const std::string unit = measure.relative && !share ? ""
+                           : measure.factor == 100 && !measure.is_top1()
+                               ? fmt::format("{} of {}", measure.unit, measure.words)
+                               : measure.unit;
+  std::string out = fmt::format(", {:+.{}f} {}", change, share ? 2 : measure.digits, unit);
   if (base && measure.is_top1() && base->difference)
-    out += fmt::format(" ({:+.2f})", 100 * (*r.difference - *base->difference));
+    out += fmt::format(" ({})", percent_text(*r.difference - *base->difference, "{:+.2f}"));
   return out;
 }
 

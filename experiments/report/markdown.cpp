@@ -9,6 +9,7 @@
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/percent.hpp"
 #include "experiments/report/predictions_off.hpp"
 #include "experiments/report/report.hpp"
 #include "experiments/report/row_scores.hpp"
@@ -36,8 +37,9 @@ std::string ends(const Json& finding) {
 
 std::string interval(const std::optional<double>& x, const std::optional<double>& low,
                      const std::optional<double>& high) {
-  if (!x || !low || !high) return number(x, 2, 100);
-  return fmt::format("{:.2f} ({:.2f} to {:.2f})", 100 * *x, 100 * *low, 100 * *high);
+  if (!x) return "";
+  if (!low || !high) return percent_text(*x);
+  return fmt::format("{} ({} to {})", percent_text(*x), percent_text(*low), percent_text(*high));
 }
 
 std::string role(const RoleRecord& r) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "experiments/report/findings.hpp"
+#include "experiments/report/percent.hpp"
 #include "experiments/report/record.hpp"
 
 namespace numemu::experiments {
@@ -116,8 +117,8 @@ bool Measure::is_top1() const { return this == &kMeasures[0]; }
 bool Measure::is_bits() const { return this == &kMeasures[1] || this == &kMeasures[2]; }
 
 std::string Measure::text(double value) const {
-  return fmt::format("{:.{}f}{}{} {}", factor * value, digits, *prefix == 0 ? "" : " ", prefix,
-                     words);
+  return fmt::format("{:.{}f}{}{} {}", factor == 100 ? shown_percent(value) : factor * value,
+                     digits, *prefix == 0 ? "" : " ", prefix, words);
 }
 
 std::string Measure::loss_text(double loss) const {

@@ -8,6 +8,7 @@
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/places_network.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -239,4 +240,33 @@ TEST_CASE("settings that are wrong", "[fast]") {
   CHECK_THAT(message("cost=bit"), Contains("'bits'"));
   CHECK_THAT(message("budgets=x"), Contains("budgets"));
   CHECK_THAT(message("options=int44"), Contains("int44"));
+}
+
+TEST_CASE("mixtures are shown by the metric of the task, or refused by a loss it has not",
+          "[fast]") {
+  for (const auto& [targets, title] :
+       {std::pair("classes", "mean IoU %"), {"values", "mean squared error"}}) {
+    const TemporaryFolder folder;
+    std::vector<std::string> settings = testing::write_places(folder, targets, true);
+    settings.insert(settings.end(), {"options=int8,int4", "points=1", "images=20"});
+    const auto found = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> all = settings;
+      all.insert(all.end(), more.begin(), more.end());
+      return find_experiment("allocation").run(testing::smoke_run("allocation", folder, all));
+    };
+    const Conclusion conclusion = found({});
+    const ResultTable& front = conclusion.tables.at(1);
+    CHECK(front.header.at(6) == title);
+    for (const auto& row : front.rows) {
+      CHECK(row.at(6) != "-");
+      CHECK(row.at(7) != "-");
+      CHECK(row.at(8).front() == '[');
+    }
+    CHECK_THAT(conclusion.sentences.at(0), Catch::StartsWith("Note: The network has 1 quantizer"));
+    CHECK_THAT(conclusion.charts.back().y, Catch::StartsWith(std::string(title).substr(0, 6)));
+    if (std::string(targets) == "values")
+      CHECK(message_of([&] { found({"loss=cross_entropy"}); }) ==
+            "--set: loss: cross_entropy needs classes as targets, and the data set npy has none; "
+            "expected noise or predicted");
+  }
 }

@@ -1,7 +1,16 @@
 // Chains of tuning steps beside plain rounding, on a small network.
+#include <fmt/format.h>
+
+#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/claims.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/engine/scores.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/percent.hpp"
+#include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/places_network.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -112,4 +121,89 @@ TEST_CASE("bits and chains that are not there are named", "[fast]") {
   };
   fails("chains=batchnorm", "--set: chains: unknown tuning step 'batchnorm'");
   fails("bits=w4a", "w4a");
+}
+
+TEST_CASE("of class maps the task's metric counts places with a class, by sample", "[fast]") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> places = testing::write_places(folder, "classes");
+  const auto answer = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> settings = places;
+    settings.insert(settings.end(),
+                    {"bits=w4a4", "chains=calibrate(percentile(99.9))", "images=20"});
+    settings.insert(settings.end(), more.begin(), more.end());
+    return find_experiment("post-training")
+        .run(testing::smoke_run("post-training", folder, settings));
+  };
+  const net::Dataset data = net::load_dataset(places[1].substr(5), "");
+  const net::Graph graph = net::load_onnx(folder / "p.onnx").graph;
+  net::Numerics float32;
+  const auto scores = net::scores_for(data, {"mean_iou"});
+  const net::Evaluation exact = net::evaluate(graph, data, net::Split::test, 20, float32, scores);
+  REQUIRE(exact.n == 40);  // two of four places are ignored
+  CHECK(targets_text(data, exact) == "40 places in 20 samples");
+  const Json expected = scores_json(data, scores, exact, exact);
+
+  const Conclusion iou = answer({});
+  CHECK(iou.tables[0].title == fmt::format("mean IoU on 20 test samples, float32 {} %",
+                                           percent_text(expected[0]["value"].get<double>())));
+  CHECK(iou.tables[0].header[2] == "mean IoU %");
+  REQUIRE(iou.sentences.size() == 1);
+  CHECK(iou.sentences[0] == "The claims compare the mean IoU of data set npy, not top-1.");
+  CHECK_THAT(iou.findings.at(0).what, Catch::StartsWith("mean IoU of w4a4 after"));
+
+  // A share of 40, not of the 80 with those that are ignored; its interval that of 20 samples.
+  const Conclusion top1 = answer({"metric=top1"});
+  const double share = static_cast<double>(exact.correct) / 40;
+  CHECK(top1.tables[0].title ==
+        fmt::format("top-1 on 20 test samples, float32 {} %", percent_text(share)));
+  CHECK(top1.sentences.empty());
+  // The second run reads what the first one stored, to the same intervals.
+  CHECK(answer({"metric=top1"}).tables[0].rows == top1.tables[0].rows);
+  CHECK(answer({}).tables[0].rows == iou.tables[0].rows);
+  CHECK_THROWS_WITH(answer({"metric=mse"}), Catch::StartsWith("metric mse needs numbers"));
+}
+
+TEST_CASE("numbers as targets and data without targets have their metrics", "[fast]") {
+  for (const std::string targets : {"values", "none"}) {
+    const TemporaryFolder folder;
+    std::vector<std::string> settings = testing::write_places(folder, targets, targets == "none");
+    settings.insert(settings.end(),
+                    {"bits=w8a8,w4a4", "chains=calibrate(percentile(99.9))", "images=20"});
+    const Conclusion found =
+        find_experiment("post-training").run(testing::smoke_run("post-training", folder, settings));
+    const bool values = targets == "values";
+    CHECK_THAT(found.tables[0].title,
+               Catch::StartsWith(values ? "mean squared error on 20 test samples, float32 0."
+                                        : "cosine with float32 on 20 test samples, float32 1.0"));
+    REQUIRE(found.tables[0].rows.size() == 4);
+    CHECK(found.tables[0].rows[0][5] == "-");             // no loss without classes
+    CHECK(found.findings.size() == (values ? 3 : 2));     // no loss of cosine is called small
+    REQUIRE(found.sentences.size() == (values ? 1 : 2));  // a note on the quantizer comes first
+    if (!values)
+      CHECK_THAT(found.sentences[0], Catch::StartsWith("Note: The network has 1 quantizer of its"));
+    // Above 0 is better, though less of an error is: eight bits lose less than four.
+    CHECK(found.findings[0].low <= found.findings[0].measured);
+    const double at8 = std::stod(found.tables[0].rows[0][2]),
+                 at4 = std::stod(found.tables[0].rows[2][2]);
+    CHECK((values ? at8 < at4 : at8 > at4));
+    if (values) {
+      const Finding& close = found.findings[2];
+      CHECK(close.measured < 0);
+      CHECK(close.high >= close.measured);
+      CHECK(close.low <= close.measured);
+    }
+  }
+}
+
+TEST_CASE("experiments that count right answers by sample refuse other data", "[fast]") {
+  const TemporaryFolder folder;
+  for (const std::string targets : {"classes", "values", "none"}) {
+    const std::vector<std::string> places = testing::write_places(folder, targets);
+    for (const std::string name : {"zap", "mask-diversity", "transposable", "data-free"}) {
+      const std::string net = name == "zap" || name == "data-free" ? places[0] : "nets=lenet";
+      CHECK_THROWS_WITH(
+          find_experiment(name).run(testing::smoke_run(name, folder, {net, places[1]})),
+          Catch::StartsWith("data set npy: experiment " + name + " counts right answers"));
+    }
+  }
 }

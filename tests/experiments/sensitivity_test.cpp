@@ -7,6 +7,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/places_network.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -181,4 +182,27 @@ TEST_CASE("settings that make no sweep are refused", "[fast]") {
   CHECK_THAT(message("formats=int4,int4"), Catch::StartsWith("--set: formats: "));
   CHECK_THAT(message("unit=nowhere"), Catch::Contains("nowhere"));
   CHECK_THAT(message("net=lenat"), Catch::Contains("lenet"));
+}
+
+TEST_CASE("the table and the sentence have one metric, that of the task", "[fast]") {
+  for (const auto& [targets, header, words] :
+       {std::tuple("classes", "mean IoU difference, points", " points of mean IoU"),
+        std::tuple("values", "mean squared error difference", " % of the mean squared error"),
+        std::tuple("none", "cosine with float32", "")}) {
+    const TemporaryFolder folder;
+    std::vector<std::string> settings = testing::write_places(folder, targets, true);
+    settings.insert(settings.end(), {"formats=mxfp4", "images=20"});
+    const ExperimentRun run = testing::smoke_run("sensitivity", folder, settings);
+    const Conclusion found = answer(run);
+    INFO(targets);
+    CHECK(found.tables.at(0).header[1] == header);
+    const std::string& shown = found.tables[0].rows.at(0)[1];
+    CHECK(shown != "-");
+    CHECK(found.tables[0].rows[0][2].front() == '[');
+    REQUIRE(found.sentences.size() == 2);
+    CHECK_THAT(found.sentences[0], Catch::StartsWith("Note: The network has 1 quantizer of its"));
+    CHECK_THAT(found.sentences[1], Catch::Contains(words));
+    if (std::string(targets) == "classes")
+      CHECK_THAT(found.sentences[1], Catch::Contains(", " + shown + words));
+  }
 }

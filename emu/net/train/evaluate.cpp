@@ -1,6 +1,4 @@
 // Batches have a fixed size and losses are summed by a fixed tree, so threads change no bit.
-#include "emu/net/train/evaluate.hpp"
-
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -12,6 +10,7 @@
 #include <span>
 
 #include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/train/evaluate_against.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -107,6 +106,12 @@ void require_values(const Tensor& output, const Targets& targets, const Dataset&
 Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count,
                     Numerics& numerics, const std::vector<const Score*>& scores,
                     std::int64_t batch) {
+  return evaluate_against(graph, graph, data, split, count, numerics, scores, batch);
+}
+
+Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, const Dataset& data,
+                            Split split, std::int64_t count, Numerics& numerics,
+                            const std::vector<const Score*>& scores, std::int64_t batch) {
   const SplitRow& row = find_split(split);
   const std::int64_t available = row.count(data);
   if (count < 0 || count > available) {
@@ -163,7 +168,7 @@ Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::i
       Tensor reference;
       if (compares) {
         Numerics float32;
-        reference = forward(graph, x, float32, step);
+        reference = forward(reference_graph, x, float32, step);
       }
       add_scores({logits, reference, expected, seen, first}, scores, result.tables);
       numerics.end_step(step);

@@ -1,0 +1,158 @@
+// Tables are texts of numbers, so that infinities and NaN stay what they are.
+#include "experiments/report/judged_evaluation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "experiments/engine/run_point.hpp"
+#include "experiments/report/percent.hpp"
+#include "formats/error.hpp"
+#include "policies/recipe/canonical_json.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr int kDigits = 6;  // of a loss
+
+std::string text_of(const net::ScoreTable& table) {
+  return fmt::format("{}", fmt::join(table.sums, " "));
+}
+
+net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
+  net::ScoreTable table;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    double value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) throw Error("trial: expected a table of numbers");
+    table.sums.push_back(value);
+    at = next == end ? end : next + 1;
+  }
+  const auto size = static_cast<std::int64_t>(table.sums.size());
+  if (samples < 1 || size % samples != 0)
+    throw Error("trial: expected a table of as many numbers for each sample");
+  table.columns = size / samples;
+  return table;
+}
+
+}  // namespace
+
+std::vector<const net::Score*> judged_scores(const net::Dataset& data, const std::string& metric) {
+  if (!metric.empty()) {
+    if (metric == "top1" && data.target() == net::TargetKind::classes &&
+        data.targets_per_sample() == 1)
+      return {};
+    net::scores_for(data, {metric});
+    return {&net::find_score(metric)};
+  }
+  const std::vector<std::string> names = net::default_scores(data);
+  if (names.empty()) return {};
+  // A text is judged by its bits, not by its first score.
+  return {&net::find_score(data.kind() == net::DataKind::text ? "bits_per_token" : names.front())};
+}
+
+JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Score*>& scores,
+                       const net::Evaluation& own, const net::Evaluation& baseline) {
+  Json row = {{"point", {{"data", data.name()}}}};
+  if (!scores.empty()) row["point"]["metrics"] = {std::string(scores.front()->name)};
+  add_metrics(row, data, scores, own, baseline);
+  return judged_of(row);
+}
+
+Json to_json(const net::Evaluation& evaluation) {
+  Json json;
+  const auto targets = static_cast<std::int64_t>(evaluation.right.size());
+  if (targets == evaluation.samples) {
+    std::string right;
+    for (const std::uint8_t r : evaluation.right) right.push_back(r != 0 ? '1' : '0');
+    json["right"] = right;
+  }
+  if (evaluation.tables.empty()) {
+    json["loss"] = policies::significant(evaluation.loss, kDigits);
+    if (evaluation.n != targets) json["n"] = evaluation.n;
+    return json;
+  }
+  json["samples"] = evaluation.samples;
+  json["n"] = evaluation.n;
+  json["correct"] = evaluation.correct;
+  json["loss"] = evaluation.loss;
+  json["tables"] = Json::array();
+  for (const net::ScoreTable& table : evaluation.tables) json["tables"].push_back(text_of(table));
+  return json;
+}
+
+net::Evaluation evaluation_of(const Json& json, const std::vector<const net::Score*>& scores) {
+  net::Evaluation evaluation;
+  const Json& right = json.value("right", Json(""));
+  for (const char c : right.get<std::string>()) evaluation.right.push_back(c == '1');
+  const auto size = static_cast<std::int64_t>(evaluation.right.size());
+  evaluation.samples = json.value("samples", Json(size)).get<std::int64_t>();
+  evaluation.n = json.value("n", Json(size)).get<std::int64_t>();
+  const std::int64_t correct = std::ranges::count(evaluation.right, std::uint8_t{1});
+  evaluation.correct = json.value("correct", Json(correct)).get<std::int64_t>();
+  evaluation.loss = json.at("loss").is_number() ? json.at("loss").get<double>() : NAN;
+  const Json tables = json.value("tables", Json(Json::array()));
+  if (tables.size() != scores.size()) throw Error("trial: expected a table of each score");
+  for (const Json& table : tables)
+    evaluation.tables.push_back(table_of(table.get<std::string>(), evaluation.samples));
+  return evaluation;
+}
+
+std::string figure_text(const Measure& measure, const std::optional<double>& value, bool sign) {
+  if (!value) return "-";
+  if (measure.factor == 100) return percent_text(*value, sign ? "{:+.2f}" : "{:.2f}");
+  return sign ? fmt::format("{:+.{}f}", measure.factor * *value, measure.digits)
+              : fmt::format("{:.{}f}", measure.factor * *value, measure.digits);
+}
+
+std::string interval_text(const Measure& measure, const std::optional<double>& low,
+                          const std::optional<double>& high, bool sign) {
+  if (!low || !high) return "-";
+  return fmt::format("[{}, {}]", figure_text(measure, low, sign), figure_text(measure, high, sign));
+}
+
+std::string difference_title(const Measure& measure) {
+  if (measure.factor == 100) return fmt::format("{} difference, points", measure.words);
+  return fmt::format("{} difference{}{}", measure.words, *measure.prefix == 0 ? "" : ", ",
+                     measure.prefix);
+}
+
+std::string value_title(const Measure& measure) {
+  return fmt::format("{}{}{}", measure.words, *measure.prefix == 0 ? "" : " ", measure.prefix);
+}
+
+std::string samples_text(const net::Dataset& data, std::int64_t samples, const char* split) {
+  const char* const noun = data.kind() == net::DataKind::text     ? "window"
+                           : data.kind() == net::DataKind::clicks ? "impression"
+                           : data.input_shape().size() == 3       ? "image"
+                                                                  : "sample";
+  return fmt::format("{} {}{}{}", samples, split, noun, samples == 1 ? "" : "s");
+}
+
+std::string targets_text(const net::Dataset& data, const net::Evaluation& evaluation) {
+  if (data.targets_per_sample() == 1) return samples_text(data, evaluation.n);
+  const char* const noun = data.name() == "tokens"              ? "token"
+                           : data.kind() == net::DataKind::text ? "character"
+                           : data.target_shape().size() == 2    ? "pixel"
+                                                                : "place";
+  return fmt::format("{} {}{} in {}", evaluation.n, noun, evaluation.n == 1 ? "" : "s",
+                     samples_text(data, evaluation.samples));
+}
+
+void require_one_class(const net::Dataset& data, const std::string& what) {
+  if (data.target() == net::TargetKind::classes && data.targets_per_sample() == 1) return;
+  throw Error(fmt::format(
+      "data set {}: {} counts right answers by sample and needs one class for each, found {}; "
+      "eval, sweep, tune and the experiments post-training, sensitivity and allocation take others",
+      data.name(), what,
+      data.target() == net::TargetKind::classes
+          ? fmt::format("{} classes a sample", data.targets_per_sample())
+      : data.target() == net::TargetKind::values ? std::string("numbers as targets")
+                                                 : std::string("no targets")));
+}
+
+}  // namespace numemu::experiments

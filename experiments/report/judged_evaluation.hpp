@@ -1,0 +1,49 @@
+// Evaluations of an experiment's own, judged by the figure that rows of the same data are judged
+// by.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emu/net/train/evaluate.hpp"
+#include "experiments/report/measure.hpp"
+
+namespace numemu::experiments {
+
+/// The scores of which that figure needs tables: none for top-1 of one class a sample. `metric`
+/// names a score; "" is what the data set is judged by. Throws Error for one that does not fit.
+std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::string& metric = "");
+
+/// The figure of an evaluation with those scores and its difference from the baseline's, with the
+/// intervals of rows: of samples, of blocks of windows, or of single classes.
+JudgedFigure judged_of(const net::Dataset&, const std::vector<const net::Score*>&,
+                       const net::Evaluation&, const net::Evaluation& baseline);
+
+/// What a trial remembers of an evaluation with those scores: all that judged_of() reads. One
+/// without scores has one class a sample.
+Json to_json(const net::Evaluation&);
+/// Throws Error for what to_json() does not write.
+net::Evaluation evaluation_of(const Json&, const std::vector<const net::Score*>&);
+
+/// A value or a difference as columns have it: "81.25" of a share, in the measure's digits else.
+/// "-" for none.
+std::string figure_text(const Measure&, const std::optional<double>&, bool sign = false);
+/// "[+0.10, +0.30]"; "-" where an end is missing.
+std::string interval_text(const Measure&, const std::optional<double>& low,
+                          const std::optional<double>& high, bool sign = false);
+/// The header of a column of differences: "mean IoU difference, points".
+std::string difference_title(const Measure&);
+/// The header of a column of values: "mean IoU, %".
+std::string value_title(const Measure&);
+
+/// "50 images", of a text "20 windows"; with "test " as `split` "50 test images".
+std::string samples_text(const net::Dataset&, std::int64_t samples, const char* split = "");
+/// What top-1 is a share of: "200 images", or where a sample has several classes those that count
+/// and the samples, "145600 pixels in 200 images".
+std::string targets_text(const net::Dataset&, const net::Evaluation&);
+
+/// Throws Error where a sample has several classes or none: `what` counts right answers by sample.
+void require_one_class(const net::Dataset&, const std::string& what);
+
+}  // namespace numemu::experiments

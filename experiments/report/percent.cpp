@@ -1,0 +1,31 @@
+#include "experiments/report/percent.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "policies/recipe/canonical_json.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr int kDigitsOfRows = 6, kExact = 12;  // 12 digits: no product of six is off by more
+
+}  // namespace
+
+double shown_percent(double share) {
+  if (!std::isfinite(share)) return share;
+  const double hundredths = 1e4 * policies::significant(share, kDigitsOfRows);
+  return std::round(policies::significant(hundredths, kExact)) / 100;
+}
+
+std::string percent_text(double share, const char* format) {
+  return fmt::format(fmt::runtime(format), shown_percent(share));
+}
+
+std::string percent_interval(double low, double high, const char* format) {
+  if (!std::isfinite(low) || !std::isfinite(high)) return "-";
+  return fmt::format("[{}, {}]", percent_text(low, format), percent_text(high, format));
+}
+
+}  // namespace numemu::experiments
