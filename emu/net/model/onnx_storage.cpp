@@ -32,6 +32,8 @@ std::string stored_codes(const Format& format, OnnxType type,
   std::string out;
   if (format.kind != Kind::integer) {
     const Format& stored = find_format(float8_format(type));
+    // As they are: a conversion would saturate infinity.
+    if (format.name == stored.name) return {codes.begin(), codes.end()};
     const float* const table = decode_table(format);
     std::vector<float> values;
     for (const std::uint16_t code : codes) values.push_back(table[code & 255]);
