@@ -240,6 +240,7 @@ Json memory_json(const net::Graph& graph, const std::vector<net::Tensor>& batch)
 }
 
 int run(const Options& options) {
+  give_memory_back();
   require_paths(options.out, options.in);
   if (options.recipe.empty() && !options.calibrate_on.empty())
     throw Error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
@@ -253,7 +254,6 @@ int run(const Options& options) {
   const std::vector<net::Tensor> inputs =
       arranged(model, std::move(arrays), "--in", pixels_of(options));
   watch.mark("load");
-  give_memory_back();  // not before: loading gives the file's pages back itself
   const std::map<std::string, std::string> files = destinations(options.out, model);
   if (options.fold) {
     if (model.outputs.size() > 1) throw Error("--fold-batch-norm: expected a model of one output");
