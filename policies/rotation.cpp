@@ -82,6 +82,7 @@ void rotate(const float* x, float* y, std::int64_t outer, std::int64_t inner,
     panels.lines = outer;
     outer = 1;
   }
+  if (panels.lines == 0 || outer == 0) return;
   const std::int64_t least = (panels.lines + kLeast - 1) / kLeast * kLeast;
   panels.columns = std::min({panels.columns / kLeast * kLeast, least, 8 * kLeast});
   const std::int64_t beside = panels.beside();

@@ -60,11 +60,13 @@ TEST_CASE("blocks along columns are those of the transposed matrices", "[fast]")
                                           lines.data(), {}, want.data());
             want = transposed(want, outer, across, length);
             INFO(name << " " << rounding << " " << outer << " x " << length << " x " << across);
+            const int before = omp_get_max_threads();
             for (const int threads : {1, 2}) {
               omp_set_num_threads(threads);
               CHECK(quantize_columns(how, outer, length, across, x.data(), y.data()) == counts);
               CHECK(same(y, want));
             }
+            omp_set_num_threads(before);
             CHECK(quantize_columns_reference(how, outer, length, across, x.data(), y.data()) ==
                   counts);
             CHECK(same(y, want));
