@@ -101,6 +101,17 @@ struct Subject {
   }
 };
 
+/// The steps of a chain, without those that compare probabilities of classes where targets are
+/// numbers.
+std::vector<policies::TuneStepChoice> steps_for(const net::Dataset& data,
+                                                const std::string& chain) {
+  std::vector<policies::TuneStepChoice> steps =
+      policies::parse_tune_steps(steps_of(chain), "--set: chains");
+  if (data.target() == net::TargetKind::values)
+    std::erase_if(steps, [](const auto& step) { return step.kind->of_classes; });
+  return steps;
+}
+
 Json tune(const Subject& subject, const Cell& cell) {
   net::Graph graph = subject.load().graph;
   const policies::Recipe recipe = recipe_for(cell.bits, subject.run.settings.text("ends"), graph);
@@ -117,9 +128,7 @@ Json tune(const Subject& subject, const Cell& cell) {
        }},
       subject.run.seed};
   policies::complete_ranges(tuning);
-  if (cell.chain != kNaive)
-    policies::run_tune_steps(tuning,
-                             policies::parse_tune_steps(steps_of(cell.chain), "--set: chains"));
+  if (cell.chain != kNaive) policies::run_tune_steps(tuning, steps_for(subject.data, cell.chain));
   return to_json(net::evaluate_against(tuning.graph, subject.load().graph, subject.data,
                                        net::Split::test, subject.images,
                                        *policies::tuned_numerics(tuning), subject.scores));
@@ -127,18 +136,17 @@ Json tune(const Subject& subject, const Cell& cell) {
 
 /// Trials are functions of this.
 Json point_of(const Subject& subject, const Cell& cell, const std::string& weights) {
-  Json point = {
-      {"experiment", "post-training"},
-      {"weights", weights},
-      {"data", subject.data.digest()},
-      {"images", subject.images},
-      {"samples", subject.samples},
-      {"seed", subject.run.seed},
-      {"bits", cell.bits.ends_with(".json") ? recipe_of(cell.bits) : Json(cell.bits)},
-      {"ends", subject.run.settings.text("ends")},
-      {"chain", cell.chain == kNaive ? cell.chain
-                                     : policies::tune_steps_text(policies::parse_tune_steps(
-                                           steps_of(cell.chain), "--set: chains"))}};
+  Json point = {{"experiment", "post-training"},
+                {"weights", weights},
+                {"data", subject.data.digest()},
+                {"images", subject.images},
+                {"samples", subject.samples},
+                {"seed", subject.run.seed},
+                {"bits", cell.bits.ends_with(".json") ? recipe_of(cell.bits) : Json(cell.bits)},
+                {"ends", subject.run.settings.text("ends")},
+                {"chain", cell.chain == kNaive
+                              ? cell.chain
+                              : policies::tune_steps_text(steps_for(subject.data, cell.chain))}};
   for (const net::Score* score : subject.scores)
     point["scores"].push_back(std::string(score->name));
   return point;
@@ -220,7 +228,7 @@ Conclusion run(const ExperimentRun& run) {
   const std::string weights = trained.digest;
   std::vector<std::string> chains = run.settings.list("chains");
   for (const std::string& chain : chains)  // every mistake before the work
-    if (chain != kNaive) policies::parse_tune_steps(steps_of(chain), "--set: chains");
+    if (chain != kNaive) steps_for(data, chain);
   std::erase(chains, kNaive);
   chains.insert(chains.begin(), kNaive);  // what the others are compared with
   std::vector<Cell> cells = {{kFloat32, kNaive}};
@@ -235,6 +243,10 @@ Conclusion run(const ExperimentRun& run) {
   Conclusion conclusion;
   for (const std::string& note : policies::notes_on_quantizers(trained.graph, trained.path))
     conclusion.sentences.push_back("Note: " + note);
+  if (data.target() == net::TargetKind::values)
+    conclusion.sentences.push_back(
+        "Chains leave out the steps bias and distill, which compare probabilities of classes: the "
+        "targets are numbers.");
   std::vector<net::Evaluation> evaluations;
   for (const Json& result : results) evaluations.push_back(evaluation_of(result, subject.scores));
   const net::Evaluation& float32 = evaluations[0];
