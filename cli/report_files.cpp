@@ -226,8 +226,7 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
   const bool gates = experiments::any_gate(records);
   if (gates) header.emplace_back("gate");
   // Beside that of the test samples.
-  header.emplace_back(std::string_view(judged.name) == "sqnr" ? "SQNR dB (calibration)"
-                                                              : "SQNR dB");
+  header.emplace_back(std::string_view(judged.name) == "sqnr" ? "SQNR dB (reference)" : "SQNR dB");
   const bool predictions = experiments::any_predictions(records);
   if (predictions) header.emplace_back("predicted");
   std::vector<std::vector<std::string>> cells;

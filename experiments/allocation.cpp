@@ -19,6 +19,7 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -131,10 +132,11 @@ Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, 
   const bool bits = cost == CostKind::bits;
   const Measure& measure = measure_of(all);
   Chart chart{.kind = Chart::Kind::points,
-              .title = bits ? "Accuracy against stored bits" : "Accuracy against the cost of MACs",
+              .title = fmt::format("{} against {}", measure.is_top1() ? "Accuracy" : measure.words,
+                                   bits ? "stored bits" : "the cost of MACs"),
               .caption = fmt::format(
-                  "Each point is a mixture of {} options over {} layers; the interval is that of "
-                  "the accuracy. The allocation is chosen by the sum of the losses of single "
+                  "Each point is a mixture of {} options over {} layers, with the interval of its "
+                  "figure. The allocation is chosen by the sum of the losses of single "
                   "layers.",
                   table.choices.size(), table.layers.size()),
               .x = bits ? "stored bits per weight of products" : "cost per multiply-add",
@@ -286,9 +288,11 @@ Conclusion run(const ExperimentRun& run) {
   const std::vector<Measured> all = measured_of(front, rows);
 
   Conclusion conclusion;
-  for (const std::string& note :
-       policies::notes_on_quantizers(bench.trained.graph, bench.trained.path))
-    conclusion.sentences.push_back("Note: " + note);
+  for (const auto& notes :
+       {policies::notes_on_tuning(bench.trained.path),
+        policies::notes_on_quantizers(bench.trained.graph, bench.trained.path)}) {
+    for (const std::string& note : notes) conclusion.sentences.push_back("Note: " + note);
+  }
   std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
   conclusion.tables = {sensitivity_of(table), front_table(table, all)};
   if (kind != LossKind::cross_entropy) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
@@ -19,6 +20,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 
 namespace numemu::experiments {
@@ -102,13 +104,22 @@ struct Subject {
 };
 
 /// The steps of a chain, without those that compare probabilities of classes where targets are
-/// numbers.
-std::vector<policies::TuneStepChoice> steps_for(const net::Dataset& data,
-                                                const std::string& chain) {
+/// numbers; `left_out` gets their names. Throws Error where none is left.
+std::vector<policies::TuneStepChoice> steps_for(const net::Dataset& data, const std::string& chain,
+                                                std::set<std::string>* left_out = nullptr) {
   std::vector<policies::TuneStepChoice> steps =
       policies::parse_tune_steps(steps_of(chain), "--set: chains");
-  if (data.target() == net::TargetKind::values)
-    std::erase_if(steps, [](const auto& step) { return step.kind->of_classes; });
+  if (data.target() == net::TargetKind::values) {
+    std::erase_if(steps, [left_out](const auto& step) {
+      if (step.kind->of_classes && left_out != nullptr) left_out->emplace(step.kind->name);
+      return step.kind->of_classes;
+    });
+  }
+  if (steps.empty())
+    throw Error(fmt::format(
+        "--set: chains: {}: expected a task of classes, whose probabilities its steps compare; the "
+        "targets of {} are numbers",
+        chain, data.name()));
   return steps;
 }
 
@@ -227,8 +238,9 @@ Conclusion run(const ExperimentRun& run) {
   const TrainedNet trained = subject.load();
   const std::string weights = trained.digest;
   std::vector<std::string> chains = run.settings.list("chains");
+  std::set<std::string> left_out;
   for (const std::string& chain : chains)  // every mistake before the work
-    if (chain != kNaive) steps_for(data, chain);
+    if (chain != kNaive) steps_for(data, chain, &left_out);
   std::erase(chains, kNaive);
   chains.insert(chains.begin(), kNaive);  // what the others are compared with
   std::vector<Cell> cells = {{kFloat32, kNaive}};
@@ -241,12 +253,15 @@ Conclusion run(const ExperimentRun& run) {
   const std::vector<Json> results = run_trials(run, trials);
 
   Conclusion conclusion;
-  for (const std::string& note : policies::notes_on_quantizers(trained.graph, trained.path))
-    conclusion.sentences.push_back("Note: " + note);
-  if (data.target() == net::TargetKind::values)
+  for (const auto& notes : {policies::notes_on_tuning(trained.path),
+                            policies::notes_on_quantizers(trained.graph, trained.path)}) {
+    for (const std::string& note : notes) conclusion.sentences.push_back("Note: " + note);
+  }
+  if (!left_out.empty())
     conclusion.sentences.push_back(
-        "Chains leave out the steps bias and distill, which compare probabilities of classes: the "
-        "targets are numbers.");
+        fmt::format("Note: Chains are done without {}, as the targets are numbers and not classes, "
+                    "whose probabilities it compares.",
+                    fmt::join(left_out, " and ")));
   std::vector<net::Evaluation> evaluations;
   for (const Json& result : results) evaluations.push_back(evaluation_of(result, subject.scores));
   const net::Evaluation& float32 = evaluations[0];

@@ -191,7 +191,8 @@ void add_experiment(Program& program) {
   Command& command = program.command("experiment", [options] { return run(*options); });
   command.option("name NAME", options->name, "Experiment");
   command.option("--set key=value", options->settings, "Change a setting (repeatable)");
-  command.option("--size SIZE", options->size, "smoke (20 s), default (10 minutes) or full (longer)")
+  command
+      .option("--size SIZE", options->size, "smoke (20 s), default (10 minutes) or full (longer)")
       .show_default();
   command.option("--seed", options->seed, "Seed of all random draws")
       .show_default()

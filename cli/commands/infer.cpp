@@ -173,10 +173,13 @@ Json calibrate(const Options& options, const policies::Recipe& recipe,
   const std::int64_t wanted = std::min(samples.available, recipe.calibration().samples);
   if (experiments::calibration_samples(recipe, model.graph, wanted) == 0) {
     numerics.freeze(model.graph, wanted, samples.batch);
-    if (!policies::has_fixed_activations(recipe)) return nullptr;
-    if (!options.quiet)
-      say("scales of activations are those of fixed ranges; nothing is calibrated{}",
-          options.calibrate_on.empty() ? "" : ", --calibrate-on has no effect");
+    const bool fixed = policies::has_fixed_activations(recipe),
+               useless = !options.calibrate_on.empty();
+    if (!options.quiet && (fixed || useless))
+      say("{}nothing is calibrated{}",
+          fixed ? "scales of activations are those of fixed ranges; " : "",
+          useless ? ", --calibrate-on has no effect" : "");
+    if (!fixed) return nullptr;
     return {{"samples", 0}, {"of", samples.available}, {"from", "fixed ranges"}};
   }
   const FiniteSamples finite = finite_samples(samples.batch, wanted);
@@ -396,7 +399,7 @@ int run(const Options& options) {
       print_noise(report,
                   fmt::format("the first {}",
                               counted(report["noise_samples"].get<std::int64_t>(), "sample")),
-                  fmt::format("all {}", samples));
+                  fmt::format("all {}", counted(samples, "sample")));
     }
     if (scores) {
       fmt::print("\n");

@@ -139,8 +139,11 @@ int run(const Options& options) {
     throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
   std::vector<std::string> notes;
   if (options.samples > dataset.calibration_count())
-    notes.push_back(fmt::format("{} has {} calibration samples, fewer than --samples {}.",
+    notes.push_back(fmt::format("{} has {} calibration samples, fewer than the {} asked for.",
                                 dataset.name(), dataset.calibration_count(), options.samples));
+  if (options.images > 0 && dataset.validation_count() == 0)
+    throw Error(fmt::format("--images: {} has no validation samples, of which it is the number",
+                            options.data));
   if (options.images > dataset.validation_count())
     throw Error(fmt::format("--images: expected at most {}, the validation samples of {}, not {}",
                             dataset.validation_count(), options.data, options.images));
@@ -205,12 +208,9 @@ int run(const Options& options) {
     json["checkpoint"] = utf8_text(path);
     json["recipe"] = given.json();
     json["calibration_samples"] = tuning.calibration.samples;
-    if (!notes.empty()) json["notes"] = notes;
     fmt::print("{}\n", json.dump(2));
   } else {
-    std::string text = report.text();
-    for (const std::string& note : notes) text += fmt::format("note: {}\n", harmless(note));
-    fmt::print("{}{}\n", text, harmless(path));
+    fmt::print("{}{}\n", report.text(), harmless(path));
   }
   return kFine;
 }

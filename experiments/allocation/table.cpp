@@ -11,6 +11,7 @@
 #include "formats/suggest.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -28,7 +29,9 @@ Json number(double value) {
 Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind kind,
              std::int64_t images, const std::string& where) {
   const net::Graph& graph = bench.trained.graph;
-  policies::RecipeNumerics numerics(recipe, graph, where);
+  const policies::Recipe ranged =
+      policies::with_checkpoint_ranges(recipe, bench.trained.path, where);
+  policies::RecipeNumerics numerics(ranged, graph, where);
   numerics.freeze(graph, bench.reference);
   if (kind == LossKind::cross_entropy) {
     const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::calibration,
@@ -38,7 +41,7 @@ Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind ki
   double db = 0;
   bool finite = true;
   if (kind == LossKind::predicted) {
-    db = predict_layers(recipe, graph, bench.reference, numerics.static_scales()).output.db;
+    db = predict_layers(ranged, graph, bench.reference, numerics.static_scales()).output.db;
   } else {
     const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
     db = measured.output.db;

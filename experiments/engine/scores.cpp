@@ -105,9 +105,13 @@ Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& ev
 }
 
 stats::PairedAnswers paired_answers(const net::Evaluation& own, const net::Evaluation& baseline) {
-  return stats::count_answers(
-      own.n, [&](std::int64_t i) { return own.right[static_cast<std::size_t>(i)] != 0; },
+  // Ignored targets are right in neither and not counted in n.
+  stats::PairedAnswers answers = stats::count_answers(
+      static_cast<std::int64_t>(own.right.size()),
+      [&](std::int64_t i) { return own.right[static_cast<std::size_t>(i)] != 0; },
       [&](std::int64_t i) { return baseline.right[static_cast<std::size_t>(i)] != 0; });
+  answers.n = own.n;
+  return answers;
 }
 
 std::int64_t block_length(std::int64_t n) {

@@ -20,12 +20,12 @@ bool any_gate(const std::vector<Record>& records) {
 
 namespace {
 
-/// "1.7 million", "15,000": two digits, as many as an estimate has.
+/// "1.7 million", "15,000": two digits, as many as an estimate has, and not fewer samples.
 std::string rough(double samples) {
   constexpr double kMillion = 1e6, kTwoDigits = 100;
   if (samples < kTwoDigits) return grouped(samples);
   const double unit = std::pow(10, std::floor(std::log10(samples)) - 1);
-  const double round = std::round(samples / unit) * unit;
+  const double round = std::ceil(samples / unit) * unit;
   return round < kMillion ? grouped(round) : fmt::format("{:g} million", round / kMillion);
 }
 

@@ -195,6 +195,21 @@ TEST_CASE("numbers as targets and data without targets have their metrics", "[fa
   }
 }
 
+TEST_CASE("steps that compare classes are left out of chains where targets are numbers", "[fast]") {
+  const TemporaryFolder folder;
+  const auto answer = [&](const std::string& chains) {
+    std::vector<std::string> settings = testing::write_places(folder, "values", false);
+    settings.insert(settings.end(), {"bits=w4a4", "chains=" + chains, "images=20"});
+    return find_experiment("post-training")
+        .run(testing::smoke_run("post-training", folder, settings));
+  };
+  const Conclusion with = answer("calibrate(percentile(99.9))+bias"),
+                   without = answer("calibrate(percentile(99.9))");
+  CHECK_THAT(with.sentences[0], Catch::StartsWith("Note: Chains are done without bias,"));
+  CHECK(with.tables[0].rows[1][2] == without.tables[0].rows[1][2]);
+  CHECK_THROWS_WITH(answer("bias"), Catch::Contains("bias: expected a task of classes"));
+}
+
 TEST_CASE("experiments that count right answers by sample refuse other data", "[fast]") {
   const TemporaryFolder folder;
   for (const std::string targets : {"classes", "values", "none"}) {

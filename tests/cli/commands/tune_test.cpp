@@ -131,7 +131,7 @@ TEST_CASE("a step that gives ranges counts those that the recipe uses", "[fast]"
   REQUIRE(tuned.code == 0);
   CHECK_THAT(tuned.out,
              Contains("ranges of 0 activations: the recipe has no static scale of any") &&
-                 Contains("note: glyphs has 512 calibration samples, fewer than --samples 1000."));
+                 Contains("note: glyphs has 512 calibration samples, fewer than the 1000 asked for."));
 }
 
 TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {

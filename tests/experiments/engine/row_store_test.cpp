@@ -34,7 +34,7 @@ struct Folder {
 
 std::string line_of(const std::string& key, const std::string& version = numemu::kNumericsVersion) {
   return fmt::format(
-      R"({{"key":"{}","point":{{"net":"n","data":"d","recipe":{{"roles":{{"weight":null,"activation":null}},"gemms":{{"fprop":{{"unit":"u"}}}}}}}},"bits":{{"weight":32,"activation":32}},"metrics":{{"top1":1,"n":2,"ci95":[0,1],"loss":null}},"predicted":{{"version":3,"tensors":[]}},"layers":[],"version":"{}"}})",
+      R"({{"key":"{}","point":{{"net":"n","data":"d","recipe":{{"roles":{{"weight":null,"activation":null}},"gemms":{{"fprop":{{"unit":"u"}}}}}}}},"bits":{{"weight":32,"activation":32}},"metrics":{{"top1":1,"n":2,"ci95":[0,1],"loss":null}},"predicted":{{"version":4,"tensors":[]}},"layers":[],"version":"{}"}})",
       key, version);
 }
 
@@ -113,21 +113,21 @@ TEST_CASE("predictions of different versions do not mix", "[fast]") {
   Folder folder;
   const std::string path = folder.path + "/rows.jsonl", now = line_of("a");
   std::string before = line_of("b");
-  const std::string version = R"("version":3,)";
+  const std::string version = R"("version":4,)";
   before.erase(before.find(version), version.size());  // as rows of the first version are
   put(path, before + "\n");
   CHECK(merge_rows(folder.path).size() == 1);
   for (const Existing existing : {Existing::resume, Existing::keep_old}) {
     CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, existing),
                       Contains("rows.jsonl: line 1: a row whose predictions have version 1, this "
-                               "program's have 3; use --fresh or --out " +
+                               "program's have 4; use --fresh or --out " +
                                folder.path + "-2"));
   }
   CHECK(content(path) == before + "\n");
   put(path, now + "\n" + before + "\n");
   CHECK_THROWS_WITH(merge_rows(folder.path),
                     Contains("line 2: a row whose predictions have version 1, beside rows with "
-                             "version 3"));
+                             "version 4"));
 }
 
 TEST_CASE("a damaged row is dropped, said and computed again; a report refuses it", "[fast]") {

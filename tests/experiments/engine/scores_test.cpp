@@ -200,6 +200,18 @@ TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]"
   CHECK(scores_json(false, top1, own, float32)[0]["resampled"] == "samples");
 }
 
+TEST_CASE("answers behind ignored targets are counted, ignored ones are not", "[fast]") {
+  net::Evaluation own, float32;
+  own.right = {0, 0, 1, 1, 0};  // the first two are ignored
+  float32.right = {0, 0, 0, 1, 1};
+  own.n = float32.n = 3;
+  const stats::PairedAnswers answers = paired_answers(own, float32);
+  CHECK(answers.n == 3);
+  CHECK(answers.both == 1);
+  CHECK(answers.only1 == 1);
+  CHECK(answers.only2 == 1);
+}
+
 TEST_CASE("top-1 of one sample with several classes has no interval", "[fast]") {
   const std::vector<const net::Score*> scores = {&net::find_score("top1")};
   net::Evaluation own;
