@@ -74,7 +74,11 @@ TEST_CASE("the gate's sentence counts the undecided rows that samples would deci
   for (Json& row : rows) row["gate"]["margin_ci99"] = {-0.1, 0.1};
   rows[1]["gate"]["images_needed"] = 1'727'182;
   CHECK_THAT(gate_sentences(read_records(rows)).at(0),
-             EndsWith("), about 1.7 million samples would decide 1 of them."));
+             EndsWith("), about 1.8 million samples would decide 1 of them."));
+  // Rounded up: 10,400 are needed where 10,000 do not decide.
+  rows[1]["gate"]["images_needed"] = 10400;
+  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+             EndsWith("), about 11,000 samples would decide 1 of them."));
   rows[1]["gate"]["images_needed"] = 15533;
   CHECK_THAT(gate_sentences(read_records(rows)).at(0),
              EndsWith("), about 16,000 samples would decide 1 of them."));
