@@ -18,8 +18,6 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
-#include "policies/recipe/silent_notes.hpp"
-#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -288,11 +286,7 @@ Conclusion run(const ExperimentRun& run) {
   const std::vector<Measured> all = measured_of(front, rows);
 
   Conclusion conclusion;
-  for (const auto& notes :
-       {policies::notes_on_tuning(bench.trained.path),
-        policies::notes_on_quantizers(bench.trained.graph, bench.trained.path)}) {
-    for (const std::string& note : notes) conclusion.sentences.push_back("Note: " + note);
-  }
+  conclusion.sentences = baseline_notes(bench.trained);
   std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
   conclusion.tables = {sensitivity_of(table), front_table(table, all)};
   if (kind != LossKind::cross_entropy) {

@@ -13,14 +13,13 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/recipe/silent_notes.hpp"
-#include "policies/tuning/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 
 namespace numemu::experiments {
@@ -164,18 +163,14 @@ Json point_of(const Subject& subject, const Cell& cell, const std::string& weigh
 }
 
 /// The two-sided p-value of no difference: of answers by the score test, which gives their
-/// interval, of other figures by the normal law of the interval.
-double p_value(const JudgedFigure& of, const stats::Interval& interval,
-               const stats::PairedAnswers& answers) {
+/// interval, of other figures by Student's law of the interval over `samples`.
+double p_of_gain(const JudgedFigure& of, const stats::Interval& interval,
+                 const stats::PairedAnswers& answers, std::int64_t samples) {
   if (of.measure->is_top1() && answers.n > 0) {
     if (answers.only1 + answers.only2 == 0) return 1;
     return 2 * normal::cdf(-std::abs(stats::paired_score(answers, 1, 0)));
   }
-  if (interval.low < interval.high) {
-    const double error = (interval.high - interval.low) / 2 / stats::kNormal95;
-    return 2 * normal::cdf(-std::abs(interval.low + interval.high) / 2 / error);
-  }
-  return interval.low == interval.high && interval.low != 0 ? 0 : 1;
+  return p_value({(interval.low + interval.high) / 2, interval.low, interval.high, samples}, 0);
 }
 
 std::string change_text(const JudgedFigure& of) {
@@ -192,14 +187,14 @@ stats::Interval interval_of(const JudgedFigure& of) {
 /// By which `of` is better than what it is compared with, above 0 whatever the measure: undecided
 /// without an interval. `answers`: where a sample has one class.
 void add_gain(const std::string& what, const JudgedFigure& of, const stats::PairedAnswers& answers,
-              std::vector<Finding>& gains, std::vector<double>& p_values) {
+              std::int64_t samples, std::vector<Finding>& gains, std::vector<double>& p_values) {
   if (!of.difference) return;
   stats::Interval gain = interval_of(of);
   const double sign = of.measure->falls ? -1 : 1;
   if (of.measure->falls) gain = {-gain.high, -gain.low};
   gains.push_back({what + (of.measure->falls ? ", naive minus it" : ", minus naive"), 0,
                    sign * *of.difference, gain.low, gain.high});
-  p_values.push_back(p_value(of, gain, answers));
+  p_values.push_back(p_of_gain(of, gain, answers, samples));
 }
 
 /// That a loss against float32 is at most kClose small ones, as a loss above 0 is worse: nothing of
@@ -253,10 +248,7 @@ Conclusion run(const ExperimentRun& run) {
   const std::vector<Json> results = run_trials(run, trials);
 
   Conclusion conclusion;
-  for (const auto& notes : {policies::notes_on_tuning(trained.path),
-                            policies::notes_on_quantizers(trained.graph, trained.path)}) {
-    for (const std::string& note : notes) conclusion.sentences.push_back("Note: " + note);
-  }
+  conclusion.sentences = baseline_notes(trained);
   if (!left_out.empty())
     conclusion.sentences.push_back(
         fmt::format("Note: Chains are done without {}, as the targets are numbers and not classes, "
@@ -298,7 +290,7 @@ Conclusion run(const ExperimentRun& run) {
         data.targets_per_sample() == 1 && data.target() == net::TargetKind::classes;
     add_gain(what, gain,
              counted ? paired_answers(own, evaluations[naive[bits]]) : stats::PairedAnswers{},
-             gains, p_values);
+             own.samples, gains, p_values);
     if (bits == "w4a4" && chain == chains.back()) add_close(what, figure, close);
   }
   conclusion.tables.push_back(std::move(table));

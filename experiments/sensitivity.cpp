@@ -16,7 +16,6 @@
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"
-#include "policies/recipe/silent_notes.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
@@ -226,11 +225,7 @@ Conclusion run(const ExperimentRun& run) {
                  bench.trained.before.has_value()));
   }
   // What SQNR and accuracy compare with, which differs for a tuned network.
-  for (const auto& notes :
-       {policies::notes_on_tuning(bench.trained.path),
-        policies::notes_on_quantizers(bench.trained.graph, bench.trained.path)}) {
-    for (const std::string& note : notes) conclusion.sentences.push_back("Note: " + note);
-  }
+  std::ranges::move(baseline_notes(bench.trained), std::back_inserter(conclusion.sentences));
   std::ranges::move(ranking_sentences(rank_layers(records)),
                     std::back_inserter(conclusion.sentences));
   return conclusion;

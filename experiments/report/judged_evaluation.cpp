@@ -11,6 +11,8 @@
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/silent_notes.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -141,6 +143,15 @@ std::string targets_text(const net::Dataset& data, const net::Evaluation& evalua
                                                                 : "place";
   return fmt::format("{} {}{} in {}", evaluation.n, noun, evaluation.n == 1 ? "" : "s",
                      samples_text(data, evaluation.samples));
+}
+
+std::vector<std::string> baseline_notes(const TrainedNet& trained) {
+  std::vector<std::string> out;
+  for (const auto& notes : {policies::notes_on_tuning(trained.path),
+                            policies::notes_on_quantizers(trained.graph, trained.path)}) {
+    for (const std::string& note : notes) out.push_back("Note: " + note);
+  }
+  return out;
 }
 
 void require_one_class(const net::Dataset& data, const std::string& what) {

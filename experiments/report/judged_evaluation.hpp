@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "experiments/report/measure.hpp"
 
 namespace numemu::experiments {
@@ -42,6 +43,10 @@ std::string samples_text(const net::Dataset&, std::int64_t samples, const char* 
 /// What top-1 is a share of: "200 images", or where a sample has several classes those that count
 /// and the samples, "145600 pixels in 200 images".
 std::string targets_text(const net::Dataset&, const net::Evaluation&);
+
+/// What "float32" is where that is not the network before all of them: tuned weights, or quantizers
+/// of its own. Sentences that begin with "Note: ".
+std::vector<std::string> baseline_notes(const TrainedNet&);
 
 /// Throws Error where a sample has several classes or none: `what` counts right answers by sample.
 void require_one_class(const net::Dataset&, const std::string& what);
