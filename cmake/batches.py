@@ -1,6 +1,10 @@
 """Groups C++ sources into batches: each batch is compiled as one file that includes its sources.
 
-    batches.py LIST ROOT FOLDER SOURCE...     writes batches of the SOURCEs (below ROOT) below FOLDER, and into LIST what is to be compiled
+    batches.py GROUPS LIST
+
+GROUPS has a line for each group of sources that may share batches: target, compile options, the folder that its sources lie below,
+a folder for its batches, and the sources, separated by tabs. LIST becomes what is to be compiled: target, options, path.
+LIST.known keeps what each group became and the times of the files it was made from: groups without a change are not read again.
 
 Headers cost most of the time of a short source; a batch reads them once, before its sources. Each source must mean in a batch
 what it means alone. Two sources share a batch only if
@@ -20,6 +24,7 @@ A source with preprocessor lines other than #include and OpenMP's, with operator
 LIST.d names the files read, for ninja.
 """
 import functools
+import json
 import os
 import re
 import sys
@@ -397,20 +402,49 @@ def write(path, text):
         file.write(text)
 
 
-def main():
-    target, root, folder, *paths = sys.argv[1:]
-    compiled = []
+def changed(path):
+    """When the file was changed; None where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+def compiled(root, folder, paths):
+    """What a group of sources is compiled as, and the files that this depends on."""
     sources = [source_of(path) for path in paths if os.path.exists(path)]  # one that was deleted is no error: see batches.cmake
+    found = []
     for batch in batches(sources):
         path = batch.sources[0].path
         if len(batch.sources) > 1:
             stem = os.path.splitext(os.path.relpath(path, root))[0]
             path = f'{folder}/{stem}_and_{len(batch.sources) - 1}_more.cpp'
             write(path, text_of(batch))
-        compiled.append(path)
-    write(target, ''.join(path + '\n' for path in compiled))
-    read = sorted({source.path for source in sources}.union(*(source.headers for source in sources)))
-    escaped = [re.sub(r'([ #])', r'\\\1', path).replace('$', '$$') for path in [target, *read]]
+        found.append(path)
+    return found, sorted({__file__, *paths}.union(*(source.headers for source in sources)))
+
+
+def main():
+    groups, target = sys.argv[1:]
+    try:
+        with open(target + '.known', encoding='utf-8') as file:
+            known = json.load(file)
+    except (OSError, ValueError):
+        known = {}
+    lines, read, now = [], set(), {}
+    with open(groups, encoding='utf-8') as file:
+        for group in file.read().splitlines():
+            name, options, root, folder, *paths = group.split('\t')
+            found, files = known.get(group, ([], {}))
+            if not files or any(changed(path) != time for path, time in files.items()) or not all(map(os.path.exists, found)):
+                found, inputs = compiled(root, folder, paths)
+                files = {path: changed(path) for path in inputs}
+            now[group] = found, files
+            lines += [f'{name}\t{options}\t{path}\n' for path in found]
+            read |= files.keys()
+    write(target, ''.join(lines))
+    write(target + '.known', json.dumps(now))
+    escaped = [re.sub(r'([ #])', r'\\\1', path).replace('$', '$$') for path in [target, *sorted(filter(os.path.exists, read))]]
     write(target + '.d', f'{escaped[0]}: \\\n' + ' \\\n'.join(escaped[1:]) + '\n')
 
 

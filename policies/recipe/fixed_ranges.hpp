@@ -25,6 +25,7 @@ struct ValueRange {
 struct LayerRanges {
   std::vector<ValueRange> weight;
   std::optional<ValueRange> activation;
+  bool empty() const { return weight.empty() && !activation; }
   friend bool operator==(const LayerRanges&, const LayerRanges&) = default;
 };
 /// By layer.

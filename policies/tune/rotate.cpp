@@ -69,7 +69,7 @@ class Rotate final : public TuneStep {
         if (node == link.consumer) ranges.activation.reset();
       }
     }
-    std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second == LayerRanges(); });
+    std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second.empty(); });
     complete_ranges(tuning);
     describe(tuning, links, before, moments(tuning, links));
   }

@@ -59,7 +59,7 @@ void forget_moved_ranges(Tuning& tuning, std::string_view step,
       if (reads || link.producer == layer) ranges.weight.clear();
     }
   }
-  std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second == LayerRanges(); });
+  std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second.empty(); });
   complete_ranges(tuning);
 }
 

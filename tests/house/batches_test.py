@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'cmake'))
 import batches
@@ -137,8 +138,40 @@ class Batches(unittest.TestCase):
             run('ninja', '-C', 'build')
             os.remove(os.path.join(folder, 'b.cpp'))
             run('ninja', '-C', 'build')
-            with open(os.path.join(folder, 'build', 'few.batches'), encoding='utf-8') as file:
+            with open(os.path.join(folder, 'build', 'batches'), encoding='utf-8') as file:
                 self.assertIn('a_and_1_more.cpp', file.read())
+
+    def test_only_groups_with_a_change_are_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(name, text):
+                with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+                    file.write(text)
+
+            def read_again():
+                """How many groups a run reads, and the list that it writes."""
+                batches.source_of.cache_clear()
+                target = os.path.join(folder, 'list')
+                with mock.patch.object(sys, 'argv', ['batches.py', os.path.join(folder, 'groups'), target]), \
+                        mock.patch.object(batches, 'compiled', wraps=batches.compiled) as compiled:
+                    batches.main()
+                with open(target, encoding='utf-8') as file:
+                    return compiled.call_count, file.read()
+
+            for name in 'abcd':
+                write(name + '.cpp', f'#include "{name}.hpp"\nint {name}() {{ return 1; }}\n')
+                write(name + '.hpp', '')
+            paths = [os.path.join(folder, name + '.cpp') for name in 'abcd']
+            write('groups', ''.join('\t'.join([target, '', folder, folder, *group]) + '\n'
+                                    for target, group in (('x', paths[:2]), ('y', paths[2:]))))
+            both = f'x\t\t{folder}/a_and_1_more.cpp\ny\t\t{folder}/c_and_1_more.cpp\n'
+            self.assertEqual(read_again(), (2, both))
+            self.assertEqual(read_again(), (0, both))
+            write('d.hpp', 'int c(double);')  # what c.cpp, which does not include it, calls c
+            self.assertEqual(read_again(), (1, both.replace('c_and_1_more.cpp', 'c.cpp') + f'y\t\t{paths[3]}\n'))
+            os.remove(os.path.join(folder, 'a_and_1_more.cpp'))
+            self.assertEqual(read_again()[0], 1)
+            write('list.known', '{')
+            self.assertEqual(read_again()[0], 2)
 
     def test_using_directives(self):
         plain, using = 'namespace n { int a() { return 1; } }', 'using namespace m;\nint b() { return 1; }'

@@ -59,7 +59,7 @@ class BlockRunner {
       lanes += count * width;
       if (t_.chunk == 0 || (k % t_.chunk != 0 && k != t_.k)) continue;
       if (stochastic) numbers = random_.fill(t_.k + (k - 1) / t_.chunk, 1);
-      functions_.add(constants_, sums.chain, numbers, sums.total);
+      functions_.add(constants_, functions_.rows, sums.chain, numbers, sums.total);
       std::fill_n(sums.chain, functions_.rows * width, T{0});
     }
   }
