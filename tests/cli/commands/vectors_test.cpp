@@ -63,6 +63,8 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
   refused("--op mul --unit exact --format float16", "--unit, --op: expected one of them");
   refused("--unit h100.wgmma.e4m3.f32 --to float32",
           "--to: expected with --op: a unit has its own");
+  refused("--unit h100.wgmma.e4m3.f32 --rounding rne",
+          "--rounding: expected with --op: a unit has its own");
   refused("--unit exact", "unit neutral.exact: expected a format: it takes any");
   refused("--op mull --format float16", "did you mean 'mul'?");
   refused("--op mul --format float16 --k 4", "--k: expected with --op dot or --unit");
