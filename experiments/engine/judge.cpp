@@ -61,8 +61,15 @@ Finding interval_finding(std::string what, double predicted, double measured,
           .margin = margin_in(measured, claimed)};
 }
 
-Finding exact_finding(std::string what, double predicted, double measured, bool holds) {
-  return {std::move(what), predicted, measured, measured, measured, decide(holds, !holds)};
+Finding exact_finding(std::string what, double predicted, double measured, bool holds,
+                      const Claimed& claimed) {
+  return {.what = std::move(what),
+          .predicted = predicted,
+          .measured = measured,
+          .low = measured,
+          .high = measured,
+          .verdict = decide(holds, !holds),
+          .margin = margin_in(measured, claimed)};
 }
 
 Finding self_check(std::string what, double expected, double measured, bool holds) {

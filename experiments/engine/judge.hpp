@@ -58,8 +58,9 @@ Finding unjudged(std::string what, double predicted, double measured, double err
 Finding interval_finding(std::string what, double predicted, double measured,
                          const stats::Interval&, const Claimed&);
 
-/// A measurement without error.
-Finding exact_finding(std::string what, double predicted, double measured, bool holds);
+/// A measurement without error; its margin is that in what is claimed, where the claim is a bound.
+Finding exact_finding(std::string what, double predicted, double measured, bool holds,
+                      const Claimed& = {NAN, NAN});
 
 /// An identity that the program must keep: both sides are the same sum, so that it does not
 /// test the claim and is counted separately.

@@ -175,6 +175,8 @@ TEST_CASE("the worse of two findings is nearer to the limit of what is claimed, 
   CHECK(worse(signs[0], signs[1]));
   judge_sides(signs, {0.001, 0.001});
   CHECK(worse(signs[0], signs[1]));
+  CHECK(worse(exact_finding("near the bound", 1, 0.5, true, at_most(1)),
+              exact_finding("far below it", 1, 0.2, true, at_most(1))));
   // Without limits the share decides.
   CHECK(worse(exact_finding("far", 1, 1.2, true), exact_finding("near", 1, 1.01, true)));
 }
