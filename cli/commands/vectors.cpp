@@ -18,6 +18,7 @@
 #include "emu/oracle/generator.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/output_files.hpp"
 
 namespace numemu::cli {
@@ -222,7 +223,11 @@ int run(const Options& o) {
   std::unique_ptr<unit::Unit> own;
   const Generator generator(subject_of(o, own));
   const std::int64_t n = number_of(o, generator);
-  if (!o.out.empty() && o.out != "-" && form != FileForm::readmemh) require_replaceable(o.out);
+  if (!o.out.empty() && o.out != "-" && form != FileForm::readmemh) {
+    require_replaceable(o.out);
+    require_distinct_paths({{"--out", o.out, false}},
+                           {{"--unit", o.unit.ends_with(".json") ? o.unit : "", false}});
+  }
   if (form == FileForm::npz) {
     to_npz(generator, n, o);
   } else if (form == FileForm::readmemh) {
