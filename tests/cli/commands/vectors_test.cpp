@@ -65,8 +65,9 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
           "--to: expected with --op: a unit has its own");
   refused("--unit h100.wgmma.e4m3.f32 --rounding rne",
           "--rounding: expected with --op: a unit has its own");
-  REQUIRE(s.run("units --template fused >u.json").code == 0);
-  refused("--unit u.json --n 3 --out u.json",
+  s.file("u.json", R"({"numemu_unit": 1, "name": "my.chain", "core": "chain",
+                      "accumulator": {"format": "float32"}})");
+  refused("--unit u.json --format-a float16 --n 3 --out u.json",
           "--out and --unit: expected two files, found u.json twice");
   refused("--unit exact", "unit neutral.exact: expected a format: it takes any");
   refused("--op mull --format float16", "did you mean 'mul'?");
