@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emu/unit/batch.hpp"
+#include "emu/unit/sparse/pattern.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/output_files.hpp"
@@ -25,10 +26,14 @@ struct GemmFiles {
   std::string a, b, c, scale_a, scale_b, meta;
   std::string format_a, format_b, format_d;
   std::string b_layout = "kn";  ///< or "nk": B is N x K and its scales N x blocks
-  std::string meta_layout = "index";
+  std::string meta_layout;      ///< index where it is empty
 
   bool b_by_columns() const { return shape == GemmShape::dots || b_layout == "nk"; }
 };
+
+unit::MetaLayout meta_layout_of(const GemmFiles&);
+/// Throws Error where the layout is unknown or there is no metadata to have it.
+void check_meta_layout(const GemmFiles&);
 
 /// What the leading axes of an operand are: products, and rows of A or columns of B.
 struct GemmSide {

@@ -68,6 +68,16 @@ unit::Pattern pattern_of(const UnitDescription& u) {
 
 }  // namespace
 
+unit::MetaLayout meta_layout_of(const GemmFiles& files) {
+  return unit::parse_meta_layout(files.meta_layout.empty() ? "index" : files.meta_layout);
+}
+
+void check_meta_layout(const GemmFiles& files) {
+  meta_layout_of(files);
+  if (!files.meta_layout.empty() && files.meta.empty())
+    throw Error("--meta-layout: expected together with --meta");
+}
+
 void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
                    const std::string& why) {
   if (found == expected) return;
@@ -117,7 +127,7 @@ void read_meta(const Unit& unit, const GemmFiles& files, GemmArrays& arrays) {
   unit::Gemm& g = arrays.gemm;
   const std::int64_t kept = unit::kept_depth(pattern, g.k);
   Array meta = read_npy(files.meta);
-  const auto layout = unit::parse_meta_layout(files.meta_layout);
+  const auto layout = meta_layout_of(files);
   const std::int64_t rows = arrays.side_a.products * g.m;
   const bool words = layout == unit::MetaLayout::ptx && meta.type == ArrayType::uint32;
   if (meta.type != ArrayType::uint8 && !words)

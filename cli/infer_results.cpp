@@ -42,8 +42,9 @@ std::pair<std::string, std::string> named(const std::string& text) {
                                      : std::pair{text.substr(0, equals), text.substr(equals + 1)};
 }
 
-void require_paths(const std::vector<std::string>& out, const std::vector<std::string>& in) {
-  std::vector<NamedPath> outputs, inputs;
+void require_paths(const std::vector<std::string>& out, const InferInputs& in) {
+  std::vector<NamedPath> outputs,
+      inputs = {{"--model", named(in.model).second, false}, {"--recipe", in.recipe, false}};
   for (const std::string& text : out) {
     const std::string path = named(text).second;
     if (path.ends_with(".npz"))
@@ -53,7 +54,10 @@ void require_paths(const std::vector<std::string>& out, const std::vector<std::s
     outputs.push_back({"--out", path, false});
     require_replaceable(path);
   }
-  for (const std::string& text : in) inputs.push_back({"--in", named(text).second, false});
+  for (const auto& [option, texts] :
+       {std::pair("--in", &in.arrays), {"--calibrate-on", &in.calibrate_on}}) {
+    for (const std::string& text : *texts) inputs.push_back({option, named(text).second, false});
+  }
   require_distinct_paths(outputs, inputs);
 }
 

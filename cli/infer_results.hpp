@@ -17,9 +17,15 @@ namespace numemu::cli {
 /// "name=file" or "file" (then the name is "").
 std::pair<std::string, std::string> named(const std::string& text);
 
-/// Before anything is read or computed: throws Error for files that cannot be written, and for one
-/// named twice unless it is a .safetensors file, which takes several outputs.
-void require_paths(const std::vector<std::string>& out, const std::vector<std::string>& in);
+/// What `infer` reads, beside the model "name=file" or "file" each.
+struct InferInputs {
+  std::vector<std::string> arrays, calibrate_on;
+  std::string model, recipe;
+};
+
+/// Before anything is read or computed: throws Error for files that cannot be written, for one that
+/// is read, and for one named twice unless it is a .safetensors file, which takes several outputs.
+void require_paths(const std::vector<std::string>& out, const InferInputs&);
 
 /// The file of each output that has one; without a name that of the first.
 std::map<std::string, std::string> destinations(const std::vector<std::string>& out,

@@ -24,7 +24,7 @@ const unit::Unit& unit_named(const std::string& name) {
 
 void check_product_options(const ProductOptions& options) {
   const GemmFiles& files = options.files;
-  unit::parse_meta_layout(files.meta_layout);
+  check_meta_layout(files);
   if (options.alpha && !options.trace.empty())
     throw Error("--alpha: not allowed with --trace: alpha is applied outside the unit");
   if (options.alpha && !std::isfinite(*options.alpha))
@@ -75,7 +75,7 @@ void add_product_options(Command& command, ProductOptions& options) {
   command.option("--format-b F", files.format_b, "Format of B if the unit takes any format");
   command.option("--format-d F", files.format_d, "Format of D; must be the unit's");
   command.option("--meta E.npy", files.meta, "Metadata of a sparse A");
-  command.option("--meta-layout LAYOUT", files.meta_layout, "index or ptx");
+  command.option("--meta-layout LAYOUT", files.meta_layout, "Of --meta: index (default) or ptx");
   command.option("--flags F.npy", options.flags,
                  "Exception flags of each output, uint8 (by the reference)");
   command.option("--compare OTHER", options.compare,

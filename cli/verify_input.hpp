@@ -11,7 +11,7 @@ namespace numemu::cli {
 
 struct VerifyOptions {
   std::string folder, only;
-  std::string in, unit, op, from, to, rounding, overflow, fields, element_order = "lsb";
+  std::string in, unit, op, from, to, rounding, overflow, fields, element_order;
   std::string nan = "any", zero_sign = "strict", junit, d;
   GemmFiles arrays;
   bool dots = false;

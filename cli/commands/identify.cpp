@@ -24,6 +24,7 @@
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {
@@ -284,6 +285,13 @@ int run(const Options& o) {
   if (int{!o.in.empty()} + int{!o.device.empty()} + int{o.live} != 1)
     throw Error("expected one of --in FILE, --device COMMAND and --live");
   if (o.order && !o.in.empty()) throw Error("--order: not allowed with --in: it asks");
+  if (!o.out.empty()) {
+    if (is_folder(o.in)) throw Error("--out: not allowed with --in FOLDER");
+    require_replaceable(o.out);
+    require_distinct_paths(
+        {{"--out", o.out, false}},
+        {{"--in", o.in, false}, {"--like", o.like.ends_with(".json") ? o.like : "", false}});
+  }
   const oracle::IdentifyOptions options{.seed = o.seed,
                                         .confirmations = static_cast<std::size_t>(o.confirm),
                                         .any_nan = o.nan == "any"};

@@ -244,7 +244,7 @@ Json memory_json(const net::Graph& graph, const std::vector<net::Tensor>& batch)
 
 int run(const Options& options) {
   give_memory_back();
-  require_paths(options.out, options.in);
+  require_paths(options.out, {options.in, options.calibrate_on, options.model, options.recipe});
   if (options.recipe.empty() && !options.calibrate_on.empty())
     throw Error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
   const ProfiledRun profiled(options.profile);

@@ -65,6 +65,8 @@ void check_options(const Options& options, const BlockFormat& f) {
        {"--zero-points", options.zero_points}},
       {{"--in", options.in, true, true}, {"--random-bits", options.conversion.random_bits, false}});
   check_tensor_scale(f, options.tensor_scale, options.no_tensor_scale);
+  if (options.block.axis && (f.span == Span::tensor || f.span == Span::row))
+    throw Error(fmt::format("--axis: {} has no blocks or channels along an axis", f.name));
   if (!options.zero_points.empty() && f.affine == Affine::sym)
     throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
   const bool symmetric_integers =

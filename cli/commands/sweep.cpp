@@ -112,9 +112,10 @@ int run(const Options& options) {
   const std::string out =
       options.out.empty() ? "out/" + std::filesystem::path(path).stem().string() : options.out;
   if (config.repeated > 0)
-    say("{}: {} earlier ones and run once", path,
-        config.repeated == 1 ? "1 point repeats"
-                             : fmt::format("{} points repeat", config.repeated));
+    say("{}: {}", path,
+        config.repeated == 1
+            ? "1 point repeats an earlier one and is left out"
+            : fmt::format("{} points repeat earlier ones and are left out", config.repeated));
   if (!options.quiet) note_short_names_in(path);
   const auto existing = options.fresh      ? experiments::Existing::fresh
                         : options.keep_old ? experiments::Existing::keep_old

@@ -178,6 +178,11 @@ int run(TrainCommand options) {
       fmt::format("{}/{}-{}.safetensors", options.out, graph.name, dataset.name());
   for (const std::string& file : {path, options.out + "/metrics.jsonl", run_file(options).path})
     require_replaceable(file);
+  // The same command again would go on from the weights that the first one left.
+  std::error_code none;
+  if (std::filesystem::equivalent(path, options.net.substr(options.net.find('=') + 1), none))
+    throw Error(fmt::format("--out {}: expected another folder than that of --net {}", options.out,
+                            options.net));
   const std::vector<policies::ParameterBytes> bytes = stored_bytes(graph, options);
   const std::int64_t last =
       train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options, bytes);

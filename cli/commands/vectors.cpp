@@ -18,6 +18,7 @@
 #include "emu/oracle/generator.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/output_files.hpp"
 
 namespace numemu::cli {
@@ -27,7 +28,7 @@ using namespace oracle;
 
 struct Options {
   std::string unit, op, format, from, to, format_a, format_b, out;
-  std::string rounding = "rne", overflow, style = "mixed", form = "text";
+  std::string rounding, overflow, style = "mixed", form = "text";
   std::optional<std::int64_t> n, k;
   std::int64_t level = 1;
   std::uint64_t seed = 0;
@@ -44,6 +45,7 @@ void refuse_beside_unit(const Options& o) {
   for (const auto& [option, value] : {std::pair("--format", &o.format),
                                       {"--from", &o.from},
                                       {"--to", &o.to},
+                                      {"--rounding", &o.rounding},
                                       {"--overflow", &o.overflow}}) {
     if (!value->empty())
       throw Error(
@@ -71,7 +73,7 @@ Subject operation_of(const Options& o) {
   const std::string usual = operation == Operation::convert ? "saturate" : "ieee";
   constexpr std::int64_t kProducts = 32;
   return operation_subject(operation, find_format(from), find_format(o.to.empty() ? from : o.to),
-                           parse_rounding(o.rounding),
+                           parse_rounding(o.rounding.empty() ? "rne" : o.rounding),
                            parse_overflow(o.overflow.empty() ? usual : o.overflow),
                            operation == Operation::dot ? o.k.value_or(kProducts) : 1);
 }
@@ -221,7 +223,11 @@ int run(const Options& o) {
   std::unique_ptr<unit::Unit> own;
   const Generator generator(subject_of(o, own));
   const std::int64_t n = number_of(o, generator);
-  if (!o.out.empty() && o.out != "-" && form != FileForm::readmemh) require_replaceable(o.out);
+  if (!o.out.empty() && o.out != "-" && form != FileForm::readmemh) {
+    require_replaceable(o.out);
+    require_distinct_paths({{"--out", o.out, false}},
+                           {{"--unit", o.unit.ends_with(".json") ? o.unit : "", false}});
+  }
   if (form == FileForm::npz) {
     to_npz(generator, n, o);
   } else if (form == FileForm::readmemh) {
@@ -255,10 +261,8 @@ void add_vectors(Program& program) {
       .option("--k K", options->k,
               "Products of a dot, or of a unit (default: one instruction, or 32)")
       .whole(1, kMostProducts);
-  command
-      .option("--rounding R", options->rounding,
-              "Of --op: rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd)")
-      .show_default();
+  command.option("--rounding R", options->rounding,
+                 "Of --op: rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd) (default: rne)");
   command.option("--overflow O", options->overflow,
                  "Of --op: saturate, propagate or ieee (default: saturate for convert, else ieee)");
   command

@@ -40,7 +40,7 @@ void check_options(const VerifyOptions& o) {
       throw Error("--a, --b, --d: expected all three, and --unit");
     refuse_with("arrays", {{"--fields", !o.fields.empty()}, {"--k", o.k != 0}});
     if (o.dots) refuse_with("--dots", {{"--b-layout", o.arrays.b_layout != "kn"}});
-    unit::parse_meta_layout(o.arrays.meta_layout);
+    check_meta_layout(o.arrays);
   } else {
     if (!o.fields.empty() && is_form_of_fields(o.in))
       throw Error(fmt::format("--fields: not allowed with {}, whose fields have names", o.in));
@@ -48,10 +48,13 @@ void check_options(const VerifyOptions& o) {
                          {"--scale-a", !o.arrays.scale_a.empty()},
                          {"--scale-b", !o.arrays.scale_b.empty()},
                          {"--meta", !o.arrays.meta.empty()},
+                         {"--meta-layout", !o.arrays.meta_layout.empty()},
                          {"--b-layout", o.arrays.b_layout != "kn"},
                          {"--seed", o.seed != 0},
                          {"--dots", o.dots}});
   }
+  if (o.fields.empty() && !o.element_order.empty())
+    throw Error("--element-order: expected together with --fields");
   if (!o.unit.empty()) {
     refuse_with("--unit", {{"--op", !o.op.empty()},
                            {"--from", !o.from.empty()},
@@ -125,7 +128,7 @@ void add_verify(Program& program) {
                  "Fields of foreign lines: a:32xe4m3fn,b:32xe4m3fn,c:f32,d:f32");
   command
       .option("--element-order ORDER", o.element_order,
-              "Which end of a word has element 0: lsb or msb")
+              "With --fields: which end of a word has element 0, lsb (default) or msb")
       .one_of({"lsb", "msb"});
   command.option("--a A.npy", o.arrays.a, "Codes of A of a kernel, [batch x] M x K");
   command.option("--b B.npy", o.arrays.b, "Codes of B, [batch x] K x N");

@@ -89,7 +89,7 @@ void add_allocation(const ExperimentRun& run, Conclusion& conclusion) {
       if (c.sized && c.count == kMany) {
         conclusion.findings.push_back(exact_finding(
             fmt::format("mean loss over the least, {} (at most {} claimed)", where, kNear), 1, sum,
-            sum <= kNear));
+            sum <= kNear, at_most(kNear)));
         conclusion.about("greedy, near");
       }
       table.rows.push_back(

@@ -158,7 +158,7 @@ void add_bytes(const ExperimentRun& run, const net::Dataset& data, const std::st
           fmt::format("times fewer bytes than float32 of all kept tensors, {} (at least {} "
                       "claimed)",
                       level.name, kSmaller),
-          kSmaller, whole / counted, whole / counted >= kSmaller));
+          kSmaller, whole / counted, whole / counted >= kSmaller, at_least(kSmaller)));
       conclusion.about("memory");
     }
     table.rows.push_back({level.name, fmt::format("{:.1f}", predicted),

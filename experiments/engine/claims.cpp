@@ -2,30 +2,10 @@
 #include "experiments/engine/claims.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "formats/error.hpp"
 
 namespace numemu::experiments {
-namespace {
-
-/// Distance from the prediction, relative to the larger of the two.
-double miss(const Finding& finding) {
-  const double size = std::max(std::fabs(finding.predicted), std::fabs(finding.measured));
-  return size > 0 ? std::fabs(finding.measured - finding.predicted) / size : 0;
-}
-
-int badness(Verdict verdict) {
-  return verdict == Verdict::fails ? 2 : verdict == Verdict::undecided ? 1 : 0;
-}
-
-bool worse(const Finding& a, const Finding& b) {
-  return badness(a.verdict) != badness(b.verdict) ? badness(a.verdict) > badness(b.verdict)
-                                                  : miss(a) > miss(b);
-}
-
-}  // namespace
-
 std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
                                        const std::vector<Finding>& findings) {
   std::vector<ClaimResult> results;

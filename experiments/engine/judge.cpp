@@ -1,11 +1,36 @@
 #include "experiments/engine/judge.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "emu/stats/holm.hpp"
 #include "formats/analysis/normal_law.hpp"
 
 namespace numemu::experiments {
+namespace {
+
+double miss(const Finding& finding) {
+  const double size = std::max(std::fabs(finding.predicted), std::fabs(finding.measured));
+  return size > 0 ? std::fabs(finding.measured - finding.predicted) / size : 0;
+}
+
+int badness(Verdict verdict) {
+  return verdict == Verdict::fails ? 2 : verdict == Verdict::undecided ? 1 : 0;
+}
+
+double margin_in(double measured, const Claimed& claimed) {
+  const double inside = std::min(measured - claimed.low, claimed.high - measured);
+  const double half = (claimed.high - claimed.low) / 2;
+  return std::isinf(half) ? inside : half > 0 ? inside / half : NAN;
+}
+
+}  // namespace
+
+bool worse(const Finding& a, const Finding& b) {
+  if (badness(a.verdict) != badness(b.verdict)) return badness(a.verdict) > badness(b.verdict);
+  const bool known = !std::isnan(a.margin) && !std::isnan(b.margin);
+  return known ? a.margin < b.margin : miss(a) > miss(b);
+}
 
 Json to_json(Verdict verdict) {
   return verdict == Verdict::none ? Json() : Json(to_string(verdict));
@@ -27,12 +52,24 @@ Finding unjudged(std::string what, double predicted, double measured, double err
 
 Finding interval_finding(std::string what, double predicted, double measured,
                          const stats::Interval& interval, const Claimed& claimed) {
-  return {std::move(what), predicted,     measured,
-          interval.low,    interval.high, verdict_on(interval, claimed)};
+  return {.what = std::move(what),
+          .predicted = predicted,
+          .measured = measured,
+          .low = interval.low,
+          .high = interval.high,
+          .verdict = verdict_on(interval, claimed),
+          .margin = margin_in(measured, claimed)};
 }
 
-Finding exact_finding(std::string what, double predicted, double measured, bool holds) {
-  return {std::move(what), predicted, measured, measured, measured, decide(holds, !holds)};
+Finding exact_finding(std::string what, double predicted, double measured, bool holds,
+                      const Claimed& claimed) {
+  return {.what = std::move(what),
+          .predicted = predicted,
+          .measured = measured,
+          .low = measured,
+          .high = measured,
+          .verdict = decide(holds, !holds),
+          .margin = margin_in(measured, claimed)};
 }
 
 Finding self_check(std::string what, double expected, double measured, bool holds) {
@@ -56,7 +93,9 @@ Finding model_finding(std::string what, double predicted, double measured, doubl
                       double tolerance) {
   const double width = kErrors * error;
   Finding finding = unjudged(std::move(what), predicted, measured, error);
-  finding.verdict = verdict_on({measured - width, measured + width}, near(predicted, tolerance));
+  const Claimed claimed = near(predicted, tolerance);
+  finding.verdict = verdict_on({measured - width, measured + width}, claimed);
+  finding.margin = margin_in(measured, claimed);
   return finding;
 }
 
@@ -83,6 +122,7 @@ std::vector<Finding> Judged::findings() const {
     const Claimed claimed = near(finding.predicted, tolerances_[i]);
     const bool within = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
     finding.verdict = decide(within && !rejected[i], rejected[i]);
+    finding.margin = margin_in(finding.measured, claimed);
   }
   return judged;
 }
@@ -90,8 +130,10 @@ std::vector<Finding> Judged::findings() const {
 void judge_signs(std::span<Finding> findings, const std::vector<double>& above,
                  const std::vector<double>& below) {
   const std::vector<bool> holds = stats::holm(above), fails = stats::holm(below);
-  for (std::size_t i = 0; i < findings.size(); ++i)
+  for (std::size_t i = 0; i < findings.size(); ++i) {
     findings[i].verdict = decide(holds[i], fails[i]);
+    findings[i].margin = margin_in(findings[i].measured, at_least(0));
+  }
 }
 
 void judge_sides(std::span<Finding> findings, const std::vector<double>& p_values) {
@@ -99,6 +141,7 @@ void judge_sides(std::span<Finding> findings, const std::vector<double>& p_value
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
     finding.verdict = decide(rejected[i] && finding.measured > finding.predicted, rejected[i]);
+    finding.margin = margin_in(finding.measured, at_least(finding.predicted));
   }
 }
 

@@ -42,7 +42,14 @@ struct Finding {
   Verdict verdict = Verdict::undecided;
   bool self_check = false;  ///< both sides are the same computation: counted apart
   std::string claim = {};   ///< key of the Claim that it is about
+  /// How far inside of what is claimed the measurement lies, negative outside; NaN where the rule
+  /// has no distance. Of two-sided claims in units of the tolerance.
+  double margin = NAN;
 };
+
+/// Whether a is the worse of two findings of a claim: by verdict, then by margin, and where one has
+/// none by the distance from the prediction relative to the larger of both figures.
+bool worse(const Finding& a, const Finding& b);
 
 /// A finding not judged yet, whose interval is 95 % of a normal law with that standard error.
 Finding unjudged(std::string what, double predicted, double measured, double error);
@@ -51,8 +58,9 @@ Finding unjudged(std::string what, double predicted, double measured, double err
 Finding interval_finding(std::string what, double predicted, double measured,
                          const stats::Interval&, const Claimed&);
 
-/// A measurement without error.
-Finding exact_finding(std::string what, double predicted, double measured, bool holds);
+/// A measurement without error; its margin is that in what is claimed, where the claim is a bound.
+Finding exact_finding(std::string what, double predicted, double measured, bool holds,
+                      const Claimed& = {NAN, NAN});
 
 /// An identity that the program must keep: both sides are the same sum, so that it does not
 /// test the claim and is counted separately.

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "experiments/engine/row_schema.hpp"
 #include "experiments/predict/version.hpp"
@@ -170,7 +171,17 @@ void RowStore::begin() {
     prefix_ = prefix_ && !(gap && lines_.contains(key));
   }
   kept_ = lines_.size();
-  write_atomically(path_, {in_point_order()});
+  const std::string text = in_point_order();
+  std::ifstream file(path_, std::ios::binary);
+  const std::string before(std::istreambuf_iterator<char>(file), {});
+  if (text != before) drop_conclusion();
+  write_atomically(path_, {text});
+}
+
+void RowStore::drop_conclusion() {
+  if (std::exchange(dropped_, true)) return;
+  std::error_code error;  // a report beside rows of today would show it as theirs
+  std::filesystem::remove(std::filesystem::path(path_).parent_path() / "experiment.json", error);
 }
 
 /// Rows of different numbers of shards in one folder would be merged out of order, some of them
@@ -254,6 +265,7 @@ std::string RowStore::in_point_order() const {
 }
 
 void RowStore::append(const std::string& key, const std::string& row) {
+  drop_conclusion();
   const std::string line = with_digest(row);
   lines_[key] = line;
   if (!prefix_) {  // points were added in front of known rows: nothing known may be lost to a kill

@@ -56,7 +56,8 @@ class RowStore {
   /// The row with this key, which must be there.
   const std::string& line(const std::string& key) const { return lines_.at(key); }
   /// Adds the row of the next missing key, one line of JSON, with its digest, durably, at its place
-  /// in point order.
+  /// in point order. The first row added, or dropped when the file was opened, removes the folder's
+  /// experiment.json, which concluded from other rows.
   void append(const std::string& key, const std::string& row);
   /// A sentence for each damaged row that was dropped, naming file and line.
   const std::vector<std::string>& damaged() const { return damaged_; }
@@ -70,6 +71,8 @@ class RowStore {
   void read_row(const Json& row, const std::string& line, std::size_t number,
                 const std::set<std::string>& wanted, Existing, const RowFile*);
   void begin();
+  /// Removes what an experiment concluded from other rows.
+  void drop_conclusion();
   std::string in_point_order() const;
   std::string path_;
   std::vector<std::string> keys_;
@@ -77,6 +80,7 @@ class RowStore {
   std::vector<std::string> damaged_;
   std::vector<std::string> old_lines_;  ///< rows of other numerics versions or keys, kept in front
   std::size_t kept_ = 0;
+  bool dropped_ = false;
   bool prefix_ =
       true;  ///< known rows are the first points, so that a new one can simply be appended
   std::unique_ptr<FileLock> lock_;

@@ -260,11 +260,17 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where,
       cells.push_back(std::move(settings));
     }
   }
+  if (grid.is_null() && !points.is_null() && !ties.is_null() && !ties.value().empty())
+    ties.fail("a key 'grid', whose lists it ties");
+  const auto any_sets = [&](std::string_view key) {
+    return std::any_of(cells.begin(), cells.end(), [&](const PointSettings& cell) {
+      return std::any_of(cell.begin(), cell.end(), [&](auto& s) { return s.first == key; });
+    });
+  };
+  if (!seed_list.is_null() && any_sets("seed"))
+    seed_list.fail("no list, as the grid or the points set 'seed'");
   // Recipes of a grid have their own seeds unless the sweep has some.
-  const bool own_seeds =
-      seed_list.is_null() && std::any_of(cells.begin(), cells.end(), [](const PointSettings& cell) {
-        return std::any_of(cell.begin(), cell.end(), [](auto& s) { return s.first == kRecipe; });
-      });
+  const bool own_seeds = seed_list.is_null() && any_sets(kRecipe);
   std::set<std::string> seen;
   for (const std::uint64_t seed : seeds) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -283,7 +289,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where,
                  {"data", config.data},
                  {"eval_images", config.eval_images},
                  {"fold_batch_norm", config.fold_batch_norm},
-                 {"seeds", own_seeds ? Json() : Json(seeds)},
+                 {"seeds", own_seeds || any_sets("seed") ? Json() : Json(seeds)},
                  {"base", base},
                  {"grid", !grid.is_null()    ? grid.value()
                           : points.is_null() ? Json::object()

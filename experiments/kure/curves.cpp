@@ -99,7 +99,8 @@ void judge_optima(const std::vector<int>& bits, Conclusion& conclusion) {
 /// Gamma of the uniform law over that of the normal law is claimed below 1.
 void judge_theorem(const std::vector<int>& bits, Conclusion& conclusion) {
   const auto below = [&](const std::string& what, double ratio) {
-    conclusion.findings.push_back(exact_finding(what + " (below 1 claimed)", 1, ratio, ratio < 1));
+    conclusion.findings.push_back(
+        exact_finding(what + " (below 1 claimed)", 1, ratio, ratio < 1, at_most(1)));
   };
   for (const int m : bits) {
     const double half = curvature(Law::uniform, m, published_step(std::sqrt(3.0), m));

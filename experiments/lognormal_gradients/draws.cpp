@@ -195,7 +195,7 @@ void judge_margin(const ExperimentRun& run, Conclusion& conclusion) {
           fmt::format("relative error of {} at sigma {}, margin 3 over margin 0 (at most 1 "
                       "claimed)",
                       split.name(), sigma),
-          1, published / centred, published <= centred));
+          1, published / centred, published <= centred, at_most(1)));
       table.rows.push_back({fmt::format("{}", bits), fmt::format("{}", sigma), split.name(),
                             fmt::format("{:.4f}", published), fmt::format("{:.4f}", centred),
                             fmt::format("{:.4f}", grid.expected(sigma, -kPublishedMargin)),

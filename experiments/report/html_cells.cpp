@@ -31,7 +31,7 @@ std::string html_verdict_cell(Verdict verdict, const std::string& shown) {
   return fmt::format("<td class=\"verdict {}\">{}</td>", to_string(verdict), shown);
 }
 
-std::string html_text_cell(const std::string& text) {
+std::string html_text_cell(const std::string& text, std::string_view attributes) {
   if (text.empty()) return fmt::format("<td>{}</td>", html_text(kNone));
   // A long word, such as a chain of steps, may break behind its joints: it would push all other
   // columns out of the page.
@@ -47,7 +47,7 @@ std::string html_text_cell(const std::string& text) {
     out += html_text(text.substr(from, end + 1 - from));
     first = end + 1;
   }
-  return "<td>" + out + "</td>";
+  return fmt::format("<td{}>{}</td>", attributes, out);
 }
 
 std::string html_share(const std::optional<double>& x, const std::optional<double>& low,

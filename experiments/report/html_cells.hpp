@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/report/record.hpp"
@@ -18,7 +19,7 @@ std::string html_number_cell(const std::optional<double>& value, const std::stri
 /// A cell in the colour of the verdict; `shown` is HTML.
 std::string html_verdict_cell(Verdict, const std::string& shown);
 /// A cell of untrusted text.
-std::string html_text_cell(const std::string& text);
+std::string html_text_cell(const std::string& text, std::string_view attributes = "");
 /// A share in percent with its 95 % interval in small print: "97.95 [97.6, 98.2]".
 std::string html_share(const std::optional<double>& x, const std::optional<double>& low,
                        const std::optional<double>& high, bool sign);

@@ -210,16 +210,17 @@ std::string experiment_section(const Json* experiment, const std::string& figure
   if (!experiment || !experiment->is_object()) return "";
   const std::string source = json_text(*experiment, {"source"});
   const Json& findings = list_at(*experiment, "findings");
-  const std::string claims = claims_part(list_at(*experiment, "claims"));
+  const std::string claims = claims_part(list_at(*experiment, "claims")),
+                    sentences = sentences_part(*experiment);
   std::string out =
       fmt::format("<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">{}</h2>\n",
                   html_text(heading(*experiment)));
   if (!source.empty()) out += "<p class=\"source\">" + html_text(source) + "</p>";
   out += claims;
   // Files of earlier versions have no claims: their sentences are the conclusion.
-  if (claims.empty()) out += sentences_part(*experiment);
+  if (claims.empty()) out += sentences;
   out += figures;
-  if (!claims.empty()) out += "<h3>What was found</h3>" + sentences_part(*experiment);
+  if (!claims.empty() && !sentences.empty()) out += "<h3>What was found</h3>" + sentences;
   out += findings_part(findings) + tables_part(*experiment) + self_checks_part(findings) +
          settings_part(*experiment);
   return out + "\n</section>\n";

@@ -116,7 +116,7 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
     out.push_back({"Notes", false, [](const Record& r) {
                      const std::string lost = r.not_finite_words(), notes = r.all_notes();
                      const char* both = lost.empty() || notes.empty() ? "" : "; ";
-                     return html_text_cell(lost + both + notes);
+                     return html_text_cell(lost + both + notes, " class=\"why\"");
                    }});
   }
   return out;

@@ -158,7 +158,7 @@ void judge_repair(const Network& network, const std::vector<Variant>& all, Concl
     const double gain = bare / mean_output_error(result);
     conclusion.findings.push_back(
         exact_finding("AdaPrune divides the squared error of layer outputs by 2 or more, " + of,
-                      kLeastGain, gain, gain >= kLeastGain));
+                      kLeastGain, gain, gain >= kLeastGain, at_least(kLeastGain)));
     const Difference d = difference(result, network.results[0]);
     conclusion.about("outputs");
     conclusion.findings.push_back(

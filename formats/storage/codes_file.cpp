@@ -191,6 +191,8 @@ Codes read_npy_codes(StoredArray& stored, const Consulted& known) {
   if (known.told.packed || (known.sidecar && known.sidecar->packed.value_or(false))) {
     array = unpacked(path, known, std::move(array));
   } else {
+    if (known.told.order)
+      throw Error(path + ": expected packed codes for --order, found codes that are not packed");
     check_logical_shape(path, known.sidecar, array.shape);
   }
   return checked_codes(path, *known.told.format, std::move(array), known.format_said_by);

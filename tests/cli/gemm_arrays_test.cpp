@@ -294,6 +294,8 @@ TEST_CASE("gemm arrays: metadata that is no pattern", "[fast]") {
   check_refused(s.gemm(kSparse, "--meta-layout intel " + meta), "unknown metadata layout 'intel'");
   s.bytes("b.npy", {2, 1}, {0x38, 0x38});
   check_refused(s.gemm(kDense, meta), "--meta: unit " + kDense + " is dense");
+  check_refused(s.gemm(kDense, "--meta-layout ptx --out d.npy"),
+                "--meta-layout: expected together with --meta");
   s.bytes("b.npy", {6, 1}, std::vector<std::uint8_t>(6));
   check_refused(s.gemm(kSparse, meta), "b.npy: shape: K is 6, expected a multiple of 4 (2:4)");
   s.bytes("b.npy", {8, 1}, std::vector<std::uint8_t>(8));

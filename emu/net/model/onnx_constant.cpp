@@ -30,6 +30,7 @@ Tensor OnnxConstant::tensor() const {
 std::vector<std::int64_t> OnnxConstant::integers() const {
   if (!integer) throw Error("expected a constant of whole numbers, found one of reals");
   std::vector<std::int64_t> out;
+  out.reserve(elements.size());
   for (const Folded& element : elements) {
     if (element.whole.per_batch)
       throw Error("expected constant whole numbers, found one that depends on the batch");
@@ -60,6 +61,7 @@ ConstantRef held(const ConstantRef& constant) {
 
 OnnxConstant constant_of(const std::vector<Extent>& values) {
   OnnxConstant out{{static_cast<std::int64_t>(values.size())}, true, {}};
+  out.elements.reserve(values.size());
   for (const Extent& value : values) out.elements.push_back({0, value});
   return out;
 }

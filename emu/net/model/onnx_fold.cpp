@@ -228,6 +228,7 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
   }
   if (const std::optional<Conversion> rounds = cast_conversion(node)) {
     std::vector<float> values;
+    values.reserve(data.elements.size());
     for (const Folded& element : data.elements) values.push_back(element.real);
     quantize_values(*rounds, values.data(), std::ssize(values), 1, values.data());
     for (std::size_t i = 0; i < values.size(); ++i) data.elements[i].real = values[i];
@@ -240,16 +241,18 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
 /// The positions of the elements that are not zero: [axes, found].
 OnnxConstant nonzero(const OnnxConstant& data, const Limit& limit) {
   const Shape strides = strides_of(data.dims);
-  std::vector<std::int64_t> found;
-  for (std::size_t i = 0; i < data.elements.size(); ++i) {
-    if (data.integer ? data.elements[i].whole.value != 0 : data.elements[i].real != 0)
-      found.push_back(static_cast<std::int64_t>(i));
-  }
-  OnnxConstant out{{std::ssize(data.dims), std::ssize(found)}, true, {}};
+  const auto live = [&](const Folded& e) {
+    return data.integer ? e.whole.value != 0 : e.real != 0;
+  };
+  OnnxConstant out{{std::ssize(data.dims), std::ranges::count_if(data.elements, live)}, true, {}};
   limit(out.dims);
+  out.elements.reserve(static_cast<std::size_t>(element_count(out.dims)));
   for (std::size_t axis = 0; axis < data.dims.size(); ++axis) {
-    for (const std::int64_t at : found)
-      out.elements.push_back({0, {at / strides[axis] % data.dims[axis]}});
+    for (std::size_t i = 0; i < data.elements.size(); ++i) {
+      if (live(data.elements[i]))
+        out.elements.push_back(
+            {0, {static_cast<std::int64_t>(i) / strides[axis] % data.dims[axis]}});
+    }
   }
   return out;
 }
@@ -312,15 +315,17 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
     if (const OnnxAttribute* whole = node.find("value_int"))
       return OnnxConstant{{}, true, {{0, {whole->integer}}}};
     if (const OnnxAttribute* wholes = node.find("value_ints")) {
-      std::vector<Extent> values;
-      for (const std::int64_t v : wholes->integers) values.push_back({v});
-      count(static_cast<std::int64_t>(values.size()));
-      return constant_of(values);
+      OnnxConstant out{{std::ssize(wholes->integers)}, true, {}};
+      count(out.dims[0]);
+      out.elements.reserve(wholes->integers.size());
+      for (const std::int64_t v : wholes->integers) out.elements.push_back({0, {v}});
+      return out;
     }
     if (const OnnxAttribute* reals = node.find("value_floats")) {
-      OnnxConstant out{{static_cast<std::int64_t>(reals->numbers.size())}, false, {}};
+      OnnxConstant out{{std::ssize(reals->numbers)}, false, {}};
+      count(out.dims[0]);
+      out.elements.reserve(reals->numbers.size());
       for (const float v : reals->numbers) out.elements.push_back({v, {}});
-      count(static_cast<std::int64_t>(out.elements.size()));
       return out;
     }
     throw Error("expected a Constant with a dense value of numbers");
@@ -347,6 +352,7 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
     if (!(std::fabs(steps) < 0x1p40)) throw Error("expected a finite range");
     OnnxConstant out{{std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))}, false, {}};
     limit(out.dims);
+    out.elements.reserve(static_cast<std::size_t>(out.dims[0]));
     for (std::int64_t i = 0; i < out.dims[0]; ++i)
       out.elements.push_back({static_cast<float>(from + static_cast<double>(i) * step), {}});
     return out;
@@ -355,17 +361,21 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
     const std::int64_t from = single(required(inputs, 0)), to = single(required(inputs, 1)),
                        step = single(required(inputs, 2));
     if (step == 0) throw Error("expected a step that is not zero");
-    std::vector<Extent> values;
+    OnnxConstant out{{0}, true, {}};
     if (step > 0 ? from < to : from > to) {
       using Unsigned = std::uint64_t;
       const auto distance =
           step > 0 ? Unsigned(to) - Unsigned(from) : Unsigned(from) - Unsigned(to);
       const Unsigned more = (distance - 1) / (step > 0 ? Unsigned(step) : 0 - Unsigned(step));
-      count(static_cast<std::int64_t>(std::min<Unsigned>(more, INT64_MAX - 1)) + 1);
+      out.dims[0] = static_cast<std::int64_t>(std::min<Unsigned>(more, INT64_MAX - 1)) + 1;
+      count(out.dims[0]);
+      // No vector that grows: its copies would take twice what is counted.
+      out.elements.reserve(more + 1);
       for (Unsigned i = 0; i <= more; ++i)
-        values.push_back({static_cast<std::int64_t>(Unsigned(from) + i * Unsigned(step))});
+        out.elements.push_back(
+            {0, {static_cast<std::int64_t>(Unsigned(from) + i * Unsigned(step))}});
     }
-    return constant_of(values);
+    return out;
   }
   if (op == "Expand") {
     const Shape dims = broadcast(required(inputs, 0).dims, required(inputs, 1).integers());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/tuned_from.hpp"
@@ -12,6 +13,19 @@
 #include "formats/suggest.hpp"
 
 namespace numemu::net {
+namespace {
+
+/// As an import requires it: constants that activations meet may be infinite, as masks are.
+void require_finite(const NamedTensor& tensor, bool constant, const std::string& path) {
+  for (std::size_t i = 0; i < tensor.value.data.size(); ++i) {
+    const float v = tensor.value.data[i];
+    if (std::isfinite(v) || (constant && std::isinf(v))) continue;
+    throw Error(fmt::format("{}: tensor {}: element {}: expected a {}, found {}", path,
+                            quote_name(tensor.name), i, constant ? "number" : "finite number", v));
+  }
+}
+
+}  // namespace
 
 void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::string& path) {
   std::map<std::string, const Tensor*> tensors;
@@ -31,13 +45,13 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
                               graph.name, to_string(found->second->shape)));
     }
   }
+  std::set<std::string> constants;
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind() != "constant") continue;
+    for (const Parameter& parameter : node.op->parameters()) constants.insert(parameter.name);
+  }
   for (const NamedTensor& tensor : checkpoint.tensors) {
-    for (std::size_t i = 0; i < tensor.value.data.size(); ++i) {
-      if (!std::isfinite(tensor.value.data[i])) {
-        throw Error(fmt::format("{}: tensor {}: element {}: expected a finite number, found {}",
-                                path, quote_name(tensor.name), i, tensor.value.data[i]));
-      }
-    }
+    require_finite(tensor, constants.contains(name_in_graph(tensor.name)), path);
     if (is_tuned_from(tensor.name)) continue;
     if (std::find(names.begin(), names.end(), tensor.name) == names.end()) {
       throw Error(

@@ -11,6 +11,10 @@ constexpr std::string_view kPrefix = "tuned_from/";
 
 bool is_tuned_from(std::string_view tensor) { return tensor.starts_with(kPrefix); }
 
+std::string name_in_graph(std::string_view tensor) {
+  return std::string(is_tuned_from(tensor) ? tensor.substr(kPrefix.size()) : tensor);
+}
+
 void add_tuned_from(Checkpoint& checkpoint, const Graph& before) {
   for (const Parameter* parameter : before.parameters())
     checkpoint.tensors.push_back({std::string(kPrefix) + parameter->name, parameter->value});
@@ -25,7 +29,7 @@ void load_tuned_from(Graph& graph, const Checkpoint& checkpoint, const std::stri
   Checkpoint before;
   for (const NamedTensor& tensor : checkpoint.tensors) {
     if (is_tuned_from(tensor.name))
-      before.tensors.push_back({tensor.name.substr(kPrefix.size()), tensor.value});
+      before.tensors.push_back({name_in_graph(tensor.name), tensor.value});
   }
   load_parameters(graph, before, path);
 }

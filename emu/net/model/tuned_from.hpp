@@ -10,6 +10,8 @@ namespace numemu::net {
 
 /// Whether a tensor of a checkpoint belongs to the network before tuning.
 bool is_tuned_from(std::string_view tensor);
+/// The parameter whose value a tensor of a checkpoint is, before tuning or after.
+std::string name_in_graph(std::string_view tensor);
 
 /// Adds the parameters of the network before tuning, which has the nodes of the tuned one.
 void add_tuned_from(Checkpoint&, const Graph& before);

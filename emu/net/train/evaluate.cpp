@@ -75,7 +75,10 @@ void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
 void require_classes(const Tensor& output, const Dataset& data) {
   if (output.dim(-1) == data.classes()) return;
   std::string way;
-  if (output.dim(-1) > data.classes()) {
+  constexpr std::int64_t kOneHot = 2;  // zeros and ones, as many as the network has outputs
+  if (data.classes() <= kOneHot && data.targets_per_sample() == output.dim(-1)) {
+    way = "; if the targets are one-hot, give the number of the class of each sample";
+  } else if (output.dim(-1) > data.classes()) {
     way = fmt::format("; if some classes have no sample, state their number with the data: {}={}",
                       data.kind() == DataKind::text ? "vocabulary" : "classes", output.dim(-1));
   } else if (data.targets_per_sample() > 1 && data.kind() != DataKind::text) {
@@ -97,8 +100,10 @@ void require_values(const Tensor& output, const Targets& targets, const Dataset&
   };
   if (output.data.size() == targets.values.size() && trimmed(output.shape) == trimmed(expected))
     return;
+  const bool labels = trimmed(expected).size() == 1 && trimmed(output.shape).size() == 2;
   throw Error("evaluation: expected outputs of shape " + to_string(expected) +
-              ", the targets of data set " + data.name() + ", found " + to_string(output.shape));
+              ", the targets of data set " + data.name() + ", found " + to_string(output.shape) +
+              (labels ? "; if the targets are classes, give them as integers" : ""));
 }
 
 }  // namespace

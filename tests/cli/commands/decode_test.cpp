@@ -133,6 +133,8 @@ TEST_CASE("sidecars that contradict", "[fast]") {
                 "c.npy.json: format: 'float4_e2m1fn' contradicts --format 'int4'");
   check_refused(s.run("decode --packed --in c.npy --out y.npy"),
                 "c.npy.json: packed: false contradicts --packed true");
+  check_refused(s.run("decode --order high-first --in c.npy --out y.npy"),
+                "c.npy: expected packed codes for --order, found codes that are not packed");
   REQUIRE(s.run("encode --format e2m1 --in x.npy --out c.npy --packed").code == 0);
   check_refused(s.run("decode --order high-first --in c.npy --out y.npy"),
                 "c.npy.json: order: low-first contradicts --order high-first");

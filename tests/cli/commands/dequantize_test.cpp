@@ -51,6 +51,8 @@ TEST_CASE("dequantize gives y of quantize back", "[fast]") {
         "--format int8 --granularity tensor", "--format int8 --granularity channel",
         "--format e4m3fn --granularity block --block-size 9"}) {
     for (const std::string axis : {"", " --axis 0"}) {
+      // Scales of rows and tensors have no axis.
+      if (!axis.empty() && (block.ends_with("tensor") || block.find("row") != block.npos)) continue;
       CAPTURE(block, axis);
       s.quantize(block + axis);
       CHECK(s.back(block + axis).code == 0);

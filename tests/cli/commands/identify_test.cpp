@@ -118,6 +118,8 @@ TEST_CASE("identify: records of a file", "[fast]") {
   CHECK_THAT(good.out, Contains("answers as intel.emr.vdpbf16ps.bf16.f32"));
   CHECK_THAT(good.out, Contains("This question would decide whether: "));
   s.file("wrong.txt", header + "3F80 0000 3F80 0000 00000000 3F800001\n");
+  check_refused(s.run("identify --in good.txt --out good.txt"),
+                "--out and --in: expected two files, found good.txt twice");
   const Result wrong = s.run("identify --in wrong.txt");
   CHECK(wrong.code == 1);
   CHECK_THAT(wrong.out, Contains("answered 0x3f800001 where the nearest gives 0x3f800000"));

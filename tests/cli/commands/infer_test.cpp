@@ -430,6 +430,16 @@ TEST_CASE("devices and files named twice are refused before any work", "[fast]")
   check_refused(s.run("infer --model m.onnx --in x.npy --out /dev/null"), "/dev/null");
   check_refused(s.run("infer --model m.onnx --in x.npy --out y=a.npy --out b=a.npy"),
                 "found a.npy twice");
+  const std::string model = test::read_file(s.path + "/m.onnx");
+  check_refused(s.run("infer --model m.onnx --in x.npy --out m.onnx"),
+                "--out and --model: expected two files, found m.onnx twice");
+  CHECK(test::read_file(s.path + "/m.onnx") == model);
+  s.file("r.json", R"({"numemu_recipe": 1})");
+  check_refused(s.run("infer --model m.onnx --in x.npy --recipe r.json --out r.json"),
+                "--out and --recipe: expected two files, found r.json twice");
+  check_refused(s.run("infer --model m.onnx --in x.npy --recipe r.json --calibrate-on c.npy --out "
+                      "y=c.npy"),
+                "--out and --calibrate-on: expected two files, found c.npy twice");
 }
 
 TEST_CASE("arrays that do not fit the model are refused by name", "[fast]") {

@@ -274,6 +274,10 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
   refused("--block mxfp4 --full-range", "--full-range: mxfp4 has no symmetric integers");
   refused("--block mxfp4 --scale-round rne", "--scale-round: the scales of mxfp4");
   refused("--block mxfp4 --scale-round up", "--scale-round");
+  for (const char* span : {"tensor", "row"}) {
+    refused(std::string("--format int8 --axis 0 --granularity ") + span,
+            "has no blocks or channels along an axis");
+  }
   refused("--block mxfp4 --nonfinite drop", "--nonfinite");
   check_refused(s.run("quantize --block mxfp4 --in x.npy --out /dev/null"), "/dev/null");
   refused("--block mxfp4 --seed -1", "--seed");

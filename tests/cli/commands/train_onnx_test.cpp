@@ -87,6 +87,8 @@ TEST_CASE("the checkpoint of an ONNX network is a network", "[fast]") {
              "eval_images": 4, "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}}, "points": [{}]})");
   CHECK(s.run("sweep sweep.json --out swept --quiet").code == 0);
 
+  check_refused(s.run("train --net o/m-text.safetensors --out o" + options),
+                "--out o: expected another folder than that of --net o/m-text.safetensors");
   const Result more = s.run("train --net o/m-text.safetensors --out p" + options);
   REQUIRE(more.code == 0);
   CHECK(Json::parse(more.out)["metrics"]["loss"].get<double>() <

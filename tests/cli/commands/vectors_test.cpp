@@ -63,6 +63,12 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
   refused("--op mul --unit exact --format float16", "--unit, --op: expected one of them");
   refused("--unit h100.wgmma.e4m3.f32 --to float32",
           "--to: expected with --op: a unit has its own");
+  refused("--unit h100.wgmma.e4m3.f32 --rounding rne",
+          "--rounding: expected with --op: a unit has its own");
+  s.file("u.json", R"({"numemu_unit": 1, "name": "my.chain", "core": "chain",
+                      "accumulator": {"format": "float32"}})");
+  refused("--unit u.json --format-a float16 --n 3 --out u.json",
+          "--out and --unit: expected two files, found u.json twice");
   refused("--unit exact", "unit neutral.exact: expected a format: it takes any");
   refused("--op mull --format float16", "did you mean 'mul'?");
   refused("--op mul --format float16 --k 4", "--k: expected with --op dot or --unit");

@@ -181,6 +181,8 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
         {"--to bfloat16", "--to: expected float32 or nothing"},
         {"--c c.npy", "--c: not allowed with --in"},
         {"--seed 3", "--seed: not allowed with --in"},
+        {"--meta-layout ptx", "--meta-layout: not allowed with --in"},
+        {"--element-order msb", "--element-order: expected together with --fields"},
         {"--dots", "--dots: not allowed with --in"}})
     check_refused(s.run(std::string("verify --in mul.txt ") + options), message);
   CHECK(s.run(std::string("vectors --n 9 --out u.txt --unit ") + kUnit).code == 0);

@@ -152,3 +152,31 @@ TEST_CASE("judge: a verdict in JSON is its name, null for none", "[fast]") {
   CHECK(to_json(Verdict::none).is_null());
   CHECK(to_json(Verdict::withheld) == "withheld");
 }
+
+TEST_CASE("the worse of two findings is nearer to the limit of what is claimed, or farther out",
+          "[fast]") {
+  // Losses that shall stay above -0.5: the largest is the worst, the gain is the best.
+  const auto loss = [](double measured) {
+    return interval_finding("loss", -0.5, measured, {measured - 0.1, measured + 0.1},
+                            at_least(-0.5));
+  };
+  CHECK(worse(loss(-0.21), loss(-0.05)));
+  CHECK_FALSE(worse(loss(0.6), loss(-0.05)));
+  CHECK(worse(loss(-0.9), loss(-0.7)));
+  CHECK(worse(loss(-0.45), loss(-0.21)));  // undecided is worse than holds
+  // Decibels within 1 dB: the difference counts, not its share.
+  CHECK(worse(model_finding("loud", 32.55, 32.07, 0.01, 1),
+              model_finding("soft", 13.45, 13.67, 0.01, 1)));
+  // A tolerance that is a share of the prediction.
+  CHECK(worse(model_finding("small", 0.1, 0.11, 0, 0.02), model_finding("large", 10, 10.5, 0, 2)));
+  std::vector<Finding> signs = {unjudged("small gain", 0, 1, 0.1),
+                                unjudged("large gain", 0, 70, 0.1)};
+  judge_signs(signs, {0.001, 0.001}, {1, 1});
+  CHECK(worse(signs[0], signs[1]));
+  judge_sides(signs, {0.001, 0.001});
+  CHECK(worse(signs[0], signs[1]));
+  CHECK(worse(exact_finding("near the bound", 1, 0.5, true, at_most(1)),
+              exact_finding("far below it", 1, 0.2, true, at_most(1))));
+  // Without limits the share decides.
+  CHECK(worse(exact_finding("far", 1, 1.2, true), exact_finding("near", 1, 1.01, true)));
+}

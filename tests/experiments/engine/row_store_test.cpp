@@ -335,3 +335,25 @@ TEST_CASE("a file of another name has rows of its own kind and keeps those of ot
   CHECK_THROWS_WITH(RowStore(file, folder.path, {"a"}, Existing::resume),
                     Contains("things.jsonl: line 1: expected a row with x"));
 }
+
+TEST_CASE("a conclusion from other rows does not stay beside new ones", "[fast]") {
+  const Folder folder;
+  const std::string conclusion = folder.path + "/experiment.json";
+  const auto concluded = [&] {
+    put(conclusion, "{}");
+    return [&] { return std::filesystem::exists(conclusion); };
+  };
+  finish(folder.path);
+  const auto stays = concluded();
+  finish(folder.path);  // nothing is missing
+  CHECK(stays());
+  {
+    RowStore more(folder.path, {}, {"a", "b", "c", "d", "e"}, Existing::resume);
+    CHECK(stays());  // its rows are all there still
+    more.append("e", line_of("e"));
+    CHECK_FALSE(stays());
+  }
+  concluded();
+  RowStore(folder.path, {}, kKeys, Existing::fresh);
+  CHECK_FALSE(stays());
+}

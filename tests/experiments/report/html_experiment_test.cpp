@@ -66,6 +66,14 @@ TEST_CASE("a file without claims is answered by its sentences", "[fast]") {
   CHECK(count(section, "What was found") == 0);
 }
 
+TEST_CASE("an experiment without sentences has no heading for them", "[fast]") {
+  Json experiment = sample::experiment();
+  experiment["sentences"] = Json::array();
+  const std::string section = experiment_section(&experiment, "FIGURES");
+  CHECK(count(section, "What was found") == 0);
+  CHECK(count(section, "Claimed</th>") == 1);
+}
+
 TEST_CASE("an experiment of any shape gives a section with closed tables", "[fast]") {
   const Json odd[] = {Json::object(),
                       {{"name", 3}, {"sentences", "no"}, {"findings", 1}, {"tables", nullptr}},

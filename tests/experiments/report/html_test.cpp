@@ -191,6 +191,8 @@ TEST_CASE("the page opens with the best points, then what is not finite, then fi
   CHECK(lost < page.find("Figures</h2>"));
   CHECK(has(page, "conv2: 1,200 of 40,000 results infinite: accumulator overflow (float16"));
   CHECK(has(page, "<li>blocks stop at a tap"));
+  CHECK(has(page, "; blocks stop at a tap</td>"));
+  CHECK(has(page, "<td class=\"why\">"));
   CHECK(has(page, "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>"));
   CHECK(page.find("Predictions that failed") < page.find("Tensors without a fitted distribution"));
   CHECK_FALSE(has(render(sample::rows(), nullptr, ""), "NaN and infinite values</h2>"));

@@ -1,8 +1,11 @@
 // Checkpoints with a graph: the network comes back with every bit, and damaged ones are refused.
 #include "emu/net/model/onnx_checkpoint.hpp"
 
+#include <limits>
+
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/model/folded_checkpoint.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
@@ -86,6 +89,40 @@ TEST_CASE("a network comes back from its checkpoint with every bit", "[fast]") {
   write_file(folder / "m.onnx", file);
   CHECK(forward(load_onnx(folder / "m.onnx").graph, x, numerics).data !=
         forward(again.graph, x, numerics).data);
+}
+
+TEST_CASE("a mask of minus infinity comes back from a checkpoint, tuned or not", "[fast]") {
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  ModelWriter writer;
+  Weights weights(writer);
+  writer.input("x", {-1, 2, 2}).floats("m", {2, 2}, {0, kHidden, 0, 0});
+  const std::string scores = writer.op("MatMul", {"x", weights("w", {2, 2}, 1)});
+  writer.node("Softmax", {writer.op("Add", {scores, "m"})}, {"y"}).output("y");
+  const TemporaryFolder folder;
+  write_file(folder / "m.onnx", writer.file());
+  const OnnxModel model = read_onnx(folder / "m.onnx");
+  const Graph graph = import_onnx(model).graph;
+  Checkpoint checkpoint = parameters_of(graph);
+  add_tuned_from(checkpoint, graph);
+  add_graph(checkpoint, graph_bytes(model));
+  write_safetensors(folder / "m.safetensors", checkpoint);
+  checkpoint = read_safetensors(folder / "m.safetensors", true);
+  Numerics numerics;
+  const Tensor x = random_tensor({3, 2, 2}, 1);
+  Graph again = loaded(checkpoint).graph;
+  CHECK(forward(again, x, numerics).data == forward(graph, x, numerics).data);
+  load_tuned_from(again, checkpoint, "m.safetensors");
+  CHECK(forward(again, x, numerics).data == forward(graph, x, numerics).data);
+  // Weights stay finite, and no constant is NaN.
+  const auto refused = [&](const std::string& part, float value, const std::string& text) {
+    Checkpoint damaged = checkpoint;
+    for (NamedTensor& tensor : damaged.tensors) {
+      if (tensor.name.ends_with(part)) tensor.value.data[1] = value;
+    }
+    CHECK_THROWS_WITH(loaded(damaged), Catch::Contains(text));
+  };
+  refused(".weight", kHidden, "element 1: expected a finite number, found -inf");
+  refused(".value", std::numeric_limits<float>::quiet_NaN(), "element 1: expected a number, found nan");
 }
 
 TEST_CASE("the output of a folded network is its last value", "[fast]") {

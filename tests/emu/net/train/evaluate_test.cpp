@@ -92,6 +92,37 @@ TEST_CASE("maps with more classes than outputs may hold places without a label",
   CHECK_THROWS_WITH(evaluate(more, data, Split::test, 1, numerics), Catch::EndsWith("classes=11"));
 }
 
+TEST_CASE("targets of another form than the network's outputs say how to give them", "[fast]") {
+  class Others final : public Samples {
+   public:
+    explicit Others(bool one_hot) {
+      facts_ = images_.samples()->facts();
+      facts_.target = one_hot ? TargetKind::classes : TargetKind::values;
+      facts_.target_shape = one_hot ? Shape{3} : Shape{};
+      facts_.classes = one_hot ? 2 : 0;
+    }
+    void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
+              TargetSpan targets) const override {
+      std::int32_t label = 0;
+      images_.samples()->read(part, id, draw, x, {&label, nullptr});
+      if (targets.classes != nullptr) std::fill_n(targets.classes, 3, label == 0 ? 1 : 0);
+      if (targets.values != nullptr) *targets.values = static_cast<float>(label);
+    }
+
+   private:
+    Dataset images_ = test::synthetic_dataset();
+  };
+  Numerics numerics;
+  const Dataset one_hot("npy", std::make_shared<Others>(true)),
+      numbers("npy", std::make_shared<Others>(false));
+  const Graph graph = build_net("mlp", one_hot.input_shape(), 3);
+  CHECK_THROWS_WITH(
+      evaluate(graph, one_hot, Split::test, 1, numerics),
+      Catch::EndsWith("; if the targets are one-hot, give the number of the class of each sample"));
+  CHECK_THROWS_WITH(evaluate(graph, numbers, Split::test, 1, numerics),
+                    Catch::EndsWith("; if the targets are classes, give them as integers"));
+}
+
 TEST_CASE("an error inside a thread comes out", "[fast]") {
   class Refusing final : public Numerics {
     void product(const Step&, const Product&) override { throw Error("no such product"); }
