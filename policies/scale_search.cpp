@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -26,12 +28,13 @@ constexpr std::int64_t kRunsEach = 1024, kMostRuns = std::int64_t{1} << 22;
 struct Quadratic {
   double a = 0, b = 0, c = 0;
 
-  /// `count` elements of one piece with the sums `first` and `second` of x and x^2.
-  void add(const ElementGrid& grid, std::size_t k, double count, double first, double second) {
+  /// `count` elements of one piece with these sums.
+  void add(const ElementGrid& grid, std::size_t k, double count,
+           const PrefixSums<float>::Moments& sums) {
     const double low = grid.low[k], high = grid.high[k];
     const double sign = low == high ? 1 : -1;  // between two ends the product is negative
-    a += sign * second;
-    b -= sign * (low + high) * first;
+    a += sign * sums.second;
+    b -= sign * (low + high) * sums.first;
     c += sign * low * high * count;
   }
   Quadratic& operator+=(const Quadratic& o) {
@@ -51,14 +54,26 @@ struct Quadratic {
 /// The magnitudes of one sign, ascending.
 struct Side {
   const ElementGrid* grid = nullptr;
-  std::vector<float> x;
-  PrefixSums sums, squares;
+  std::span<const float> x;
+  std::unique_ptr<float[]> arrays;  ///< x, and room to sort it
+  PrefixSums<float> sums;
 
-  void prepare(std::size_t n) {
-    x.resize(n);
-    sort_magnitudes(x);
-    sums = {n, [&](std::size_t i) { return double{x[i]}; }};
-    squares = {n, [&](std::size_t i) { return double{x[i]} * x[i]; }};
+  /// The magnitudes of the elements that are wanted.
+  template <class Wanted>
+  void take(const float* from, std::int64_t n, const Wanted& wanted) {
+    const auto most = static_cast<std::size_t>(n);
+    arrays = std::make_unique_for_overwrite<float[]>(2 * most);
+    float* const to = arrays.get();
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < most; ++i) {  // without branches: signs and zeros are random
+      to[count] = std::fabs(from[i]);
+      count += wanted(from[i]) ? 1 : 0;
+    }
+    x = {sort_magnitudes(to, to + most, count), count};
+    sums = {x.data(), count};
+  }
+  PrefixSums<float>::Moments between(std::size_t first, std::size_t last) const {
+    return sums.between(x.data(), first, last);
   }
   std::size_t piece_from(std::size_t k, double v, double scale) const {
     return first_outside(k + 1, grid->size(),
@@ -115,19 +130,12 @@ class Search {
       : codes_(codes), best_(codes.start) {
     sides_[0].grid = &grids.positive;
     sides_[1].grid = &grids.negative;
-    const auto most = static_cast<std::size_t>(n);
-    std::array<std::size_t, 2> count{};
-    sides_[0].x.resize(most);
-    sides_[1].x.resize(grids.folds ? 0 : most);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::size_t side = x[i] < 0 && !grids.folds ? 1 : 0;
-      sides_[side].x[count[side]] = std::fabs(x[i]);
-      count[side] += x[i] == 0 && grids.keeps_zero ? 0 : 1;
-    }
-    for (std::size_t k = 0; k < count.size(); ++k) {
-      sides_[k].prepare(count[k]);
-      negligible_ += 0x1p-44 * sides_[k].squares.between(0, count[k]);
-    }
+    const bool folds = grids.folds, zeros = !grids.keeps_zero;
+    sides_[0].take(x, n,
+                   [=](float v) { return ((v > 0) | (folds & (v < 0)) | (zeros & (v == 0))); });
+    if (!folds) sides_[1].take(x, n, [](float v) { return v < 0; });
+    for (const Side& side : sides_)
+      if (!side.x.empty()) negligible_ += 0x1p-44 * side.between(0, side.x.size()).second;
   }
 
   std::int64_t run() {
@@ -167,8 +175,7 @@ class Search {
       side.for_each_run(
           scale, scale, [&](std::size_t first, std::size_t last, std::size_t k, std::size_t) {
             Quadratic run;
-            run.add(*side.grid, k, static_cast<double>(last - first),
-                    side.sums.between(first, last), side.squares.between(first, last));
+            run.add(*side.grid, k, static_cast<double>(last - first), side.between(first, last));
             sum += std::max(0.0, run.at(scale));
           });
     return sum;
@@ -214,8 +221,7 @@ class Search {
           [&](std::size_t first, std::size_t last, std::size_t k, std::size_t k_small) {
             const auto count = static_cast<double>(last - first);
             if (k == k_small) {
-              fixed.add(grid, k, count, side.sums.between(first, last),
-                        side.squares.between(first, last));
+              fixed.add(grid, k, count, side.between(first, last));
               return;
             }
             passes += static_cast<std::int64_t>((last - first) * (k_small - k));
@@ -253,13 +259,13 @@ class Search {
               const double x = side.x[i];
               for (std::size_t p = k_small; p > k; --p) {
                 Quadratic before, after;
-                before.add(grid, p, 1, x, x * x);
-                after.add(grid, p - 1, 1, x, x * x);
+                before.add(grid, p, 1, {x, x * x});
+                after.add(grid, p - 1, 1, {x, x * x});
                 passes_.push_back({x / grid.from[p],
                                    grid.closed[p] != 0,
                                    {after.a - before.a, after.b - before.b, after.c - before.c}});
               }
-              error.add(grid, k_small, 1, x, x * x);
+              error.add(grid, k_small, 1, {x, x * x});
             }
           });
     }

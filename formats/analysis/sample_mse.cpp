@@ -12,8 +12,7 @@ SampleMse::SampleMse(const double* x, std::int64_t n) {
   if (n <= 0) throw Error("mean squared error of an empty sample");
   sorted_.assign(x, x + n);
   std::sort(sorted_.begin(), sorted_.end());
-  values_ = {sorted_.size(), [&](std::size_t i) { return sorted_[i]; }};
-  squares_ = {sorted_.size(), [&](std::size_t i) { return sorted_[i] * sorted_[i]; }};
+  sums_ = {sorted_.data(), sorted_.size()};
 }
 
 double SampleMse::largest() const {
@@ -32,7 +31,7 @@ double SampleMse::at(const OutcomeLaw& law, double scale) const {
     });
     if (end == first) continue;
     const auto count = static_cast<double>(end - first);
-    const double s1 = values_.between(first, end), s2 = squares_.between(first, end);
+    const auto [s1, s2] = sums_.between(sorted_.data(), first, end);
     const double near = piece.near.value * scale, far = piece.far.value * scale;
     double square = (near * count - 2 * s1) * near + s2;
     if (piece.stochastic()) {

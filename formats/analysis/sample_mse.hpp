@@ -19,12 +19,13 @@ class SampleMse {
   double at(const OutcomeLaw&, double scale) const;
   double largest() const;  ///< max |x|
   double signal() const {
-    return squares_.between(0, sorted_.size()) / static_cast<double>(sorted_.size());
+    return sums_.between(sorted_.data(), 0, sorted_.size()).second /
+           static_cast<double>(sorted_.size());
   }
 
  private:
   std::vector<double> sorted_;
-  PrefixSums values_, squares_;
+  PrefixSums<double> sums_;
 };
 
 }  // namespace numemu

@@ -1,10 +1,11 @@
 // Sorts float32 magnitudes by the digits of their bits.
 #pragma once
-#include <vector>
+#include <cstddef>
 
 namespace numemu {
 
-/// Ascending. No element is negative or NaN: the bits of all others are in their order.
-void sort_magnitudes(std::vector<float>& x);
+/// x[0..n) ascending, in x or in `other`, an array as long: the one that is returned. No element is
+/// negative or NaN: the bits of all others are in their order.
+float* sort_magnitudes(float* x, float* other, std::size_t n);
 
 }  // namespace numemu

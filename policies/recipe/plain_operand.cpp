@@ -38,9 +38,10 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
   }
   thread_local std::vector<float> copy;
   const float* const elements = in_groups(how.groups, side, copy);
-  std::vector<float> scales = how.fixed
-                                  ? std::vector<float>{how.fixed->scale}
-                                  : choose_scales(quantizer, elements, x.size(), how.groups.count);
+  std::vector<float> scales =
+      how.fixed             ? std::vector<float>{how.fixed->scale}
+      : how.memo != nullptr ? how.memo->scales(quantizer, elements, x.size(), how.groups.count)
+                            : choose_scales(quantizer, elements, x.size(), how.groups.count);
   quantize_tensor(quantizer, elements, x.size(), std::move(scales), how.random, out.codes);
   out.flags = out.codes.flags;
   // No code of a sign means 0: borders are zeros of float32 numbers. No unit multiplies codes of a

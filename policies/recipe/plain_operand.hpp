@@ -5,6 +5,7 @@
 #include "policies/recipe/operand_side.hpp"
 #include "policies/recipe/recipe_layer.hpp"
 #include "policies/recipe/scale_groups.hpp"
+#include "policies/recipe/scale_memo.hpp"
 
 namespace numemu::policies {
 
@@ -17,6 +18,7 @@ struct PlainPreparation {
   std::optional<TensorScale> fixed = std::nullopt;  ///< the one scale of the tensor, if it is known
   std::int64_t samples = 1;  ///< shares of the source that have a tensor scale of their own
   RandomPiece random = {};
+  ScaleMemo* memo = nullptr;  ///< of the operand, where other products read it too
 };
 
 /// Quantizes a side's source. Where the scales cannot wait for the results, the operand is the

@@ -11,6 +11,7 @@
 #include "policies/recipe/operand_counts.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/recipe/scale_memo.hpp"
 
 namespace numemu::policies {
 
@@ -54,6 +55,8 @@ struct RecipeLayer {
   /// too, of the right one; nothing where scales are those of the current tensor.
   std::optional<TensorScale> activation_scale, second_scale;
   bool frozen = false;
+  /// By what a side holds: operand().
+  std::array<ScaleMemo, static_cast<std::size_t>(net::Role::value) + 1> memos;
   std::mutex weight_mutex;
   std::atomic<bool> weight_ready = false;
   PlainOperand frozen_weight;

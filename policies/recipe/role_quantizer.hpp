@@ -44,6 +44,8 @@ class RoleQuantizer {
   bool stochastic() const { return policy_.rounding.stochastic(); }
   /// The scale rule reads nothing but the largest magnitude.
   bool largest_only() const { return largest_only_; }
+  /// The scale rule reads all elements more than once.
+  bool reads_elements() const { return rule_->reads_elements; }
   Conversion conversion(const RandomSource& random = {}) const;
 
   /// The scale of elements that share one, by the role's rule. Uses threads.

@@ -25,7 +25,18 @@ class Sample {
     lowest_ = std::min(0.0f, range.low);
   }
 
-  double error(double step) const { return squared_error(grids_.line, x_, n_, step).sum; }
+  /// The error, or that of the first elements where it reaches `enough`: their terms and sums never
+  /// exceed those of all.
+  double error(double step, double enough) const {
+    constexpr std::int64_t kFirst = 64, kMore = 4;
+    std::int64_t n = std::min(n_, kFirst);
+    double error = squared_error(grids_.line, x_, n, step).sum;
+    while (n < n_ && !(error >= enough)) {
+      n = std::min(n_, kMore * n);
+      error = squared_error(grids_.line, x_, n, step).sum;
+    }
+    return error;
+  }
   const ElementGrids& grids() const { return grids_; }
   const float* x() const { return x_; }
   std::int64_t size() const { return n_; }
@@ -138,7 +149,10 @@ std::int64_t best_real(const Sample& sample, const Codes& codes, std::int64_t st
   });
   if (codes.format.bits <= kFewBits) return best_of_all(sample, 1, start, highest, step_of);
   // Under the least scale nothing becomes infinite.
-  const double error = sample.error(codes.step(sample.overflows(codes.step(start)) ? 1 : start));
+  // No scale is too small where the error is at least what the largest elements alone lose under
+  // the least scale.
+  const double error = sample.error(codes.step(sample.overflows(codes.step(start)) ? 1 : start),
+                                    sample.beyond(codes.step(1)));
   ScaleCodes search;
   search.lowest = first_code(
       1, highest, [&](std::int64_t code) { return !sample.too_small(codes.step(code), error); });

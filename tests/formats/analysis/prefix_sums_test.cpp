@@ -1,0 +1,52 @@
+// Sums that are kept now and then and continued, against sums that are all kept.
+#include "formats/analysis/prefix_sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "formats/random.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+
+namespace {
+
+/// All of them, one sum after the other.
+struct Kept {
+  std::vector<double> high = {0}, low = {0};
+  void add(double next) {
+    const double sum = high.back() + next, other = sum - high.back();
+    low.push_back(low.back() + ((high.back() - (sum - other)) + (next - other)));
+    high.push_back(sum);
+  }
+  double between(std::size_t first, std::size_t last) const {
+    return (high[last] - high[first]) + (low[last] - low[first]);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("prefix sums do not depend on how many of them are kept", "[fast]") {
+  const RandomSource random{.seed = 6};
+  for (const std::size_t n : {0, 1, 7, 8, 9, 16, 100}) {
+    std::vector<float> x(n);
+    for (std::size_t i = 0; i < n; ++i)
+      x[i] = static_cast<float>(std::ldexp(random.uniform(i), static_cast<int>(i % 50) - 40));
+    std::sort(x.begin(), x.end());
+    Kept sums, squares;
+    for (const float v : x) {
+      sums.add(v);
+      squares.add(double{v} * v);
+    }
+    const PrefixSums<float> prefix(x.data(), n);
+    std::int64_t differ = 0;
+    for (std::size_t first = 0; first <= n; ++first) {
+      for (std::size_t last = first; last <= n; ++last) {
+        const auto [one, two] = prefix.between(x.data(), first, last);
+        differ += one != sums.between(first, last) || two != squares.between(first, last);
+      }
+    }
+    CHECK(differ == 0);
+  }
+}
