@@ -22,7 +22,8 @@ class Planner {
     find_spare(plan);
     for (std::size_t i = 0; i < plan.places.size(); ++i) {
       place(i, plan.places[i]);
-      while (kept_ > spare_[i]) drop(std::prev(dead_.end()), plan.drops[i]);
+      while (!dead_.empty() && (kept_ > spare_[i] || too_large(largest_behind_[i])))
+        drop(std::prev(dead_.end()), plan.drops[i]);
       bury(i);
     }
     return plan;
@@ -71,7 +72,15 @@ class Planner {
       most = std::max(most, spare_[i]);
     }
     for (std::int64_t& elements : spare_) elements = most - elements;
+    largest_behind_.assign(nodes, 0);
+    for (std::size_t i = nodes; i-- > 1;) {
+      const std::int64_t own = plan.places[i].in_place ? 0 : size_of(graph_.value_of(i));
+      largest_behind_[i - 1] = std::max(largest_behind_[i], own);
+    }
   }
+
+  /// Whether the largest dead memory would lie idle for the most part under a result of that size.
+  bool too_large(std::int64_t size) const { return std::prev(dead_.end())->first - size > size; }
 
   void place(std::size_t node, ReusePlace& place) {
     const int own = graph_.value_of(node);
@@ -83,7 +92,7 @@ class Planner {
     }
     capacity = size_of(own);
     const auto fits = dead_.lower_bound(capacity);
-    if (fits == dead_.end()) return;
+    if (fits == dead_.end() || fits->first - capacity > capacity) return;
     const auto begin = spare_.begin() + static_cast<std::ptrdiff_t>(node),
                end = spare_.begin() + until_[static_cast<std::size_t>(own)] + 1;
     const std::int64_t waste = fits->first - capacity;
@@ -125,6 +134,7 @@ class Planner {
   const std::vector<int>& last_;
   std::vector<int> until_;
   std::vector<std::int64_t> spare_, capacity_;
+  std::vector<std::int64_t> largest_behind_;  ///< node i: of the results behind it that take memory
   Dead dead_;
   std::int64_t kept_ = 0;  ///< elements in dead_
 };

@@ -16,7 +16,8 @@ struct ReusePlace {
 };
 
 /// Memory is kept for later results only as far as the pass needs no more at any node than its
-/// largest node needs alone: what is alive there and what the operator holds.
+/// largest node needs alone: what is alive there and what the operator holds; and only for results
+/// that fill at least half of it.
 struct ReusePlan {
   std::vector<ReusePlace> places;       ///< by node
   std::vector<std::vector<int>> drops;  ///< by node: dead values whose memory goes back before it

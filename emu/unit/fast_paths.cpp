@@ -3,6 +3,7 @@
 #include <iterator>
 #include <vector>
 
+#include "emu/unit/described_unit.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/exact.hpp"
 #include "emu/unit/float_chain.hpp"
@@ -15,6 +16,7 @@
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/mac/mac.hpp"
 #include "emu/unit/prepared_operand.hpp"
+#include "emu/unit/row_slices.hpp"
 #include "emu/unit/sparse_product.hpp"
 #include "emu/unit/staged/staged.hpp"
 #include "emu/unit/tree/exact_groups.hpp"
@@ -59,6 +61,21 @@ const std::vector<FieldSet>& understood() {
   return kSets;
 }
 
+/// A product slice by slice; what the paths read of B is read once.
+bool multiply_slices(const UnitDescription& unit, const Gemm& gemm,
+                     const std::vector<RowSlice>& slices) {
+  const PreparedOperand b(gemm.b, gemm.n, gemm.k, nullptr, PreparedOperand::Lifetime::product);
+  Gemm shared = gemm;
+  if (shared.b.prepared == nullptr) shared.b.prepared = &b;
+  for (const RowSlice& slice : slices) {
+    const Gemm one = gemm_of(unit, shared, slice);
+    if (multiply_by_path(unit, one) != nullptr) continue;
+    if (slice.begin == 0) return false;
+    multiply_by_reference(unit, one);  // its numbers are none that a path takes
+  }
+  return true;
+}
+
 }  // namespace
 
 std::span<const FastPath> fast_paths() { return kPaths; }
@@ -70,6 +87,10 @@ bool understands(const FastPath& path, const UnitDescription& unit) {
 bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
   if (unit.outer.every != 0) return multiply_two_levels(unit, gemm);
   if (!unit.sparsity.dense()) return multiply_sparse(unit, gemm);
+  if (!unit.accumulator.rounding.stochastic() && unit.scaling.block == 0) {
+    const std::vector<RowSlice> slices = slice_rows(gemm.a, gemm.m);
+    if (!slices.empty()) return multiply_slices(unit, gemm, slices);
+  }
   return multiply_by_path(unit, gemm) != nullptr;
 }
 

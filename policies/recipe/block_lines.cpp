@@ -63,8 +63,9 @@ FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide
                           std::vector<float>& y) {
   const float* const x = side.source->data.data();
   // Grown only: filling what a larger tensor needs again with zeros takes as long as a conversion.
-  if (y.size() < static_cast<std::size_t>(lines.elements()))
-    y.resize(static_cast<std::size_t>(lines.elements()));
+  const auto needed = static_cast<std::size_t>(lines.elements());
+  if (y.capacity() < needed) std::vector<float>().swap(y);  // not both in memory, nor twice as much
+  if (y.size() < needed) y.resize(needed);
   // Samples have tensor scales of their own only where they have matrices of their own.
   return for_each_sample(quantizer, lines, samples,
                          [&](std::int64_t, std::int64_t first_line, const BlockLayout& layout) {

@@ -44,6 +44,15 @@ void for_each_piece(std::int64_t groups, std::int64_t size, const Body& body) {
   }
 }
 
+/// Room for n codes that are all written: memory that is too small goes first, and no more is
+/// taken.
+template <class Code>
+void fit(std::int64_t n, std::vector<Code>& codes) {
+  const auto size = static_cast<std::size_t>(n);
+  if (codes.capacity() < size) std::vector<Code>().swap(codes);
+  codes.resize(size);
+}
+
 template <class Code>
 FlagCounts convert(const Conversion& conversion, const float* x, std::int64_t n,
                    const std::vector<float>& scales, std::int64_t first, Code* codes) {
@@ -129,8 +138,8 @@ void quantize_tensor(const RoleQuantizer& quantizer, const float* x, std::int64_
   out.scales = std::move(scales);
   out.zero_point = 0;
   const bool narrow = out.is_narrow();
-  out.narrow.resize(static_cast<std::size_t>(narrow ? n : 0));
-  out.wide.resize(static_cast<std::size_t>(narrow ? 0 : n));
+  fit(narrow ? n : 0, out.narrow);
+  fit(narrow ? 0 : n, out.wide);
   out.flags = narrow ? convert(conversion, x, n, out.scales, random.first, out.narrow.data())
                      : convert(conversion, x, n, out.scales, random.first, out.wide.data());
 }
@@ -141,13 +150,13 @@ void quantize_affine(const RoleQuantizer& quantizer, const float* x, std::int64_
   Conversion rounding = quantizer.conversion(random.source);
   rounding.format = &wide;
   thread_local std::vector<std::uint16_t> rounded;
-  rounded.resize(static_cast<std::size_t>(n));
+  fit(n, rounded);
   out.flags = convert(rounding, x, n, {scale.scale}, random.first, rounded.data());
   out.format = quantizer.policy().format;
   out.scales = {scale.scale};
   out.zero_point = scale.zero_point;
   out.wide.clear();
-  out.narrow.resize(static_cast<std::size_t>(n));
+  fit(n, out.narrow);
   const int bits = out.format->bits;
   const int low = out.format->is_signed ? -(1 << (bits - 1)) : 0, high = low + (1 << bits) - 1;
   const int mask = (1 << bits) - 1;

@@ -179,11 +179,20 @@ class Run {
     if (!layer_.weight_ready) {
       prepare_plain(*s.quantizer, p_, s.source, s.how, layer_.frozen_weight);
       count(s, layer_.frozen_weight.flags);
-      layer_.prepared_weight =
-          unit_.prepare(operand_of(s, codes_of(*s.quantizer, layer_.frozen_weight)), rows(s), p_.k);
+      if (keeps_decoded(s))
+        layer_.prepared_weight = unit_.prepare(
+            operand_of(s, codes_of(*s.quantizer, layer_.frozen_weight)), rows(s), p_.k);
       layer_.weight_ready = true;
     }
     return layer_.frozen_weight;
+  }
+
+  /// Whether what the unit decodes of a weight stays beside its codes. Of a large one it takes four
+  /// times their memory, and a product of many rows costs so much more that it decodes for itself.
+  bool keeps_decoded(const ReadSide& s) const {
+    constexpr std::int64_t kLarge = std::int64_t{1} << 15, kManyRows = 256;
+    const std::int64_t others = &s.source == &p_.a ? p_.n : p_.m;
+    return p_.d_stack.count() > 1 || others < kManyRows || rows(s) * p_.k < kLarge;
   }
 
   net::SourceCodes plain_codes(ReadSide& s, PlainOperand& scratch, OperandScales& scales) {
@@ -197,6 +206,7 @@ class Run {
     net::SourceCodes codes = codes_of(*s.quantizer, operand);
     // Another product of the layer may read the same weight in another order.
     const bool prepared = &operand == &layer_.frozen_weight && s.source.stack.count() == 1 &&
+                          layer_.prepared_weight != nullptr &&
                           layer_.prepared_weight->is(operand_of(s, codes), rows(s), p_.k, nullptr);
     if (prepared) codes.prepared = layer_.prepared_weight.get();
     return codes;

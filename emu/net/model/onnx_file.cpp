@@ -331,6 +331,21 @@ void read_model(WireReader message, OnnxModel& model, bool weights_may_be_absent
   }
 }
 
+/// Whether the text stands anywhere in the rest of the file, which is read a piece at a time.
+bool contains(InputFile& file, std::string_view text) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 18;
+  std::string piece;  // what may begin the text stays before the next one
+  while (file.left() > 0) {
+    const std::size_t kept = std::min(piece.size(), text.size() - 1);
+    piece.erase(0, piece.size() - kept);
+    const std::int64_t more = std::min(file.left(), kPiece);
+    piece.resize(kept + static_cast<std::size_t>(more));
+    file.read(piece.data() + kept, more);
+    if (piece.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const OnnxAttribute* OnnxNode::find(std::string_view attribute) const {
@@ -362,6 +377,8 @@ OnnxGraph read_subgraph(const OnnxModel& model, const OnnxNode& node, std::strin
 
 std::int64_t weights_as_codes(const std::string& path) {
   InputFile file(path);
+  if (!contains(file, "DequantizeLinear")) return 0;
+  file.rewind();
   if (file.left() > std::min(kLargestFile, memory_left() / 2)) return 0;
   OnnxModel model;
   model.path = path;

@@ -128,6 +128,22 @@ TEST_CASE("memory that would raise the peak goes back before the node", "[fast]"
   CHECK(held(p) == std::vector<std::int64_t>{90, 100, 110, 110, 110});
 }
 
+TEST_CASE("memory serves no result that fills less than half, and goes back behind the last",
+          "[fast]") {
+  Graph graph = graph_of_one();
+  graph.add("a", sized(100));
+  graph.add("b", sized(100));
+  graph.add("c", sized(50));
+  graph.add("d", sized(49));
+  graph.add("e", sized(24));
+  graph.add("f", sized(24));
+  const Planned p = planned(std::move(graph));
+  CHECK(p.plan.places[2].from == 1);                   // half of a
+  CHECK(p.plan.places[3].from == ReusePlace::kFresh);  // not b
+  CHECK(p.plan.drops[3] == std::vector<int>{2});       // nothing behind d fills half of b
+  CHECK(held(p).back() < 100);
+}
+
 TEST_CASE("random networks never hold more than their largest node needs", "[fast]") {
   int reused = 0;
   for (std::uint32_t seed = 0; seed < 200; ++seed) {

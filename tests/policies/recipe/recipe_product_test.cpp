@@ -389,6 +389,25 @@ TEST_CASE("channel scales of weights belong to the columns of a forward product"
   CHECK(differences(result_of(p, 0), d) == 0);
 }
 
+TEST_CASE("of a large weight that many rows read only codes are kept", "[fast]") {
+  const net::Tensor w = noise({64, 512}, 2);
+  const unit::Gather gb = unit::Gather::matrix(64, 512);
+  for (const std::int64_t rows : {4, 256}) {
+    const net::Tensor x = noise({rows, 512}, 1);
+    const unit::Gather ga = unit::Gather::matrix(rows, 512);
+    net::Tensor first({rows, 64}), second = first;
+    net::Product p{"fc", GemmKind::fprop, rows, 64, 512, {}, {}, first.data.data(), {.width = 64}};
+    p.a = {&x, &ga, net::Role::activation, {.width = 512}};
+    p.b = {&w, &gb, net::Role::weight, {.width = 512}};
+    RecipeLayer layer(layer_recipe(element_policy("int8"), "f32.sequential"));
+    run_product(layer, p, {.frozen = true});
+    CHECK((layer.prepared_weight == nullptr) == (rows == 256));
+    p.d = second.data.data();
+    run_product(layer, p, {.frozen = true});
+    CHECK(first.data == second.data);
+  }
+}
+
 TEST_CASE("results that are no float32 are scaled with one rounding", "[fast]") {
   const net::Tensor x = noise({2, 600}, 1), w = noise({3, 600}, 2);
   const unit::Gather ga = unit::Gather::matrix(2, 600), gb = unit::Gather::matrix(3, 600);

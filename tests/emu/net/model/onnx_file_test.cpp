@@ -100,6 +100,28 @@ TEST_CASE("views survive moving a model", "[fast]") {
   CHECK(second.graph.nodes.at(0).op_type == "Relu");
 }
 
+TEST_CASE("weights as codes are sought only in files that name their operator", "[fast]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "m.onnx";
+  const auto found = [&](const std::string& file) {
+    write_file(path, file);
+    return weights_as_codes(path);
+  };
+  const std::string dequantize =
+      node("DequantizeLinear", bytes(1, "w") + bytes(1, "s") + bytes(2, "y")) +
+      bytes(5, tensor("w", {1}, 3, raw("\x01"))) + bytes(5, tensor("s", {}, 1, raw(words(1.0f))));
+  CHECK(found(model(dequantize)) == 1);
+  CHECK(found("no model, and not read as one") == 0);
+  CHECK_THAT(message_of([&] { found("DequantizeLinear"); }), Catch::Contains("m.onnx: byte "));
+  // The name may lie across two of the pieces that are searched.
+  const int piece = 1 << 18;
+  for (const int before : {piece - 40, piece - 30, piece - 20, piece, 2 * piece - 30}) {
+    INFO(before);
+    const std::string text = bytes(6, std::string(static_cast<std::size_t>(before), 'd'));
+    CHECK(found(text + model(dequantize)) == 1);
+  }
+}
+
 TEST_CASE("attributes of every type", "[fast]") {
   const std::string attributes =
       bytes(5, bytes(1, "s") + bytes(4, "text") + integer(20, 3)) +
