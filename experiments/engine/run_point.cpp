@@ -165,6 +165,16 @@ net::Dataset with_reference(net::Dataset dataset, const net::Graph& graph,
   return net::with_test_reference(dataset);
 }
 
+net::Dataset with_reference(net::Dataset dataset, const TrainedNet& trained,
+                            const std::vector<Point>& points) {
+  std::vector<policies::Recipe> ranged;
+  for (const Point& point : points)
+    ranged.push_back(policies::with_checkpoint_ranges(point.recipe, trained.path, point.where));
+  std::vector<const policies::Recipe*> recipes;
+  for (const policies::Recipe& recipe : ranged) recipes.push_back(&recipe);
+  return with_reference(std::move(dataset), trained.graph, recipes);
+}
+
 double cost_of(const Point& point, const Workbench& bench) {
   const policies::Recipe recipe =
       policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
