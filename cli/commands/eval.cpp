@@ -137,7 +137,7 @@ int run(const Options& options) {
   const policies::Recipe used =
       policies::with_checkpoint_ranges(whole.last_stage(), trained.path, point.where);
   const bool apart = dataset.calibration_count() > 0;
-  dataset = experiments::with_reference(std::move(dataset), trained.graph, {&used});
+  dataset = experiments::with_reference(std::move(dataset), trained.graph, {used});
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
   const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,

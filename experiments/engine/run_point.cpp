@@ -157,10 +157,10 @@ std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Grap
 }
 
 net::Dataset with_reference(net::Dataset dataset, const net::Graph& graph,
-                            const std::vector<const policies::Recipe*>& recipes) {
+                            const std::vector<policies::Recipe>& recipes) {
   if (dataset.calibration_count() > 0) return dataset;
-  for (const policies::Recipe* recipe : recipes) {
-    if (calibration_samples(*recipe, graph, 1) > 0) throw_no_calibration(dataset);
+  for (const policies::Recipe& recipe : recipes) {
+    if (calibration_samples(recipe, graph, 1) > 0) throw_no_calibration(dataset);
   }
   return net::with_test_reference(dataset);
 }
@@ -170,9 +170,7 @@ net::Dataset with_reference(net::Dataset dataset, const TrainedNet& trained,
   std::vector<policies::Recipe> ranged;
   for (const Point& point : points)
     ranged.push_back(policies::with_checkpoint_ranges(point.recipe, trained.path, point.where));
-  std::vector<const policies::Recipe*> recipes;
-  for (const policies::Recipe& recipe : ranged) recipes.push_back(&recipe);
-  return with_reference(std::move(dataset), trained.graph, recipes);
+  return with_reference(std::move(dataset), trained.graph, ranged);
 }
 
 double cost_of(const Point& point, const Workbench& bench) {

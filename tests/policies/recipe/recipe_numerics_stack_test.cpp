@@ -3,10 +3,6 @@
 #include <functional>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/flatten.hpp"
-#include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/pointwise.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe_numerics.hpp"

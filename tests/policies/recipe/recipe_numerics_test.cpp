@@ -4,12 +4,8 @@
 #include <memory>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/embedding.hpp"
-#include "emu/net/ops/flatten.hpp"
-#include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/position_embedding.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/bits.hpp"
