@@ -1,5 +1,6 @@
 #include "cli/groups.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,14 +20,18 @@ const CommandRow* command_of(int argc, char** argv) {
   return nullptr;
 }
 
-int become(const char* program, char** argv) {
+const char* become(const char* program, char** argv) {
   char path[PATH_MAX + 64];
   const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
-  if (length < 0) return errno;
+  if (length < 0) return std::strerror(errno);
   path[length] = '\0';
   std::strcpy(std::strrchr(path, '/') + 1, program);
   execv(path, argv);
-  return errno;
+  if (errno != ENOENT) return std::strerror(errno);
+  return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0
+             ? "what it needs to run is missing: its interpreter, its loader or the file it links "
+               "to"
+             : nullptr;
 }
 
 }  // namespace numemu::cli

@@ -20,7 +20,7 @@ inline constexpr CommandRow kCommands[] = {
 const CommandRow* command_of(int argc, char** argv);
 
 /// This process becomes `program`, of the folder of the present one, with the same arguments,
-/// streams and signals. Returns errno where that fails.
-int become(const char* program, char** argv);
+/// streams and signals. Returns why that fails; nullptr where the folder has no such program.
+const char* become(const char* program, char** argv);
 
 }  // namespace numemu::cli

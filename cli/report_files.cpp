@@ -9,7 +9,9 @@
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
+#include "emu/stats/interval.hpp"
 #include "experiments/engine/row_store.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
@@ -144,6 +146,23 @@ std::string interval_text(const Json& pair, const char* format, double factor) {
                      number_text(pair[1], format, factor));
 }
 
+std::string none_differs(const Json& score, std::int64_t samples) {
+  const Json none = Json::array(), zeros = {0, 0};
+  const Json& exact = score.contains("exact") ? score["exact"] : none;
+  // The interval of a metric without an exact one is that of resamples, which have no difference.
+  const bool alike = samples > 0 && score.contains("resampled") && score["difference"] == 0 &&
+                     (std::ranges::find(exact, "difference_ci95") != exact.end() ||
+                      score["difference_ci95"] == zeros);
+  if (!alike) return "";
+  const std::string drawn = score["resampled"].get<std::string>();
+  const bool windows = drawn != "samples";
+  const std::int64_t length = windows ? experiments::block_length(samples) : 1;
+  const double share = stats::share_of_none((samples + length - 1) / length);
+  return fmt::format("no {} differs from float32; at 95 % at most {} % of {} do (Clopper-Pearson)",
+                     windows ? "window" : "sample", experiments::percent_text(share, "{:.1f}"),
+                     drawn);
+}
+
 ReportPaths default_paths(const std::string& folder) {
   return {folder + "/report.html", folder + "/report.csv", folder + "/report.sqlite",
           folder + "/report.md"};
@@ -201,6 +220,20 @@ std::string gate_lines(const WrittenReport& report) {
   return out;
 }
 
+namespace {
+
+/// Resamples draw samples of several classes, and none of them differs in top-1.
+bool top1_is_alike(const Record& r) {
+  const Json none = Json::array();
+  const Json& scores = r.row->contains("scores") ? (*r.row)["scores"] : none;
+  return r.eval_images && std::ranges::any_of(scores, [&](const Json& score) {
+           return score["name"] == "top1" &&
+                  !none_differs(score, static_cast<std::int64_t>(*r.eval_images)).empty();
+         });
+}
+
+}  // namespace
+
 std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished) {
   const std::vector<Record> records = experiments::read_records(rows);
   const auto any = [&records](auto test) {
@@ -247,7 +280,9 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
       line.insert(line.end(),
                   {percent(r.top1, "{:.2f}"), ends(r.ci_low, r.ci_high, "{:.2f}"),
                    r.is_baseline() ? "-" : percent(r.difference, "{:+.2f}"),
-                   r.is_baseline() ? "-" : ends(r.difference_low, r.difference_high, "{:+.2f}")});
+                   r.is_baseline()    ? "-"
+                   : top1_is_alike(r) ? "none differs"
+                                      : ends(r.difference_low, r.difference_high, "{:+.2f}")});
     }
     if (gates) line.push_back(experiments::gate_words(r));
     line.push_back(r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}"));

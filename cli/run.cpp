@@ -80,12 +80,12 @@ int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
   survive_full_streams();
   const CommandRow* command = command_of(argc, argv);
   if (command != nullptr && command->group != own) {
-    const int error = become(command->program, argv);
-    if (error == ENOENT) {
+    const char* const why = become(command->program, argv);
+    if (why == nullptr) {
       return complain(fmt::format("command '{}' is not built yet; './numemu {}' builds and runs it",
                                   command->name, command->name));
     }
-    return complain(fmt::format("{}: {}", command->program, std::strerror(error)));
+    return complain(fmt::format("{}: {}", command->program, why));
   }
   if (!unit::has_least_vectors())
     return complain("this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)");

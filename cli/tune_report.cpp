@@ -11,7 +11,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
@@ -28,33 +28,55 @@ Json number(double value) {
 
 std::string decibel_text(double db) { return std::isfinite(db) ? fmt::format("{:.2f}", db) : "-"; }
 
-experiments::Top1Intervals intervals_of(const net::Dataset& data, const net::Evaluation& metrics,
-                                        const net::Evaluation& baseline) {
-  return experiments::top1_intervals(
-      data, metrics, baseline,
-      experiments::scores_json(data, net::scores_for(data, {}), metrics, baseline));
-}
-
 double top1(const net::Evaluation& metrics) {
   return static_cast<double>(metrics.correct) / static_cast<double>(metrics.n);
 }
 
-Json metrics_json(const net::Dataset& data, const std::optional<net::Evaluation>& metrics,
-                  const std::optional<net::Evaluation>& float32) {
-  if (!metrics) return nullptr;
-  Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
-  if (metrics->n > 0) {
-    const experiments::Top1Intervals ci = intervals_of(data, *metrics, *float32);
-    json["top1"] = number(top1(*metrics));
-    json["ci95"] = {number(ci.top1.low), number(ci.top1.high)};
-    if (&*metrics == &*float32) return json;
-    json["difference"] = number(top1(*metrics) - top1(*float32));
-    json["difference_ci95"] = {number(ci.difference.low), number(ci.difference.high)};
-  }
-  return json;
+Json ends_json(const std::optional<double>& low, const std::optional<double>& high) {
+  return {number(low.value_or(NAN)), number(high.value_or(NAN))};
 }
 
 }  // namespace
+
+TuneReport::TuneReport(const net::Dataset& dataset, const TuneSamples& samples, bool quiet)
+    : dataset_(dataset), samples_(samples), quiet_(quiet) {
+  std::vector<std::string> names;
+  for (const net::Score* score : experiments::judged_scores(dataset))
+    names.emplace_back(score->name);
+  scores_ = net::scores_for(dataset, names);
+}
+
+experiments::JudgedFigure TuneReport::judged(const net::Evaluation& own,
+                                             const net::Evaluation& other) const {
+  return experiments::judged_of(dataset_, scores_, own, other);
+}
+
+Json TuneReport::metrics_json(const std::optional<net::Evaluation>& metrics) const {
+  if (!metrics) return nullptr;
+  Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
+  if (metrics->n == 0) return json;
+  const bool itself = &*metrics == &*float32_;
+  if (const experiments::JudgedFigure figure = judged(*metrics, *float32_);
+      !figure.measure->is_top1()) {
+    json["metric"] = figure.measure->name;
+    json["value"] = number(figure.value.value_or(NAN));
+    json["value_ci95"] = ends_json(figure.low, figure.high);
+    if (!itself) {
+      json["change"] = number(figure.difference.value_or(NAN));
+      json["change_ci95"] = ends_json(figure.difference_low, figure.difference_high);
+    }
+  }
+  if (dataset_.target() != net::TargetKind::classes) return json;
+  const experiments::Top1Intervals ci =
+      experiments::top1_intervals(dataset_, *metrics, *float32_,
+                                  experiments::scores_json(dataset_, scores_, *metrics, *float32_));
+  json["top1"] = number(top1(*metrics));
+  json["ci95"] = {number(ci.top1.low), number(ci.top1.high)};
+  if (itself) return json;
+  json["difference"] = number(top1(*metrics) - top1(*float32_));
+  json["difference_ci95"] = {number(ci.difference.low), number(ci.difference.high)};
+  return json;
+}
 
 TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
                          std::int64_t images) {
@@ -63,15 +85,14 @@ TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
   const std::int64_t available = dataset.validation_count();
   if (available == 0) samples.split = net::Split::calibration;
   samples.noise = std::min(most, available > 0 ? available : dataset.calibration_count());
-  if (dataset.target() == net::TargetKind::classes) samples.metrics = std::min(images, available);
+  if (dataset.target() != net::TargetKind::none) samples.metrics = std::min(images, available);
   return samples;
 }
 
 std::optional<net::Evaluation> TuneReport::evaluated(const net::Graph& graph,
                                                      net::Numerics& numerics) const {
   if (samples_.metrics == 0) return std::nullopt;
-  return net::evaluate(graph, dataset_, samples_.split, samples_.metrics, numerics,
-                       net::scores_for(dataset_, {}));
+  return net::evaluate(graph, dataset_, samples_.split, samples_.metrics, numerics, scores_);
 }
 
 TuneReport::Figures TuneReport::measure(const net::Graph& graph, net::Numerics& numerics) const {
@@ -118,9 +139,9 @@ Json TuneReport::json() const {
   json["notes"] = notes_;
   json["split"] = samples_.split == net::Split::validation ? "validation" : "calibration";
   json["noise_samples"] = samples_.noise;
-  json["metrics"] = {{"float32", metrics_json(dataset_, float32_, float32_)},
-                     {"before", metrics_json(dataset_, before_.metrics, float32_)},
-                     {"after", metrics_json(dataset_, after_.metrics, float32_)}};
+  json["metrics"] = {{"float32", metrics_json(float32_)},
+                     {"before", metrics_json(before_.metrics)},
+                     {"after", metrics_json(after_.metrics)}};
   json["output_db"] = {{"before", number(before_.noise.output.db)},
                        {"after", number(after_.noise.output.db)}};
   json["layers"] = Json::array();
@@ -148,29 +169,32 @@ std::string TuneReport::text() const {
                       text_table({"layer", "before", "after"}, rows));
   if (!float32_) return text + "\n";
   rows.clear();
-  const auto points = [](const stats::Interval& shares, const char* format) -> std::string {
-    return experiments::percent_interval(shares.low, shares.high, format);
+  const experiments::JudgedFigure gain = judged(*after_.metrics, *before_.metrics);
+  const experiments::Measure& measure = *gain.measure;
+  const auto change = [&](const experiments::JudgedFigure& of) {
+    return experiments::interval_text(measure, of.difference_low, of.difference_high, true);
   };
   const auto add = [&](const char* name, const net::Evaluation& metrics) {
-    const experiments::Top1Intervals ci = intervals_of(dataset_, metrics, *float32_);
+    const experiments::JudgedFigure of = judged(metrics, *float32_);
     const bool itself = &metrics == &*float32_;
-    rows.push_back(
-        {name, experiments::percent_text(top1(metrics)), points(ci.top1, "{:.2f}"),
-         itself ? "-" : experiments::percent_text(top1(metrics) - top1(*float32_), "{:+.2f}"),
-         itself ? "-" : points(ci.difference, "{:+.2f}"), fmt::format("{:.4f}", metrics.loss)});
+    rows.push_back({name, experiments::figure_text(measure, of.value),
+                    experiments::interval_text(measure, of.low, of.high),
+                    itself ? "-" : experiments::figure_text(measure, of.difference, true),
+                    itself ? "-" : change(of), fmt::format("{:.4f}", metrics.loss)});
   };
   add("float32", *float32_);
   add("before", *before_.metrics);
   add("after", *after_.metrics);
-  const experiments::Top1Intervals gain = intervals_of(dataset_, *after_.metrics, *before_.metrics);
-  return text +
-         fmt::format(
-             "\n{} validation samples{}; changes from float32 are paired\n{}"
-             "the steps changed top-1 by {} points, 95 % interval {}\n\n",
-             float32_->samples, samples_.unread ? ", which no step read" : "",
-             text_table({"network", "top-1 %", "95 %", "change", "95 %", "loss"}, rows),
-             experiments::percent_text(top1(*after_.metrics) - top1(*before_.metrics), "{:+.2f}"),
-             points(gain.difference, "{:+.2f}"));
+  const std::string unit = measure.factor == 100 ? "points" : measure.prefix;
+  return text + fmt::format(
+                    "\n{} validation samples{}; changes from float32 are paired\n{}"
+                    "the steps changed {} by {}{}{}, 95 % interval {}\n\n",
+                    float32_->samples, samples_.unread ? ", which no step read" : "",
+                    text_table({"network", experiments::value_title(measure), "95 %", "change",
+                                "95 %", "loss"},
+                               rows),
+                    measure.words, experiments::figure_text(measure, gain.difference, true),
+                    unit.empty() ? "" : " ", unit, change(gain));
 }
 
 }  // namespace numemu::cli

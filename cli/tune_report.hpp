@@ -8,6 +8,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "experiments/report/measure.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/tuning/tuning.hpp"
 
@@ -25,8 +26,7 @@ TuneSamples tune_samples(const net::Graph&, const net::Dataset&, std::int64_t im
 
 class TuneReport {
  public:
-  TuneReport(const net::Dataset& dataset, const TuneSamples& samples, bool quiet)
-      : dataset_(dataset), samples_(samples), quiet_(quiet) {}
+  TuneReport(const net::Dataset&, const TuneSamples&, bool quiet);
 
   /// Measures float32 and the network under the recipe before the first step.
   void before(const policies::Tuning&);
@@ -45,6 +45,9 @@ class TuneReport {
     experiments::LayerMeasurement noise;
   };
   Figures measure(const net::Graph&, net::Numerics&) const;
+  /// The figure that the task is judged by, and its difference from another network's.
+  experiments::JudgedFigure judged(const net::Evaluation&, const net::Evaluation& other) const;
+  Json metrics_json(const std::optional<net::Evaluation>&) const;
   /// Makes this network's values in float32 those that SQNR compares with.
   void refer_to(const net::Graph& reference);
   std::optional<net::Evaluation> evaluated(const net::Graph&, net::Numerics&) const;
@@ -52,6 +55,9 @@ class TuneReport {
   const net::Dataset& dataset_;
   TuneSamples samples_;
   bool quiet_;
+  /// Those of which figures need tables: the one that the task is judged by, and top-1 where a
+  /// sample has several classes.
+  std::vector<const net::Score*> scores_;
   policies::FloatReference reference_;
   std::optional<net::Evaluation> float32_;
   Figures before_, after_;

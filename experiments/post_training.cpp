@@ -17,7 +17,6 @@
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/tuning/run_steps.hpp"
@@ -109,10 +108,9 @@ std::vector<policies::TuneStepChoice> steps_for(const net::Dataset& data, const 
   std::vector<policies::TuneStepChoice> steps =
       policies::parse_tune_steps(steps_of(chain), "--set: chains");
   if (data.target() == net::TargetKind::values) {
-    std::erase_if(steps, [left_out](const auto& step) {
-      if (step.kind->of_classes && left_out != nullptr) left_out->emplace(step.kind->name);
-      return step.kind->of_classes;
-    });
+    // A chain is what steps belong to, by whatever name.
+    for (const policies::TuneStepChoice& step : policies::take_class_steps(steps))
+      if (left_out != nullptr) left_out->emplace(step.kind->name);
   }
   if (steps.empty())
     throw Error(fmt::format(
@@ -162,15 +160,14 @@ Json point_of(const Subject& subject, const Cell& cell, const std::string& weigh
   return point;
 }
 
-/// The two-sided p-value of no difference: of answers by the score test, which gives their
-/// interval, of other figures by Student's law of the interval over `samples`.
+/// The two-sided p-value of no difference: of answers by the test that gives their interval, of
+/// other figures by Student's law of the interval over `samples`.
 double p_of_gain(const JudgedFigure& of, const stats::Interval& interval,
                  const stats::PairedAnswers& answers, std::int64_t samples) {
-  if (of.measure->is_top1() && answers.n > 0) {
-    if (answers.only1 + answers.only2 == 0) return 1;
-    return 2 * normal::cdf(-std::abs(stats::paired_score(answers, 1, 0)));
-  }
-  return p_value({(interval.low + interval.high) / 2, interval.low, interval.high, samples}, 0);
+  if (of.measure->is_top1() && answers.n > 0) return p_value(answers, 0);
+  return p_value(stats::PairedInterval{(interval.low + interval.high) / 2, interval.low,
+                                       interval.high, samples},
+                 0);
 }
 
 std::string change_text(const JudgedFigure& of) {

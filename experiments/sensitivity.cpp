@@ -175,12 +175,7 @@ Conclusion run(const ExperimentRun& run) {
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
     throw Error("--set: formats: expected every format once, found some repeated");
-  std::vector<policies::Recipe> ranged;
-  for (const Point& point : config.points)
-    ranged.push_back(policies::with_checkpoint_ranges(point.recipe, trained.path, point.where));
-  std::vector<const policies::Recipe*> recipes;
-  for (const policies::Recipe& recipe : ranged) recipes.push_back(&recipe);
-  dataset = with_reference(std::move(dataset), trained.graph, recipes);
+  dataset = with_reference(std::move(dataset), trained, config.points);
   RowStore store = open_rows(config, dataset, trained, run.out, {}, run.existing);
   run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
   Workbench bench(std::move(dataset), std::move(trained), images,

@@ -48,21 +48,28 @@ void print_row(const Json& row, bool apart) {
   fmt::print("{}\n", summary_table({row}));
   const Json& metrics = row["metrics"];
   // What is the baseline itself would be compared with itself.
+  const bool baseline = experiments::read_records({row}).at(0).is_baseline();
+  const std::int64_t compared = baseline ? 0 : row["point"]["eval_images"].get<std::int64_t>();
+  std::string alike;
+  for (const Json& score : row.value("scores", Json(Json::array()))) {
+    if (score["name"] == "top1" && !metrics.contains("gained"))
+      alike = none_differs(score, compared);
+  }
   const std::string difference =
-      experiments::read_records({row}).at(0).is_baseline() || !metrics.contains("top1")
-          ? "-"
-          : fmt::format("{} points, 95 % interval {} paired by {}",
-                        number_text(metrics["difference"], "{:+.2f}", 100),
-                        interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
-                        row.contains("scores") && !metrics.contains("gained")
-                            ? row["scores"][0].value("resampled", "samples")
-                            : "image");
+      baseline || !metrics.contains("top1") ? "-"
+      : !alike.empty()                      ? alike
+                       : fmt::format("{} points, 95 % interval {} paired by {}",
+                                     number_text(metrics["difference"], "{:+.2f}", 100),
+                                     interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
+                                     row.contains("scores") && !metrics.contains("gained")
+                                         ? row["scores"][0].value("resampled", "samples")
+                                         : "image");
   if (metrics.contains("top1")) {
     fmt::print("float32 {} %, difference {}, loss {}\n\n",
                number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
                number_text(metrics["loss"], "{:.4f}"));
   }
-  if (row.contains("scores")) print_scores(row["scores"]);
+  if (row.contains("scores")) print_scores(row["scores"], compared);
   print_noise(row, apart ? "calibration samples" : "the first test samples", "test samples");
   fmt::print("\n");
   std::vector<std::vector<std::string>> tensors;
@@ -130,7 +137,7 @@ int run(const Options& options) {
   const policies::Recipe used =
       policies::with_checkpoint_ranges(whole.last_stage(), trained.path, point.where);
   const bool apart = dataset.calibration_count() > 0;
-  dataset = experiments::with_reference(std::move(dataset), trained.graph, {&used});
+  dataset = experiments::with_reference(std::move(dataset), trained.graph, {used});
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
   const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,

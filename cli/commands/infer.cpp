@@ -403,7 +403,7 @@ int run(const Options& options) {
     }
     if (scores) {
       fmt::print("\n");
-      print_scores(report["scores"]);
+      print_scores(report["scores"], samples);
     }
     return kFine;
   }

@@ -20,6 +20,7 @@
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -37,6 +38,7 @@ struct OutOfTime {};
 struct Trial {
   const net::Dataset& dataset;
   const net::Graph& graph;
+  const std::string& path;  ///< of the network, a tuned checkpoint perhaps
   const std::function<double()>& clock;
   double macs = 0;                    ///< multiply-adds of a sample
   std::int64_t reference = 0;         ///< samples that predictions read
@@ -85,20 +87,19 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
 /// Of predictions, and of measuring what they predict about tensors, from a reference of few
 /// samples. Setting up the probes takes time as the elements that are read do, and then each probe
 /// takes its own.
-double prediction_seconds(const Trial& trial, const Point& point,
+double prediction_seconds(const Trial& trial, const policies::Recipe& recipe,
                           const policies::RecipeNumerics& numerics) {
   const auto scales = numerics.static_scales();
   FitCache fits;  // filled once and shared by the points of a sweep
-  predict_tensors(point.recipe, trial.graph, trial.few, fits, scales);
+  predict_tensors(recipe, trial.graph, trial.few, fits, scales);
   const double begin = trial.clock();
-  std::vector<TensorNoise> tensors =
-      predict_tensors(point.recipe, trial.graph, trial.few, fits, scales);
-  measure_tensors(tensors, point.recipe, trial.graph, trial.few);
+  std::vector<TensorNoise> tensors = predict_tensors(recipe, trial.graph, trial.few, fits, scales);
+  measure_tensors(tensors, recipe, trial.graph, trial.few);
   const double tensors_end = trial.clock();
   const std::int64_t few = omp_get_max_threads();
   const auto probes_seconds = [&](std::int64_t probes) {
     const double start = trial.clock();
-    predict_layers(point.recipe, trial.graph, trial.few, scales, probes);
+    predict_layers(recipe, trial.graph, trial.few, scales, probes);
     return trial.clock() - start;
   };
   const ProbePlan plan = probe_plan(trial.macs, trial.reference);
@@ -113,7 +114,9 @@ double prediction_seconds(const Trial& trial, const Point& point,
 /// Of a point without calibration passes, which trial.calibration gets where they are the first.
 double point_seconds(Trial& trial, const Point& point, double budget) {
   const double begin = trial.clock();
-  policies::RecipeNumerics numerics(point.recipe, trial.graph, point.where);
+  const policies::Recipe recipe =
+      policies::with_checkpoint_ranges(point.recipe, trial.path, point.where);
+  policies::RecipeNumerics numerics(recipe, trial.graph, point.where);
   double passes = 0;  // over the calibration samples, here one
   numerics.freeze(
       trial.graph, 1,
@@ -125,9 +128,9 @@ double point_seconds(Trial& trial, const Point& point, double budget) {
       &trial.seen);
   double seconds = trial.clock() - begin;
   const std::int64_t calibration =
-      std::min(trial.dataset.calibration_count(), point.recipe.calibration().samples);
+      std::min(trial.dataset.calibration_count(), recipe.calibration().samples);
   trial.calibration += passes * static_cast<double>(calibration - 1) * trial.pass;
-  if (makes_predictions(point)) seconds += prediction_seconds(trial, point, numerics);
+  if (makes_predictions(point)) seconds += prediction_seconds(trial, recipe, numerics);
   const std::int64_t images = std::min(point.eval_images, trial.dataset.test_count());
   const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
   // The reference is compared with float32, layer by layer.
@@ -259,7 +262,8 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   for (auto& [name, group] : groups) {
     if (group.points == 0 && !group.missing.empty()) unknown.push_back(&group);
   }
-  Trial trial{dataset, trained.graph, clock, macs_of_a_sample(dataset, trained.graph)};
+  Trial trial{dataset, trained.graph, trained.path, clock,
+              macs_of_a_sample(dataset, trained.graph)};
   const double share = kPointsShare * budget / static_cast<double>(unknown.size() + 1);
   try_float32(trial, (1 - kPointsShare) * budget, share);
   try_groups(trial, unknown, kPointsShare * budget, share);

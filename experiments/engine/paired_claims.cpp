@@ -5,8 +5,16 @@
 #include <utility>
 
 #include "emu/stats/laws.hpp"
+#include "formats/analysis/normal_law.hpp"
 
 namespace numemu::experiments {
+namespace {
+
+double of_both_sides(const Tails& tails) {
+  return std::min(1.0, 2 * std::min(tails.above, tails.below));
+}
+
+}  // namespace
 
 Tails tails(const stats::PairedInterval& d, double bound) {
   if (d.n < 2) return {};
@@ -18,9 +26,18 @@ Tails tails(const stats::PairedInterval& d, double bound) {
   return {stats::student_tail(degrees, t), stats::student_tail(degrees, -t)};
 }
 
+Tails tails(const stats::PairedAnswers& answers, double bound) {
+  if (answers.only1 + answers.only2 == 0 && bound == 0) return {};
+  const double score = stats::paired_score(answers, 1, bound);
+  return {normal::cdf(-score), normal::cdf(score)};
+}
+
 double p_value(const stats::PairedInterval& d, double bound) {
-  const Tails both = tails(d, bound);
-  return std::min(1.0, 2 * std::min(both.above, both.below));
+  return of_both_sides(tails(d, bound));
+}
+
+double p_value(const stats::PairedAnswers& answers, double bound) {
+  return of_both_sides(tails(answers, bound));
 }
 
 void PairedClaims::add(std::string what, const stats::PairedInterval& d, double bound,

@@ -3,24 +3,30 @@
 #include <string>
 #include <vector>
 
+#include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
 
 namespace numemu::experiments {
 
-/// One-sided p-values of Student's t test.
+/// One-sided p-values.
 struct Tails {
   double above = 1;  ///< that the true mean is not above the bound
   double below = 1;  ///< that it is not below
 };
 
-/// Both are 1 for a single difference and where the interval is not known. Differences that are all
-/// equal give 0 on the side of the bound where they lie, else 1.
+/// Of Student's t test. Both are 1 for a single difference and where the interval is not known.
+/// Differences that are all equal give 0 on the side of the bound where they lie, else 1.
 Tails tails(const stats::PairedInterval&, double bound);
+/// Of a difference of answers, by the score test that gives its interval
+/// (stats::paired_difference); `bound` lies inside (-1, 1). Both are 1 where no answer differs and
+/// the bound is 0.
+Tails tails(const stats::PairedAnswers&, double bound);
 
 /// The probability of a mean at least as far from `bound`, either side, where `bound` is the true
 /// one: twice the smaller of tails(), at most 1.
 double p_value(const stats::PairedInterval&, double bound);
+double p_value(const stats::PairedAnswers&, double bound);
 
 /// Collects claims that a mean difference lies above a bound.
 class PairedClaims {

@@ -157,12 +157,20 @@ std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Grap
 }
 
 net::Dataset with_reference(net::Dataset dataset, const net::Graph& graph,
-                            const std::vector<const policies::Recipe*>& recipes) {
+                            const std::vector<policies::Recipe>& recipes) {
   if (dataset.calibration_count() > 0) return dataset;
-  for (const policies::Recipe* recipe : recipes) {
-    if (calibration_samples(*recipe, graph, 1) > 0) throw_no_calibration(dataset);
+  for (const policies::Recipe& recipe : recipes) {
+    if (calibration_samples(recipe, graph, 1) > 0) throw_no_calibration(dataset);
   }
   return net::with_test_reference(dataset);
+}
+
+net::Dataset with_reference(net::Dataset dataset, const TrainedNet& trained,
+                            const std::vector<Point>& points) {
+  std::vector<policies::Recipe> ranged;
+  for (const Point& point : points)
+    ranged.push_back(policies::with_checkpoint_ranges(point.recipe, trained.path, point.where));
+  return with_reference(std::move(dataset), trained.graph, ranged);
 }
 
 double cost_of(const Point& point, const Workbench& bench) {

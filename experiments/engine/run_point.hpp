@@ -19,8 +19,9 @@ std::int64_t calibration_samples(const policies::Recipe&, const net::Graph&,
 
 /// The data set; where all its samples are of the test, with these as the reference that noise is
 /// measured and predicted on. Throws Error then where one of the recipes calibrates.
-net::Dataset with_reference(net::Dataset, const net::Graph&,
-                            const std::vector<const policies::Recipe*>&);
+net::Dataset with_reference(net::Dataset, const net::Graph&, const std::vector<policies::Recipe>&);
+/// The same of the recipes of points, with the ranges of a tuned checkpoint.
+net::Dataset with_reference(net::Dataset, const TrainedNet&, const std::vector<Point>&);
 
 /// Adds "metrics" and, where there are any, "scores", the list of scores_json().
 void add_metrics(Json& row, const net::Dataset&, const std::vector<const net::Score*>&,

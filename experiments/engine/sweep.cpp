@@ -100,12 +100,7 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   TrainedNet trained = load_trained_net(config.net, dataset, folders);
   if (config.fold_batch_norm) fold_batch_norm(trained);
   net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work
-  std::vector<policies::Recipe> ranged;
-  for (const Point& point : config.points)
-    ranged.push_back(policies::with_checkpoint_ranges(point.recipe, trained.path, point.where));
-  std::vector<const policies::Recipe*> recipes;
-  for (const policies::Recipe& recipe : ranged) recipes.push_back(&recipe);
-  dataset = with_reference(std::move(dataset), trained.graph, recipes);
+  dataset = with_reference(std::move(dataset), trained, config.points);
   return {std::move(dataset), std::move(trained)};
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "experiments/report/names.hpp"
@@ -106,13 +107,30 @@ bool is_put_back(const Json& recipe) {
          activation->is_null();
 }
 
+/// Whether ranges fix the scales of all activations, so that none is calibrated. A point has no
+/// more than the digest of a checkpoint's ranges; the note on them (policies::notes_on_ranges)
+/// counts those in use.
+bool fixes_activations(const Json& row) {
+  if (!json_at(row, {"point", "ranges"}) && !json_at(row, {"point", "recipe", "ranges"}))
+    return false;
+  const Json *notes = json_at(row, {"notes"}), *layers = json_at(row, {"layers"});
+  if (!notes || !notes->is_array() || !layers || !layers->is_array()) return true;
+  constexpr std::string_view kFixed = "the ranges are fixed of ", kCount = "activations of ";
+  std::size_t activations = 0;
+  for (const Json& note : *notes) {
+    const std::string text = note.is_string() ? note.get<std::string>() : "";
+    const std::size_t at = text.find(kCount);
+    if (text.starts_with(kFixed) && at != text.npos)
+      std::from_chars(text.data() + at + kCount.size(), text.data() + text.size(), activations);
+  }
+  return activations >= layers->size();
+}
+
 /// The rule of calibration where it clips what the scale rule then reads.
 void add_calibration(const Json& row, RoleRecord& role) {
   const std::string rule = json_text(row, {"point", "recipe", "calibrate", "rule"});
-  const bool fixed =
-      json_at(row, {"point", "ranges"}) || json_at(row, {"point", "recipe", "ranges"});
-  if (rule.empty() || rule == "absmax" || rule == "dynamic" || fixed || role.family == "block" ||
-      role.granularity != "tensor")
+  if (rule.empty() || rule == "absmax" || rule == "dynamic" || role.family == "block" ||
+      role.granularity != "tensor" || fixes_activations(row))
     return;
   role.scale += ", " + rule;
 }

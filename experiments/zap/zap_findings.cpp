@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "emu/stats/holm.hpp"
-#include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
-#include "formats/analysis/normal_law.hpp"
+#include "experiments/engine/paired_claims.hpp"
 #include "policies/zap/position_mask.hpp"
 
 namespace numemu::experiments {
@@ -72,9 +71,7 @@ void for_each_point(const std::vector<ZapResults>& all, ZapCare care, const Use&
 
 /// That the true loss is at least kZapLoss: one-sided, by the score that gives the interval its
 /// ends.
-double p_of_loss(const AccuracyChange& change) {
-  return normal::cdf(-stats::paired_score(change.answers, 1, -kZapLoss));
-}
+double p_of_loss(const AccuracyChange& change) { return tails(change.answers, -kZapLoss).above; }
 
 /// Whether a point saves enough for less than kZapLoss is tested at every point, so that the best
 /// of many must pass Holm's procedure over all of them; what saves too little cannot pass. One

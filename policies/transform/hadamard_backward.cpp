@@ -6,7 +6,10 @@
 // whole block are not rotated.
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <map>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
@@ -57,8 +60,7 @@ class HadamardBackward final : public Policy {
           binding().where, given.layer, net::to_string(given.kind)));
     }
     net::Product product = given;
-    // Kept for later products: large arrays are not allocated anew for each.
-    thread_local net::Tensor a, b;
+    net::Tensor &a = kept(given.a, 0), &b = kept(given.b, 1);
     {
       const net::Section section(net::SectionKind::quantize, given.layer,
                                  net::to_string(given.kind));
@@ -72,6 +74,17 @@ class HadamardBackward final : public Policy {
   }
 
  private:
+  /// Room for a rotated side, kept for later products by its size: arrays that are allocated anew,
+  /// or grow again, are filled with zeros, a twentieth of the time of quantization.
+  static net::Tensor& kept(const net::ProductSide& side, std::size_t place) {
+    constexpr std::size_t kSizes = 6;
+    thread_local std::array<std::map<std::int64_t, net::Tensor>, 2> tensors;
+    const std::int64_t size = side.source->size();
+    auto& of_side = tensors[place];
+    if (of_side.size() == kSizes && !of_side.contains(size)) of_side.clear();
+    return of_side[size];
+  }
+
   void check(const net::GemmLayer& gemm, const Options& options) const {
     const auto refuse = [&](const std::string& why) {
       throw Error(fmt::format("{}: layer {}: {}", binding().where, gemm.name, why));

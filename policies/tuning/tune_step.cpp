@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
@@ -122,11 +125,19 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
   return steps;
 }
 
+std::vector<TuneStepChoice> take_class_steps(std::vector<TuneStepChoice>& steps) {
+  const auto taken = std::ranges::stable_partition(
+      steps, [](const TuneStepChoice& step) { return !step.kind->of_classes; });
+  std::vector<TuneStepChoice> out;
+  std::ranges::move(taken, std::back_inserter(out));
+  steps.erase(taken.begin(), taken.end());
+  return out;
+}
+
 std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>& steps,
                                                const std::string& where) {
   std::vector<std::string> notes;
-  std::erase_if(steps, [&](const TuneStepChoice& step) {
-    if (!step.kind->of_classes) return false;
+  for (const TuneStepChoice& step : take_class_steps(steps)) {
     if (step.pipeline.empty())
       throw Error(fmt::format(
           "{}: {}: expected a task of classes, whose probabilities the step compares; the targets "
@@ -135,8 +146,7 @@ std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>& step
     notes.push_back(fmt::format(
         "{} leaves out {}, which compares probabilities of classes: the targets are numbers.",
         step.pipeline, step.kind->name));
-    return true;
-  });
+  }
   return notes;
 }
 

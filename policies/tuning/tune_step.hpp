@@ -77,8 +77,10 @@ struct TuneStepChoice {
 /// list or KEY=VALUE. A pipeline stands for its steps. Throws Error naming step and option; `where`
 /// starts it.
 std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std::string& where);
-/// Of a task whose outputs are no logits of classes: takes the steps that need these out of
-/// pipelines, with one sentence for each. Throws Error naming one that stands by itself.
+/// Of a task whose outputs are no logits of classes: takes out the steps that need these.
+std::vector<TuneStepChoice> take_class_steps(std::vector<TuneStepChoice>&);
+/// The same of pipelines, with one sentence for each. Throws Error naming one that stands by
+/// itself.
 std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>&,
                                                const std::string& where);
 /// The canonical text of the whole list.

@@ -61,4 +61,14 @@ TEST_CASE("a command whose program is not built names what builds it", "[fast]")
   s.file("numemu-tuning", "no program");
   check_refused(run_program(s, "./numemu", "tune --help"),
                 "numemu: numemu-tuning: Permission denied");
+  // Without a command, too: some program is there.
+  check_refused(run_program(s, "./numemu", "--help"), "numemu: numemu-tuning: Permission denied");
+  s.file("numemu-tuning", "#!/no/such/interpreter\n");
+  std::filesystem::permissions(s.path + "/numemu-tuning", std::filesystem::perms::owner_all);
+  for (const char* arguments : {"tune --help", "--help"})
+    check_refused(run_program(s, "./numemu", arguments),
+                  "numemu: numemu-tuning: what it needs to run is missing: its interpreter");
+  std::filesystem::remove(s.path + "/numemu-tuning");
+  std::filesystem::create_symlink("nowhere", s.path + "/numemu-tuning");
+  check_refused(run_program(s, "./numemu", "--help"), "or the file it links to");
 }

@@ -14,11 +14,14 @@
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/option_cell.hpp"
+#include "tests/policies/parsed.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
 using policies::test::join;
 using policies::test::option_cell;
+using policies::test::parsed;
+using policies::test::refused;
 
 namespace {
 
@@ -46,19 +49,6 @@ Json canonical(const std::string& text) { return policy_json(*read(text)); }
 std::string message_of(const std::string& text, const std::string& key = "penalty") {
   try {
     read(text, key);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-Json parsed(const std::string& keys) {
-  return Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r.json").json();
-}
-
-std::string refused(const std::string& keys) {
-  try {
-    parsed(keys);
   } catch (const Error& error) {
     return error.what();
   }

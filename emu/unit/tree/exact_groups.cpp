@@ -8,8 +8,8 @@
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
-#include "emu/unit/tiles.hpp"
 #include "emu/unit/tree/exact_groups_tile.hpp"
+#include "emu/unit/tree/parts.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -66,24 +66,8 @@ bool multiply_exact_groups(const UnitDescription& u, const Gemm& g) {
   const LaneRule read{.instruction = instruction};
   const LaneSide side_a(g.a, a, g.m, g.k, read), side_b(g.b, b, g.n, g.k, read);
 
-  const bool swap = g.m > g.n;
-  ChainTile<float, float> whole;
-  whole.rows = swap ? side_b.side() : side_a.side();
-  whole.lanes = swap ? side_a.side() : side_b.side();
-  whole.row_stride = swap ? 1 : g.n;
-  whole.lane_stride = swap ? g.n : 1;
-  whole.k = (g.k + instruction - 1) / instruction * instruction;
-  whole.c = static_cast<const float*>(g.c);
-  whole.d = static_cast<float*>(g.d);
-  for_each_tile(std::min(g.m, g.n), std::max(g.m, g.n), g.k, {.rows = 256, .granule = 16},
-                [&](const Tile& t) {
-                  ChainTile<float, float> part = whole;
-                  part.row_begin = t.row_begin;
-                  part.row_end = t.row_end;
-                  part.lane_begin = t.lane_begin;
-                  part.lane_end = t.lane_end;
-                  run_exact_group_tile(rule, part);
-                });
+  for_each_part(g, side_a, side_b, instruction, static_cast<const float*>(g.c),
+                [&](const ChainTile<float, float>& part) { run_exact_group_tile(rule, part); });
   // TwoSum and the splitter make NaN of infinity, and the splitter loses the sign of -0.
   SafeRange range;
   range.negative_zero = rule.splitter == 0;

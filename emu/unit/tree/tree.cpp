@@ -11,7 +11,7 @@
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
-#include "emu/unit/tiles.hpp"
+#include "emu/unit/tree/parts.hpp"
 #include "emu/unit/tree/tree_tile.hpp"
 
 namespace numemu::unit {
@@ -117,23 +117,10 @@ bool multiply_tree(const UnitDescription& u, const Gemm& g) {
   const std::vector<float> c = flushed_c(u, g);
   if (rule->kind == TreeKind::to_odd && never_tiny(g, a, b, c)) rule->flush = false;
 
-  const bool swap = g.m > g.n;
-  ChainTile<float, float> whole;
-  whole.rows = swap ? side_b.side() : side_a.side();
-  whole.lanes = swap ? side_a.side() : side_b.side();
-  whole.row_stride = swap ? 1 : g.n;
-  whole.lane_stride = swap ? g.n : 1;
-  whole.k = (g.k + instruction - 1) / instruction * instruction;
-  whole.c = c.empty() ? static_cast<const float*>(g.c) : c.data();
-  whole.d = static_cast<float*>(g.d);
   const bool host_flushes = rule->flush && rule->kind == TreeKind::pairwise;
-  for_each_tile(std::min(g.m, g.n), std::max(g.m, g.n), g.k, {.rows = 256, .granule = 16},
-                [&](const Tile& t) {
-                  ChainTile<float, float> part = whole;
-                  part.row_begin = t.row_begin;
-                  part.row_end = t.row_end;
-                  part.lane_begin = t.lane_begin;
-                  part.lane_end = t.lane_end;
+  for_each_part(g, side_a, side_b, instruction,
+                c.empty() ? static_cast<const float*>(g.c) : c.data(),
+                [&](const ChainTile<float, float>& part) {
                   const FlushGuard guard(host_flushes);
                   run_tree_tile(*rule, part);
                 });

@@ -4,6 +4,7 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/experiments/places_network.hpp"
 #include "tests/experiments/small_network.hpp"
 
 using namespace numemu::test;
@@ -87,6 +88,40 @@ TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
   // Of a text: per character.
   const double loss = row["metrics"]["loss"];
   CHECK(row["metrics"]["bits_per_character"] == Approx(loss / std::log(2.0)).epsilon(1e-5));
+  // Where no window's top-1 differs no interval of +-70 points is printed.
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "float16"}}})");
+  for (int i = 0; i < 3; ++i) text += text;
+  s.file("long.txt", text);
+  const Result alike = s.run(
+      "eval --net o/lstm-char-text.safetensors --data text:long.txt --images 5 --recipe r.json "
+      "--no-predictions --quiet");
+  INFO(alike.err);
+  CHECK_THAT(alike.out, Contains("difference no window differs from float32; at 95 % at most 70.8 "
+                                 "% of blocks of 2 windows do (Clopper-Pearson)") &&
+                            Contains("none differs"));
+}
+
+TEST_CASE("where no sample differs eval says so instead of a wide interval", "[fast]") {
+  const Scratch s;
+  const TemporaryFolder folder;
+  const auto settings = numemu::experiments::testing::write_places(folder, "classes");
+  const auto eval = [&](const char* format) {
+    s.file("r.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": ")" +
+                         std::string(format) + R"("}}})");
+    const Result run = s.run("eval --net " + settings[0].substr(4) + " --data '" +
+                             settings[1].substr(5) + "' --recipe r.json --images 20 --quiet");
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    return run.out;
+  };
+  // 1 - 0.025^(1/20)
+  const char* const sentence =
+      "no sample differs from float32; at 95 % at most 16.8 % of samples do (Clopper-Pearson)";
+  const std::string alike = eval("float16"), other = eval("int2");
+  CHECK_THAT(alike, Contains(std::string("difference ") + sentence) &&
+                        Contains(std::string("mean_iou, pixel_accuracy, top1: ") + sentence) &&
+                        !Contains("-16.8") && !Contains("0 in as many"));
+  CHECK_THAT(other, !Contains("none differs") && Contains("points, 95 % interval ["));
 }
 
 TEST_CASE("folding keeps accuracy and moves roundings only", "[slow][shared]") {

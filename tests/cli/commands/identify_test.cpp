@@ -18,16 +18,22 @@ bool has(const std::string& program) {
   return std::system((program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
+/// The example in C is there as "dot".
+bool compiles_example(const Scratch& s) {
+  if (!has("cc --version")) {
+    WARN("skipped: no cc to compile the example");
+    return false;
+  }
+  REQUIRE(std::system(("cc -O1 -o " + s.path + "/dot " + kDevices + "dot_device.c -lm").c_str()) ==
+          0);
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("identify: the example in C is a chain of fused multiply-adds", "[fast]") {
   const Scratch s;
-  if (!has("cc --version")) {
-    WARN("skipped: no cc to compile the example");
-    return;
-  }
-  REQUIRE(std::system(("cc -O1 -o " + s.path + "/dot " + kDevices + "dot_device.c -lm").c_str()) ==
-          0);
+  if (!compiles_example(s)) return;
   const Result run =
       s.run(device("./dot 4") + kPorts + " --confirm 20 --order --out u.json --json");
   CHECK(run.code == 0);
@@ -94,12 +100,7 @@ TEST_CASE("identify: a device that always gives the same fits nothing", "[fast]"
 
 TEST_CASE("identify: live, over standard input and output", "[fast]") {
   const Scratch s;
-  if (!has("cc --version")) {
-    WARN("skipped: no cc to compile the example");
-    return;
-  }
-  REQUIRE(std::system(("cc -O1 -o " + s.path + "/dot " + kDevices + "dot_device.c -lm").c_str()) ==
-          0);
+  if (!compiles_example(s)) return;
   REQUIRE(std::system(("mkfifo " + s.path + "/answers").c_str()) == 0);
   const Result run = s.run("identify --live" + kPorts +
                            " --confirm 10 <answers 2>report | ./dot 4 >answers; cat report");

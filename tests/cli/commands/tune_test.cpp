@@ -6,6 +6,7 @@
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/experiments/places_network.hpp"
 
 using namespace numemu::test;
 using Catch::Contains;
@@ -129,9 +130,10 @@ TEST_CASE("a step that gives ranges counts those that the recipe uses", "[fast]"
       "'calibrate(percentile(99.9))' --out t --quiet");
   INFO(tuned.err);
   REQUIRE(tuned.code == 0);
-  CHECK_THAT(tuned.out,
-             Contains("ranges of 0 activations: the recipe has no static scale of any") &&
-                 Contains("note: glyphs has 512 calibration samples, fewer than the 1000 asked for."));
+  CHECK_THAT(
+      tuned.out,
+      Contains("ranges of 0 activations: the recipe has no static scale of any") &&
+          Contains("note: glyphs has 512 calibration samples, fewer than the 1000 asked for."));
 }
 
 TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
@@ -209,4 +211,39 @@ TEST_CASE("accuracy of a tuned checkpoint is compared with the network before tu
               .code == 0);
   CHECK(baseline("u/lenet-glyphs.safetensors")["point"]["tuned_from"] ==
         after["point"]["tuned_from"]);
+}
+
+TEST_CASE("the report compares what the task is judged by", "[fast]") {
+  struct Task {
+    const char *targets, *metric, *heading, *sentence;
+  };
+  for (const Task& task :
+       {Task{"classes", "mean_iou", "mean IoU %", "the steps changed mean IoU by "},
+        {"values", "mse", "mean squared error", "the steps changed mean squared error by "}}) {
+    const Scratch s;
+    const TemporaryFolder folder;
+    const auto settings = numemu::experiments::testing::write_places(folder, task.targets);
+    s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int2"}}})");
+    const bool classes = std::string(task.targets) == "classes";
+    const std::string run = "tune --net " + settings[0].substr(4) +
+                            " --data npy:x=" + (folder / "x.npy") + ",y=" + (folder / "y.npy") +
+                            (classes ? ",ignore=255" : "") +
+                            ",test=6,validation=10 --recipe r.json --steps gptq --quiet --out ";
+    const Result text = s.run(run + "t");
+    INFO(text.err);
+    REQUIRE(text.code == 0);
+    CHECK_THAT(text.out, Contains(task.heading) && Contains(task.sentence) && !Contains("top-1"));
+    const Json metrics = Json::parse(s.run(run + "j --json").out)["metrics"];
+    CHECK(metrics["after"]["metric"] == task.metric);
+    CHECK(metrics["float32"].contains("value"));
+    CHECK_FALSE(metrics["float32"].contains("change"));
+    CHECK(
+        metrics["before"]["change"].get<double>() ==
+        Approx(metrics["before"]["value"].get<double>() - metrics["float32"]["value"].get<double>())
+            .epsilon(1e-4));
+    for (const char* network : {"before", "after"})
+      CHECK(metrics[network]["change_ci95"][0].get<double>() <=
+            metrics[network]["change"].get<double>());
+    CHECK(metrics["after"].contains("top1") == classes);
+  }
 }

@@ -6,7 +6,9 @@
 
 #include <atomic>
 
+#include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/sweep.hpp"
+#include "policies/tuning/checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/files.hpp"
@@ -49,6 +51,36 @@ TEST_CASE("an estimate counts predictions and a missing baseline", "[fast]") {
   CHECK(cached.seconds < all.seconds);
   turn_predictions_off(config);
   CHECK(estimate().seconds < cached.seconds);
+}
+
+TEST_CASE("an estimate counts no calibration where the checkpoint has the ranges", "[fast]") {
+  const numemu::test::TemporaryFolder folder;
+  const std::string plain = folder / "n.safetensors", tuned = folder / "t.safetensors";
+  testing::write_click_network(plain);
+  numemu::net::Checkpoint checkpoint = numemu::net::read_safetensors(plain, true);
+  numemu::policies::FixedRanges ranges;
+  const numemu::net::Graph graph = numemu::net::build_net("dlrm-small", {21}, 2);
+  for (const numemu::net::GemmLayer& layer : numemu::net::gemm_layers(graph))
+    if (layer.weight != nullptr)
+      ranges[layer.name].activation = numemu::policies::ValueRange{-1, 1};
+  numemu::policies::add_ranges(checkpoint, ranges);
+  numemu::net::write_safetensors(tuned, checkpoint);
+  // In readings of the clock; a product of two activations has no range of its own.
+  const auto estimate = [&](const std::string& net) {
+    const SweepConfig config = parse_sweep(R"({"numemu_sweep": 1, "net": ")" + net +
+                                               R"(", "data": "clicks", "eval_images": 40,
+        "predictions": false, "grid": {"roles.activation.format": ["int8"]},
+        "base": {"numemu_recipe": 1,
+                 "layers": [{"match": "interaction", "roles": {"activation": null}}]}})",
+                                           "s.json");
+    std::atomic<int> readings = 0;
+    return estimate_sweep(
+               config, {folder.path(), folder.path()}, folder / "out", {}, Existing::resume,
+               [&] { return static_cast<double>(++readings); }, 1e9)
+        .seconds;
+  };
+  // The pass over all samples takes a reading, and calibration reads all but one once more.
+  CHECK(estimate(tuned) + 0.9 < estimate(plain));
 }
 
 TEST_CASE("an estimate is near the processor time of a sweep with cheap and dear points",

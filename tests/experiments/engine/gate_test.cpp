@@ -49,6 +49,17 @@ Json row_with_perplexity() {
   return row;
 }
 
+/// A score of 40 samples of which none differs, with the exact interval of that.
+Json exact_top5() {
+  return {{"name", "top5"},
+          {"value", 1.0},
+          {"ci95", {0.9088, 1.0}},
+          {"baseline", 1.0},
+          {"difference", 0.0},
+          {"difference_ci95", {-0.0881, 0.0}},
+          {"exact", {"ci95", "difference_ci95"}}};
+}
+
 Json judged(const std::string& gate, Json row) {
   judge_gate(parse_gate(gate), row);
   return row["gate"];
@@ -140,13 +151,7 @@ TEST_CASE("an undecided score needs as many units as its interval says", "[fast]
   CHECK(gate["images_needed"].get<double>() ==
         Approx(10000 * std::pow(half / gate["margin"].get<double>(), 2)).epsilon(1e-3));
   // That of none among n shrinks as 1 / n.
-  row["scores"][0] = {{"name", "top5"},
-                      {"value", 1.0},
-                      {"ci95", {0.9088, 1.0}},
-                      {"baseline", 1.0},
-                      {"difference", 0.0},
-                      {"difference_ci95", {-0.0881, 0.0}},
-                      {"exact", {"ci95", "difference_ci95"}}};
+  row["scores"][0] = exact_top5();
   row["metrics"]["n"] = 40;
   const Json exact = judged("top5>=0.99*float32", row);
   REQUIRE(exact["verdict"].text() == "undecided");
@@ -244,14 +249,7 @@ TEST_CASE("scores are judged by their bootstrap intervals; less may be better", 
 
 TEST_CASE("the exact interval of none is lengthened by more than a normal one", "[fast]") {
   Json row = row_of({7900, 150, 220, 10000});
-  row["scores"] = Json::array();
-  row["scores"].push_back({{"name", "top5"},
-                           {"value", 1.0},
-                           {"ci95", {0.9088, 1.0}},
-                           {"baseline", 1.0},
-                           {"difference", 0.0},
-                           {"difference_ci95", {-0.0881, 0.0}},
-                           {"exact", {"ci95", "difference_ci95"}}});
+  row["scores"] = Json::array({exact_top5()});
   // 1 - 0.005^(1/40) = 0.1241 of 0 in 40 at 99 %, 0.0881 at 95 %.
   const double low = judged("top5>=1*float32", row)["margin_ci99"][0].get<double>();
   CHECK(low <= -0.1241);

@@ -24,6 +24,21 @@ TEST_CASE("one-sided tails of a paired difference", "[fast]") {
   CHECK(tails(stats::paired_interval({3.0}), 0).above == 1);
 }
 
+TEST_CASE("answers of both are compared by the test that gives their interval", "[fast]") {
+  const stats::PairedAnswers answers{800, 30, 10, 1000};
+  const stats::Interval ends = stats::paired_difference(30, 10, 1000);
+  // McNemar's: (30 - 10) / sqrt(30 + 10).
+  CHECK(p_value(answers, 0) == Approx(std::erfc(std::sqrt(10.0) / std::sqrt(2.0))).epsilon(1e-9));
+  for (const double end : {ends.low, ends.high}) CHECK(p_value(answers, end) == Approx(0.05));
+  CHECK(tails(answers, ends.low).above == Approx(0.025));
+  CHECK(tails(answers, ends.low).below == Approx(0.975));
+  CHECK(tails(answers, ends.high).below == Approx(0.025));
+  const stats::PairedAnswers none{800, 0, 0, 1000};
+  CHECK(p_value(none, 0) == 1);
+  CHECK(tails(none, 0).above == 1);
+  CHECK(tails(none, -0.005).above < 0.025);
+}
+
 TEST_CASE("claims are judged together", "[fast]") {
   const stats::PairedInterval d = stats::paired_interval({1.0, 2.0, 3.0});
   // Two degrees of freedom: P(|T| > t) = 1 - t / sqrt(2 + t^2); t = 2 sqrt(3).

@@ -16,6 +16,8 @@ void wrapped_quantize_tensor() __asm__("__wrap_" NUMEMU_QUANTIZE_TENSOR);
 void wrapped_quantize_tensor() { throwing_quantizer(); }
 void wrapped_quantize_blocks() __asm__("__wrap_" NUMEMU_QUANTIZE_BLOCKS);
 void wrapped_quantize_blocks() { throwing_quantizer(); }
+void wrapped_quantize_columns() __asm__("__wrap_" NUMEMU_QUANTIZE_COLUMNS);
+void wrapped_quantize_columns() { throwing_quantizer(); }
 void wrapped_encode() __asm__("__wrap_" NUMEMU_ENCODE);
 void wrapped_encode() { throwing_quantizer(); }
 }
@@ -32,9 +34,26 @@ bool throws(Call&& call) {
   return false;
 }
 
+/// Blocks along columns, which products of backward have.
+bool columns_throw() {
+  policies::RolePolicy policy;
+  policy.format = &find_format("float4_e2m1fn");
+  policy.block = &find_block_format("mxfp4");
+  policy.granularity = policies::Granularity::block;
+  policy.scale = "floor";
+  const std::vector<float> x(64, 1.0f);
+  std::vector<float> y(x.size());
+  const policies::RoleQuantizer quantizer(policy);
+  return throws([&] { quantizer.quantize_columns(1, 32, 2, x.data(), {}, y.data()); });
+}
+
 }  // namespace
 
 int main() {
+  if (!columns_throw()) {
+    std::puts("the control did not throw: the quantizer of columns was not replaced");
+    return 1;
+  }
   net::Dataset dataset = testing::small_dataset();
   const TrainedNet trained = testing::small_net();
   net::Targets targets;

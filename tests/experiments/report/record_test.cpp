@@ -146,3 +146,29 @@ TEST_CASE("short names", "[fast]") {
   CHECK(short_unit("neutral.f32.sequential") == "f32.sequential");
   CHECK(short_unit("nvidia.h100.wgmma.e4m3.f32") == "nvidia.h100.wgmma.e4m3.f32");
 }
+
+TEST_CASE("calibration that clips is named unless ranges fix every activation", "[fast]") {
+  Json row = sample::row(0, &sample::kFormats[4], &sample::kFormats[4], "u");
+  const auto scale = [&] { return read_records({row})[0].activation.scale; };
+  row["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
+  CHECK(scale() == "absmax, percentile(99.9)");
+  REQUIRE(row["layers"].size() == 5);
+  const auto fixed = [&](int weights, int activations) {
+    row["notes"] = {"another note", "the ranges are fixed of " +
+                                        std::to_string(weights + activations) +
+                                        " tensors: weights of " + std::to_string(weights) +
+                                        ", activations of " + std::to_string(activations)};
+  };
+  row["point"]["ranges"] = "0123456789abcdef";  // of a tuned checkpoint
+  CHECK(scale() == "absmax");                   // without notes
+  fixed(0, 5);
+  CHECK(scale() == "absmax");
+  fixed(5, 0);
+  CHECK(scale() == "absmax, percentile(99.9)");
+  fixed(5, 4);
+  CHECK(scale() == "absmax, percentile(99.9)");
+  row["point"].erase("ranges");
+  row["point"]["recipe"]["ranges"] = {{"fc1", {{"activation", {-1, 1}}}}};
+  fixed(0, 1);
+  CHECK(scale() == "absmax, percentile(99.9)");
+}

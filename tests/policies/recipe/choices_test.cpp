@@ -4,26 +4,12 @@
 #include "formats/error.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/parsed.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
-
-namespace {
-
-Json parsed(const std::string& keys) {
-  return Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r.json").json();
-}
-
-std::string refused(const std::string& keys) {
-  try {
-    parsed(keys);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
+using policies::test::parsed;
+using policies::test::refused;
 
 TEST_CASE("choices: saved and exchange beside roles are roles", "[fast]") {
   const std::string role = R"j({"format": "int8", "rounding": "sr(4)", "granularity": "tensor"})j";

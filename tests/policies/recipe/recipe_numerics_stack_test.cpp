@@ -3,16 +3,13 @@
 #include <functional>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/flatten.hpp"
-#include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/pointwise.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/recipe/small_net.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -22,23 +19,6 @@ using numemu::test::message_of;
 namespace {
 
 constexpr std::int64_t kSteps = 3;
-
-net::Graph small_net() {
-  net::Graph graph;
-  graph.name = "small";
-  graph.inputs = {{"input", {4, 4, 4}}};
-  net::Conv2dOptions options;
-  options.in_channels = 4;
-  options.out_channels = 8;
-  options.kernel_height = options.kernel_width = 3;
-  options.pad = 1;
-  graph.add("conv", std::make_unique<net::Conv2d>(options), {0});
-  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
-  graph.add("flatten", std::make_unique<net::Flatten>());
-  graph.add("fc", std::make_unique<net::Linear>(128, 6));
-  net::initialize(graph, 0);
-  return graph;
-}
 
 /// Every hook of both draws, keeps a history or masks.
 const char* const kFloats = R"j({"numemu_recipe": 1, "penalty": "kure(0.5)", "roles": {
@@ -110,7 +90,7 @@ class Run {
 
   void keep(const net::Tensor& x) { seen.push_back(x.data); }
 
-  net::Graph graph_ = small_net();
+  net::Graph graph_ = small_net(4, 6);
   RecipeNumerics numerics_;
   Interrupted interrupted_{numerics_};
 };

@@ -4,17 +4,14 @@
 #include <memory>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/embedding.hpp"
-#include "emu/net/ops/flatten.hpp"
-#include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/position_embedding.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/bits.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/recipe/small_net.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -23,24 +20,6 @@ using net::GemmKind;
 using net::Role;
 
 namespace {
-
-/// conv (3 -> 8), relu, flatten, fc (-> 5) on images 4 x 4 x 3.
-net::Graph small_net() {
-  net::Graph graph;
-  graph.name = "small";
-  graph.inputs = {{"input", {4, 4, 3}}};
-  net::Conv2dOptions options;
-  options.in_channels = 3;
-  options.out_channels = 8;
-  options.kernel_height = options.kernel_width = 3;
-  options.pad = 1;
-  graph.add("conv", std::make_unique<net::Conv2d>(options), {0});
-  graph.add("relu", std::make_unique<net::Pointwise>("relu"));
-  graph.add("flatten", std::make_unique<net::Flatten>());
-  graph.add("fc", std::make_unique<net::Linear>(128, 5));
-  net::initialize(graph, 0);
-  return graph;
-}
 
 Recipe recipe_of(const std::string& roles, const std::string& rest = "") {
   return Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": {)j" + roles + "}" + rest + "}", "r");
@@ -87,7 +66,7 @@ Trained train_step(const net::Graph& graph, RecipeNumerics& numerics, const net:
 }  // namespace
 
 TEST_CASE("a frozen recipe gives a sample the same result in any batch", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const net::Tensor images = noise({4, 4, 4, 3}, 5);
   const FloatReference reference = float_reference(graph, noise({6, 4, 4, 3}, 6));
   const std::string dynamic = R"j(, "calibrate": {"rule": "dynamic"})j";
@@ -115,7 +94,7 @@ TEST_CASE("a frozen recipe gives a sample the same result in any batch", "[fast]
 }
 
 TEST_CASE("static scales come from calibration and dynamic ones from the tensor", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const FloatReference reference = float_reference(graph, noise({6, 4, 4, 3}, 6));
   net::Tensor images = noise({2, 4, 4, 3}, 5);
   for (float& x : images.data) x *= 1024;  // far beyond what calibration saw
@@ -132,7 +111,7 @@ TEST_CASE("static scales come from calibration and dynamic ones from the tensor"
 }
 
 TEST_CASE("rules that clip need saturation and kl integers", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const auto message = [&](const std::string& activation, const std::string& rule) -> std::string {
     const Recipe recipe =
         Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"activation": {)" + activation +
@@ -157,7 +136,7 @@ TEST_CASE("rules that clip need saturation and kl integers", "[fast]") {
 }
 
 TEST_CASE("frozen weights are quantized and counted once", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const FloatReference reference = float_reference(graph, noise({6, 4, 4, 3}, 6));
   const net::Tensor images = noise({2, 4, 4, 3}, 5);
   for (const char* weight : {R"j("weight": {"format": "int4"})j",
@@ -204,7 +183,7 @@ TEST_CASE("attention is calibrated on both of its operands", "[fast]") {
 }
 
 TEST_CASE("delayed scaling uses the largest magnitude of the last steps", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const Recipe recipe =
       recipe_of(R"j("activation": {"format": "float8_e4m3fn", "scale": "delayed(2)"})j");
   RecipeNumerics numerics(recipe, graph);
@@ -231,7 +210,7 @@ TEST_CASE("delayed scaling uses the largest magnitude of the last steps", "[fast
 }
 
 TEST_CASE("a step may be repeated from its state bit for bit", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const net::Tensor x = noise({3, 4, 4, 3}, 5);
   const Recipe recipe = recipe_of(
       R"j("weight": {"format": "float8_e4m3fn", "rounding": "sr(8)"},
@@ -283,7 +262,7 @@ TEST_CASE("clipped gradients are zero where forward saturated", "[fast]") {
 }
 
 TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   RecipeNumerics numerics(
       recipe_of(R"j("exchange": {"format": "int8"}, "state": {"format": "float8_e5m2"})j"), graph);
   std::vector<net::WorkerGradient> workers(2);
@@ -318,7 +297,7 @@ TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]"
 }
 
 TEST_CASE("moments of a split state are stored each in its format", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const auto stored = [&](const std::string& role, const std::string& name) {
     RecipeNumerics numerics(recipe_of(R"j("state": )j" + role), graph);
     net::Tensor moment = noise({8, 3, 3, 3}, 9);
@@ -334,7 +313,7 @@ TEST_CASE("moments of a split state are stored each in its format", "[fast]") {
 }
 
 TEST_CASE("the role exchange rounds the mean of a worker's micro-batches, once", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const std::string role = R"j("exchange": {"format": "int8", "rounding": "sr(8)"})j";
   const auto sent = [&](std::int64_t worker, std::uint32_t seed) {
     net::WorkerGradient gradient{.worker = worker, .micro_batch = 0, .parameters = {}};
@@ -355,7 +334,7 @@ TEST_CASE("the role exchange rounds the mean of a worker's micro-batches, once",
 }
 
 TEST_CASE("parts of a batch draw random bits of their own for stored tensors", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   RecipeNumerics numerics(recipe_of(R"j("vector": {"format": "int4", "rounding": "sr(8)"})j"),
                           graph);
   const auto rounded = [&](std::int64_t worker) {
@@ -370,7 +349,7 @@ TEST_CASE("parts of a batch draw random bits of their own for stored tensors", "
 }
 
 TEST_CASE("masks survive the role vector", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   for (const char* role : {R"j("vector": {"format": "float8_e4m3fn"})j",
                            R"j("vector": {"format": "mxfp4", "granularity": "block"})j"}) {
     RecipeNumerics numerics(recipe_of(role), graph);
@@ -387,7 +366,7 @@ TEST_CASE("masks survive the role vector", "[fast]") {
 }
 
 TEST_CASE("scales that training cannot apply are refused by layer", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const auto refused = [&](const char* roles) { return RecipeNumerics(recipe_of(roles), graph); };
   CHECK_THROWS_WITH(
       refused(R"j("weight": {"format": "int8", "granularity": "channel"})j").require_trainable("r"),
@@ -449,7 +428,7 @@ TEST_CASE("embedding tables are quantized as they lie, once in inference", "[fas
 }
 
 TEST_CASE("zero points are for static scales, integers and inference", "[fast]") {
-  const net::Graph graph = small_net();
+  const net::Graph graph = small_net(3, 5);
   const std::string shifted = R"("activation": {"format": "uint8", "zero_point": "calibrated"})";
   const std::string integers = shifted + R"(, "weight": {"format": "int8"})";
   const auto bind = [&](const std::string& roles, const std::string& rest = "") {

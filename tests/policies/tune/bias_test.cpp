@@ -6,20 +6,14 @@
 
 using namespace numemu;
 using namespace numemu::policies;
-
-namespace {
-
-const char* const kRecipe = R"({"numemu_recipe": 1, "roles": {
-    "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int8"}}})";
-
-}  // namespace
+using namespace numemu::policies::test;
 
 TEST_CASE("bias lowers the divergence by changing biases alone", "[fast]") {
-  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
-  Tuning tuning = policies::test::small_tuning(recipe);
-  const double before = policies::test::divergence(tuning);
-  policies::test::run_steps("bias(epochs=20,rate=0.01)", tuning);
-  CHECK(policies::test::divergence(tuning) < before / 2);
+  const Recipe recipe = Recipe::parse_text(kW3A8, "recipe");
+  Tuning tuning = small_tuning(recipe);
+  const double before = divergence(tuning);
+  run_steps("bias(epochs=20,rate=0.01)", tuning);
+  CHECK(divergence(tuning) < before / 2);
   for (const net::Parameter* parameter : tuning.graph.parameters()) {
     const bool same = parameter->value.data == parameter_of(tuning.reference, parameter->name).data;
     CHECK(same == !parameter->name.ends_with(".bias"));
@@ -27,8 +21,8 @@ TEST_CASE("bias lowers the divergence by changing biases alone", "[fast]") {
 }
 
 TEST_CASE("straight-through numerics compute what eval computes", "[fast]") {
-  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
-  Tuning tuning = policies::test::small_tuning(recipe);
+  const Recipe recipe = Recipe::parse_text(kW3A8, "recipe");
+  Tuning tuning = small_tuning(recipe);
   const auto batch = tuning.calibration.batch(0, 8);
   const CalibrationStep step(0, 8);
   const auto numerics = tuned_numerics(tuning);
@@ -38,8 +32,8 @@ TEST_CASE("straight-through numerics compute what eval computes", "[fast]") {
 }
 
 TEST_CASE("no gradient passes an activation beyond its range", "[fast]") {
-  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
-  Tuning tuning = policies::test::small_tuning(recipe);
+  const Recipe recipe = Recipe::parse_text(kW3A8, "recipe");
+  Tuning tuning = small_tuning(recipe);
   // fc reads means of what ReLU gives: nothing is within this range but zeros.
   tuning.ranges["fc"].activation = ValueRange{-1e-6f, 1e-6f};
   StraightThroughNumerics through(tuning);

@@ -24,20 +24,6 @@ net::Tensor logits(const net::Graph& graph, const Tuning& tuning, net::Numerics&
                       CalibrationStep(0, kSamples));
 }
 
-/// The squared difference between the logits of the network as eval computes them and float32's.
-double off(const Tuning& tuning) {
-  const auto numerics = tuned_numerics(tuning);
-  net::Numerics float32;
-  const net::Tensor a = logits(tuning.graph, tuning, *numerics),
-                    b = logits(tuning.reference, tuning, float32);
-  double sum = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) {
-    const double d = double{a.data[i]} - double{b.data[i]};
-    sum += d * d;
-  }
-  return sum;
-}
-
 }  // namespace
 
 TEST_CASE("gptq and adaround bring the quantized network nearer to float32", "[fast]") {

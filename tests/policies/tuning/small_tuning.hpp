@@ -12,6 +12,8 @@
 namespace numemu::policies::test {
 
 inline constexpr std::int64_t kSamples = 40, kClasses = 5;
+inline constexpr char kW3A8[] = R"({"numemu_recipe": 1, "roles": {
+    "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int8"}}})";
 
 /// Numbers in [-1, 1), a function of seed and shape.
 inline net::Tensor drawn(const net::Shape& shape, std::uint64_t seed) {
@@ -71,6 +73,22 @@ inline double divergence(const Tuning& tuning) {
                        net::forward(tuning.graph, all, *numerics, step));
 }
 
+/// The squared difference between the logits of the network as eval computes them and float32's.
+inline double off(const Tuning& tuning) {
+  const CalibrationStep step(0, kSamples);
+  const auto batch = tuning.calibration.batch(0, kSamples);
+  const auto numerics = tuned_numerics(tuning);
+  net::Numerics float32;
+  const net::Tensor a = net::forward(tuning.graph, batch, *numerics, step),
+                    b = net::forward(tuning.reference, batch, float32, step);
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) {
+    const double d = double{a.data[i]} - double{b.data[i]};
+    sum += d * d;
+  }
+  return sum;
+}
+
 /// All that steps change: parameters and ranges.
 inline std::vector<float> tuned_numbers(const Tuning& tuning) {
   std::vector<float> all;
@@ -108,6 +126,16 @@ inline void run_steps(const std::string& text, Tuning& tuning) {
     const std::int64_t parts = step->begin(tuning);
     for (std::int64_t part = 0; part < parts; ++part) step->run(tuning, part, [](double) {});
   }
+}
+
+/// The summary of run_restarted() of a small network; "" where a run without restarts gives other
+/// bits.
+inline std::string restarted_alike(const std::string& text, std::int64_t parts,
+                                   const Recipe& recipe) {
+  Tuning whole = small_tuning(recipe), broken = small_tuning(recipe);
+  run_steps(text, whole);
+  const std::string summary = run_restarted(text, parts, broken);
+  return tuned_numbers(broken) == tuned_numbers(whole) ? summary : "";
 }
 
 }  // namespace numemu::policies::test

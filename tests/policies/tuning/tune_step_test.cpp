@@ -85,6 +85,18 @@ TEST_CASE("steps that need classes are refused without, and left out of pipeline
   }
 }
 
+TEST_CASE("steps that need classes are taken from a list, whoever named them", "[fast]") {
+  auto steps = parse_tune_steps("bias,advanced,distill,calibrate", "--steps");
+  const std::size_t all = steps.size();
+  std::string names;
+  for (const TuneStepChoice& step : take_class_steps(steps))
+    names += std::string(step.kind->name) + " ";
+  CHECK(names == "bias bias distill ");
+  CHECK(steps.size() == all - 3);
+  CHECK(std::string(steps.back().kind->name) == "calibrate");
+  CHECK(take_class_steps(steps).empty());
+}
+
 TEST_CASE("steps and options that are not there are named", "[fast]") {
   const auto fails = [](const std::string& steps, const std::string& with) {
     CHECK_THROWS_WITH(parse_tune_steps(steps, "--steps"), Catch::Contains(with));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/storage/npy_header.hpp"
+#include "tests/deflated.hpp"
 
 namespace numemu::net::test {
 
@@ -21,26 +22,12 @@ struct ZipItem {
 
   ZipItem(std::string n, std::string c, bool d = false)
       : name(std::move(n)), contents(std::move(c)), deflated(d), local_name(name) {
-    packed = deflated ? deflate_raw(contents) : contents;
+    packed = deflated ? numemu::test::deflated(contents, 6, -15) : contents;
     size = static_cast<std::uint32_t>(contents.size());
     packed_size = static_cast<std::uint32_t>(packed.size());
     crc =
         static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(contents.data()), size));
     method = deflated ? 8 : 0;
-  }
-
-  static std::string deflate_raw(const std::string& bytes) {
-    z_stream stream{};
-    deflateInit2(&stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
-    std::string out(deflateBound(&stream, bytes.size()), '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-    stream.avail_in = static_cast<uInt>(bytes.size());
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    deflate(&stream, Z_FINISH);
-    out.resize(stream.total_out);
-    deflateEnd(&stream);
-    return out;
   }
 };
 

@@ -6,6 +6,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
+#include "tests/emu/net/ops/product_recorder.hpp"
 
 namespace numemu::net {
 namespace {
@@ -79,14 +80,7 @@ TEST_CASE("gru and its gradients are those of float64 through time", "[fast]") {
 }
 
 TEST_CASE("gru that resets the state has a third product, from the second step on", "[fast]") {
-  struct Recorder : Numerics {
-    std::vector<std::string> seen;
-    void product(const Step& step, const Product& p) override {
-      seen.push_back(std::string(p.layer) + " " + std::string(to_string(p.kind)) + " " +
-                     std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
-      Numerics::product(step, p);
-    }
-  } numerics;
+  test::ProductRecorder numerics;
   const Gru op({.in = 3, .hidden = 4}, false);
   test::run_op(op, {test::random_tensor({2, 2, 3}, 1)}, numerics);
   const std::string layer = numerics.seen.at(0).substr(0, numerics.seen[0].find('.'));

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
+#include "tests/emu/net/ops/axis_check.hpp"
 
 namespace numemu::net {
 namespace {
@@ -63,28 +63,11 @@ TEST_CASE("log_softmax of masked rows and special values", "[fast]") {
 
 TEST_CASE("log_softmax has the same bits on any number of threads and along a strided axis",
           "[fast]") {
-  const Tensor x = test::random_tensor({100, 130}, 3);
-  test::check_threads(LogSoftmax(), {x});
-  test::check_threads(LogSoftmax(0), {x});
-  Tensor transposed({130, 100});
-  for (int i = 0; i < 100; ++i) {
-    for (int k = 0; k < 130; ++k) transposed.data[k * 100 + i] = x.data[i * 130 + k];
-  }
-  Numerics numerics;
-  const Tensor y = test::run_op(LogSoftmax(1), {x}, numerics).output;
-  const Tensor t = test::run_op(LogSoftmax(0), {transposed}, numerics).output;
-  for (int i = 0; i < 100; ++i) {
-    for (int k = 0; k < 130; ++k) REQUIRE(t.data[k * 100 + i] == y.data[i * 130 + k]);
-  }
+  test::check_axes<LogSoftmax>();
 }
 
 TEST_CASE("log_softmax refuses axes that are not there or empty", "[fast]") {
-  const std::vector<Shape> two{{2, 3}}, empty{{2, 0}}, none;
-  CHECK_THROWS_WITH(LogSoftmax(2).output_shape(two),
-                    Catch::Contains("log_softmax") && Catch::Contains("[2, 3]"));
-  CHECK_THROWS_WITH(LogSoftmax(-3).output_shape(two), Catch::Contains("axis -3"));
-  CHECK_THROWS_WITH(LogSoftmax().output_shape(empty), Catch::Contains("[2, 0]"));
-  CHECK_THROWS_WITH(LogSoftmax().output_shape(none), Catch::Contains("one input"));
+  test::check_refused_axes<LogSoftmax>("log_softmax");
 }
 
 }  // namespace

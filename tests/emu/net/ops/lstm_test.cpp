@@ -8,6 +8,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
+#include "tests/emu/net/ops/product_recorder.hpp"
 
 namespace numemu::net {
 namespace {
@@ -136,14 +137,7 @@ TEST_CASE("lstm is its definition in float32 bit for bit in training and inferen
 }
 
 TEST_CASE("lstm asks for one input product and one recurrent product a step", "[fast]") {
-  struct Recorder : Numerics {
-    std::vector<std::string> seen;
-    void product(const Step& step, const Product& p) override {
-      seen.push_back(std::string(p.layer) + " " + std::string(to_string(p.kind)) + " " +
-                     std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
-      Numerics::product(step, p);
-    }
-  } numerics;
+  test::ProductRecorder numerics;
   Lstm op(3, 4);
   filled(op);
   const Tensor x = test::random_tensor({2, 3, 3}, 1), g = test::random_tensor({2, 3, 4}, 2);

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
+#include "tests/emu/net/ops/axis_check.hpp"
 
 namespace numemu::net {
 namespace {
@@ -63,28 +63,11 @@ TEST_CASE("softmax of masked rows and special values", "[fast]") {
 }
 
 TEST_CASE("softmax has the same bits on any number of threads and along a strided axis", "[fast]") {
-  const Tensor x = test::random_tensor({100, 130}, 3);
-  test::check_threads(Softmax(), {x});
-  test::check_threads(Softmax(0), {x});
-  Tensor transposed({130, 100});
-  for (int i = 0; i < 100; ++i) {
-    for (int k = 0; k < 130; ++k) transposed.data[k * 100 + i] = x.data[i * 130 + k];
-  }
-  Numerics numerics;
-  const Tensor y = test::run_op(Softmax(1), {x}, numerics).output;
-  const Tensor t = test::run_op(Softmax(0), {transposed}, numerics).output;
-  for (int i = 0; i < 100; ++i) {
-    for (int k = 0; k < 130; ++k) REQUIRE(t.data[k * 100 + i] == y.data[i * 130 + k]);
-  }
+  test::check_axes<Softmax>();
 }
 
 TEST_CASE("softmax refuses axes that are not there or empty", "[fast]") {
-  const std::vector<Shape> two{{2, 3}}, empty{{2, 0}}, none;
-  CHECK_THROWS_WITH(Softmax(2).output_shape(two),
-                    Catch::Contains("softmax") && Catch::Contains("[2, 3]"));
-  CHECK_THROWS_WITH(Softmax(-3).output_shape(two), Catch::Contains("axis -3"));
-  CHECK_THROWS_WITH(Softmax().output_shape(empty), Catch::Contains("[2, 0]"));
-  CHECK_THROWS_WITH(Softmax().output_shape(none), Catch::Contains("one input"));
+  test::check_refused_axes<Softmax>("softmax");
 }
 
 }  // namespace

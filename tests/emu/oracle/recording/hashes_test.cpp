@@ -19,19 +19,6 @@ std::uint64_t hash_of(const std::string& text) {
   return fnv1a(kFnvBasis, reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
 }
 
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // RFC 9923 and the test vectors of its authors (fnv-5.0.4, test_fnv.c).
 TEST_CASE("FNV-1a gives the published answers", "[fast]") {
   CHECK(hash_of("") == 0xcbf29ce484222325);

@@ -1,5 +1,7 @@
-// An instruction by kind and name, for tests.
+// An instruction by kind and name, and what is wrong, for tests.
 #pragma once
+#include <functional>
+#include <stdexcept>
 #include <string>
 
 #include "emu/oracle/recording/instruction.hpp"
@@ -12,6 +14,20 @@ inline const Instruction& instruction(const std::string& kind, const std::string
   INFO(kind << " " << text);
   REQUIRE(place >= 0);
   return instructions()[static_cast<std::size_t>(place)];
+}
+
+/// What it throws; "no error" for nothing.
+inline std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 }  // namespace numemu::oracle::recording

@@ -34,19 +34,6 @@ Batch numbered(const Instruction& i, int tiles) {
   return batch;
 }
 
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("a record holds the fields of its dot in the order of the layout", "[fast]") {
   const auto [kind, name] = GENERATE(
       table<const char*, const char*>({{"mma", "m8n8k4.f64.f64.f64.f64"},

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "emu/unit/description.hpp"
-#include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
 #include "tests/emu/unit/by_path.hpp"
+#include "tests/emu/unit/fused/fused_product.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
@@ -120,39 +120,7 @@ inline float draw_form_c(CData data, Dice& dice) {
 }
 
 /// A product of 8-bit operands with C and D of the unit.
-struct FormProblem {
-  UnitDescription unit;
-  std::int64_t m = 0, n = 0, k = 0;
-  OperandData a, b;
-  std::vector<float> c;
-  std::vector<std::uint16_t> half_c;
-  bool with_c = false;
-
-  bool half() const { return unit.accumulator.format->bits == 16; }
-  std::size_t bytes() const { return static_cast<std::size_t>(m * n) * (half() ? 2 : 4); }
-
-  Gemm gemm(std::vector<std::uint8_t>& d) const {
-    d.assign(bytes(), 0xa5);
-    Gemm g;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.a = a.operand();
-    g.b = b.operand();
-    if (with_c) g.c = half() ? static_cast<const void*>(half_c.data()) : c.data();
-    g.d = d.data();
-    return g;
-  }
-  std::vector<std::uint8_t> reference() const {
-    std::vector<std::uint8_t> d;
-    const Gemm g = gemm(d);
-    const ReferenceDot dot(unit, g);
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) dot.write(i, j);
-    }
-    return d;
-  }
-};
+using FormProblem = FusedProduct;
 
 inline void add_c(FormProblem& p, CData data, Dice& dice) {
   p.with_c = data != CData::none;
@@ -219,5 +187,29 @@ inline std::int64_t form_mismatches(Multiply multiply, const FormProblem& p) {
   for (std::size_t i = 0; i < d.size(); ++i) count += d[i] != expected[i];
   return count;
 }
+
+/// check(problem) for each unit, uniform numbers of many shapes in every layout.
+template <class Check>
+void for_each_shape(const std::vector<UnitDescription>& units, const Check& check) {
+  const std::int64_t sizes[][3] = {{1, 1, 1},    {1, 70, 33}, {70, 1, 33},  {3, 129, 15},
+                                   {129, 3, 16}, {2, 64, 31}, {33, 65, 40}, {65, 33, 47},
+                                   {1, 1, 1100}, {35, 70, 7}};
+  std::uint64_t seed = 1000;
+  for (const UnitDescription& unit : units) {
+    for (const auto& [m, n, k] : sizes) {
+      const int layout = static_cast<int>(++seed % 4);
+      INFO(m << "x" << n << "x" << k << " layout " << layout);
+      check(make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", m, n, k, FormData::uniform,
+                               CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
+                              seed));
+    }
+  }
+}
+
+/// With padding, dilation and stride.
+inline constexpr Convolution kConvolutions[] = {{2, 5, 5, 1, 5, 2, 1, 1},
+                                                {1, 4, 5, 6, 3, 0, 1, 1},
+                                                {1, 3, 3, 4, 3, 2, 2, 1},
+                                                {2, 6, 6, 3, 3, 1, 1, 2}};
 
 }  // namespace numemu::unit::test

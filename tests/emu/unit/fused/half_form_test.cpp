@@ -88,32 +88,12 @@ TEST_CASE("half form: narrow formats, and E5M2 where its exponents are narrow", 
 }
 
 TEST_CASE("half form: shapes, layouts and tails of K", "[fast]") {
-  struct Size {
-    std::int64_t m, n, k;
-  };
-  const Size sizes[] = {{1, 1, 1},   {1, 70, 33},  {70, 1, 33},  {3, 129, 15}, {129, 3, 16},
-                        {2, 64, 31}, {33, 65, 40}, {65, 33, 47}, {1, 1, 1100}, {35, 70, 7}};
-  std::uint64_t seed = 1000;
-  for (const UnitDescription& unit : units()) {
-    for (const Size& s : sizes) {
-      const int layout = static_cast<int>(++seed % 4);
-      const FormProblem p =
-          make_form_problem({unit, "float8_e4m3fn", "float8_e4m3fn", s.m, s.n, s.k,
-                             FormData::uniform, CData::mixed, (layout & 1) != 0, (layout & 2) != 0},
-                            seed);
-      INFO(s.m << "x" << s.n << "x" << s.k << " layout " << layout);
-      CHECK(equal_if_available(mismatches(p)));
-    }
-  }
+  for_each_shape(units(), [](const FormProblem& p) { CHECK(equal_if_available(mismatches(p))); });
 }
 
 TEST_CASE("half form: gathers with padding, dilation and stride", "[fast]") {
-  const Convolution shapes[] = {{2, 5, 5, 1, 5, 2, 1, 1},
-                                {1, 4, 5, 6, 3, 0, 1, 1},
-                                {1, 3, 3, 4, 3, 2, 2, 1},
-                                {2, 6, 6, 3, 3, 1, 1, 2}};
   std::uint64_t seed = 2000;
-  for (const Convolution& shape : shapes) {
+  for (const Convolution& shape : kConvolutions) {
     const FormProblem p = make_form_convolution(wgmma_e4m3(), shape, 6, ++seed, "float8_e4m3fn");
     CHECK(equal_if_available(mismatches(p)));
   }

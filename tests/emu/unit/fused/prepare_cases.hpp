@@ -9,9 +9,9 @@
 
 #include "emu/unit/chain.hpp"
 #include "emu/unit/description.hpp"
-#include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
 #include "tests/emu/unit/by_path.hpp"
+#include "tests/emu/unit/fused/fused_product.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
@@ -125,44 +125,6 @@ inline float draw_addend(Addend addend, bool half, Dice& dice) {
   }
   return 0;
 }
-
-/// One product with everything it points to.
-struct FusedProduct {
-  UnitDescription unit;
-  std::int64_t m = 0, n = 0, k = 0;
-  OperandData a, b;
-  bool with_c = false;
-  std::vector<float> c;
-  std::vector<std::uint16_t> half_c;
-  std::vector<std::uint8_t> scale_a, scale_b;
-
-  bool half() const { return unit.d->bits == 16; }
-
-  Gemm gemm(std::vector<std::uint8_t>& d) const {
-    d.assign(static_cast<std::size_t>(m * n) * (half() ? 2 : 4), 0xa5);
-    Gemm g;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.a = a.operand();
-    g.b = b.operand();
-    if (with_c) g.c = half() ? static_cast<const void*>(half_c.data()) : c.data();
-    g.d = d.data();
-    g.scale_a = scale_a.data();
-    g.scale_b = scale_b.data();
-    return g;
-  }
-
-  std::vector<std::uint8_t> reference() const {
-    std::vector<std::uint8_t> d;
-    const Gemm g = gemm(d);
-    const ReferenceDot dot(unit, g);
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) dot.write(i, j);
-    }
-    return d;
-  }
-};
 
 inline OperandData draw_operand(const std::string& format, Gather gather, Elements elements,
                                 Dice& dice) {
