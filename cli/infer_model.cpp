@@ -139,6 +139,11 @@ void normalise(const PixelOptions& pixels, net::Tensor& x) {
     x.data[i] = table[i % channels * kBytes + static_cast<std::int64_t>(x.data[i])];
 }
 
+/// Elements for one index of the axes up to that one.
+std::int64_t behind_axis(const net::Shape& shape, int axis) {
+  return net::element_count(net::Shape(shape.begin() + axis + 1, shape.end()));
+}
+
 /// Of the elements of all, one array after the other.
 std::string digest_of(const std::vector<NamedArray>& arrays) {
   Sha256 digest;
@@ -198,6 +203,30 @@ net::Tensor turned(const net::Tensor& x, bool to_channels_last) {
   return out;
 }
 
+net::Tensor samples_first(const net::Tensor& x, int axis) {
+  net::Shape shape = x.shape;  // [before.., n, behind..] to [n, before.., behind..]
+  std::rotate(shape.begin(), shape.begin() + axis, shape.begin() + axis + 1);
+  net::Tensor out(shape);
+  const std::int64_t n = shape[0], behind = behind_axis(x.shape, axis);
+  const std::int64_t before = x.size() / (n * behind);
+  for (std::int64_t i = 0; i < before * n; ++i)
+    std::copy_n(x.data.begin() + i * behind, behind,
+                out.data.begin() + (i % n * before + i / n) * behind);
+  return out;
+}
+
+net::Tensor samples_back(const net::Tensor& x, int axis) {
+  net::Shape shape = x.shape;
+  std::rotate(shape.begin(), shape.begin() + 1, shape.begin() + axis + 1);
+  net::Tensor out(shape);
+  const std::int64_t n = x.dim(0), behind = behind_axis(shape, axis);
+  const std::int64_t before = x.size() / (n * behind);
+  for (std::int64_t i = 0; i < before * n; ++i)
+    std::copy_n(x.data.begin() + (i % n * before + i / n) * behind, behind,
+                out.data.begin() + i * behind);
+  return out;
+}
+
 std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<NamedArray> arrays,
                                   std::string_view option, const PixelOptions& pixels) {
   std::vector<net::Tensor> out;
@@ -215,14 +244,19 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<N
     }
     net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
     if (port.image) shape = {shape[2], shape[0], shape[1]};
-    shape.insert(shape.begin(), found->tensor.dim(0));
+    const std::size_t batch =
+        std::min(static_cast<std::size_t>(port.batch_axis), found->tensor.shape.size() - 1);
+    const std::int64_t samples = found->tensor.shape[batch];
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(std::min(batch, shape.size())),
+                 samples);
     if (found->tensor.shape != shape) {
       throw Error(fmt::format("{}: expected an array of shape {} for {}, found {}", found->path,
                               net::to_string(shape), port.name,
                               net::to_string(found->tensor.shape)));
     }
-    if (!out.empty() && found->tensor.dim(0) != out[0].dim(0))
+    if (!out.empty() && samples != out[0].dim(0))
       throw Error(found->path + ": expected as many samples as the other inputs");
+    if (port.batch_axis > 0) found->tensor = samples_first(found->tensor, port.batch_axis);
     out.push_back(port.image ? turned(found->tensor, true) : std::move(found->tensor));
     if (found->bytes) normalise(pixels, out.back());
     found->name = port.name;

@@ -33,6 +33,10 @@ net::ImportedModel load_model(const std::string& name, const std::vector<NamedAr
 /// Images between [n, c, h, w] and [n, h, w, c].
 net::Tensor turned(const net::Tensor& x, bool to_channels_last);
 
+/// Samples from that axis to the first, or back.
+net::Tensor samples_first(const net::Tensor& x, int axis);
+net::Tensor samples_back(const net::Tensor& x, int axis);
+
 /// The arrays in the order and layout of the graph's inputs.
 std::vector<net::Tensor> arranged(const net::ImportedModel&, std::vector<NamedArray> arrays,
                                   std::string_view option, const PixelOptions& pixels = {});

@@ -359,13 +359,20 @@ int run(const Options& options) {
     progress.show(first + count);
   }
   watch.mark("run");
+  const NanCount nan = count_nan(inputs, results);
+  std::map<std::string, Json> not_finite;
+  for (const auto& [name, y] : results) not_finite[name] = not_finite_json(lost, y);
+  for (const net::OnnxPort& port : model.outputs) {
+    const auto found = results.find(port.name);
+    if (port.batch_axis > 0 && found != results.end())
+      found->second = samples_back(found->second, port.batch_axis);
+  }
   write_results(files, results);
   if (recipe_given)
     std::ranges::copy(policies::notes_on_nan(quantized, model.graph), std::back_inserter(notes));
   for (const std::string& note : notes) {
     if (!options.quiet) say("note: {}", note);
   }
-  const NanCount nan = count_nan(inputs, results);
   watch.mark("write");
   report["outputs"] = Json::array();
   for (const auto& [name, path] : files) {
@@ -374,10 +381,9 @@ int run(const Options& options) {
     Json& output = report["outputs"].back();
     if (options.json) output["digest"] = digest_of(y);
     if (nan.hidden > 0) output["nan_samples_without_nan_output"] = nan.hidden;
-    const Json not_finite = not_finite_json(lost, y);
-    if (!not_finite.is_null()) {
-      output["not_finite"] = not_finite;
-      for (const std::string& sentence : not_finite_sentences(name, not_finite))
+    if (const Json& counts = not_finite[name]; !counts.is_null()) {
+      output["not_finite"] = counts;
+      for (const std::string& sentence : not_finite_sentences(name, counts))
         say("note: {}", sentence);
     }
     if (!options.json)
@@ -428,7 +434,8 @@ void add_infer(Program& program) {
       .required();
   command
       .option("--in [name=]x.npy", options->in,
-              "Array of an input, samples first; images [n, c, h, w] of an .onnx file, "
+              "Array of an input, samples first (or on the axis that the file calls batch); "
+              "images [n, c, h, w] of an .onnx file, "
               "[n, h, w, c] of built-in networks (repeatable)")
       .required();
   command

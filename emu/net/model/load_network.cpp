@@ -1,6 +1,7 @@
 // Distinguishes names of networks from files.
 #include "emu/net/model/load_network.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -18,10 +19,12 @@ namespace {
 ImportOptions shapes_of(const OnnxModel& model, const Dataset& data) {
   Shape shape = data.input_shape();
   if (shape.size() == 3) shape = {shape[2], shape[0], shape[1]};  // images are [c, h, w] in ONNX
-  shape.insert(shape.begin(), 1);
   ImportOptions options;
-  for (const OnnxValueInfo& input : model.graph.inputs)
-    options.input_shapes[std::string(input.name)] = shape;
+  for (const OnnxValueInfo& input : model.graph.inputs) {
+    Shape& whole = options.input_shapes[std::string(input.name)] = shape;
+    whole.insert(
+        whole.begin() + static_cast<std::ptrdiff_t>(std::min(batch_axis(input), whole.size())), 1);
+  }
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "emu/net/memory.hpp"
@@ -141,60 +142,6 @@ void OnnxImporter::release(std::string_view name) {
     bytes_left_ +=
         static_cast<std::int64_t>(found->second.constant->elements.size() * sizeof(Folded));
   values_.erase(found);
-}
-
-void OnnxImporter::add_inputs() {
-  const bool images = has_convolutions();
-  for (const OnnxValueInfo& info : model_.graph.inputs) {
-    // An initializer may be listed as an input.
-    if (initializers_.contains(info.name)) continue;
-    const std::string name = printable(info.name);
-    if (!made_.insert(info.name).second)
-      throw Error(fmt::format("{}: duplicate input '{}'", model_.path, name));
-    const auto given = options_.input_shapes.find(name);
-    std::vector<std::int64_t> dims;
-    for (const OnnxDimension& dimension : info.dims) dims.push_back(dimension.extent);
-    if (given != options_.input_shapes.end() && !info.has_shape) dims = given->second;
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (i == 0 && info.has_shape && dims[0] > 0) {
-        if (fixed_batch_ > 0 && fixed_batch_ != dims[0])
-          throw Error(
-              fmt::format("{}: input {}: expected a first axis of {} as in the inputs "
-                          "before (the batch), found {}",
-                          model_.path, name, fixed_batch_, dims[0]));
-        fixed_batch_ = dims[0];
-      }
-      if (dims[i] < 1 && given != options_.input_shapes.end() && i < given->second.size())
-        dims[i] = given->second[i];
-      if (i > 0 && dims[i] < 1) {
-        const std::string_view symbol =
-            i < info.dims.size() && !info.dims[i].symbol.empty() ? info.dims[i].symbol : "unknown";
-        throw Error(fmt::format(
-            "{}: input {}: axis {} ({}) has no extent in the file; the input array determines it",
-            model_.path, name, i, printable(symbol)));
-      }
-    }
-    if (dims.empty() || dims.size() > kMostAxes)
-      throw Error(fmt::format("{}: input {}: expected 1 to {} axes, found {}", model_.path, name,
-                              kMostAxes, dims.size()));
-    OnnxValue value;
-    value.image = images && dims.size() == 4;
-    value.number = static_cast<int>(graph_.inputs.size());
-    Shape shape(dims.begin() + 1, dims.end());
-    if (value.image) shape = {dims[2], dims[3], dims[1]};
-    for (std::size_t probe = 0; probe < kProbeBatches.size(); ++probe) {
-      value.shapes[probe] = shape;
-      value.shapes[probe].insert(value.shapes[probe].begin(), kProbeBatches[probe]);
-      if (element_count(value.shapes[probe]) > kMostElements)
-        throw Error(fmt::format("{}: input {}: expected at most 2^40 elements", model_.path, name));
-    }
-    value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
-    free_name(name);  // no node shall have it
-    graph_.inputs.push_back({name, shape});
-    inputs_.push_back({name, value.number, value.image});
-    values_[info.name] = std::move(value);
-  }
-  if (graph_.inputs.empty()) throw Error(model_.path + ": expected a graph with an input");
 }
 
 std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
@@ -371,6 +318,7 @@ ImportedModel OnnxImporter::finish() {
   OnnxValue first;
   for (const OnnxValueInfo& info : model_.graph.outputs) {
     OnnxValue value;
+    int batch = 0;
     try {
       load(info.name);
       settle(info.name);
@@ -379,12 +327,13 @@ ImportedModel OnnxImporter::finish() {
       value = as_graph(found->second, info.name);
       // Arrays of a user turn only four axes.
       if (value.image && value.rank() != 4) value = to_plain(value);
+      std::tie(value, batch) = batch_first(value, printable(info.name));
     } catch (const Error& error) {
       throw Error(
           fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()));
     }
     if (out.outputs.empty()) first = value;
-    out.outputs.push_back({printable(info.name), value.number, value.image});
+    out.outputs.push_back({printable(info.name), value.number, value.image, batch});
   }
   if (out.outputs.empty()) throw Error(model_.path + ": expected a graph with an output");
   // The first output must be the last value: a view of it is, where it is not.

@@ -15,6 +15,8 @@ struct OnnxPort {
   std::string name;
   int value = 0;       ///< its number in the graph
   bool image = false;  ///< ONNX has [n, c, h, w], the graph [n, h, w, c]
+  /// Of the samples in ONNX; the graph has them first and the other axes behind, in their order.
+  int batch_axis = 0;
 };
 
 struct ImportedModel {
@@ -27,7 +29,11 @@ struct ImportOptions {
   std::map<std::string, Shape, std::less<>> input_shapes;
 };
 
-/// The first axis of every input is the batch, whatever number the file gives it; where that number
+/// The axis that has the samples: one whose name contains "batch" where the first axis has no such
+/// name, else the first.
+std::size_t batch_axis(const OnnxValueInfo&);
+
+/// batch_axis() of every input is the batch, whatever number the file gives it; where that number
 /// leaves open which axis of a later shape has the batch, the file is refused. Layers are named
 /// after their weight ("layer1.0.conv1" for "layer1.0.conv1.weight"), or else after their node.
 /// BatchNormalization stays; see fold_batch_norm.hpp. Takes at most 64 bytes of memory for one of

@@ -105,6 +105,7 @@ class OnnxImporter {
  private:
   void require_operators() const;
   void add_inputs();
+  std::pair<OnnxValue, int> batch_first(const OnnxValue&, const std::string& name);
   void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
   void import_branch(const OnnxNode&);

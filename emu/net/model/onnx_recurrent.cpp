@@ -192,7 +192,8 @@ class RecurrentNode {
     if (x.shapes[0][1 - batch] != x.shapes[1][1 - batch])
       throw Error(
           "expected steps that do not depend on the batch, which is the first axis of every input "
-          "of the model; export with batch_first=True");
+          "of the model; export with batch_first=True, or with the name of the batch's axis, as in "
+          "dynamic_axes={'x': {1: 'batch'}}");
     return layer_.batch_first ? x : transposed(x, {1, 0, 2});
   }
 

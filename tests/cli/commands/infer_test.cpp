@@ -131,6 +131,21 @@ TEST_CASE("how many samples go at a time changes no bit", "[fast]") {
   }
 }
 
+TEST_CASE("arrays have the samples on the axis that the file calls batch", "[fast]") {
+  const Scratch s;
+  ModelWriter model;
+  model.input("x", {2, -1, 1}, 1, "batch").floats("w", {1, 2}, {1, 10});
+  s.file("m.onnx", model.node("MatMul", {"x", "w"}, {"y"}).output("y").file());
+  array(s, "x.npy", {2, 3, 1}, counted(6));
+  REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --batch 2").code == 0);
+  const Result32 y = result(s, "y.npy");
+  CHECK(y.shape == Ints{2, 3, 2});
+  CHECK(y.values == Floats{0, 0, 1, 10, 2, 20, 3, 30, 4, 40, 5, 50});
+  array(s, "x.npy", {3, 2, 1}, counted(6));
+  CHECK_THAT(s.run("infer --model m.onnx --in x.npy --out y.npy").err,
+             Contains("x.npy: expected an array of shape [2, 2, 1] for x, found [3, 2, 1]"));
+}
+
 TEST_CASE("named inputs and outputs find their places in any order", "[fast]") {
   const Scratch s;
   two_inputs(s);

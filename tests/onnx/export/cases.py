@@ -8,9 +8,11 @@ import transformers as t
 
 
 class Case:
-    def __init__(self, family, build, inputs, opset, fixed=False, axes=None):
+    def __init__(self, family, build, inputs, opset, fixed=False, axes=None, batch_axis=0):
         """`inputs`: shapes without the batch, or functions of the batch. `fixed`: the file states the batch as a
-        number. `axes`: further open axes, {input: {axis: name}}."""
+        number. `axes`: further open axes, {input: {axis: name}}. `batch_axis`: of inputs that are functions and of
+        outputs."""
+        self.batch_axis = batch_axis
         self.family, self.build, self.opset, self.fixed, self.axes = family, build, opset, fixed, axes or {}
         self.inputs = inputs
 
@@ -143,6 +145,10 @@ case("gru_bidirectional", "recurrent", lambda: Fn(
     lambda s, x: s.rnn(x)[0], rnn=nn.GRU(16, 32, 2, batch_first=True, bidirectional=True)), (24, 16), 12)
 case("lstm_time_first", "recurrent", lambda: Fn(
     lambda s, x: s.rnn(x.transpose(0, 1))[0][-1], rnn=nn.LSTM(16, 32)), (24, 16), 15)
+case("lstm_batch_second", "recurrent", lambda: Fn(lambda s, x: s.out(s.rnn(x)[0]), rnn=nn.LSTM(16, 32), out=nn.Linear(32, 4)),
+     {"x": lambda n: torch.randn(24, n, 16)}, 15, batch_axis=1)
+case("gru_batch_second", "recurrent", lambda: Fn(lambda s, x: s.rnn(x)[0], rnn=nn.GRU(16, 32, 2, bidirectional=True)),
+     {"x": lambda n: torch.randn(24, n, 16)}, 12, batch_axis=1, axes={"x": {0: "time"}})
 case("lstm_cells", "recurrent", lambda: Unrolled(), (6, 16), 11)
 case("crnn", "recurrent", lambda: Fn(
     lambda s, x: s.out(s.rnn(s.net(x).mean(2).transpose(1, 2))[0]).log_softmax(-1),

@@ -53,7 +53,7 @@ def export(name, folder, batch=2, opset=None):
         names = [f"y{i}" for i in range(len(outputs))]
         axes = {}
         if not case.fixed:
-            axes = {key: {0: "batch"} for key in list(inputs) + names}
+            axes = {key: {case.batch_axis: "batch"} for key in list(inputs) + names}
             for key, more in case.axes.items():
                 axes[key].update(more)
         with warnings.catch_warnings():

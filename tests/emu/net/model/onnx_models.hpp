@@ -35,11 +35,12 @@ inline std::string tensor_attribute(const std::string& name, const std::vector<s
 /// Builds a GraphProto and imports it from a file.
 class ModelWriter {
  public:
-  /// An input of float32 (or another ONNX type: 7 is int64); -1 is a symbol.
-  ModelWriter& input(const std::string& name, const std::vector<std::int64_t>& dims, int type = 1) {
+  /// An input of float32 (or another ONNX type: 7 is int64); -1 is the symbol.
+  ModelWriter& input(const std::string& name, const std::vector<std::int64_t>& dims, int type = 1,
+                     const std::string& symbol = "symbol") {
     std::string shape;
     for (const std::int64_t extent : dims)
-      shape += bytes(1, extent < 0 ? bytes(2, "symbol") : integer(1, extent));
+      shape += bytes(1, extent < 0 ? bytes(2, symbol) : integer(1, extent));
     graph_ +=
         bytes(11, bytes(1, name) +
                       bytes(2, bytes(1, numemu::net::test::integer(1, type) + bytes(2, shape))));
