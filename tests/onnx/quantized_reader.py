@@ -2,6 +2,9 @@
 """Evaluates an exported ONNX file in numpy, by its own reader of the wire format and the formulas of ONNX's operators.
 
 usage: quantized_reader.py MODEL.onnx X.npy Y.npy       X and Y as the file has them (images [n, c, h, w])
+
+Sums of products are those of the unit neutral.exact: a product of two float32 is exact in np.longdouble, a sum has 11 bits or
+more beyond float64 and is rounded once to float32. numpy adds long doubles itself, so no BLAS library chooses the order.
 """
 import math
 import struct
@@ -167,15 +170,25 @@ def windows(x, kernel, strides, pads, fill):
     return view[:, :, ::strides[0], ::strides[1]]
 
 
+def add_bias(products, b):
+    """Rounds the products to float32 before it adds the bias, as a unit gives them."""
+    products = products.astype(np.float32)
+    return products if b is None else products + b
+
+
 def conv(x, w, b=None, kernel_shape=None, strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), group=1):
     assert list(dilations) == [1, 1]
     n, c = x.shape[:2]
     view = windows(x, w.shape[2:], strides, pads, 0)
     view = view.reshape((n, group, c // group) + view.shape[2:])
     weight = w.reshape((group, w.shape[0] // group) + w.shape[1:])
-    y = np.einsum('ngchwij,gocij->ngohw', view, weight, optimize=True)
+    y = np.einsum('ngchwij,gocij->ngohw', view.astype(np.longdouble), weight.astype(np.longdouble), optimize=True)
     y = y.reshape(n, w.shape[0], *y.shape[3:])
-    return y if b is None else y + b.reshape(1, -1, 1, 1)
+    return add_bias(y, None if b is None else b.reshape(1, -1, 1, 1))
+
+
+def matmul(a, b):
+    return a.astype(np.longdouble) @ b.astype(np.longdouble)
 
 
 def batch_norm(x, weight, bias, mean, variance, epsilon=1e-5, momentum=0.9):
@@ -236,8 +249,8 @@ OPERATORS = {
     'Flatten': lambda x, axis=1: x.reshape(x.shape[0], -1),
     'Reshape': reshape,
     'Transpose': lambda x, perm: x.transpose(perm),
-    'Gemm': lambda x, w, b=0, transB=0: x @ (w.T if transB else w) + b,
-    'MatMul': lambda a, b: a @ b,
+    'Gemm': lambda x, w, b=None, transB=0: add_bias(matmul(x, w.T if transB else w), b),
+    'MatMul': matmul,
 }
 
 
