@@ -254,6 +254,8 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<N
                               net::to_string(shape), port.name,
                               net::to_string(found->tensor.shape)));
     }
+    if (samples < 1)
+      throw Error(fmt::format("{}: expected samples along axis {}", found->path, batch));
     if (!out.empty() && samples != out[0].dim(0))
       throw Error(found->path + ": expected as many samples as the other inputs");
     if (port.batch_axis > 0) found->tensor = samples_first(found->tensor, port.batch_axis);

@@ -96,13 +96,23 @@ class Names:
             source.sees(namespace) for name in self.others.keys() & source.mentioned for namespace in self.others[name])
 
 
+def changed(path):
+    """When the file was changed; None where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
 class Source:
     """What decides which sources may share a batch."""
 
     def __init__(self, path):
+        self.changed = changed(path)  # before it is read: what changes while it is read is read again
         with open(path, encoding='utf-8') as file:
             text = file.read()
         self.path = path
+        self.absent = set()  # headers that would be ours if they were there
         self.lines = text.count('\n')
         directives = re.findall(r'^[ \t]*#[ \t]*(\w+)(.*)$', text, re.M)
         self.included = [rest.strip() for word, rest in directives if word == 'include']
@@ -120,7 +130,7 @@ class Source:
         self.namespaces = set()  # by their full names, with those around them
         self.scopes = set()      # the namespaces that something but a namespace stands in
         self.directives = set()  # using-directives, with the namespace that they are in
-        header = os.path.splitext(path)[0] + '.hpp'
+        header = own_header(path)
         if path != header and os.path.isfile(header):
             self.closed |= source_of(header).closed
         self._read(tokens + [';'])
@@ -174,7 +184,7 @@ class Source:
         """Our headers that it includes, directly or not."""
         found = set()
         for name in self.included:
-            header = find_header(self.path, name)
+            header = find_header(self.path, name, self.absent)
             if header and header not in found:
                 found |= {header} | source_of(header).headers
         return found
@@ -319,14 +329,19 @@ def source_of(path):
     return Source(path)
 
 
-@functools.cache
-def find_header(path, name):
-    """The header of ours that the source at `path` includes as `name`; None for those of libraries and generated ones."""
+def own_header(path):
+    return os.path.splitext(path)[0] + '.hpp'
+
+
+def find_header(path, name, absent):
+    """The header of ours that the source at `path` includes as `name`; None for those of libraries and generated ones. Adds the
+    places before it to `absent`."""
     folder = os.path.dirname(path)
     while name[0] == '"' and folder != '/':
         candidate = os.path.join(folder, name.strip('"'))
         if os.path.isfile(candidate):
             return candidate
+        absent.add(candidate)
         folder = os.path.dirname(folder)
     return None
 
@@ -356,7 +371,7 @@ def disturbs(source, other):
         return True
     if any(name in other.mentioned and other.meanings(name) != {source.target(*used)} for name, used in source.used.items()):
         return True
-    header = os.path.splitext(source.path)[0] + '.hpp'
+    header = own_header(source.path)
     known = source_of(header).declared if header in other.headers else ()
     if source.defined.without(known).meant_by(other):
         return True
@@ -402,16 +417,8 @@ def write(path, text):
         file.write(text)
 
 
-def changed(path):
-    """When the file was changed; None where there is none."""
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return None
-
-
 def compiled(root, folder, paths):
-    """What a group of sources is compiled as, and the files that this depends on."""
+    """What a group of sources is compiled as, and the files that this depends on with their times; None where there is none."""
     sources = [source_of(path) for path in paths if os.path.exists(path)]  # one that was deleted is no error: see batches.cmake
     found = []
     for batch in batches(sources):
@@ -421,7 +428,14 @@ def compiled(root, folder, paths):
             path = f'{folder}/{stem}_and_{len(batch.sources) - 1}_more.cpp'
             write(path, text_of(batch))
         found.append(path)
-    return found, sorted({__file__, *paths}.union(*(source.headers for source in sources)))
+    read = {__file__: changed(__file__), **{path: None for path in paths}}
+    for source in sources:
+        for file in (source, *map(source_of, source.headers)):
+            read.update({path: None for path in (own_header(file.path), *file.absent) if not os.path.exists(path)})
+            read[file.path] = file.changed
+            if os.path.exists(own_header(file.path)):
+                read[own_header(file.path)] = source_of(own_header(file.path)).changed
+    return found, read
 
 
 def main():
@@ -435,10 +449,12 @@ def main():
     with open(groups, encoding='utf-8') as file:
         for group in file.read().splitlines():
             name, options, root, folder, *paths = group.split('\t')
-            found, files = known.get(group, ([], {}))
+            try:
+                found, files = known[group]
+            except (KeyError, TypeError, ValueError):  # a file of another version
+                found, files = [], {}
             if not files or any(changed(path) != time for path, time in files.items()) or not all(map(os.path.exists, found)):
-                found, inputs = compiled(root, folder, paths)
-                files = {path: changed(path) for path in inputs}
+                found, files = compiled(root, folder, paths)
             now[group] = found, files
             lines += [f'{name}\t{options}\t{path}\n' for path in found]
             read |= files.keys()

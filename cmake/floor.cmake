@@ -79,9 +79,9 @@ function(numemu_floor name)
   numemu_batches(${name})
 endfunction()
 
-# numemu_cold(PATTERN...): sources, relative to the calling folder, that take no time when they run: they read descriptions, texts
-# and headers of files. -Og compiles them in about two thirds of the time of -O2 (-O1: in three quarters). A Debug build compiles
-# everything with the same options: clang refuses a precompiled header of -O0 in a source of -Og.
+# numemu_cold(PATTERN...): sources, relative to the calling folder, that take a negligible share of any run: they read descriptions,
+# texts and headers of files, plan, and pass work on. -Og compiles them in about two thirds of the time of -O2 (-O1: in three
+# quarters). A Debug build compiles everything with the same options: clang refuses a precompiled header of -O0 in a source of -Og.
 function(numemu_cold)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
     return()

@@ -100,8 +100,8 @@ class Run {
       s.how.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
       s.how.samples = separable_samples(p_, source);
     }
-    // In inference only weights are read again.
-    if (!inference || source.role == net::Role::weight)
+    // In inference only weights are read again; frozen ones keep their codes.
+    if (!inference || (source.role == net::Role::weight && !run_.frozen))
       s.how.memo = &layer_.memos[static_cast<std::size_t>(layer_.operand(p_, source))];
     if (s.quantizer->blocks()) {
       // A tensor scale is one of a matrix as it is gathered.

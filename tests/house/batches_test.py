@@ -172,6 +172,40 @@ class Batches(unittest.TestCase):
             self.assertEqual(read_again()[0], 1)
             write('list.known', '{')
             self.assertEqual(read_again()[0], 2)
+            write('a.cpp', '#include "late.hpp"\nint a() { return 1; }\n')
+            self.assertEqual(read_again()[0], 1)
+            write('late.hpp', 'int b(double);')  # which b.cpp does not include
+            self.assertEqual(read_again(), (1, f'x\t\t{paths[0]}\nx\t\t{paths[1]}\ny\t\t{paths[2]}\ny\t\t{paths[3]}\n'))
+
+    def test_a_header_that_changes_while_it_is_read_is_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def path(name):
+                return os.path.join(folder, name)
+
+            def write(name, text):
+                with open(path(name), 'w', encoding='utf-8') as file:
+                    file.write(text)
+
+            def batches_of(during=lambda: None):
+                batches.source_of.cache_clear()
+
+                def sources(group):
+                    during()  # both sources and the header were read, or are on their way
+                    return by_conflicts(group)
+
+                by_conflicts = batches.batches
+                with mock.patch.object(sys, 'argv', ['batches.py', path('groups'), path('list')]), \
+                        mock.patch.object(batches, 'batches', sources):
+                    batches.main()
+                with open(path('list'), encoding='utf-8') as file:
+                    return len(file.readlines())
+
+            write('a.cpp', '#include "a.hpp"\nint a() { return 1; }\n')
+            write('a.hpp', '')
+            write('b.cpp', 'int b() { return 1; }\n')
+            write('groups', '\t'.join(['x', '', folder, folder, path('a.cpp'), path('b.cpp')]) + '\n')
+            self.assertEqual(batches_of(lambda: write('a.hpp', 'int b(double);')), 1)
+            self.assertEqual(batches_of(), 2)
 
     def test_using_directives(self):
         plain, using = 'namespace n { int a() { return 1; } }', 'using namespace m;\nint b() { return 1; }'

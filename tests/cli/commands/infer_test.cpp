@@ -144,6 +144,9 @@ TEST_CASE("arrays have the samples on the axis that the file calls batch", "[fas
   array(s, "x.npy", {3, 2, 1}, counted(6));
   CHECK_THAT(s.run("infer --model m.onnx --in x.npy --out y.npy").err,
              Contains("x.npy: expected an array of shape [2, 2, 1] for x, found [3, 2, 1]"));
+  array(s, "x.npy", {2, 0, 1}, {});
+  check_refused(s.run("infer --model m.onnx --in x.npy --out y.npy"),
+                "x.npy: expected samples along axis 1");
 }
 
 TEST_CASE("named inputs and outputs find their places in any order", "[fast]") {

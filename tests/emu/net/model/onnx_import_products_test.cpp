@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "emu/net/model/npz.hpp"
@@ -56,6 +57,15 @@ Tensor permuted(const Tensor& x, const std::vector<std::size_t>& order) {
   return out;
 }
 
+/// The array of a port as the graph has it: samples first.
+Tensor samples_first(const Checkpoint& arrays, const std::string& kind, const OnnxPort& port) {
+  const Tensor given = array(arrays, kind + "." + port.name);
+  std::vector<std::size_t> order(given.shape.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::rotate(order.begin(), order.begin() + port.batch_axis, order.begin() + port.batch_axis + 1);
+  return permuted(given, order);
+}
+
 TEST_CASE("exported networks with products compute what PyTorch does", "[fast]") {
   // Both compute in float32. A result passes at most 12 layers or steps, each a sum of at most 100
   // products of magnitudes below the layer's largest times 4, in orders that may differ: two sides,
@@ -70,14 +80,14 @@ TEST_CASE("exported networks with products compute what PyTorch does", "[fast]")
     const ImportedModel model = load_onnx(base + ".onnx");
     std::vector<Tensor> inputs;
     for (const OnnxPort& port : model.inputs) {
-      const Tensor given = array(arrays, "in." + port.name);
+      const Tensor given = samples_first(arrays, "in", port);
       inputs.push_back(port.image ? permuted(given, {0, 2, 3, 1}) : given);
     }
     for (std::size_t i = 0; i < model.outputs.size(); ++i) {
       INFO(model.outputs[i].name);
       const Tensor found = test::output_of(model, i, inputs);
       const Tensor y = model.outputs[i].image ? permuted(found, {0, 3, 1, 2}) : found;
-      const Tensor expected = array(arrays, "out." + model.outputs[i].name);
+      const Tensor expected = samples_first(arrays, "out", model.outputs[i]);
       REQUIRE(y.shape == expected.shape);
       double largest = 0, difference = 0;
       for (std::int64_t k = 0; k < y.size(); ++k) {
@@ -97,7 +107,7 @@ TEST_CASE("samples of exported networks do not see their batch", "[fast]") {
     const ImportedModel model = load_onnx(base + ".onnx");
     std::vector<Tensor> both, first;
     for (const OnnxPort& port : model.inputs) {
-      const Tensor given = array(arrays, "in." + port.name);
+      const Tensor given = samples_first(arrays, "in", port);
       both.push_back(port.image ? permuted(given, {0, 2, 3, 1}) : given);
       Tensor one = both.back();
       one.data.resize(one.data.size() / static_cast<std::size_t>(one.shape[0]));
