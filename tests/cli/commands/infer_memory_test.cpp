@@ -1,4 +1,6 @@
 // numemu infer: files of a few bytes that ask for gigabytes, and the memory budget.
+#include <filesystem>
+
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -57,4 +59,5 @@ TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {
     check_refused(s.run("infer --model mean.onnx --in column.npy --out y.npy --memory '" +
                         std::string(wrong) + "'"),
                   "--memory");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
 }
