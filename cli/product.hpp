@@ -11,9 +11,11 @@
 
 namespace numemu::cli {
 
+inline constexpr std::int64_t kWorst = 5;
+
 struct ProductOptions {
   std::string unit, out, trace, flags, compare;
-  std::int64_t worst = 5;
+  std::optional<std::int64_t> worst;  ///< else kWorst
   GemmFiles files;
   std::optional<float> alpha;
   std::uint64_t seed = 0;

@@ -184,7 +184,8 @@ class Comparison {
       counts_.unit += nearer == Nearer::first;
       counts_.other += nearer == Nearer::second;
     }
-    const auto count = std::min(differences_.size(), static_cast<std::size_t>(options_.worst));
+    const auto count =
+        std::min(differences_.size(), static_cast<std::size_t>(options_.worst.value_or(kWorst)));
     worst_.resize(count);
     std::partial_sort_copy(differences_.begin(), differences_.end(), worst_.begin(), worst_.end(),
                            [](const Difference& x, const Difference& y) {

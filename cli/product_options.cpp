@@ -1,4 +1,6 @@
 // The options that gemm and dot share, and what is refused before anything is read.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 #include <memory>
@@ -35,6 +37,7 @@ void check_product_options(const ProductOptions& options) {
   if (!options.trace.empty() && (!options.out.empty() || compares))
     throw Error(compares ? "--trace: not allowed with --compare"
                          : "--trace: not allowed with --out");
+  if (options.worst && !compares) throw Error("--worst: expected --compare OTHER, too");
   if (compares && options.alpha)
     throw Error("--compare: not allowed with --alpha, which is applied outside the unit");
   if (!options.flags.empty() && options.out.empty() && options.trace.empty())
@@ -80,9 +83,10 @@ void add_product_options(Command& command, ProductOptions& options) {
                  "Exception flags of each output, uint8 (by the reference)");
   command.option("--compare OTHER", options.compare,
                  "Compare with OTHER.npy, or with another unit: where they part, which is nearer");
-  command.option("--worst N", options.worst, "Outputs that --compare explains")
-      .whole(0, 1000)
-      .show_default();
+  command
+      .option("--worst N", options.worst,
+              fmt::format("Outputs that --compare explains (default: {})", kWorst))
+      .whole(0, 1000);
   command.option("--seed S", options.seed, "Seed of stochastic registers (default: 0)");
   command.flag("--reference", options.reference, "Use the reference implementation (slow)");
   command.flag("--json", options.json, "Print JSON");

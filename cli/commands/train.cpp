@@ -104,9 +104,11 @@ std::vector<policies::ParameterBytes> stored_bytes(const net::Graph& graph,
 }
 
 /// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.
-/// `staged`: the numerics where their recipe has stages, else null.
+/// `staged`: the numerics where their recipe has stages, else null. `checkpoint`: removed where
+/// there is something left to train.
 std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptBytes& numerics,
                    const policies::StagedNumerics* staged, const TrainCommand& options,
+                   const std::string& checkpoint,
                    const std::vector<policies::ParameterBytes>& stored) {
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   MetricsFile metrics(options.out + "/metrics.jsonl", dataset, staged, numerics, stored);
@@ -114,6 +116,9 @@ std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptByte
   std::int64_t behind = 0;
   net::TrainHooks hooks;
   hooks.on_start = [&](const net::RunState& state) {
+    // If this run is killed, that of another would stay beside its metrics.
+    std::error_code error;
+    if (!state.finished) std::filesystem::remove(checkpoint, error);
     metrics.begin(state.history);
     behind = state.step;
     if (behind > 0 && !options.quiet) {
@@ -185,7 +190,7 @@ int run(TrainCommand options) {
                             options.net));
   const std::vector<policies::ParameterBytes> bytes = stored_bytes(graph, options);
   const std::int64_t last =
-      train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options, bytes);
+      train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options, path, bytes);
   if (stages > 0 && quantized->stage(last) < stages && !options.quiet) {
     say("note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
         quantized->stage(last), stages);

@@ -211,10 +211,20 @@ void add_unfused(const Subject& s, std::vector<Rule>& rules) {
        }});
 }
 
+/// Before the others, some of which give a few of these flags by chance.
+void add_flags(const Subject& s, std::vector<Rule>& rules) {
+  rules.push_back({"flags", "flags never raised", [s](Records& records) {
+                     numemu::oracle::evaluate(s, records);
+                     const auto flags = static_cast<std::size_t>(find_field(layout_of(s), "flags"));
+                     std::ranges::fill(records.columns[flags], 0);
+                   }});
+}
+
 }  // namespace
 
 std::vector<Rule> operation_rules(const Subject& s) {
   std::vector<Rule> rules;
+  add_flags(s, rules);
   add_roundings(s, rules);
   add_overflows(s, rules);
   add_flushes(s, rules);

@@ -21,8 +21,8 @@ struct Rule {
   std::shared_ptr<const unit::Unit> unit = {};
 };
 
-/// Every rule that is tried where results of the subject differ: rounding, saturation, flushes,
-/// lost sticky bits and double roundings of an operation; patches of a unit's description and the
+/// Every rule that is tried where results of the subject differ: flags never raised, rounding,
+/// saturation, flushes, lost sticky bits and double roundings of an operation; patches of a unit's description and the
 /// catalogue's other units with the same records.
 std::vector<Rule> rules_of(const Subject&);
 

@@ -66,7 +66,8 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
         {"sqnr_error_db", number(noise.predicted.output_error)},
         {"sqnr_gained_db", number(noise.predicted.output.gained_db)},
         {"gain", number(noise.predicted.output.gain)},
-        {"verdict", to_json(layer_verdict(noise.predicted.output.db, noise.measured.output.db))}};
+        {"verdict", to_json(layer_verdict(noise.predicted.output.db, noise.measured.output.db,
+                                          noise.measured.samples))}};
   } else {
     row["predicted"] = {{"sqnr_db", nullptr}, {"verdict", nullptr}};
   }
@@ -88,7 +89,8 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
          {"unit", numerics.recipe(name).fprop->row().name},
          {"sqnr_db", number(layer_measured)},
          {"predicted_db", number(layer_predicted)},
-         {"verdict", to_json(layer_verdict(layer_predicted, layer_measured))},
+         {"verdict",
+          to_json(layer_verdict(layer_predicted, layer_measured, noise.measured.samples))},
          {"overflow", number(static_cast<double>(counts.overflow) / elements)},
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});

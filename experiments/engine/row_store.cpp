@@ -180,8 +180,12 @@ void RowStore::begin() {
 
 void RowStore::drop_conclusion() {
   if (std::exchange(dropped_, true)) return;
-  std::error_code error;  // a report beside rows of today would show it as theirs
-  std::filesystem::remove(std::filesystem::path(path_).parent_path() / "experiment.json", error);
+  // A run that is killed before its own would leave these beside its rows, as if they were theirs.
+  for (const char* name :
+       {"experiment.json", "report.html", "report.csv", "report.sqlite", "report.md"}) {
+    std::error_code error;
+    std::filesystem::remove(std::filesystem::path(path_).parent_path() / name, error);
+  }
 }
 
 /// Rows of different numbers of shards in one folder would be merged out of order, some of them

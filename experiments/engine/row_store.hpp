@@ -57,7 +57,7 @@ class RowStore {
   const std::string& line(const std::string& key) const { return lines_.at(key); }
   /// Adds the row of the next missing key, one line of JSON, with its digest, durably, at its place
   /// in point order. The first row added, or dropped when the file was opened, removes the folder's
-  /// experiment.json, which concluded from other rows.
+  /// experiment.json and reports, which concluded from other rows.
   void append(const std::string& key, const std::string& row);
   /// A sentence for each damaged row that was dropped, naming file and line.
   const std::vector<std::string>& damaged() const { return damaged_; }

@@ -171,14 +171,16 @@ LayerMeasurement measure(const net::Graph& graph, net::Numerics& numerics,
   measurement.output =
       fidelity(correlate(logits.data.data(), reference.logits.data.data(), logits.size()));
   measurement.outputs = stats::count_finite(logits.data.data(), logits.size());
+  measurement.samples = reference.samples();
   measurement.output_error = decibel_error(sample_powers(logits, reference.logits));
   return measurement;
 }
 
 }  // namespace
 
-Verdict layer_verdict(double predicted_db, double measured_db) {
+Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samples) {
   if (!std::isfinite(predicted_db)) return Verdict::none;
+  if (samples < kFewestJudged && !std::isnan(measured_db)) return Verdict::undecided;
   return verdict_by_distance(std::fabs(predicted_db - measured_db), kLayerHolds, kLayerFails);
 }
 

@@ -15,8 +15,11 @@ namespace numemu::experiments {
 /// The model is meant to be this near, in decibels; beyond kLayerFails
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
-/// None where no noise is predicted (an infinite or unknown figure).
-Verdict layer_verdict(double predicted_db, double measured_db);
+inline constexpr std::int64_t kFewestJudged = 2;  ///< samples: one has no standard error
+/// None where no noise is predicted (an infinite or unknown figure); undecided where a figure is
+/// that of fewer than kFewestJudged `samples`. A NaN needs no standard error: it fails.
+Verdict layer_verdict(double predicted_db, double measured_db,
+                      std::int64_t samples = kFewestJudged);
 
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
 /// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that
@@ -75,6 +78,7 @@ struct LayerMeasurement {
   OutputFidelity output;        ///< of the network's result
   double output_error = 0;      ///< standard error of output.db, the samples being a sample
   stats::FiniteCounts outputs;  ///< of the network's outputs
+  std::int64_t samples = 0;
 };
 /// Runs the quantized network on the reference's samples beside the float32 outputs.
 LayerMeasurement measure_layers(const net::Graph&, net::Numerics&, const policies::FloatReference&);

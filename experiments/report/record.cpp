@@ -10,6 +10,7 @@
 
 #include "experiments/report/names.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/row_scores.hpp"
 #include "formats/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -174,6 +175,8 @@ Record read_record(const Json& row, std::size_t position) {
   r.sqnr_error_db = json_number(row, {"metrics", "sqnr_error_db"});
   r.bits_per_character = json_number(row, {"metrics", "bits_per_character"});
   r.perplexity = json_number(row, {"metrics", "perplexity"});
+  // The score is the same figure without the rounding to float32: reports show one number.
+  if (const auto score = score_value(r, "perplexity")) r.perplexity = score;
   r.baseline_bits_per_character = json_number(row, {"metrics", "baseline_bits_per_character"});
   r.baseline_top1 = json_number(row, {"metrics", "baseline_top1"});
   r.difference = json_number(row, {"metrics", "difference"});

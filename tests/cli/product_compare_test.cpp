@@ -50,6 +50,7 @@ TEST_CASE("compare: results that differ, the nearer one, and what the unit lost"
   CHECK(json["worst"][0]["exact"] == "0x1.00018p+8");
   CHECK(json["worst"][0]["explanation"].size() == 4);
   CHECK(Json::parse(s.dot("--compare other.npy --worst 0 --json").out)["worst"].empty());
+  check_refused(s.dot("--out d.npy --worst 2"), "--worst: expected --compare OTHER, too");
 }
 
 TEST_CASE("compare: two units side by side, up to the step that differs", "[fast]") {

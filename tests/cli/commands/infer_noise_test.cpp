@@ -88,6 +88,24 @@ TEST_CASE("infer gives the noise of every layer beside its prediction", "[fast]"
   CHECK(read_file(s.path + "/y.npy") == bytes);
 }
 
+TEST_CASE("of one sample infer decides no prediction of SQNR", "[fast]") {
+  const Scratch s;
+  model(s);
+  array(s, "x.npy", numbers(kWidth, 1));
+  const Result run = s.run(kRun + "--json --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const Json report = Json::parse(run.out);
+  CHECK(report["noise_samples"] == 1);
+  CHECK(report["metrics"]["sqnr_error_db"].is_null());
+  CHECK(report["predicted"]["verdict"] == "undecided");
+  REQUIRE(report["layers"].size() == 2);
+  for (const Json& layer : report["layers"]) CHECK(layer["verdict"] == "undecided");
+  const Result shown = s.run(kRun + "--quiet");
+  CHECK_THAT(shown.out, Contains("output: SQNR") && Contains(": undecided") && !Contains("holds") &&
+                            !Contains("fails"));
+}
+
 TEST_CASE("infer says which samples calibrated its scales, and takes others", "[fast]") {
   const Scratch s;
   model(s);

@@ -84,6 +84,19 @@ TEST_CASE("a finished run is reported again and another one takes its place", "[
   CHECK(state_and_results(s.path + "/o") != files);
 }
 
+TEST_CASE("a run that ends early leaves no checkpoint of the run before it", "[fast]") {
+  const Scratch s;
+  const std::string command = text_of(s) + "--epochs 1 --out o --quiet ",
+                    path = "o/lstm-char-text.safetensors";
+  REQUIRE(s.run(command).code == 0);
+  REQUIRE(std::filesystem::exists(s.path + "/" + path));
+  // Refused before any work: what is there stays.
+  check_refused(s.run(command + "--recipe none.json"), "none.json");
+  CHECK(std::filesystem::exists(s.path + "/" + path));
+  check_refused(s.run(command + "--optimizer sgd --lr 1e30 --warmup 0"), "training diverged");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/" + path));
+}
+
 TEST_CASE("the checkpoint says how it was trained", "[fast]") {
   const Scratch s;
   REQUIRE(s.run(text_of(s) + "--epochs 1 --out o --quiet --optimizer sgd --nesterov --clip 0.5 "

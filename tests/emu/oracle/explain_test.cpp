@@ -85,6 +85,26 @@ TEST_CASE("faults of a conversion are named", "[fast]") {
   }
 }
 
+TEST_CASE("right results whose flags are never raised are named as such", "[fast]") {
+  for (const Rounding& rounding : {Rounding{}, Rounding{.mode = RoundingMode::rtz}}) {
+    const Subject s = operation_subject(Operation::convert, find_format("float32"),
+                                        find_format("bfloat16"), rounding, Overflow::ieee);
+    Records given = conversions(s, to_nearest_even);
+    evaluate(s, given);
+    const auto flags = static_cast<std::size_t>(find_field(layout_of(s), "flags"));
+    CHECK(verified(s, given, true).tally().mismatches() == 0);
+    std::ranges::fill(given.columns[flags], 0);
+    const Explanation e = explain(verified(s, given, true));
+    REQUIRE(e.fits.size() == 1);
+    CHECK(e.fits[0].rule.name == "flags never raised");
+    CHECK(e.fits[0].rule.family == "flags");
+    CHECK(e.fits[0].explained == e.mismatches);
+    CHECK(e.fits[0].contradicted == 0);
+    // Where flags are not compared, nothing is left to explain.
+    CHECK(verified(s, given).tally().mismatches() == 0);
+  }
+}
+
 TEST_CASE("two faults at once are both named; an unknown fault is not", "[fast]") {
   const Subject s = operation_subject(Operation::convert, find_format("float32"),
                                       find_format("bfloat16"), {}, Overflow::ieee);

@@ -337,8 +337,11 @@ TEST_CASE("a file of another name has rows of its own kind and keeps those of ot
 }
 
 TEST_CASE("a conclusion from other rows does not stay beside new ones", "[fast]") {
+  const char* const name =
+      GENERATE("experiment.json", "report.html", "report.csv", "report.sqlite", "report.md");
+  INFO(name);
   const Folder folder;
-  const std::string conclusion = folder.path + "/experiment.json";
+  const std::string conclusion = folder.path + "/" + name;
   const auto concluded = [&] {
     put(conclusion, "{}");
     return [&] { return std::filesystem::exists(conclusion); };

@@ -92,6 +92,11 @@ TEST_CASE("verdicts of layers", "[fast]") {
   CHECK(layer_verdict(HUGE_VAL, HUGE_VAL) == Verdict::none);  // float32: nothing to judge
   CHECK(layer_verdict(NAN, 20) == Verdict::none);
   CHECK(layer_verdict(20, HUGE_VAL) == Verdict::fails);
+  // One sample has no standard error.
+  for (const double db : {20.9, 18.0, 23.1}) CHECK(layer_verdict(20, db, 1) == Verdict::undecided);
+  CHECK(layer_verdict(20, NAN, 1) == Verdict::fails);
+  CHECK(layer_verdict(HUGE_VAL, HUGE_VAL, 1) == Verdict::none);
+  CHECK(layer_verdict(20, 20.9, 2) == Verdict::holds);
 }
 
 TEST_CASE("the standard error in decibels is that of the mean noise power over samples", "[fast]") {

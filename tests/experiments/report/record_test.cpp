@@ -107,6 +107,10 @@ TEST_CASE("texts have bits per character", "[fast]") {
   const Json& metrics = rows[4]["metrics"];
   CHECK(r.bits_per_character == metrics["bits_per_character"].get<double>());
   CHECK(r.perplexity == metrics["perplexity"].get<double>());
+  std::vector<Json> scored = {rows[4]};
+  scored[0]["metrics"]["perplexity"] = 3.1143;  // by way of float32
+  scored[0]["scores"] = {{{"name", "perplexity"}, {"value", 3.11429}}};
+  CHECK(read_records(scored)[0].perplexity == 3.11429);
   CHECK(*r.judged.difference == Approx(metrics["bits_per_character"].get<double>() - 2.1));
 }
 
