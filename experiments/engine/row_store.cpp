@@ -171,17 +171,23 @@ void RowStore::begin() {
     prefix_ = prefix_ && !(gap && lines_.contains(key));
   }
   kept_ = lines_.size();
-  const std::string text = in_point_order();
-  std::ifstream file(path_, std::ios::binary);
-  const std::string before(std::istreambuf_iterator<char>(file), {});
-  if (text != before) drop_conclusion();
-  write_atomically(path_, {text});
+  // Another order of the same rows leaves what was concluded from them.
+  const std::vector<std::string> lines = complete_lines(path_);
+  std::set<std::string> kept(old_lines_.begin(), old_lines_.end());
+  for (const auto& [key, line] : lines_) kept.insert(line);
+  if (kept != std::set<std::string>(lines.begin(), lines.end())) drop_conclusion();
+  write_atomically(path_, {in_point_order()});
 }
 
 void RowStore::drop_conclusion() {
-  if (std::exchange(dropped_, true)) return;
-  std::error_code error;  // a report beside rows of today would show it as theirs
-  std::filesystem::remove(std::filesystem::path(path_).parent_path() / "experiment.json", error);
+  if (dropped_) return;
+  // A report of the new rows would show it as theirs.
+  const std::string path =
+      (std::filesystem::path(path_).parent_path() / "experiment.json").string();
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) throw Error(fmt::format("{}: cannot be removed ({})", path, error.message()));
+  dropped_ = true;
 }
 
 /// Rows of different numbers of shards in one folder would be merged out of order, some of them

@@ -96,9 +96,10 @@ TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
       "eval --net o/lstm-char-text.safetensors --data text:long.txt --images 5 --recipe r.json "
       "--no-predictions --quiet");
   INFO(alike.err);
-  CHECK_THAT(alike.out, Contains("difference no window differs from float32; at 95 % at most 70.8 "
-                                 "% of blocks of 2 windows do (Clopper-Pearson)") &&
-                            Contains("none differs"));
+  CHECK_THAT(alike.out,
+             Contains("difference no window's figure differs from float32; at 95 % at most 70.8 "
+                      "% of blocks of 2 windows do (Clopper-Pearson)") &&
+                 Contains("none differs"));
 }
 
 TEST_CASE("where no sample differs eval says so instead of a wide interval", "[fast]") {
@@ -116,7 +117,8 @@ TEST_CASE("where no sample differs eval says so instead of a wide interval", "[f
   };
   // 1 - 0.025^(1/20)
   const char* const sentence =
-      "no sample differs from float32; at 95 % at most 16.8 % of samples do (Clopper-Pearson)";
+      "no sample's figure differs from float32; at 95 % at most 16.8 % of samples do "
+      "(Clopper-Pearson)";
   const std::string alike = eval("float16"), other = eval("int2");
   CHECK_THAT(alike, Contains(std::string("difference ") + sentence) &&
                         Contains(std::string("mean_iou, pixel_accuracy, top1: ") + sentence) &&
