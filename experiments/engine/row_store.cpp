@@ -173,20 +173,19 @@ void RowStore::begin() {
   kept_ = lines_.size();
   // Another order of the same rows leaves what was concluded from them.
   const std::vector<std::string> lines = complete_lines(path_);
-  std::set<std::string> kept(old_lines_.begin(), old_lines_.end());
-  for (const auto& [key, line] : lines_) kept.insert(line);
-  if (kept != std::set<std::string>(lines.begin(), lines.end())) drop_conclusion();
+  std::set<std::string> rows(old_lines_.begin(), old_lines_.end());
+  for (const auto& [key, line] : lines_) rows.insert(line);
+  if (rows != std::set<std::string>(lines.begin(), lines.end())) drop_conclusion();
   write_atomically(path_, {in_point_order()});
 }
 
 void RowStore::drop_conclusion() {
   if (dropped_) return;
   // A report of the new rows would show it as theirs.
-  const std::string path =
-      (std::filesystem::path(path_).parent_path() / "experiment.json").string();
+  const std::filesystem::path file = std::filesystem::path(path_).parent_path() / "experiment.json";
   std::error_code error;
-  std::filesystem::remove(path, error);
-  if (error) throw Error(fmt::format("{}: cannot be removed ({})", path, error.message()));
+  std::filesystem::remove(file, error);
+  if (error) throw Error(fmt::format("{}: cannot be removed ({})", file.string(), error.message()));
   dropped_ = true;
 }
 

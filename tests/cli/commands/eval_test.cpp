@@ -126,6 +126,20 @@ TEST_CASE("where no sample differs eval says so instead of a wide interval", "[f
   CHECK_THAT(other, !Contains("none differs") && Contains("points, 95 % interval ["));
 }
 
+TEST_CASE("auc depends on the order alone, so that eval does not say that no sample differs",
+          "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "float16"}}})");
+  const Result run = s.run(
+      "eval --net n.safetensors --data clicks --images 40 --recipe r.json --metric auc "
+      "--no-predictions --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.out,
+             Contains("[+0, +0]") && !Contains("none differs") && !Contains("figure differs"));
+}
+
 TEST_CASE("folding keeps accuracy and moves roundings only", "[slow][shared]") {
   const Scratch s;
   const std::string command =
